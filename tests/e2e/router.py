@@ -68,7 +68,9 @@ def install() -> None:
         return
     shutil.rmtree(PLACE, ignore_errors=True)
     PLACE.mkdir(parents=True)
-    newer = next(name for name in ("python3.12", "python3.13", "python3") if _is_new(name))
+    newer = next((name for name in ("python3.12", "python3.13", "python3") if _is_new(name)), None)
+    if newer is None:
+        raise SystemExit("Forgetful needs Python 3.12 or later: put its folder on PATH, and run this again.")
     subprocess.run([newer, "-m", "venv", str(PLACE / "venv")], check=True)
     pip = [str(PYTHON), "-m", "pip", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "install", "forgetful-ai==0.6.0", "pysqlite3"], check=True)

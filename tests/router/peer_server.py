@@ -15,6 +15,7 @@ NOTES, CONTROL, *ADDRESS = sys.argv[1:]
 
 Path(f"{CONTROL}.pid").write_text(str(os.getpid()))
 server = MCPServer("notes")
+writes: list[int] = []
 
 
 async def obey() -> None:
@@ -33,6 +34,16 @@ def notes() -> list[dict[str, Any]]:
     return found
 
 
+def write(found: list[dict[str, Any]]) -> None:
+    """Keep the notes; told to `die N`, the process ends behind its write number N, before it answers."""
+    Path(f"{NOTES}.new").write_text(json.dumps(found))
+    Path(f"{NOTES}.new").replace(NOTES)
+    writes.append(1)
+    word, _, value = (Path(CONTROL).read_text() if Path(CONTROL).exists() else "").partition(" ")
+    if word == "die" and len(writes) >= int(value):
+        os._exit(1)
+
+
 @server.tool()
 async def search_nodes(query: str) -> dict[str, Any]:
     """Every note; told to match, those that hold the query as it stands."""
@@ -49,16 +60,67 @@ async def open_nodes(names: list[str]) -> dict[str, Any]:
 
 
 @server.tool()
+async def read_graph() -> dict[str, Any]:
+    """All notes."""
+    await obey()
+    return {"entities": notes(), "relations": []}
+
+
+@server.tool()
+async def create_entities(entities: list[dict[str, Any]]) -> dict[str, Any]:
+    """Add the notes whose names are free."""
+    await obey()
+    found = notes()
+    taken = {note["name"] for note in found}
+    made = [entity for entity in entities if entity["name"] not in taken]
+    write([*found, *made])
+    return {"entities": made}
+
+
+@server.tool(structured_output=False)
+async def delete_entities(entityNames: list[str]) -> str:
+    """Remove the notes of these names."""
+    await obey()
+    write([note for note in notes() if note["name"] not in entityNames])
+    return "Entities deleted successfully"
+
+
+@server.tool()
 async def execute_forgetful_tool(tool_name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """As Forgetful answers."""
-    found = [
-        {"id": n, "title": each["name"], "content": "\n".join(each["observations"])} for n, each in enumerate(notes())
+    await obey()
+    found = notes()
+    memories = [
+        {**each, "id": number, "title": each["name"], "content": "\n".join(each["observations"])}
+        for number, each in enumerate(found)
     ]
     if tool_name == "query_memory":
         assert {"query", "query_context", "k"} <= arguments.keys()
-        return {"primary_memories": found[: arguments["k"]]}
-    entry: dict[str, Any] = found[arguments["memory_id"]]
-    return entry
+        return {"primary_memories": memories[: arguments["k"]]}
+    if tool_name == "get_recent_memories":
+        wanted = {*arguments["tags"]}
+        listed = [each for each in memories if wanted & {*each.get("tags", ())} and not each.get("is_obsolete")]
+        first = arguments["offset"]
+        return {"memories": listed[first : first + min(arguments["limit"], 100)], "total_count": len(listed)}
+    if tool_name == "get_memory":
+        entry: dict[str, Any] = memories[arguments["memory_id"]]
+        return entry
+    content = arguments.get("content", "")
+    if len(content) > 2000 or len(arguments.get("title", "")) > 200:
+        raise ValueError("String should have at most 2000 characters")
+    if tool_name == "create_memory":
+        assert {"title", "content", "context", "keywords", "tags", "importance"} == arguments.keys()
+        memory_id = len(found)
+        found.append({**arguments, "observations": content.strip().split("\n"), "name": arguments["title"]})
+    elif tool_name == "update_memory":
+        memory_id = arguments.pop("memory_id")
+        found[memory_id] |= {**arguments, "observations": content.strip().split("\n"), "name": arguments["title"]}
+    else:
+        assert tool_name == "mark_memory_obsolete"
+        memory_id = arguments["memory_id"]
+        found[memory_id] |= {"is_obsolete": True, "reason": arguments["reason"]}
+    write(found)
+    return {"id": memory_id}
 
 
 if ADDRESS:

@@ -14,7 +14,9 @@ from scrimshaw.ingest.comparison import hash_normalised_text
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Channel, Degradation, Filters, Memory, MemoryType, Provenance, Session, Trust
+from scrimshaw.router.copies import MARK, label_copies
 from scrimshaw.router.kinds import PREFIX
+from scrimshaw.router.vaults import search_vaults
 from scrimshaw.search.results import PeerHit, SearchRequest, SearchResult
 from scrimshaw.search.tokens import count_tokens
 
@@ -40,6 +42,8 @@ def search(
     Raises InvalidRequest for a query that cannot be searched, NoSemanticSearch where only meaning was asked for and
     nothing can answer that.
     """
+    if engine.vaults:
+        return search_vaults(engine.vaults, request)
     is_open = request.filters == Filters() and request.first and not request.all_of
     if is_open and engine.settings.peers and Channel.VECTOR in request.channels:
         result = search_with_peers(engine, request, session, wait_s)
@@ -110,16 +114,17 @@ def choose_added(
     """What peers add to the own hits, in turns and nothing twice.
 
     A copy of a memory, which has its id for its title, its id and title, or its text, is left to the own search: it
-    is told, as that memory, only where there are no vectors to find it by, and never where a search would hide it.
+    is told, as that memory, only where there are no vectors to find it by, and never where a search would hide it. What
+    is marked as the copy of another project's memory is one of this project only by its text.
     """
     hits = [hit for hit in chain.from_iterable(zip_longest(*answers)) if hit]
-    names = {name for hit in hits for name in (hit.title, hit.id.partition("/")[2])}
-    known = engine.index.get([*names])
+    label = label_copies(engine.settings.project)
+    names = [list_possible_names(hit, label) for hit in hits]
+    known = engine.index.get([*{*chain.from_iterable(names)}])
     copies, digests = list[str](), list[str]()
-    for hit in hits:
+    for hit, possible in zip(hits, names, strict=True):
         digest = hash_normalised_text(parse_memory_file(hit.text).body)
-        same = known.get(hit.id.partition("/")[2])
-        named = hit.title if hit.title in known else same.id if same and same.title == hit.title else ""
+        named = next((name for name in possible if name in known and hit.title in (name, known[name].title)), "")
         copies.append(named or next(iter(engine.index.find_ids(text_hash=digest)), ""))
         digests.append(digest)
     quality = engine.settings.search.min_quality_score
@@ -137,6 +142,15 @@ def choose_added(
         else:
             added.append(replace(hit, title=redact(hit.title).text, text=redact(hit.text).text))
     return tuple(added[:slots])
+
+
+def list_possible_names(hit: PeerHit, label: str) -> tuple[str, ...]:
+    """The ids of memories of which this may be a copy; none where its label is that of another project."""
+    native_id = hit.id.partition("/")[2]
+    if native_id.startswith(f"{label}/"):
+        return (native_id.removeprefix(f"{label}/"),)
+    is_foreign = label not in hit.marks and any(mark.startswith(MARK) for mark in (native_id, *hit.marks))
+    return () if is_foreign else (hit.title, native_id)
 
 
 def describe_loss(name: str, error: PeerFailed) -> Degradation:

@@ -9,10 +9,11 @@ import msgspec
 from msgspec import Struct
 
 from scrimshaw.config import PeerSettings
-from scrimshaw.errors import PeerFailed
+from scrimshaw.errors import ConfigError, PeerFailed
 from scrimshaw.search.results import PeerHit
 from scrimshaw.toml_text import parse_toml
 
+Use = Literal["search", "get", "list", "create", "update", "retire"]
 PREFIX = "peer:"  # of the ids of what only a peer has
 LARGEST_LIMIT = 20  # what Forgetful allows
 
@@ -27,11 +28,19 @@ class PeerTool(Struct, frozen=True, kw_only=True):
     id: tuple[str, ...] = ()
     title: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
+    page: int = 0  #: entries of a full page of the list; all come at once where 0
+    mark: tuple[str, ...] = ()  #: the field that says whose an entry is, where an answer has those of others too
+    most_characters: int = 0  #: of the text that it takes; any number where 0
+    renames: bool = False  #: an update changes the name too
 
 
-def choose_tool(peer: PeerSettings, use: Literal["search", "get"]) -> PeerTool:
-    """The tool of the peer's kind for this use, with what the settings say otherwise."""
-    return msgspec.convert({**load_kinds()[peer.kind][use], **getattr(peer, use)}, PeerTool)
+def choose_tool(peer: PeerSettings, use: Use) -> PeerTool:
+    """The tool of the peer's kind for this use, with what the settings say otherwise; raises ConfigError for none."""
+    stated = {**load_kinds()[peer.kind].get(use, {}), **getattr(peer, use)}
+    if "tool" not in stated:
+        hint = f"Name its tool in [peers.{use}] of your configuration."
+        raise ConfigError(f"The peer {peer.name} has no tool to {use} memories with.", hint)
+    return msgspec.convert(stated, PeerTool)
 
 
 @cache
@@ -52,14 +61,20 @@ def fill_in(template: Any, values: Mapping[str, Any]) -> Any:
 
 def read_hits(peer: str, tool: PeerTool, answer: Any) -> Iterator[PeerHit]:
     """What an answer holds; raises PeerFailed where it has not the form that the tool's names describe."""
+    for entry in read_entries(tool, answer):
+        name, title, text = (read_text(entry, names) for names in (tool.id, tool.title, tool.text))
+        marks = tuple(read_text(entry, tool.mark).splitlines())
+        yield PeerHit(peer=peer, id=f"{PREFIX}{peer}/{name}", title=title or name, text=text.strip(), marks=marks)
+
+
+def read_entries(tool: PeerTool, answer: Any) -> list[dict[str, Any]]:
+    """The entries of an answer as they are; raises PeerFailed for another form."""
     if isinstance(answer, dict) and answer.keys() == {"result"}:  # how some libraries wrap what a tool returns
         answer = answer["result"]
     entries = answer.get(tool.hits) if tool.hits and isinstance(answer, dict) else [answer]
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise PeerFailed(f"{tool.tool} did not answer with a list of {tool.hits or 'fields'}.")
-    for entry in entries:
-        name, title, text = (read_text(entry, names) for names in (tool.id, tool.title, tool.text))
-        yield PeerHit(peer=peer, id=f"{PREFIX}{peer}/{name}", title=title or name, text=text.strip())
+    return entries
 
 
 def read_text(entry: Mapping[str, Any], names: tuple[str, ...]) -> str:

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from scrimshaw.config import PeerSettings, RouterSettings
-from scrimshaw.errors import PeerFailed, describe_os_error
+from scrimshaw.errors import PeerDenied, PeerFailed, PeerRefused, describe_os_error
 from scrimshaw.router.kinds import LARGEST_LIMIT, PeerTool, choose_tool, fill_in, read_hits
 from scrimshaw.search.results import PeerHit
 from scrimshaw.search.tokens import query_terms
@@ -28,6 +28,7 @@ from scrimshaw.search.tokens import query_terms
 ANSWER_S = 30.0  # a call or a start that takes longer has failed
 CLOSE_S = 1.0  # how long the end of the process waits for connections to close
 WORDS = 6  # the longest words of a query, where each is asked for by itself
+DENIED = (401, 403)  # HTTP
 ANSWERS = 256  # answers kept of a peer
 
 _guard = threading.Lock()
@@ -79,15 +80,18 @@ class Peer:
     def read(self, native_id: str, patience_s: float) -> PeerHit:
         """One entry of the peer, whole; raises PeerFailed."""
         tool = choose_tool(self._settings, "get")
-        number = int(native_id) if native_id.isdecimal() else native_id
-        future = asyncio.run_coroutine_threadsafe(self._call(tool, {"id": number}), self._loop)
-        try:
-            found = [*read_hits(self.name, tool, future.result(patience_s))]
-        except TimeoutError:
-            raise PeerFailed(f"{self.name} did not answer in {patience_s:g} s.", "Ask again.") from None
+        found = [*read_hits(self.name, tool, self.call(tool, {"id": parse_native_id(native_id)}, patience_s))]
         if not found:
             raise PeerFailed(f"{self.name} has no {native_id!r}.")
         return found[0]
+
+    def call(self, tool: PeerTool, values: Mapping[str, Any], patience_s: float = ANSWER_S) -> Any:
+        """What a tool answers; raises PeerRefused where the peer will not, PeerFailed for no answer."""
+        future = asyncio.run_coroutine_threadsafe(self._call(tool, values), self._loop)
+        try:
+            return future.result(patience_s)
+        except TimeoutError:
+            raise PeerFailed(f"{self.name} did not answer in {patience_s:g} s.", "Ask again.") from None
 
     def finish(self, question: Question, patience_s: float) -> tuple[tuple[PeerHit, ...], float]:
         """The answer to a question and its age in seconds; raises PeerFailed."""
@@ -146,14 +150,14 @@ class Peer:
             if self._session:
                 self._session.cancel()
                 self._session = None
-            raise PeerFailed(self._fault, self._again) from error
+            raise choose_failure(error)(self._fault, self._again) from error
         texts = [block.text for block in result.content if block.type == "text"]
         if result.is_error:
-            raise PeerFailed(f"{tool.tool} refused: {' '.join(texts)[:200]}")
+            raise PeerRefused(f"{tool.tool} refused: {' '.join(texts)[:200]}")
         if result.structured_content is not None:
             return result.structured_content
         try:
-            return msgspec.json.decode("".join(texts))
+            return msgspec.json.decode("".join(texts)) if tool.id or tool.text else None
         except msgspec.DecodeError as error:
             raise PeerFailed(f"{tool.tool} did not answer in JSON.") from error
 
@@ -215,6 +219,18 @@ def close_peers(patience_s: float = CLOSE_S) -> None:
         for each in closing:
             with suppress(TimeoutError):
                 each.result(patience_s)
+
+
+def parse_native_id(text: str) -> str | int:
+    """An id as its peer takes it: those of databases are numbers."""
+    return int(text) if text.isdecimal() else text
+
+
+def choose_failure(error: BaseException) -> type[PeerFailed]:
+    """PeerDenied where a server asks for other credentials, by the status of its answer, else PeerFailed."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return PeerDenied if getattr(getattr(error, "response", None), "status_code", 0) in DENIED else PeerFailed
 
 
 def describe_failure(error: BaseException) -> str:

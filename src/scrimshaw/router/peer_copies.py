@@ -1,0 +1,96 @@
+"""Copies at a peer over MCP: by which of its tools they are listed, made, changed and retired."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from scrimshaw.config import PeerSettings, RouterSettings
+from scrimshaw.engine import Engine
+from scrimshaw.errors import PeerRefused
+from scrimshaw.ingest.memory_file import parse_memory_file
+from scrimshaw.router.copies import MemoryCopy, PeerEntry, collect_copies, hash_text, label_copies
+from scrimshaw.router.id_map import IdMap
+from scrimshaw.router.kinds import PREFIX, PeerTool, choose_tool, load_kinds, read_entries, read_hits, read_text
+from scrimshaw.router.peers import ANSWER_S, connect_peer, parse_native_id
+from scrimshaw.router.sync import Freshness, PeerSync, compare_copies, sync_copies
+from scrimshaw.storage.transaction import lock
+
+FOLDER = "sync"  # of the id maps, in the user's Scrimshaw folder
+LOCK_TIMEOUT_S = 5.0  # a sync may take minutes, and the next one finds what it left
+
+
+class PeerCopies:
+    """The copies of one project's memories at a peer."""
+
+    def __init__(self, stated: PeerSettings, limits: RouterSettings, project: str) -> None:
+        self._stated, self._limits, self._project = stated, limits, project
+        self._peer = connect_peer(stated, limits)
+        self._list, self._create = choose_tool(stated, "list"), choose_tool(stated, "create")
+        self._retire = choose_tool(stated, "retire")
+        self.can_update = bool(stated.update or "update" in load_kinds()[stated.kind])
+        self._update = choose_tool(stated, "update") if self.can_update else PeerTool(tool="")
+        self.can_rename, self.most_characters = self._update.renames, self._create.most_characters
+
+    def list_copies(self) -> list[PeerEntry]:
+        """All copies of this project's memories that are there."""
+        found, tool, offset = list[PeerEntry](), self._list, 0
+        while True:
+            values = {"project": self._project, "limit": tool.page, "offset": offset}
+            entries = read_entries(tool, self._peer.call(tool, values))
+            for entry in entries:
+                if not tool.mark or self._project in read_text(entry, tool.mark).splitlines():
+                    peer_id = read_text(entry, tool.id)
+                    text = read_text(entry, tool.text) if tool.text else self._peer.read(peer_id, ANSWER_S).text
+                    name = read_text(entry, tool.title).removeprefix(f"{self._project}/")
+                    found.append(PeerEntry(peer_id, name, hash_text(parse_memory_file(text).body)))
+            if not tool.page or len(entries) < tool.page:
+                return found
+            offset += tool.page
+
+    def create(self, memory: MemoryCopy) -> str:
+        """Make a copy; its id at the peer."""
+        values = self._describe(memory)
+        hits = [*read_hits(self._stated.name, self._create, self._peer.call(self._create, values))]
+        peer_id = hits[0].id.removeprefix(f"{PREFIX}{self._stated.name}/") if hits else ""
+        if not peer_id:
+            hint = "Look there whether something of its own has that name."
+            raise PeerRefused(f"{self._stated.name} made nothing of {memory.name}.", hint)
+        return peer_id
+
+    def update(self, peer_id: str, memory: MemoryCopy) -> None:
+        """Change a copy, its name too where the peer can."""
+        self._peer.call(self._update, {**self._describe(memory), "id": parse_native_id(peer_id)})
+
+    def retire(self, peer_id: str, reason: str) -> None:
+        """Put a copy out of use."""
+        self._peer.call(self._retire, {"id": parse_native_id(peer_id), "reason": reason})
+
+    def _describe(self, memory: MemoryCopy) -> dict[str, object]:
+        place = f"{self._project}/{memory.name}"
+        return {**msgspec.structs.asdict(memory), "project": self._project, "place": place}
+
+
+def sync_peer(engine: Engine, stated: PeerSettings, **options: Any) -> PeerSync:
+    """Sync the copies at a peer, with the options of `sync_copies`.
+
+    Raises ConfigError for a peer without the tools, VaultBusy while another process syncs it.
+    """
+    project = label_copies(engine.settings.project)
+    store = PeerCopies(stated, engine.settings.router, project)
+    path = find_id_map(engine.settings.home, stated, project)
+    with lock(path.with_suffix(".lock"), LOCK_TIMEOUT_S):
+        wanted = collect_copies(engine, stated.exclude, store.most_characters)
+        return sync_copies(stated.name, store, wanted, IdMap(path), **options)
+
+
+def compare_peer(engine: Engine, stated: PeerSettings) -> Freshness:
+    """How the copies that a peer lists compare with the memories; raises ConfigError for a peer without the tools."""
+    store = PeerCopies(stated, engine.settings.router, label_copies(engine.settings.project))
+    return compare_copies(stated.name, store, collect_copies(engine, stated.exclude, store.most_characters))
+
+
+def find_id_map(home: Path, stated: PeerSettings, project: str) -> Path:
+    """The id map of a project at a peer; another server by the same name has another one."""
+    digest = hash_text(repr((stated.url, stated.command, sorted(stated.env.items()))))
+    return home / FOLDER / project / f"{stated.name}-{digest[:8]}.jsonl"

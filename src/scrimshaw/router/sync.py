@@ -1,0 +1,249 @@
+"""Keeps the copies of the memories at a peer in step with the files: one way, by name and hash, never by likeness.
+
+What should be there is compared with what the id map notes, or in full with what the peer lists. Each change is noted
+when the peer has acknowledged it. After a sync that did not end well the next one compares in full, so a copy whose
+acknowledgement was lost is found by its name before it would be made twice.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from scrimshaw.engine import Engine
+from scrimshaw.errors import PeerFailed, PeerRefused
+from scrimshaw.router.copies import CopyStore, MemoryCopy, PeerEntry
+from scrimshaw.router.id_map import CopyRecord, IdMap
+from scrimshaw.storage.sync import compare_files
+
+WORKERS = 4  # calls under way at once
+FEW = 10  # so many copies may be retired without a question
+GONE, TWICE = "Its memory was deleted, renamed or deprecated.", "It was there twice."
+
+Advance = Callable[[int, int], None]
+Approve = Callable[[int, int], None]
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """One change at a peer; `replace` is an update where the peer has none: retired and made anew."""
+
+    action: Literal["create", "update", "rename", "replace", "retire"]
+    name: str
+    peer_id: str = ""
+    former_name: str = ""  #: of a rename
+    reason: str = ""  #: why it is retired, or why it failed
+
+
+class SyncPlan(Struct, frozen=True, kw_only=True):
+    """What is at a peer, what is the same there, and the changes that make all of it the same."""
+
+    copies: Mapping[str, CopyRecord]
+    in_sync: int
+    steps: tuple[Step, ...]
+
+
+class PeerSync(Struct, frozen=True, kw_only=True):
+    """What a sync did, or would do."""
+
+    peer: str
+    is_full: bool
+    dry_run: bool
+    in_sync: int
+    steps: tuple[Step, ...]  #: what was done
+    failed: tuple[Step, ...] = ()  #: what the peer refused
+    left: int = 0  #: changes that were not tried
+    fault: str = ""  #: why the sync ended early
+    exit_code: int = 0
+
+
+class Freshness(Struct, frozen=True, kw_only=True):
+    """How what is derived from the files compares with them: `stale` differs, `orphaned` has no memory any more."""
+
+    name: str
+    in_sync: int = 0
+    stale: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    orphaned: tuple[str, ...] = ()
+    fault: str = ""  #: why it could not be compared
+    exit_code: int = 0
+
+    @property
+    def drift(self) -> float:
+        """The share of names that are not in sync, 0..1."""
+        apart = len(self.stale) + len(self.missing) + len(self.orphaned)
+        return apart / max(1, apart + self.in_sync)
+
+
+def sync_copies(
+    name: str,
+    store: CopyStore,
+    wanted: Mapping[str, MemoryCopy],
+    known: IdMap,
+    *,
+    full: bool = False,
+    dry_run: bool = False,
+    advance: Advance = lambda done, total: None,
+    approve: Approve = lambda retired, total: None,
+) -> PeerSync:
+    """Make the copies at a peer those that are wanted.
+
+    `approve` is called before more than a FEW copies and more than half of all are retired, and may raise.
+
+    What ends a sync early stands in its answer. Raises StorageFailure where the id map cannot be written.
+    """
+    full = full or known.is_open
+    try:
+        plan = plan_sync(store, wanted, known.copies, store.list_copies() if full else None)
+    except PeerFailed as error:
+        code = 3 if isinstance(error, PeerRefused) else error.exit_code
+        return PeerSync(peer=name, is_full=full, dry_run=dry_run, in_sync=0, steps=(), fault=str(error), exit_code=code)
+    done = PeerSync(peer=name, is_full=full, dry_run=dry_run, in_sync=plan.in_sync, steps=plan.steps)
+    if dry_run or (not plan.steps and not known.is_open and plan.copies == known.copies):
+        return done
+    retired = sum(step.action == "retire" for step in plan.steps)
+    if retired > max(FEW, len(plan.copies) // 2):
+        approve(retired, len(plan.copies))
+    known.begin(plan.copies)
+    done = _take_steps(done, store, wanted, known, advance)
+    if not done.exit_code:
+        known.end()
+    return done
+
+
+def plan_sync(
+    store: CopyStore,
+    wanted: Mapping[str, MemoryCopy],
+    known: Mapping[str, CopyRecord],
+    listed: Sequence[PeerEntry] | None,
+) -> SyncPlan:
+    """The changes that bring a peer from what is known, or `listed` by itself, to what is wanted."""
+    copies, surplus = dict(known), list[Step]()
+    if listed is not None:
+        copies, surplus = _follow_list(known, listed)
+    missing = [name for name in wanted if name not in copies]
+    stale = [name for name in wanted if name in copies and not is_same(wanted[name], copies[name])]
+    gone = [name for name in copies if name not in wanted]
+    steps, by_text = list[Step](), dict[str, list[str]]()
+    if store.can_rename:
+        for name in gone:
+            by_text.setdefault(copies[name].text_hash, []).append(name)
+    for name in missing:
+        if former := by_text.get(wanted[name].text_hash):
+            old = former.pop()
+            gone.remove(old)
+            steps.append(Step(action="rename", name=name, peer_id=copies[old].peer_id, former_name=old))
+        else:
+            steps.append(Step(action="create", name=name))
+    change: Literal["update", "replace"] = "update" if store.can_update else "replace"
+    steps += (Step(action=change, name=name, peer_id=copies[name].peer_id, reason=GONE) for name in stale)
+    steps += (Step(action="retire", name=name, peer_id=copies[name].peer_id, reason=GONE) for name in gone)
+    in_sync = len(wanted) - len(missing) - len(stale)
+    return SyncPlan(copies=copies, in_sync=in_sync, steps=(*surplus, *steps))
+
+
+def is_same(memory: MemoryCopy, copy: CopyRecord) -> bool:
+    """Whether a copy is of this memory as it is now."""
+    return memory.text_hash == copy.text_hash and copy.digest in ("", memory.digest)
+
+
+def compare_copies(name: str, store: CopyStore, wanted: Mapping[str, MemoryCopy]) -> Freshness:
+    """What a peer lists beside what it should have; what is there twice counts as orphaned."""
+    try:
+        listed = store.list_copies()
+    except PeerFailed as error:
+        code = 3 if isinstance(error, PeerRefused) else error.exit_code
+        return Freshness(name=name, fault=str(error), exit_code=code)
+    there = dict[str, str]()
+    orphaned = list[str]()
+    for entry in listed:
+        if entry.name in there or entry.name not in wanted:
+            orphaned.append(entry.name)
+        else:
+            there[entry.name] = entry.text_hash
+    missing = tuple(each for each in wanted if each not in there)
+    stale = tuple(each for each, text_hash in there.items() if text_hash != wanted[each].text_hash)
+    return Freshness(
+        name=name,
+        in_sync=len(there) - len(stale),
+        stale=stale,
+        missing=missing,
+        orphaned=tuple(orphaned),
+        exit_code=int(bool(stale or missing or orphaned)),
+    )
+
+
+def compare_index(engine: Engine) -> Freshness:
+    """What the index has beside the files, which are all read."""
+    found = compare_files(engine.index, engine.sources, engine.settings.index.max_file_bytes)
+    fresh, stale, missing, orphaned = (tuple(found[kind]) for kind in ("fresh", "stale", "missing", "orphaned"))
+    code = int(bool(stale or missing or orphaned))
+    return Freshness(name="index", in_sync=len(fresh), stale=stale, missing=missing, orphaned=orphaned, exit_code=code)
+
+
+def _follow_list(
+    known: Mapping[str, CopyRecord], listed: Iterable[PeerEntry]
+) -> tuple[dict[str, CopyRecord], list[Step]]:
+    """The copies that a peer lists, and the ends of those that it lists twice; the one that is known stays."""
+    ids = {copy.peer_id: copy for copy in known.values()}
+    copies, surplus = dict[str, CopyRecord](), list[Step]()
+    for entry in sorted(listed, key=lambda each: each.peer_id not in ids):
+        if entry.name in copies:
+            surplus.append(Step(action="retire", name=entry.name, peer_id=entry.peer_id, reason=TWICE))
+            continue
+        noted = ids.get(entry.peer_id)
+        is_noted = noted and noted.text_hash == entry.text_hash and known.get(entry.name) == noted
+        digest = noted.digest if noted and is_noted else ""
+        copies[entry.name] = CopyRecord(peer_id=entry.peer_id, digest=digest, text_hash=entry.text_hash)
+    return copies, surplus
+
+
+def _take_steps(
+    plan: PeerSync, store: CopyStore, wanted: Mapping[str, MemoryCopy], known: IdMap, advance: Advance
+) -> PeerSync:
+    """Take all steps, several at once, until the peer gives no answer."""
+    ended, lost, done, failed = threading.Event(), list[PeerFailed](), list[Step](), list[Step]()
+
+    def take(step: Step) -> None:
+        if ended.is_set():
+            return
+        try:
+            for name, copy in take_step(store, step, wanted.get(step.name)):
+                known.put(name, copy)
+            done.append(step)
+        except PeerRefused as error:
+            failed.append(replace(step, reason=str(error)))
+        except PeerFailed as error:
+            lost.append(error)
+            ended.set()
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        try:
+            for number, _ in enumerate(pool.map(take, plan.steps), start=1):
+                advance(number, len(plan.steps))
+        finally:  # also where the disk refused, or the user interrupted it
+            ended.set()
+    code = lost[0].exit_code if lost else int(bool(failed))
+    left = len(plan.steps) - len(done) - len(failed)
+    fault = str(lost[0]) if lost else ""
+    return replace(plan, steps=tuple(done), failed=tuple(failed), left=left, fault=fault, exit_code=code)
+
+
+def take_step(store: CopyStore, step: Step, memory: MemoryCopy | None) -> Iterator[tuple[str, CopyRecord | None]]:
+    """Make one change, and tell after each answer of the peer which copy is where; raises PeerFailed."""
+    peer_id = step.peer_id
+    if step.action in ("replace", "retire"):
+        store.retire(peer_id, step.reason)
+        if step.reason != TWICE:
+            yield step.name, None
+    if memory is None or step.action == "retire":
+        return
+    if step.action in ("create", "replace"):
+        peer_id = store.create(memory)
+    else:
+        store.update(peer_id, memory)
+    yield step.name, CopyRecord(peer_id=peer_id, digest=memory.digest, text_hash=memory.text_hash)
+    if step.former_name:
+        yield step.former_name, None

@@ -1,0 +1,75 @@
+"""One search over several memories: each answers for itself, and the surest of all come first."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
+
+from msgspec.structs import replace
+
+from scrimshaw.engine import Engine, read
+from scrimshaw.search.results import Hit, SearchRequest, SearchResult
+
+_SURENESS = attrgetter("confidence")
+SEPARATOR = ":"  # between a vault and an id of it; no id holds one
+
+
+def search_vaults(vaults: Mapping[str, Engine], request: SearchRequest) -> SearchResult:
+    """The best memories of all vaults, each named `VAULT:ID`; raises InvalidRequest for what cannot be searched.
+
+    Scores are relative to a query's own candidates and so to a vault; the probability that a hit answers compares. Each
+    vault keeps its own order: where its next hit is the surest of all, that comes next.
+    """
+    limit = request.limit or next(iter(vaults.values())).settings.search.limit
+    deep = replace(request, offset=0, limit=request.offset + limit)
+    results = [_name_vault(name, read.search(engine, deep)) for name, engine in vaults.items()]
+    hits = merge_hits([result.hits for result in results])
+    has_more = len(hits) > request.offset + limit or any(result.next_offset is not None for result in results)
+    page = hits[request.offset : request.offset + limit]
+    nearest = sorted(chain.from_iterable(result.nearest for result in results), key=_SURENESS, reverse=True)
+    return replace(
+        results[0],
+        hits=tuple(page),
+        always_on=tuple(chain.from_iterable(result.always_on for result in results)),
+        confidence=max(result.confidence for result in results),
+        nearest=() if hits else tuple(nearest),
+        offset=request.offset,
+        next_offset=request.offset + limit if page and has_more else None,
+        archived=sum(result.archived for result in results),
+        trace=tuple(chain.from_iterable(result.trace for result in results)),
+        degradations=tuple(chain.from_iterable(result.degradations for result in results)),
+    )
+
+
+def merge_hits(results: Sequence[Sequence[Hit]]) -> list[Hit]:
+    """The hits of all in one order: always the surest of those that come next in their own."""
+    waiting, merged = [[*reversed(hits)] for hits in results if hits], list[Hit]()
+    while waiting:
+        surest = max(waiting, key=lambda hits: _SURENESS(hits[-1]))
+        merged.append(surest.pop())
+        waiting = [hits for hits in waiting if hits]
+    return merged
+
+
+def _name_vault(vault: str, result: SearchResult) -> SearchResult:
+    """The result with the vault in every id, in its trace, and in what it could not do."""
+
+    def name(hits: Iterable[Hit]) -> tuple[Hit, ...]:
+        return tuple(
+            replace(
+                hit,
+                memory=replace(hit.memory, id=f"{vault}{SEPARATOR}{hit.memory.id}"),
+                supersedes=tuple(f"{vault}{SEPARATOR}{each}" for each in hit.supersedes),
+            )
+            for hit in hits
+        )
+
+    trace = (replace(stage, notes={**stage.notes, "vault": vault}) for stage in result.trace)
+    faults = (replace(each, failure_mode=f"{vault}: {each.failure_mode}") for each in result.degradations)
+    return replace(
+        result,
+        hits=name(result.hits),
+        always_on=name(result.always_on),
+        nearest=name(result.nearest),
+        trace=tuple(trace),
+        degradations=tuple(faults),
+    )
