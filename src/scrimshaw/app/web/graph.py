@@ -1,0 +1,117 @@
+"""The page of what a memory is related to: a drawing to walk on, and the same as a table."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from scrimshaw.app.web.markup import Html, join, link, make_url, tag
+from scrimshaw.app.web.memory import make_edge_table
+from scrimshaw.app.web.page import Page, Site, Values, link_memory, read_asset
+from scrimshaw.engine import Engine, links
+from scrimshaw.models import EdgeKind, Memory, Neighbor
+
+_HOPS, _MOST_ROWS, _MOST_EDGES = 2, 12, 200
+# Units of the drawing: a box, and the distance from one to the next.
+_WIDTH, _HEIGHT, _STEP_X, _STEP_Y, _MARGIN = 172, 40, 222, 52, 12
+_TITLE_LENGTH = 24  # characters that fit into a box
+
+
+class Box(NamedTuple):
+    """A memory in the drawing: its column (0 is the middle, left of it what leads there), and its left upper corner."""
+
+    column: int
+    x: float
+    y: float
+    relation: str  #: how the drawing came to it
+
+
+def show_graph(site: Site, values: Values) -> Page:
+    """The neighbourhood of a memory; raises NotFound."""
+    engine, memory_id = site.engine, values["id"]
+    site.follow_files()
+    memory = engine.memory(memory_id)
+    edges = links.dependencies(engine, memory.id, hops=_HOPS, direction="both")
+    boxes = place_boxes(memory.id, edges)
+    memories = engine.index.get([*boxes])
+    drawing = draw_graph(boxes, edges, memories)
+    absent = len({edge.place for edge in edges if not edge.unresolved} - boxes.keys())
+    more = f" {absent} more memories are two steps away and not drawn." if absent else ""
+    hint = tag(
+        "p", "From left to right: what leads here, this memory, where it leads. A box leads on.", more, class_="dim"
+    )
+    back = tag("p", link_memory(memory.id, "Read this memory"))
+    parts = [back, hint, tag("div", drawing, class_="scroll"), make_edge_table(edges[:_MOST_EDGES])]
+    return Page(memory.title, join(parts if edges else [back, tag("p", "No relation leads here or from here.")]), "/")
+
+
+def place_boxes(centre: str, edges: Sequence[Neighbor]) -> dict[str, Box]:
+    """Where each memory of a walk stands, nearest and strongest first, as many as a screen has room for."""
+    columns: dict[int, list[str]] = defaultdict(list, {0: [centre]})
+    found = {centre: (0, "")}
+    for edge in sorted(edges, key=lambda edge: (edge.hop, edge.relation == EdgeKind.LINK, -edge.strength, edge.place)):
+        origin = edge.source if edge.outward else edge.target
+        if edge.unresolved or edge.place in found or origin not in found:
+            continue
+        column = found[origin][0]
+        column += (1 if edge.outward else -1) if column == 0 else (1 if column > 0 else -1)
+        if len(columns[column]) < _MOST_ROWS:
+            columns[column].append(edge.place)
+            found[edge.place] = column, edge.relation
+    most, first = max(map(len, columns.values())), min(columns)
+    boxes = {}
+    for column, names in columns.items():
+        top = (most - len(names)) * _STEP_Y / 2
+        for row, name in enumerate(names):
+            place = _MARGIN + (column - first) * _STEP_X, _MARGIN + top + row * _STEP_Y
+            boxes[name] = Box(column, *place, found[name][1])
+    return boxes
+
+
+def draw_file(engine: Engine, memory_id: str) -> Html:
+    """The neighbourhood of a memory as a file of its own, light or dark as its reader; raises NotFound."""
+    edges = links.dependencies(engine, memory_id, hops=_HOPS, direction="both")
+    boxes = place_boxes(memory_id, edges)
+    return draw_graph(boxes, edges, engine.index.get([*boxes]), style=read_asset("drawing.css"))
+
+
+def draw_graph(
+    boxes: Mapping[str, Box], edges: Sequence[Neighbor], memories: Mapping[str, Memory], style: str = ""
+) -> Html:
+    """The drawing, in which every box is a link to the drawing around it; with `style` for a file, without links."""
+    width = max(box.x for box in boxes.values()) + _WIDTH + _MARGIN
+    height = max(box.y for box in boxes.values()) + _HEIGHT + _MARGIN
+    tip = tag("path", d="M0 0L8 4L0 8z")
+    arrow = tag("marker", tip, id="tip", markerWidth=8, markerHeight=8, refX=8, refY=4, orient="auto")
+    drawn = [_draw_box(name, box, memories, is_link=not style) for name, box in boxes.items()]
+    parts = [tag("style", Html(style)) if style else None, arrow, *_draw_edges(boxes, edges), *drawn]
+    frame = f"0 0 {width:g} {height:g}"
+    about = {"class_": "graph", "role": "group", "aria_label": "Related memories", "viewBox": frame}
+    return tag("svg", parts, xmlns="http://www.w3.org/2000/svg", width=width, height=height, **about)
+
+
+def _draw_box(name: str, box: Box, memories: Mapping[str, Memory], *, is_link: bool) -> Html:
+    title = memories[name].title if name in memories else name
+    shown = title if len(title) <= _TITLE_LENGTH else f"{title[: _TITLE_LENGTH - 1].rstrip()}…"
+    relation = box.relation.replace("_", " ")
+    label = f"{title}, {relation}" if relation else title
+    frame = tag("rect", x=box.x, y=box.y, width=_WIDTH, height=_HEIGHT, rx=6)
+    lines = [(shown, 17, None), (relation, 32, "label")] if relation else [(shown, 25, None)]
+    texts = [
+        tag("text", text, x=box.x + 10, y=box.y + down, class_=kind, aria_hidden="true") for text, down, kind in lines
+    ]
+    # What is read out is the title, which is whole.
+    kind, content = None if relation else "centre", [tag("title", label), frame, texts]
+    return link(content, make_url("/graph", name), class_=kind) if is_link else tag("g", content, class_=kind)
+
+
+def _draw_edges(boxes: Mapping[str, Box], edges: Sequence[Neighbor]) -> Iterator[Html]:
+    """Arrows from the source of each relation to its target."""
+    for source, target, relation in dict.fromkeys((each.source, each.target, each.relation) for each in edges):
+        if source not in boxes or target not in boxes:
+            continue
+        a, b = boxes[source], boxes[target]
+        leaves, enters = (1, 0) if a.column < b.column else (0, 1) if a.column > b.column else (1, 1)
+        x1, y1, x2, y2 = a.x + leaves * _WIDTH, a.y + _HEIGHT / 2, b.x + enters * _WIDTH, b.y + _HEIGHT / 2
+        bend1, bend2 = (40 if leaves else -40), (40 if enters else -40)
+        course = f"M{x1:g} {y1:g}C{x1 + bend1:g} {y1:g} {x2 + bend2:g} {y2:g} {x2:g} {y2:g}"
+        yield tag("path", d=course, class_=f"edge {relation}", marker_end="url(#tip)")

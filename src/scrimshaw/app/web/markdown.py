@@ -1,0 +1,116 @@
+"""A memory's Markdown as HTML that does nothing by itself: no markup of its own, no pictures, links only where safe."""
+
+import posixpath
+import re
+from collections.abc import Mapping, MutableMapping, Sequence
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+
+from scrimshaw.app.web.markup import Html, escape, link, make_url, tag
+from scrimshaw.app.web.page import link_event
+from scrimshaw.ingest.invisible_characters import replace_invisible
+from scrimshaw.ingest.markdown import (
+    MEM_LINK,
+    WIKI_LINK,
+    parse_headings,
+    parse_reference,
+    resolve_link,
+    resolve_name,
+)
+
+LONGEST = 200_000  # characters rendered; a longer text would keep a browser busy for seconds
+_Env = MutableMapping[str, Any]
+_EVENTS, _EVENT = re.compile(r"\(e\d{1,9}(?:, e\d{1,9})*\)\Z"), re.compile(r"e(\d+)")
+_REFERENCE = re.compile(f"{WIKI_LINK.pattern}|{MEM_LINK.pattern}")
+
+
+def render_markdown(body: str, memory_id: str, known: Mapping[str, str], session: str = "") -> Html:
+    """The body of a memory; `known` has the ids that its references mean, by the words it names them with.
+
+    The memory of a session names the event that each line comes from: these are links too.
+    """
+    shown = replace_invisible(body[:LONGEST])
+    env = {"known": known, "folder": posixpath.dirname(memory_id), "headings": list(parse_headings(shown))}
+    env["session"] = session
+    return Html(_MARKDOWN.render(shown, env))
+
+
+class _Renderer(RendererHTML):
+    """What differs from plain CommonMark; each method has the name of the token that it renders."""
+
+    def text(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
+        """Text, in which references to memories are links."""
+        parts, end, content = [], 0, tokens[idx].content
+        for found in _REFERENCE.finditer(content):
+            parts += [escape(content[end : found.start()]), _refer(found[1] or found[2], env, _find_alias(found[0]))]
+            end = found.end()
+        rest = escape(content[end:])
+        if (session := env["session"]) and (named := _EVENTS.search(rest)):
+            events = _EVENT.sub(lambda found: link_event(session, int(found[1]), found[0]), named[0])
+            rest = rest[: named.start()] + events
+        return "".join([*parts, rest])
+
+    def code_inline(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
+        """Code, which is a link where it is nothing but the name of a memory."""
+        content = tokens[idx].content
+        found = MEM_LINK.fullmatch(content.strip())
+        return tag("code", _refer(found[1], env) if found else content)
+
+    def heading_open(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
+        """A heading one level lower, since the page has a title, with the anchor that links name."""
+        level = min(6, int(tokens[idx].tag[1:]) + 1)
+        anchor = env["headings"].pop(0).anchor if env["headings"] and not tokens[idx].level else ""
+        return f'<h{level} id="s-{escape(anchor)}">' if anchor else f"<h{level}>"
+
+    def heading_close(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
+        """Its end."""
+        return f"</h{min(6, int(tokens[idx].tag[1:]) + 1)}>"
+
+    def link_open(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
+        """A link to a memory, to a place on the page or to the web, which says where it leads; others are text."""
+        href = str(tokens[idx].attrGet("href") or "")
+        memory_id = env["known"].get(resolve_link(href, env["folder"]))
+        anchor = href.partition("#")[2]
+        env["close"] = "</a>"
+        if memory_id:
+            return f'<a href="{escape(make_url("/memory", memory_id) + (f"#s-{anchor}" if anchor else ""))}">'
+        if href.startswith("#"):
+            return f'<a href="#s-{escape(anchor)}">'
+        if href.startswith(("http://", "https://")):
+            return f'<a class="out" rel="noopener noreferrer nofollow" title="{escape(href)}" href="{escape(href)}">'
+        env["close"] = "</span>"
+        return f'<span class="dead" title="{escape(href)}">'
+
+    def link_close(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
+        """The end of what the last link began."""
+        return str(env["close"])
+
+    def image(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
+        """A picture as words: to load it would tell its host who reads."""
+        source = str(tokens[idx].attrGet("src") or "")
+        return tag("span", "picture: ", tokens[idx].content or source, class_="dead", title=source)
+
+    def html_block(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
+        """Markup is not parsed; should that change, it is still shown as text."""
+        return escape(tokens[idx].content)
+
+    html_inline = html_block
+
+
+def _find_alias(reference: str) -> str:
+    """What `[[name|alias]]` wants to be shown as."""
+    return reference.partition("|")[2].rstrip("]").strip()
+
+
+def _refer(name: str, env: _Env, alias: str = "") -> Html:
+    """A link to the memory that a text names, or the name where there is none."""
+    memory_id = env["known"].get(resolve_name(parse_reference(name), env["folder"]))
+    if memory_id is None:
+        return tag("span", alias or name, class_="dead", title="There is no such memory.")
+    return link(alias or name, make_url("/memory", memory_id))
+
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable(["table", "strikethrough"])

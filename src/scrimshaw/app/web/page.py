@@ -1,0 +1,190 @@
+"""What every page is made of: its frame, the memory behind it, and the pieces that several pages show."""
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from importlib.resources import files
+from typing import NamedTuple
+
+from scrimshaw.app.hooks.fencing import is_withheld
+from scrimshaw.app.web.markup import Child, Html, escape, join, link, make_url, tag
+from scrimshaw.engine import Engine, index
+from scrimshaw.engine.drafts import count_waiting
+from scrimshaw.models import Degradation, Memory, MemoryType, Tier, Trust
+
+EVENTS_SHOWN = 200  # of a session on a page
+Values = Mapping[str, str]  # what the address, its query or a form says
+NAVIGATION = {
+    "/": "Search",
+    "/sessions": "Sessions",
+    "/drafts": "Review",
+    "/health": "Health",
+    "/stats": "Statistics",
+}
+_MOST_DIGITS = 10
+# Files are looked at again after a second, or ten times as long as a look takes where there are very many.
+_LOOK_AGAIN_S, _LOOK_SHARE = 1.0, 10.0
+
+
+def read_asset(name: str) -> str:
+    """A file that pages use."""
+    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+class Page(NamedTuple):
+    """What a page shows below the navigation, and which of its entries it belongs to."""
+
+    title: str
+    content: Html
+    current: str
+    status: int = 200
+
+
+@dataclass
+class Site:
+    """The open memory and what its pages need: a token for forms, and what was just done and can be taken back."""
+
+    engine: Engine
+    form_token: str
+    done: dict[str, "Done"] = field(default_factory=dict)
+    _look_at: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def follow_files(self) -> None:
+        """Bring the index up to date with the files, unless that was done a moment ago."""
+        with self._lock:
+            began = time.monotonic()
+            if began >= self._look_at:
+                index.catch_up(self.engine)
+                ended = time.monotonic()
+                self._look_at = ended + max(_LOOK_AGAIN_S, (ended - began) * _LOOK_SHARE)
+
+
+class Done(NamedTuple):
+    """Something a person did on a page: what to say of it, and how to take it back."""
+
+    message: Html
+    take_back: Callable[[], None]
+
+
+def render_page(site: Site, page: Page, done: str = "") -> Html:
+    """A whole document; `done` names what was just done, which its banner offers to take back."""
+    engine = site.engine
+    waiting = count_waiting(engine)
+    entries = []
+    for path, name in NAVIGATION.items():
+        badge = tag("span", waiting, class_="badge", title="drafts wait") if path == "/drafts" and waiting else None
+        entries.append(tag("li", link([name, badge], path, aria_current="page" if path == page.current else None)))
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"{page.title} · {engine.settings.project.name}"),
+        tag("link", rel="icon", href="/assets/icon.svg", type="image/svg+xml"),
+        tag("link", rel="stylesheet", href="/assets/style.css"),
+        tag("script", src="/assets/keys.js", defer=True),
+    )
+    header = tag(
+        "header",
+        link("Scrimshaw", "/", class_="brand"),
+        tag("span", engine.settings.project.name, class_="project", title=str(engine.settings.project)),
+        tag("nav", tag("ul", entries), aria_label="Pages"),
+    )
+    content = tag("main", _render_done(site, done), tag("h1", page.title), page.content, id="main", tabindex="-1")
+    keys = [(tag("kbd", key), f" {what} ") for key, what in (("/", "search"), ("j", "next"), ("k", "previous"))]
+    body = tag("body", link("Skip to the content", "#main", class_="skip"), header, content, tag("footer", keys))
+    return join(Html("<!doctype html>"), tag("html", head, body, lang="en"))
+
+
+def _render_done(site: Site, name: str) -> Html | None:
+    if name not in site.done:
+        return None
+    form = make_form(site, "/undo", "Undo", done=name)
+    return tag("div", tag("p", site.done[name].message), form, class_="done", role="status")
+
+
+def make_form(site: Site, action: str, label: str, kind: str = "", **values: str) -> Html:
+    """A button that posts; the token in it shows that one of these pages was the sender."""
+    hidden = [
+        tag("input", type="hidden", name=key, value=text) for key, text in {"token": site.form_token, **values}.items()
+    ]
+    return tag("form", hidden, tag("button", label, class_=kind or None), method="post", action=action)
+
+
+def describe_memory(memory: Memory, text: str = "") -> Html:
+    """A line about a memory: its id, what differs from the usual, its date, and warnings."""
+    trust = memory.provenance.trust
+    unusual = {memory.type: MemoryType.GENERAL, memory.source: "vault"}
+    facts = [name for name, usual in unusual.items() if name != usual]
+    facts += [f"trust {trust}"] if trust not in (Trust.HUMAN, Trust.FILE) else []
+    facts.append((memory.updated or memory.created)[:10])
+    parts = [tag("code", memory.id, class_="place")]
+    parts += [tag("span", memory.tier, class_=f"mark {memory.tier}")] if memory.tier != Tier.NORMAL else []
+    parts += [tag("span", fact) for fact in facts if fact]
+    warnings = ["speaks like an instruction"] if is_withheld(f"{memory.title}\n{text}", trust) else []
+    warnings += [fault.replace("_", " ") for fault in memory.faults]
+    parts += [tag("span", warning, class_="mark warning") for warning in warnings]
+    return tag("p", [(part, " ") for part in parts], class_="facts")
+
+
+def format_sureness(confidence: float) -> str:
+    """A confidence 0..1 in percent, which is never quite a hundred."""
+    return f"{min(99, round(100 * confidence))} %"
+
+
+def link_memory(memory_id: str, text: str = "", anchor: str = "") -> Html:
+    """A link to the page of a memory, or to a section of it."""
+    return link(text or memory_id, make_url("/memory", memory_id) + (f"#s-{anchor}" if anchor else ""))
+
+
+def link_event(session: str, number: int, text: str) -> Html:
+    """A link to one event of a session, on whichever page of it that stands."""
+    first = (number - 1) // EVENTS_SHOWN * EVENTS_SHOWN + 1
+    return link(text, make_url("/sessions", session, first=first if first > 1 else "") + f"#e{number}")
+
+
+def mark_words(text: str, terms: Sequence[str]) -> Html:
+    """A text, in which words that begin like a term of the query stand out."""
+    pattern = "|".join(re.escape(term) for term in terms) or "$^"
+    parts, end = [], 0
+    for found in re.finditer(rf"(?i)\b(?:{pattern})\w*", text):
+        parts += [escape(text[end : found.start()]), tag("mark", found[0])]
+        end = found.end()
+    return Html("".join([*parts, escape(text[end:])]))
+
+
+def make_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Child]]) -> Html:
+    """A table whose first column names its rows."""
+    columns = tag("tr", [tag("th", name, scope="col") for name in head])
+    body = [tag("tr", tag("th", first, scope="row"), [tag("td", cell) for cell in cells]) for first, *cells in rows]
+    table = tag("table", tag("caption", caption), tag("thead", columns), tag("tbody", body))
+    return tag("div", table, class_="scroll", role="region", aria_label=caption, tabindex="0")
+
+
+def make_bar(share: float, kind: str = "", label: str = "") -> Html:
+    """A bar of a share 0..1 of its width, read out as `label`; without one the number stands beside it."""
+    width = round(100 * min(1.0, max(0.0, share)), 1)
+    bar = tag("rect", width=f"{width}%", height="100%", rx="2")
+    spoken = {"role": "img", "aria_label": label} if label else {"aria_hidden": "true"}
+    return tag("svg", bar, class_=f"bar {kind}".strip(), **spoken)
+
+
+def parse_number(values: Values, name: str) -> int:
+    """A whole number of an address, 0 where it has none."""
+    text = values.get(name, "")
+    return int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else 0
+
+
+def format_moment(at: float) -> Html:
+    """Seconds since 1970 as day and time here."""
+    moment = datetime.fromtimestamp(at).astimezone()
+    return tag("time", moment.strftime("%Y-%m-%d %H:%M"), datetime=moment.isoformat(timespec="seconds"))
+
+
+def render_notes(degradations: Iterable[Degradation]) -> Html:
+    """What could not be done, and what to do about it."""
+    return join(tag("p", f"{each.failure_mode} {each.retry_recommendation}", class_="note") for each in degradations)

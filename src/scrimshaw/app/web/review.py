@@ -1,0 +1,106 @@
+"""The page where a person decides about what sessions left, and what its buttons do."""
+
+import secrets
+from datetime import datetime
+
+from scrimshaw.app.web.markdown import render_markdown
+from scrimshaw.app.web.markup import Html, join, link, make_url, tag
+from scrimshaw.app.web.memory import render_diff
+from scrimshaw.app.web.page import Done, Page, Site, Values, link_memory, make_form
+from scrimshaw.engine import drafts, history
+from scrimshaw.engine.drafts import RejectedDraft
+from scrimshaw.errors import Conflict, NotFound
+from scrimshaw.ingest.memory_file import parse_memory_file
+from scrimshaw.models import WAITS
+
+_MOST_DRAFTS, _MOST_DONE = 20, 100
+_NONE = (
+    "No draft waits. Sessions leave memories by themselves; with `review = true` below `[drafts]` in "
+    ".scrimshaw/config.toml each of them waits here first."
+)
+
+
+def show_drafts(site: Site, values: Values) -> Page:
+    """The drafts that wait for a person, then those that the quality gate set aside."""
+    found = drafts.list_rejected(site.engine)
+    waiting = [each for each in found if WAITS in each.reasons]
+    aside = [each for each in found if WAITS not in each.reasons]
+    parts = []
+    for title, some in (("They wait for you", waiting), ("Set aside", aside)):
+        cards = [tag("li", _render_draft(site, each)) for each in some[:_MOST_DRAFTS]]
+        more = tag("p", f"and {len(some) - len(cards)} more", class_="dim") if len(some) > len(cards) else None
+        parts.append(tag("section", tag("h2", title), tag("ul", cards, class_="hits"), more) if some else None)
+    parts += [] if found else [tag("p", _NONE)]
+    return Page("Review", join(parts), "/drafts")
+
+
+def accept_draft(site: Site, values: Values) -> str:
+    """Make a memory of a draft; raises NotFound and as a save does."""
+    engine, name = site.engine, values.get("name", "")
+    text = drafts.read_rejected(engine, name)
+    saved = drafts.promote_draft(engine, name)
+    entry = next((row["seq"] for row in engine.journal.history(saved.id, 1) if saved.status in ("saved", "updated")), 0)
+
+    def take_back() -> None:
+        steps = history.undo(engine, entry=entry).steps if entry else ()
+        if trouble := next((step.trouble for step in steps if step.trouble), ""):
+            raise Conflict(f"The memory stays: {trouble}.", "`scrimshaw log` shows what became of it.")
+        drafts.restore_draft(engine, name, text)
+
+    return _note_done(site, Done(join("Accepted: ", link_memory(saved.id)), take_back))
+
+
+def reject_draft(site: Site, values: Values) -> str:
+    """Remove a draft; raises NotFound."""
+    engine, name = site.engine, values.get("name", "")
+    text = drafts.read_rejected(engine, name)
+    drafts.discard_drafts(engine, [name])
+    return _note_done(site, Done(join(f"Rejected: {name}"), lambda: drafts.restore_draft(engine, name, text)))
+
+
+def take_back(site: Site, values: Values) -> str:
+    """Undo what a banner told of; raises NotFound for what this server did not do, or undid already."""
+    done = site.done.get(values.get("done", ""))
+    if done is None:
+        raise NotFound("There is nothing to undo here any more.", "`scrimshaw ledger show` lists all changes.")
+    done.take_back()
+    del site.done[values["done"]]
+    return "/drafts"
+
+
+def _note_done(site: Site, done: Done) -> str:
+    """Remember how to take something back, as long as the server runs; the page that offers it."""
+    name = secrets.token_urlsafe(8)
+    site.done[name] = done
+    while len(site.done) > _MOST_DONE:
+        del site.done[next(iter(site.done))]
+    return make_url("/drafts", done=name)
+
+
+def _render_draft(site: Site, draft: RejectedDraft) -> Html:
+    engine = site.engine
+    before = drafts.find_draft(engine, draft.session)
+    is_renewal = bool(before and before.memory_id and engine.index.get([before.memory_id]))
+    if is_renewal:
+        body = render_diff(drafts.compare_draft(engine, draft))
+    else:
+        file = parse_memory_file(drafts.read_rejected(engine, draft.name).encode(), draft.path)
+        body = tag("div", render_markdown(file.body, draft.name, {}, draft.session), class_="markdown")
+    waits = WAITS in draft.reasons
+    reasons = [tag("p", reason, class_="note") for reason in draft.reasons if reason != WAITS]
+    quality = f"quality {draft.quality.score:.2f}" if draft.quality else ""
+    ends = "" if waits else f"goes {datetime.fromtimestamp(draft.expires):%Y-%m-%d}"
+    facts = [tag("span", fact) for fact in (quality, ends, "renews its memory" if is_renewal else "") if fact]
+    session = link("its session", make_url("/sessions", draft.session)) if draft.session else None
+    buttons = [
+        make_form(
+            site,
+            "/drafts/accept",
+            "Accept" if waits else "Accept all the same",
+            "main" if waits else "",
+            name=draft.name,
+        ),
+        make_form(site, "/drafts/reject", "Reject", name=draft.name),
+    ]
+    head = [tag("h3", draft.title), tag("p", facts, session, class_="facts")]
+    return tag("article", head, reasons, body, tag("div", buttons))

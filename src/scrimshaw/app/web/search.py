@@ -1,0 +1,127 @@
+"""The page to search on, which begins with what is new and with what the next session is told."""
+
+from itertools import groupby
+
+from scrimshaw.app.hooks.fencing import neutralise_state_lines
+from scrimshaw.app.web.markup import Html, join, tag
+from scrimshaw.app.web.page import (
+    Page,
+    Site,
+    Values,
+    describe_memory,
+    format_sureness,
+    link_memory,
+    make_bar,
+    make_table,
+    mark_words,
+    render_notes,
+)
+from scrimshaw.engine import counts
+from scrimshaw.engine.context import resume_state
+from scrimshaw.models import Filters
+from scrimshaw.router import ask
+from scrimshaw.search.passages import PASSAGE, cut_passage
+from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult
+from scrimshaw.search.tokens import query_terms
+from scrimshaw.session.resume import Occasion
+
+_MOST_HITS, _NEWEST = 10, 12
+
+
+def show_search(site: Site, values: Values) -> Page:
+    """The answer to `q`, or what there is to see before anybody asks."""
+    query, engine = values.get("q", "").strip(), site.engine
+    site.follow_files()
+    field = tag("input", type="search", name="q", id="q", value=query, autofocus=not query, autocomplete="off")
+    label = tag("label", "Search the memory", for_="q")
+    form = tag("form", label, tag("div", field, tag("button", "Search"), class_="row"), role="search", action="/")
+    if not query:
+        return Page("Search", join(form, render_state(site), render_newest(site)), "/")
+    request = SearchRequest(
+        query=query, limit=_MOST_HITS, min_confidence=engine.settings.search.min_confidence, record=True
+    )
+    return Page("Search", join(form, render_answer(ask.search(engine, request), query_terms(query))), "/")
+
+
+def render_answer(result: SearchResult, terms: tuple[str, ...]) -> Html:
+    """The hits with their reasons, or that nothing is known and what comes nearest."""
+    count = len(result.hits)
+    if count:
+        sure = format_sureness(result.confidence)
+        words = f"{count} {'answer' if count == 1 else 'answers'}, {sure} sure that one is right."
+    else:
+        words = "Nothing is known about this." if result.nearest else "No memory matches."
+    took = f" {sum(stage.ms for stage in result.trace):.0f} ms."
+    parts = [tag("p", words, tag("span", took, class_="dim"), role="status")]
+    parts.append(
+        tag("ol", [tag("li", _render_hit(hit, terms)) for hit in (*result.always_on, *result.hits)], class_="hits")
+    )
+    if result.nearest:
+        near = [tag("li", link_memory(each.memory.id, each.memory.title)) for each in result.nearest]
+        parts += [tag("h2", "What comes nearest"), tag("ul", near)]
+    if result.peers:
+        added = [tag("li", tag("b", each.title), f" {each.peer} ", tag("pre", each.text)) for each in result.peers]
+        parts += [tag("h2", "From other memory servers"), tag("ul", added, class_="hits")]
+    stages = ((each.stage, each.entered, each.left, f"{each.ms:.2f}") for each in result.trace)
+    table = make_table("Stages of this search", ("stage", "entered", "left", "ms"), stages)
+    return join(parts, render_notes(result.degradations), tag("details", tag("summary", "How it was searched"), table))
+
+
+def _render_hit(hit: Hit, terms: tuple[str, ...]) -> Html:
+    memory, why = hit.memory, hit.explanation
+    title = tag("h2", link_memory(memory.id, memory.title, hit.anchor))
+    heading = tag("p", "› ", hit.heading, class_="dim") if hit.heading else None
+    question = tag("p", "Answers: ", tag("q", why.answers), class_="dim") if why.answers else None
+    passage = tag("p", mark_words(cut_passage(hit.text, terms, PASSAGE), terms), class_="passage")
+    if hit.always_on:
+        return tag("article", title, describe_memory(memory, hit.text), heading, passage)
+    sure = tag("p", make_bar(hit.confidence), f"{format_sureness(hit.confidence)} sure", class_="sure")
+    reasons = tag("details", tag("summary", "Why"), explain_score(why, hit.score))
+    return tag("article", title, describe_memory(memory, hit.text), heading, sure, question, passage, reasons)
+
+
+def explain_score(why: Explanation, score: float) -> Html:
+    """How a score came about: what found the memory, then each step from the fused score to the final one."""
+    found = [f"{channel} rank {rank} ({why.raw.get(channel, 0):.3g})" for channel, rank in why.ranks.items()]
+    found += [f"trigger phrase “{phrase}”" for phrase in why.phrases]
+    base = max(0.0, why.fused + sum(why.terms.values()))
+    steps = [("fused", f"{why.fused:.3f}", why.fused)]
+    steps += [(name.replace("_", " "), f"{term:+.3f}", term) for name, term in why.terms.items()]
+    for name, factor in why.factors.items():
+        steps.append((name.replace("_", " "), f"× {factor:.3f}", base * (factor - 1)))
+        base *= factor
+    steps += [(f"{name} boost", f"+ {boost:.1%}", base * boost) for name, boost in why.boosts.items()]
+    steps.append(("score", f"{score:.3f}", score))
+    widest = max(abs(size) for _, _, size in steps) or 1.0
+    kinds = ("whole", *("less" if size < 0 else "more" for _, _, size in steps[1:-1]), "whole")
+    rows = (
+        (name, text, make_bar(abs(size) / widest, kind, f"{size:+.3f}"))
+        for (name, text, size), kind in zip(steps, kinds, strict=True)
+    )
+    by = tag("p", "Found by ", "; ".join(found) or "its relations", ".")
+    return join(by, make_table("From the fused score to the final one", ("part", "value", "effect"), rows))
+
+
+def render_state(site: Site) -> Html | None:
+    """What a session that starts now is told about the last one."""
+    engine = site.engine
+    last = next(iter(engine.sessions.latest(with_work=True)), None)
+    if last is None:
+        return None
+    lines, tokens, _ = resume_state(engine, last, Occasion.START, engine.settings.context.resume_tokens)
+    parts = [
+        (tag("dt", part), [tag("dd", each.text) for each in some])
+        for part, some in groupby(neutralise_state_lines(lines), lambda x: x.part)
+    ]
+    title = tag("h2", "What the next session is told ", tag("span", f"{tokens} tokens", class_="dim"), id="told")
+    return tag("section", title, tag("dl", parts, class_="state"), aria_labelledby="told") if lines else None
+
+
+def render_newest(site: Site) -> Html:
+    """The memories that changed last."""
+    found = counts.page(site.engine, Filters(), sort="updated", limit=_NEWEST, offset=0)
+    if not found.total:
+        return tag("p", "There are no memories yet: `scrimshaw save` writes one, and sessions leave some.")
+    items = [tag("li", link_memory(each.id, each.title), describe_memory(each)) for each in found.memories]
+    title = tag("h2", "Changed last ", tag("span", f"of {found.total} memories", class_="dim"), id="newest")
+    return tag("section", title, tag("ul", items, class_="list"), aria_labelledby="newest")

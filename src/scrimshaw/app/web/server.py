@@ -1,0 +1,228 @@
+"""The dashboard's server: for one browser on this machine, and for nobody who does not have the token.
+
+Another page in the same browser may try to read the memory or to change it. So every request has to name this server
+in its Host header (a foreign name that resolves to this machine does not) and to bring the token as a cookie; a form
+has to come from these pages, as its Origin header and a second token show; and no page runs a script but our own.
+"""
+
+import hmac
+import logging
+import secrets
+import socket
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from scrimshaw.app.web.figures import show_health, show_statistics
+from scrimshaw.app.web.graph import show_graph
+from scrimshaw.app.web.markup import join, tag
+from scrimshaw.app.web.memory import show_memory
+from scrimshaw.app.web.page import Page, Site, Values, read_asset, render_page
+from scrimshaw.app.web.review import accept_draft, reject_draft, show_drafts, take_back
+from scrimshaw.app.web.search import show_search
+from scrimshaw.app.web.sessions import list_sessions, show_session
+from scrimshaw.engine import Engine
+from scrimshaw.errors import (
+    Conflict,
+    InvalidRequest,
+    NotFound,
+    ScrimshawError,
+    VaultBusy,
+    describe_os_error,
+)
+from scrimshaw.ingest.redact import redact
+
+HOST = "127.0.0.1"
+MOST_FORM_BYTES = 10_000  # names and tokens; no form sends a text
+_STATUS = {NotFound: 404, InvalidRequest: 400, Conflict: 409, VaultBusy: 503}
+_ASSETS = {"style.css": "text/css", "keys.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",  # without a referrer at all a form would have no origin
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_SHUT_DOWN_S = 1  # a browser keeps its connection open; Ctrl-C does not wait for it
+_log = logging.getLogger(__name__)
+
+View = Callable[[Site, Values], Page]
+VIEWS: Mapping[str, View] = {
+    "/": show_search,
+    "/memory/{id:path}": show_memory,
+    "/sessions": list_sessions,
+    "/sessions/{id:path}": show_session,
+    "/drafts": show_drafts,
+    "/graph/{id:path}": show_graph,
+    "/health": show_health,
+    "/stats": show_statistics,
+}
+Action = Callable[[Site, Values], str]  # does what a form asks for; where to go then
+ACTIONS: Mapping[str, Action] = {
+    "/drafts/accept": accept_draft,
+    "/drafts/reject": reject_draft,
+    "/undo": take_back,
+}
+
+
+class Access(NamedTuple):
+    """Who may ask: whoever calls the server by one of its own names and knows the token."""
+
+    port: int
+    token: str
+
+    @property
+    def url(self) -> str:
+        """The address that opens the dashboard."""
+        return f"http://{HOST}:{self.port}/?token={self.token}"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """What a browser may call this server."""
+        return f"{HOST}:{self.port}", f"localhost:{self.port}"
+
+    @property
+    def cookie(self) -> str:
+        """The cookie's name: browsers send the cookies of all ports of a machine to each of them."""
+        return f"scrimshaw-{self.port}"
+
+    def check(self, request: Request) -> Response | None:
+        """The answer to a request that may go no further; None for one that may."""
+        host = request.headers.get("host", "")
+        if host not in self.hosts:
+            return PlainTextResponse("This server answers to no other name than its own.", 421)
+        if request.method == "POST" and request.headers.get("origin") != f"http://{host}":
+            return PlainTextResponse("This form was sent by another page.", 403)
+        if request.method == "GET" and _is_same(request.query_params.get("token", ""), self.token):
+            asked = request.url.remove_query_params("token")
+            response = RedirectResponse(asked.path + (f"?{asked.query}" if asked.query else ""), 303)
+            response.set_cookie(self.cookie, self.token, httponly=True, samesite="strict")
+            return response
+        if not request.url.path.startswith("/assets/") and not _is_same(
+            request.cookies.get(self.cookie, ""), self.token
+        ):
+            return PlainTextResponse(
+                "Open the address that `scrimshaw ui` printed: it holds the key to this page.", 403
+            )
+        return None
+
+
+class Guard:
+    """Asks `Access` about every request, whatever it is for, and puts the headers on every answer."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self.app, self.access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request of the server's protocol (ASGI)."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        await (self.access.check(Request(scope)) or self.app)(scope, receive, send_with_headers)
+
+
+def build_app(engine: Engine, access: Access) -> ASGIApp:
+    """The dashboard of an open memory."""
+    site = Site(engine, secrets.token_urlsafe())
+    routes: list[BaseRoute] = [Route("/assets/{name}", _send_asset)]
+    routes += (Route(path, _make_endpoint(site, view)) for path, view in VIEWS.items())
+    routes += (Route(path, _make_form_endpoint(site, act), methods=["POST"]) for path, act in ACTIONS.items())
+
+    def show_error(_: Request, error: Exception) -> Response:
+        return _render_error(site, error)
+
+    app = Starlette(routes=routes, exception_handlers={ScrimshawError: show_error, Exception: show_error})
+    return Guard(app, access)
+
+
+def run_dashboard(engine: Engine, port: int, announce: Callable[[str], None]) -> None:
+    """Serve until interrupted; `announce` gets the address once browsers can connect. Port 0 is any free one."""
+    listener = socket.socket()
+    with listener:
+        try:
+            listener.bind((HOST, port))
+        except OSError as error:
+            message = f"Port {port} of {HOST} cannot be used: {describe_os_error(error)}."
+            raise InvalidRequest(
+                message, "Choose another one, or none for any that is free.", parameter="port"
+            ) from error
+        access = Access(listener.getsockname()[1], secrets.token_urlsafe())
+        listener.listen()
+        announce(access.url)
+        # Requests are not logged: their addresses hold the token and what was searched for.
+        settings = uvicorn.Config(
+            build_app(engine, access),
+            log_level="critical",
+            access_log=False,
+            ws="none",
+            timeout_graceful_shutdown=_SHUT_DOWN_S,
+        )
+        with suppress(KeyboardInterrupt):  # which the server raises again once it has shut down
+            uvicorn.Server(settings).run([listener])
+
+
+def _is_same(given: str, expected: str) -> bool:
+    return hmac.compare_digest(given.encode(), expected.encode())
+
+
+def _send_asset(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in _ASSETS:
+        return PlainTextResponse("There is no such file.", 404)
+    return Response(read_asset(name), media_type=_ASSETS[name])
+
+
+def _make_endpoint(site: Site, view: View) -> Callable[[Request], Response]:
+    def answer(request: Request) -> Response:
+        page = view(site, {**request.query_params, **request.path_params})
+        return HTMLResponse(render_page(site, page, request.query_params.get("done", "")), page.status)
+
+    return answer
+
+
+def _make_form_endpoint(site: Site, act: Action) -> Callable[[Request], object]:
+    async def answer(request: Request) -> Response:
+        if int(request.headers.get("content-length", MOST_FORM_BYTES + 1)) > MOST_FORM_BYTES:
+            return PlainTextResponse("A form of these pages is smaller.", 413)
+        values = dict(parse_qsl((await request.body()).decode(errors="replace")))
+        if not _is_same(values.get("token", ""), site.form_token):
+            return PlainTextResponse("This form is of an older page. Go back, reload it, and try again.", 403)
+        return RedirectResponse(await run_in_threadpool(act, site, values), 303)
+
+    return answer
+
+
+def _render_error(site: Site, error: Exception) -> Response:
+    if isinstance(error, ScrimshawError):
+        status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
+        message, hint = error.message, error.hint
+    else:
+        # What an error quotes may come from anywhere.
+        _log.error("%s", redact("".join(traceback.format_exception(error))).text)
+        status, message, hint = (
+            500,
+            "A bug in Scrimshaw stopped this page.",
+            "The terminal of `scrimshaw ui` says where.",
+        )
+    page = Page("This did not work", join(tag("p", message, class_="note"), tag("p", hint)), "", status)
+    return HTMLResponse(render_page(site, page), status)

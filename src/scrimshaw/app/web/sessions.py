@@ -1,0 +1,149 @@
+"""The pages of what agents did: all sessions, and one as a line of time."""
+
+import textwrap
+from collections import Counter
+from collections.abc import Mapping
+
+from scrimshaw.app.web.markup import Child, Html, join, link, make_url, tag
+from scrimshaw.app.web.page import (
+    EVENTS_SHOWN,
+    Page,
+    Site,
+    Values,
+    format_moment,
+    link_memory,
+    make_bar,
+    make_table,
+    parse_number,
+)
+from scrimshaw.engine.drafts import find_draft
+from scrimshaw.engine.sessions import rank_working_memory
+from scrimshaw.errors import NotFound
+from scrimshaw.models import EventKind, RecordedEvent, Session
+
+_LISTED = 50  # on a page
+_SHORT = 500  # characters of an event; the rest opens
+_LABELS = {
+    EventKind.START: "started",
+    EventKind.PROMPT: "asked",
+    EventKind.ANSWER: "answered",
+    EventKind.COMPACT: "context compacted",
+    EventKind.STOP: "answered",
+    EventKind.END: "ended",
+}
+
+
+def list_sessions(site: Site, values: Values) -> Page:
+    """The sessions of all work trees, newest first."""
+    engine = site.engine
+    offset = parse_number(values, "offset")
+    found = engine.sessions.latest(limit=offset + _LISTED + 1, with_work=True)[offset:]
+    told = Counter[str]()
+    for row in engine.sessions.injections():
+        told[row.session] += row.tokens
+    memories = {each.session: each.draft.memory_id for each in engine.sessions.records() if each.draft}
+    rows = (
+        (
+            link(_shorten(each.task or each.id, 90), make_url("/sessions", each.id)),
+            format_moment(each.last_event),
+            each.client,
+            each.state,
+            str(told[each.id] or ""),
+            link_memory(memories[each.id], "memory") if memories.get(each.id) else "",
+        )
+        for each in found[:_LISTED]
+    )
+    head = ("task", "last event", "client", "state", "tokens told", "what it left")
+    table = make_table("Sessions, newest first", head, rows) if found else tag("p", "No agent has worked here yet.")
+    older = link("Older sessions", make_url("/sessions", offset=offset + _LISTED))
+    more = tag("p", older, class_="onward") if len(found) > _LISTED else None
+    return Page("Sessions", join(table, more), "/sessions")
+
+
+def show_session(site: Site, values: Values) -> Page:
+    """What happened in one session, from its first event or from event `first`; raises NotFound."""
+    engine, name = site.engine, values["id"]
+    session = engine.sessions.get(name)
+    if session is None:
+        raise NotFound(f"There is no session {name!r}.", "The list of sessions has those that are recorded.")
+    events = engine.sessions.events(name)
+    first = parse_number(values, "first")
+    shown = events[max(0, first - 1) :][:EVENTS_SHOWN]
+    timeline = tag("ol", [_render_event(each) for each in shown], class_="timeline")
+    pages = [
+        link(f"events {at + 1} to {min(at + EVENTS_SHOWN, len(events))}", make_url("/sessions", name, first=at + 1))
+        for at in range(0, len(events) if len(events) > EVENTS_SHOWN else 0, EVENTS_SHOWN)
+    ]
+    course = tag(
+        "section", tag("h2", "What happened", id="course"), tag("p", [(page, " ") for page in pages]), timeline
+    )
+    parts = [
+        _render_about(site, session, len(events)),
+        course,
+        _render_attention(site, session),
+        _render_told(site, name),
+    ]
+    return Page(_shorten(session.task or name, 120), join(parts), "/sessions")
+
+
+def _render_about(site: Site, session: Session, events: int) -> Html:
+    draft = find_draft(site.engine, session.id)
+    used = session.context_used
+    facts: Mapping[str, Child] = {
+        "session": tag("code", session.id),
+        "client": session.client,
+        "state": session.state,
+        "began": format_moment(session.started),
+        "last event": format_moment(session.last_event),
+        "events": events,
+        "context in use": "" if used is None else f"{used:.0%}",
+        "goes on from": link(session.continues, make_url("/sessions", session.continues)) if session.continues else "",
+        "work tree": session.work_tree,
+        "what it left": link_memory(draft.memory_id) if draft and draft.memory_id else "",
+    }
+    return tag("dl", [(tag("dt", name), tag("dd", value)) for name, value in facts.items() if value])
+
+
+def _render_event(event: RecordedEvent) -> Html:
+    """An event with its outcome; what is long opens."""
+    label = event.tool or _LABELS.get(event.kind, event.kind)
+    outcome = {True: "failed", False: "worked"}.get(event.failed) if event.failed is not None else None
+    head = [
+        tag("a", f"e{event.number}", href=f"#e{event.number}", class_="dim"),
+        tag("b", label),
+        tag("span", outcome, class_=f"mark {outcome}") if outcome else None,
+        format_moment(event.at),
+    ]
+    text = event.text.strip()
+    is_said = event.kind in (EventKind.PROMPT, EventKind.ANSWER, EventKind.STOP)
+    body = tag("p", text, class_="said") if is_said else tag("pre", text)
+    if len(text) > _SHORT:
+        body = tag("details", tag("summary", _shorten(text, 160)), body)
+    kind = "failed" if event.failed else str(event.kind)
+    return tag("li", [(part, " ") for part in head if part], body if text else None, id=f"e{event.number}", class_=kind)
+
+
+def _render_attention(site: Site, session: Session) -> Html | None:
+    """Working memory, with what each entry is worth after the last event."""
+    ranked = rank_working_memory(site.engine, session)
+    rows = (
+        (_shorten(item.text, 160), item.kind, (make_bar(worth), f" {worth:.2f}"), item.mentions)
+        for item, worth in ranked
+    )
+    table = make_table("Working memory, most attended first", ("entry", "kind", "attention", "mentions"), rows)
+    return tag("section", tag("h2", "Working memory"), table) if ranked else None
+
+
+def _render_told(site: Site, session: str) -> Html | None:
+    """What the model was handed, by occasion, and the memories that were among it."""
+    told = site.engine.sessions.injections(session)
+    if not told:
+        return None
+    rows = ((each.occasion, each.times, each.tokens, each.hits, format_moment(each.at)) for each in told)
+    table = make_table("Texts handed to the model", ("occasion", "texts", "tokens", "hits", "last"), rows)
+    shown = [tag("li", link_memory(name)) for name in site.engine.sessions.hashes_shown(session)]
+    return tag("section", tag("h2", "What it was told"), table, tag("ul", shown) if shown else None)
+
+
+def _shorten(text: str, most: int) -> str:
+    return textwrap.shorten(text, most, placeholder=" …") or text[:most]
