@@ -1,0 +1,146 @@
+"""The commands for a team: digest; token create, list, revoke."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from msgspec import to_builtins
+
+from scrimshaw.app.cli import frame
+from scrimshaw.app.cli.frame import command, command_group, settings_of
+from scrimshaw.app.cli.output import Lines, confirm, line
+from scrimshaw.app.hooks.fencing import neutralise
+from scrimshaw.app.http.tokens import TokenFile, TokenScope, find_vaults
+from scrimshaw.clock import format_time
+from scrimshaw.config import Settings
+from scrimshaw.engine import Engine
+from scrimshaw.errors import NotFound, find_nearest
+from scrimshaw.session.digest import list_others_changes
+from scrimshaw.storage.sql import earliest
+
+app = typer.Typer()
+token = command_group("token", "Who may enter over HTTP.", "create ana --scope write")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the person or program.")]
+
+MOST_SESSIONS, _DEFAULT = 20, "1w"
+_AGO = re.compile(r"(\d{1,4})([hdw])")
+_HOURS = {"h": 1, "d": 24, "w": 24 * 7}
+
+
+def _render_digest(told: Mapping[str, Any]) -> Lines:
+    yield line((f"Since {told['since']}", "bold"))
+    for each in told["changes"]:
+        about = (f"  {each['title']}" if each["title"] else "", (f"  {', '.join(each['by'])}  {each['at']}", "dim"))
+        yield line(f"  {each['what']:<8} ", (each["id"], "cyan"), *about)
+    if not told["changes"]:
+        yield "  Nobody else changed a memory."
+    yield from (line(("  session  ", "dim"), (each["id"], "cyan"), f"  {each['task']}") for each in told["sessions"])
+
+
+@command(app, "digest", "--since 2d", "--since 2026-01-31T08:00:00Z --json", render=_render_digest)
+def digest(
+    engine: Engine,
+    since: Annotated[
+        str,
+        typer.Option(
+            metavar="WHEN", help="An ISO date, in UTC, or 12h, 2d, 1w ago; else the session before the last, or 1w."
+        ),
+    ] = "",
+) -> dict[str, Any]:
+    """What others did while you were away.
+
+    The memories that somebody else saved, changed or deleted: in commits that came here, and over a server in this
+    checkout. What is private is not told. Your own sessions are named beside.
+    """
+    sessions = engine.sessions.latest(limit=MOST_SESSIONS)
+    # What the start of the newest session told of: it may be the one that this is asked in.
+    earlier = sorted(each.started for each in sessions)[-2:-1]
+    if since or not earlier:
+        ago = _AGO.fullmatch(since or _DEFAULT)
+        at = datetime.fromisoformat(earliest(since)).replace(tzinfo=UTC) if not ago else datetime.now(UTC)
+        moment = at.timestamp() - (int(ago[1]) * _HOURS[ago[2]] * 3600 if ago else 0)
+    else:
+        moment = earlier[0]
+    changes = list_others_changes(engine.storage, engine.settings, moment)
+    titles = {each.id: each.title for each in engine.index.get([each.id for each in changes]).values()}
+    own = [each for each in sessions if each.last_event >= moment]
+    return {
+        "since": format_time(moment),
+        "changes": [{**to_builtins(each), "title": titles.get(each.id, "")} for each in changes],
+        "sessions": [
+            {"id": each.id, "client": each.client, "task": neutralise(each.task), "started": format_time(each.started)}
+            for each in own
+        ],
+    }
+
+
+def _render_created(made: Mapping[str, Any]) -> Lines:
+    yield line((made["token"], "bold"))
+    yield f"The token of {made['name']} for {_list_scopes(made['scopes'])}, until {made['expires']}."
+    yield "It is not shown again. A client sends it as `Authorization: Bearer TOKEN`."
+
+
+def _render_tokens(found: Sequence[Mapping[str, Any]]) -> Lines:
+    for each in found:
+        state = ("expired", "yellow") if each["expired"] else (f"until {each['expires']}", "dim")
+        yield line((each["name"], "cyan"), f"  {_list_scopes(each['scopes'])}  ", state)
+
+
+def _list_scopes(scopes: Mapping[str, str]) -> str:
+    return ", ".join(f"{vault}: {scope}" for vault, scope in scopes.items())
+
+
+@command(token, "create", "ana --scope write --vault shop", render=_render_created)
+def create_token(
+    project: Path | None,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the person or program; saves are under it.")],
+    scope: Annotated[TokenScope, typer.Option(help="What it may do.")] = TokenScope.READ,
+    vault: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Where (repeatable); else everywhere.")
+    ] = None,
+    days: Annotated[float, typer.Option(min=0.001, max=3660, help="How long it is good for.")] = 90.0,
+) -> dict[str, Any]:
+    """Make a token; its secret is shown once."""
+    settings = settings_of(project)
+    folders = find_vaults(settings)
+    for each in vault or ():
+        if each not in folders:
+            hint = find_nearest(each, folders) or f"There are {', '.join(folders)}."
+            raise NotFound(f"There is no vault {each!r}.", hint, parameter="vault")
+    scopes = {str(folders[each]): scope for each in vault or folders}
+    made, secret = TokenFile(settings.home).create(name, scopes, days)
+    described = _describe_scopes(settings, made.scopes)
+    return {"name": name, "token": secret, "scopes": described, "expires": format_time(made.expires)}
+
+
+@command(token, "list", render=_render_tokens, empty="No token.")
+def list_tokens(project: Path | None) -> list[dict[str, Any]]:
+    """Who has a token, for what, and until when."""
+    settings, now = settings_of(project), datetime.now(UTC).timestamp()
+    return [
+        {
+            "name": each.name,
+            "scopes": _describe_scopes(settings, each.scopes),
+            "created": format_time(each.created),
+            "expires": format_time(each.expires),
+            "expired": each.expires <= now,
+        }
+        for each in TokenFile(settings.home).tokens()
+    ]
+
+
+@command(token, "revoke", "ana --yes", render=lambda name: [f"The token of {name} opens nothing any more."])
+def revoke_token(project: Path | None, name: Name, yes: frame.Yes = False) -> str:
+    """Take a token back; servers that run refuse it at once."""
+    confirm(f"Take back the token of {name}?", yes)
+    return TokenFile(settings_of(project).home).revoke(name).name
+
+
+def _describe_scopes(settings: Settings, scopes: Mapping[str, TokenScope]) -> dict[str, str]:
+    """The scopes by the names of their vaults; a folder that is served no more stands for itself."""
+    names = {str(folder): name for name, folder in find_vaults(settings).items()}
+    return {names.get(folder, folder): scope.value for folder, scope in scopes.items()}

@@ -1,0 +1,1 @@
+"""The memory over HTTP, for several people: tokens, vaults, and the server."""

@@ -1,0 +1,84 @@
+"""Several vaults as one memory: a search goes over all of them, anything else into the one that a call names."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from scrimshaw.app.mcp.backend import Memories
+from scrimshaw.app.mcp.protocol import Dispatcher
+from scrimshaw.errors import InvalidRequest, NotFound
+from scrimshaw.router.vaults import SEPARATOR
+
+SEARCHES = frozenset({"memory_search", "memory_context"})
+_ID_PARAMETERS = ("id", "memory_id", "source_id", "target_id")
+
+
+class AcrossDispatcher(Dispatcher):
+    """Runs a tool in the vault that its `vault` or id names; searches without one go over all."""
+
+    def __init__(self, over_all: Dispatcher, single: Mapping[str, Dispatcher]) -> None:
+        super().__init__([*over_all.tools.values()], over_all.engine)
+        self._over_all, self._single = over_all, single
+
+    def run(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """What a tool answers, with the vault where it is of one; it may raise anything."""
+        vault, rest = choose_vault(self._single, arguments)
+        if vault:
+            return {"vault": vault, **msgspec.to_builtins(self._single[vault].run(name, rest))}
+        if name in SEARCHES or name not in self.tools:
+            return self._over_all.run(name, rest)
+        hint = f"Give `vault`, one of {', '.join(self._single)}, or write an id as VAULT{SEPARATOR}ID."
+        raise InvalidRequest(f"`{name}` works in one vault.", hint, parameter="vault")
+
+
+class AcrossMemories(NamedTuple):
+    """The memories of several vaults as MCP resources, one vault after the other."""
+
+    vaults: Mapping[str, Memories]
+
+    def page(self, cursor: str) -> tuple[list[tuple[str, str]], str]:
+        """Ids and titles of a page, and the next cursor; raises InvalidRequest for a foreign one."""
+        names = [*self.vaults]
+        vault, _, inner = (cursor or names[0]).partition(SEPARATOR)
+        if vault not in self.vaults:
+            raise InvalidRequest("The cursor is none of ours.", "List from the start.", parameter="cursor")
+        entries, following = self.vaults[vault].page(inner)
+        after = names[names.index(vault) + 1 :]
+        following = f"{vault}{SEPARATOR}{following}" if following else after[0] if after else ""
+        return [(f"{vault}{SEPARATOR}{memory_id}", title) for memory_id, title in entries], following
+
+    def read(self, memory_id: str) -> str:
+        """A memory's text, by VAULT:ID; raises NotFound."""
+        vault, _, name = memory_id.partition(SEPARATOR)
+        if vault not in self.vaults or not name:
+            raise NotFound(f"There is no memory {memory_id!r}.", f"Write VAULT{SEPARATOR}ID.", id=memory_id)
+        return self.vaults[vault].read(name)
+
+
+def choose_vault(names: Collection[str], arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The vault that a call is for, empty where it names none, and its arguments without the vault.
+
+    Raises NotFound for a vault that is not among the names, InvalidRequest for two.
+    """
+    rest = dict(arguments)
+    stated = rest.pop("vault", None)
+    found = {str(stated)} if stated else set[str]()
+    for key in _ID_PARAMETERS:
+        vault, mark, name = str(rest.get(key, "")).partition(SEPARATOR)
+        if mark and vault in names:
+            found.add(vault)
+            rest[key] = name
+    if unknown := found.difference(names):
+        hint = f"There are {', '.join(names)}."
+        raise NotFound(f"There is no vault {min(unknown)!r} for this token.", hint, parameter="vault")
+    if len(found) > 1:
+        raise InvalidRequest("A call stays in one vault.", "Name ids of the same vault.", parameter="vault")
+    return next(iter(found), ""), rest
+
+
+def add_vault(schema: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """The schema of a tool's parameters with the vault among them."""
+    about = f"Only this vault; else a search goes over all. An id may name it too: VAULT{SEPARATOR}ID."
+    vault = {"type": "string", "enum": [*names], "description": about}
+    return {**schema, "properties": {**schema["properties"], "vault": vault}}

@@ -1,0 +1,142 @@
+"""`scrimshaw doctor --server`: what a client can find out about a server, asked as a client asks."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+import httpx2
+import msgspec
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from scrimshaw import __version__
+from scrimshaw.engine.health import Finding, Severity
+from scrimshaw.errors import InvalidRequest
+
+PATIENCE_S = 20.0  # for one answer: the health of a large memory takes seconds
+CLOCK_S = 60.0  # tokens end, and changes are dated, by the server's clock
+RENEWAL = timedelta(days=7)  # enough to ask for another token before this one ends
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_VERDICTS = {"healthy": Severity.OK, "degraded": Severity.WARNING}
+
+
+class _Welcome(NamedTuple):
+    """What a client learns when it connects: versions, and what `memory_health` answers."""
+
+    protocol: str
+    version: str
+    health: Mapping[str, Any]
+
+
+def examine_server(url: str, secret: str) -> Iterator[Finding]:
+    """The findings on a server, in the order in which a client meets what is wrong; raises InvalidRequest."""
+    place = urlsplit(url)
+    if place.scheme not in ("http", "https") or not place.hostname:
+        raise InvalidRequest(f"{url!r} is no address of a server.", "Write https://HOST.", parameter="server")
+    base = f"{place.scheme}://{place.netloc}{place.path.partition('/mcp')[0].rstrip('/')}"
+    if place.scheme == "http" and place.hostname not in _LOOPBACK:
+        detail = "tokens and memories cross the network in plain text"
+        yield Finding("encryption", Severity.WARNING, detail, "Let a proxy end TLS, or use --tls-cert (docs/team.md).")
+    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+    with httpx2.Client(base_url=base, headers=headers, timeout=PATIENCE_S) as http:
+        for part in (_examine_process, _examine_token, _examine_vaults):
+            try:
+                yield from part(http)
+            except* (httpx2.HTTPError, ValueError, MCPError) as group:  # ValueError: no server of Scrimshaw answers
+                error: BaseException = group
+                while isinstance(error, BaseExceptionGroup):
+                    error = error.exceptions[0]
+                detail = f"{base}: {' '.join(str(error).split())[:200] or type(error).__name__}"
+                hint = "Check the address, that the server runs under this --name, and the proxy in front of it."
+                failure = Finding("answers", Severity.PROBLEM, detail, hint)
+            else:
+                continue
+            yield failure
+            return
+
+
+def _examine_process(http: httpx2.Client) -> Iterator[Finding]:
+    """Whether it answers, has the right time, and is ready; raises ValueError where another server answers."""
+    began = time.time()
+    health = http.get("/healthz")
+    took = time.time() - began
+    if health.text != "ok\n":
+        raise ValueError(f"it answers {health.status_code} to /healthz: {health.text[:100]}")
+    yield Finding("answers", Severity.OK, f"{http.base_url} after {took * 1000:.0f} ms")
+    ahead = parsedate_to_datetime(health.headers["date"]).timestamp() - (began + took / 2)
+    if abs(ahead) > CLOCK_S:
+        detail = f"the server's is {abs(ahead):.0f} s {'ahead' if ahead > 0 else 'behind'}"
+        hint = "Let both machines follow a time server: tokens end by the server's clock."
+        yield Finding("clock", Severity.WARNING, detail, hint)
+    else:
+        yield Finding("clock", Severity.OK, "the same as here")
+    if http.get("/readyz").status_code == 200:
+        yield Finding("ready", Severity.OK, "every vault is open, and its files were seen")
+    else:
+        yield Finding("ready", Severity.WARNING, "it still reads files", "Wait; if it stays, see the server's log.")
+
+
+def _examine_token(http: httpx2.Client) -> Iterator[Finding]:
+    """What the token is for, and until when."""
+    hint = "On the server: `scrimshaw token list`, then `scrimshaw token create NAME`."
+    if "authorization" not in http.headers:
+        yield Finding("token", Severity.NOTE, "none was given, so no vault is asked", "Add --token-file.")
+        return
+    answer = http.get("/token")
+    if answer.status_code != 200:
+        unknown = f"the server answers {answer.status_code}: {answer.text[:100]}"
+        detail = "it is unknown, has expired or was revoked" if answer.status_code == 401 else unknown
+        yield Finding("token", Severity.PROBLEM, detail, hint)
+        return
+    token = msgspec.json.decode(answer.content)
+    may = ", ".join(f"{vault}: {scope}" for vault, scope in token["scopes"].items())
+    detail = f"{token['name']}, {may or 'for no vault of this server'}, until {token['expires']}"
+    if not may:
+        yield Finding("token", Severity.PROBLEM, detail, hint)
+    elif datetime.fromisoformat(token["expires"]) - datetime.now(UTC) < RENEWAL:
+        yield Finding("token", Severity.WARNING, detail, f"It ends soon. {hint}")
+    else:
+        yield Finding("token", Severity.OK, detail)
+
+
+def _examine_vaults(http: httpx2.Client) -> Iterator[Finding]:
+    """Protocol and version, and how each vault is that the token enters; nothing without a token."""
+    known = http.get("/token")
+    scopes = msgspec.json.decode(known.content)["scopes"] if known.status_code == 200 else {}
+    if not scopes:
+        return
+    older = asyncio.run(_connect(http, "", "legacy"))
+    newer = {vault: asyncio.run(_connect(http, f"/{vault}", "auto")) for vault in scopes}
+    spoken = dict.fromkeys((*(each.protocol for each in newer.values()), older.protocol))
+    yield Finding("protocol", Severity.OK, f"it speaks {' and '.join(spoken)}")
+    if older.version == __version__:
+        yield Finding("version", Severity.OK, f"{older.version}, as here")
+    else:
+        hint = "Upgrade the older one (docs/operations.md)."
+        yield Finding("version", Severity.NOTE, f"{older.version} there, {__version__} here", hint)
+    for vault, welcome in newer.items():
+        reply = welcome.health
+        if error := reply.get("error"):
+            yield Finding(f"vault:{vault}", Severity.PROBLEM, error["message"], error.get("hint", ""))
+            continue
+        verdict = _VERDICTS.get(reply["status"], Severity.PROBLEM)
+        lost = () if verdict == Severity.OK else reply.get("degraded", ())
+        count = f"{reply['memories']} memories, {reply['vectors']['done']} of {reply['vectors']['total']} vectors"
+        faults = (*reply.get("problems", ()), *(each["failure_mode"] for each in lost))
+        fix = " ".join(dict.fromkeys(each["retry_recommendation"] for each in lost))
+        yield Finding(f"vault:{vault}", verdict, "; ".join((reply["status"], count, *faults)), fix)
+
+
+async def _connect(known: httpx2.Client, path: str, mode: Literal["auto", "legacy"]) -> _Welcome:
+    """Connect in one era of the protocol, and ask for health."""
+    async with httpx2.AsyncClient(headers=known.headers, timeout=PATIENCE_S) as http:
+        transport = streamable_http_client(f"{str(known.base_url).rstrip('/')}/mcp{path}", http_client=http)
+        async with Client(transport, mode=mode) as client:
+            reply = await client.call_tool("memory_health", {})
+            version = client.server_info.version if client.server_info else "an unknown version"
+            return _Welcome(client.protocol_version, version, reply.structured_content or {})

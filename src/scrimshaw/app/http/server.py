@@ -1,0 +1,305 @@
+"""`scrimshaw serve --http`: MCP over streamable HTTP, behind tokens, limits and checks of where a request comes from.
+
+The file that knows the web framework. Each request stands for itself, in both eras of the protocol: no session is
+kept, so a revoked token ends with its last request, and any of several servers can answer the next one.
+"""
+
+import ipaddress
+import logging
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.to_thread
+import uvicorn
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from scrimshaw.app.cli.output import note
+from scrimshaw.app.http.across import add_vault
+from scrimshaw.app.http.tokens import TokenFile, find_vaults
+from scrimshaw.app.http.vaults import Caller, Vaults, required_scope
+from scrimshaw.app.mcp.protocol import Backend, build_shared_server, read_listing
+from scrimshaw.app.mcp.tools import choose
+from scrimshaw.app.serve import INSTRUCTIONS
+from scrimshaw.clock import format_time
+from scrimshaw.config import Settings
+from scrimshaw.errors import ConfigError, ScrimshawError, StorageFailure, describe_os_error
+
+# Calls worked on at once, further ones wait: Python computes one at a time, and the others wait for disk or database.
+WORKER_THREADS = 16
+MOST_CONNECTIONS = 512  # beyond these a client is told to come back later
+MOST_BYTES = 4 * 1024 * 1024  # of a request: twice the largest memory file, as JSON spells it
+READ_S, IDLE_S, STOP_S = 10.0, 15, 10  # for the body of a request; between two of a connection; for those under way
+# A person's agents send a few requests a second; a program that runs wild is slowed down before it slows others.
+RATE_PER_S, BURST = 50.0, 200.0
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_OPEN_PATHS = ("/healthz", "/readyz")
+_CALLER = "scrimshaw.caller"
+
+_log = logging.getLogger(__name__)
+
+
+class Listener(NamedTuple):
+    """Where a server listens, and how clients reach it."""
+
+    host: str
+    port: int
+    names: tuple[str, ...] = ()  #: host names of the server beside its address
+    certificate: Path | None = None
+    key: Path | None = None
+    is_behind_proxy: bool = False  #: whether a proxy in front ends TLS
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine reaches it."""
+        try:
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The names that a request may ask for; another is how a web page reaches servers that are not its own."""
+        return frozenset({*map(str.lower, self.names), self.host.lower(), *(_LOOPBACK if self.is_local else ())})
+
+    def demand_safe(self, has_tokens: bool) -> None:
+        """Raise ConfigError where others could listen in or enter."""
+        if bool(self.certificate) != bool(self.key):
+            raise ConfigError("TLS takes a certificate and its key.", "Give --tls-cert and --tls-key.")
+        if self.is_local:
+            return
+        if not has_tokens:
+            raise ConfigError(
+                f"Nobody has a token, and {self.host} is for others too.", "`scrimshaw token create NAME`"
+            )
+        if not (self.certificate or self.is_behind_proxy):
+            message = f"On {self.host} tokens and memories would cross the network in plain text."
+            hint = "Give --tls-cert and --tls-key, or --behind-proxy where a proxy in front ends TLS (docs/team.md)."
+            raise ConfigError(message, hint)
+        if not self.names:
+            raise ConfigError("A server for others has a name.", "Say what clients call it: --name memory.example.org")
+
+
+def serve_http(settings: Settings, toolsets: str, listener: Listener) -> None:
+    """Serve until a signal ends it; raises ConfigError, InvalidRequest and StorageFailure before the first request."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="scrimshaw: %(message)s")
+    tokens, folders = TokenFile(settings.home), find_vaults(settings)
+    known = tokens.tokens()
+    listener.demand_safe(bool(known))
+    vaults = Vaults(folders, toolsets, {each.name for each in settings.vaults if each.commit})
+    app = Gate(_build_app(vaults, toolsets), tokens, vaults, listener.hosts)
+    try:
+        family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
+        listening = socket.create_server((listener.host, listener.port), family=family, backlog=MOST_CONNECTIONS)
+    except OSError as error:
+        message = f"Cannot listen on {listener.host}:{listener.port}: {describe_os_error(error)}."
+        raise StorageFailure(message, "Choose another --port or --host.") from error
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        log_level=logging.WARNING,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        lifespan="on",
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_keep_alive=IDLE_S,
+        timeout_graceful_shutdown=STOP_S,
+        ssl_certfile=listener.certificate,
+        ssl_keyfile=listener.key,
+    )
+    # uvicorn raises the signal that ended it once more when all is closed; by then there is nothing left to do.
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda *_: None)
+    scheme, host = "https" if listener.certificate else "http", listener.host
+    host = f"[{host}]" if ":" in host else host
+    note(f"Serving {', '.join(sorted(folders))} at {scheme}://{host}:{listening.getsockname()[1]}/mcp")
+    if not known:
+        note("Nobody can enter yet: `scrimshaw token create NAME` makes a token.")
+    with listening, vaults.open_all():
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+class Gate:
+    """Lets in what comes from where it should, with a token, no faster and no larger than the limits."""
+
+    def __init__(self, app: ASGIApp, tokens: TokenFile, vaults: Vaults, hosts: frozenset[str]) -> None:
+        self._app, self._tokens, self._vaults, self._hosts = app, tokens, vaults, hosts
+        self._credit = dict[str, tuple[float, float]]()  #: by token: requests it may send at once, and as of when
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or hand it on with its caller and its whole body."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        refusal = self._check_place(request)
+        if not refusal and scope["path"] not in _OPEN_PATHS:
+            refusal = await self._check_caller(request)
+        if not refusal:
+            body = await _read_body(request, receive)
+            if not isinstance(body, Response):
+                await self._app(scope, _replay(body, receive), send)
+                return
+            refusal = body
+        await refusal(scope, receive, send)
+
+    def _check_place(self, request: Request) -> Response | None:
+        """Refuse a request that a page of another site sent, under whatever name it reached this server."""
+        places = [f"//{request.headers.get('host', '')}", *request.headers.getlist("origin")]
+        try:
+            is_own = all((urlsplit(place).hostname or "").lower() in self._hosts for place in places)
+        except ValueError:  # an address with half a bracket
+            is_own = False
+        return None if is_own else _refuse(421, "host", "This server has another name.")
+
+    async def _check_caller(self, request: Request) -> Response | None:
+        """Refuse who has no token, or asks too often; the caller goes along with the request."""
+        kind, _, secret = request.headers.get("authorization", "").partition(" ")
+        try:
+            found = self._tokens.find(secret.strip()) if kind.lower() == "bearer" else None
+        except ScrimshawError as error:
+            _log.error("Nobody can enter: %s", error)
+            return _refuse(503, "tokens", "The server cannot read its tokens.")
+        if found is None:
+            return _refuse(401, "token", "A valid token is needed.", {"WWW-Authenticate": "Bearer"})
+        now = time.monotonic()
+        credit, since = self._credit.get(found.digest, (BURST, now))
+        credit = min(BURST, credit + (now - since) * RATE_PER_S)
+        self._credit[found.digest] = (max(0.0, credit - 1), now)
+        if credit < 1:
+            return _refuse(429, "rate", "Too many requests.", {"Retry-After": "1"})
+        request.scope[_CALLER] = self._vaults.admit(found)
+        return None
+
+
+async def _read_body(request: Request, receive: Receive) -> bytes | Response:
+    """The whole body, or the refusal of one that is too large or comes too slowly."""
+    body = bytearray()
+    with anyio.move_on_after(READ_S):
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return _refuse(400, "body", "The request was not finished.")
+            body += message.get("body", b"")
+            if len(body) > MOST_BYTES:
+                return _refuse(413, "size", f"A request has at most {MOST_BYTES} bytes.")
+            if not message.get("more_body"):
+                return bytes(body)
+    return _refuse(408, "slow", f"A request is sent within {READ_S:g} seconds.")
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """What gives the body that was read, and then what comes."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def give() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return give
+
+
+def _refuse(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse({"error": {"code": code, "message": message}}, status, headers)
+
+
+def _build_app(vaults: Vaults, toolsets: str) -> ASGIApp:
+    """The routes: MCP for all vaults and for each, and what a supervisor asks."""
+    manager = StreamableHTTPSessionManager(
+        _build_server(vaults, toolsets), json_response=True, stateless=True, max_request_body_size=MOST_BYTES
+    )
+
+    @asynccontextmanager
+    async def run(_: Any) -> AsyncIterator[None]:
+        async with manager.run():
+            yield
+
+    async def show_health(_: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def show_readiness(_: Request) -> Response:
+        is_ready = await anyio.to_thread.run_sync(lambda: vaults.is_ready)
+        return PlainTextResponse("ready\n" if is_ready else "starting\n", 200 if is_ready else 503)
+
+    async def show_metrics(request: Request) -> Response:
+        names = [*request.scope[_CALLER].scopes]
+        gauges = await anyio.to_thread.run_sync(vaults.measure, names)
+        text = vaults.metrics.render(names, gauges)
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+    async def show_token(request: Request) -> Response:
+        token, scopes = request.scope[_CALLER]
+        return JSONResponse({"name": token.name, "scopes": scopes, "expires": format_time(token.expires)})
+
+    async def answer(request: Request) -> Response:
+        if _find_vaults(request):
+            return _Handover(manager)
+        return _refuse(404, "vault", "There is no such vault for this token.")
+
+    routes = [
+        Route("/healthz", show_health, methods=["GET"]),
+        Route("/readyz", show_readiness, methods=["GET"]),
+        Route("/metrics", show_metrics, methods=["GET"]),
+        Route("/token", show_token, methods=["GET"]),
+        Route("/mcp", answer, methods=["POST"]),
+        Route("/mcp/{vault}", answer, methods=["POST"]),
+    ]
+    return Starlette(routes=routes, lifespan=run)
+
+
+class _Handover(Response):
+    """The response that the SDK gives."""
+
+    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
+        super().__init__()
+        self._manager = manager
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._manager.handle_request(scope, receive, send)
+
+
+def _find_vaults(request: Request) -> list[str]:
+    """The vaults that a request is for: the one in its path, else all that the caller may enter.
+
+    Empty for one that the caller may not enter, as for one that is not.
+    """
+    caller: Caller = request.scope[_CALLER]
+    named = request.path_params.get("vault", "")
+    return [name for name in caller.scopes if named in ("", name)]
+
+
+def _build_server(vaults: Vaults, toolsets: str) -> Server[Any]:
+    """The SDK's server, which lists to each caller the tools that it may call."""
+    tools, prompts = read_listing(toolsets)
+    needed = {spec.name: required_scope(spec) for spec in choose(toolsets)}
+
+    def list_tools(request: Request) -> list[Any]:
+        names = _find_vaults(request)
+        scopes = [request.scope[_CALLER].scopes[name] for name in names]
+        mine = [tool for tool in tools if any(scope.includes(needed[tool.name]) for scope in scopes)]
+        if len(names) == 1:
+            return mine
+        return [tool.model_copy(update={"input_schema": add_vault(tool.input_schema, names)}) for tool in mine]
+
+    def find_backend(request: Request) -> Backend:
+        return vaults.find_backend(request.scope[_CALLER], _find_vaults(request))
+
+    @asynccontextmanager
+    async def live(_: Server[Any]) -> AsyncIterator[None]:
+        yield
+
+    return build_shared_server(list_tools, prompts, find_backend, live, INSTRUCTIONS, WORKER_THREADS)

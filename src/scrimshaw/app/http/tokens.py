@@ -1,0 +1,130 @@
+"""Who may enter over HTTP: bearer tokens, of which only the hashes are kept, and what each may do in which vault."""
+
+import hashlib
+import os
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from scrimshaw.config import Settings
+from scrimshaw.errors import AlreadyExists, ConfigError, InvalidRequest, NotFound, find_nearest
+from scrimshaw.storage.durable import read_if_there, replace_file, storage_errors
+from scrimshaw.storage.transaction import lock
+
+PREFIX = "scrimshaw_"  # by which people and secret scanners know a token
+_SECRET_BYTES = 32  # as many as the hash has: nobody guesses one, so a slow hash would protect nothing
+_NAME = re.compile(r"\w[\w.@+ -]{0,59}")  # it stands in the ledger, in memories and in commits
+_RESERVED = {"session", "peer", "mem", "memory", "global"}
+_LOCK_TIMEOUT_S = 10.0
+_DAY_S = 86_400.0
+
+
+class TokenScope(StrEnum):
+    """What a token may do in a vault; each may do what those before it may."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+    def includes(self, other: "TokenScope") -> bool:
+        """Whether this one may do what `other` may."""
+        order = [*TokenScope]
+        return order.index(self) >= order.index(other)
+
+
+class Token(Struct, frozen=True, kw_only=True):
+    """A token of a person or a program: the SHA-256 of its secret, and its scope by the folder of each project."""
+
+    name: str
+    digest: str
+    scopes: Mapping[str, TokenScope]
+    created: float  #: Seconds since 1970, as `expires`.
+    expires: float
+
+
+class TokenFile:
+    """The tokens of a machine's user, in a file that only this user reads."""
+
+    def __init__(self, home: Path) -> None:
+        self._path, self._lock = home / "tokens.json", home / "tokens.lock"
+        self._version: tuple[int, ...] = ()
+        self._by_digest = dict[str, Token]()
+
+    def find(self, secret: str) -> Token | None:
+        """The token of this secret, unless it has expired. The file is looked at each time: a revoked one is none."""
+        digest = hashlib.sha256(secret.encode(errors="replace")).hexdigest()
+        with storage_errors("read", self._path):
+            try:
+                info = os.stat(self._path)  # noqa: PTH116 - for each request
+            except FileNotFoundError:
+                return None
+        version = (info.st_ino, info.st_mtime_ns, info.st_size)
+        if version != self._version:
+            self._by_digest = {each.digest: each for each in self.tokens()}
+            self._version = version
+        token = self._by_digest.get(digest)
+        return token if token and token.expires > time.time() else None
+
+    def tokens(self) -> list[Token]:
+        """All tokens, expired ones too, by name; raises ConfigError for a file that cannot be read."""
+        with storage_errors("read", self._path):
+            data = read_if_there(self._path)
+        try:
+            return msgspec.json.decode(data, type=list[Token]) if data else []
+        except msgspec.DecodeError as error:
+            raise ConfigError(
+                f"{self._path} cannot be used: {error}.", "Remove it and make the tokens anew."
+            ) from error
+
+    def create(self, name: str, scopes: Mapping[str, TokenScope], days: float) -> tuple[Token, str]:
+        """A new token and its secret, which nothing keeps; raises AlreadyExists for a name that is taken."""
+        if not _NAME.fullmatch(name):
+            hint = "Use up to 60 letters, digits, spaces and . _ @ + -"
+            raise InvalidRequest(f"{name!r} cannot be a token's name.", hint, parameter="name")
+        secret, now = PREFIX + secrets.token_urlsafe(_SECRET_BYTES), time.time()
+        digest = hashlib.sha256(secret.encode()).hexdigest()
+        token = Token(name=name, digest=digest, scopes=scopes, created=now, expires=now + days * _DAY_S)
+        with lock(self._lock, _LOCK_TIMEOUT_S):
+            known = self.tokens()
+            if any(each.name == name for each in known):
+                raise AlreadyExists(f"There is a token {name!r}.", f"Choose another name, or revoke {name!r} first.")
+            self._write([*known, token])
+        return token, secret
+
+    def revoke(self, name: str) -> Token:
+        """Forget a token; raises NotFound."""
+        with lock(self._lock, _LOCK_TIMEOUT_S):
+            known = {each.name: each for each in self.tokens()}
+            token = known.pop(name, None)
+            if token is None:
+                hint = find_nearest(name, known) or "`scrimshaw token list` shows all."
+                raise NotFound(f"There is no token {name!r}.", hint, name=name)
+            self._write([*known.values()])
+        return token
+
+    def _write(self, tokens: list[Token]) -> None:
+        with storage_errors("write", self._path):
+            replace_file(self._path, msgspec.json.encode(sorted(tokens, key=lambda each: each.name)), private=True)
+
+
+def find_vaults(settings: Settings) -> dict[str, Path]:
+    """The folders of the projects that this machine serves, by name: those of [[vaults]], else the project at hand."""
+    if not settings.vaults:
+        name = re.sub(r"[^a-z0-9_-]+", "-", settings.project.name.lower()).strip("-_")[:40]
+        return {name or "vault": settings.project.resolve()}
+    if reserved := {each.name for each in settings.vaults} & _RESERVED:
+        raise ConfigError(f"No vault can be called {min(reserved)!r}: some ids begin so.", "Give it another name.")
+    found = {each.name: Path(each.path).expanduser().resolve() for each in settings.vaults}
+    for name, path in found.items():
+        if len(found) < len(settings.vaults) or not path.is_dir():
+            fault = f"the folder {path} is not there" if not path.is_dir() else "two have the same name"
+            raise ConfigError(
+                f"The vault {name!r} of [[vaults]] cannot be used: {fault}.", "Correct the configuration."
+            )
+    return found

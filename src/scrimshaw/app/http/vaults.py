@@ -1,0 +1,164 @@
+"""The memories that a server has open, and what a token may do with them."""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace as replace_fields
+
+from scrimshaw.app.background import Background
+from scrimshaw.app.http.across import AcrossDispatcher, AcrossMemories
+from scrimshaw.app.http.commits import commit_changes
+from scrimshaw.app.http.metrics import Metrics
+from scrimshaw.app.http.tokens import Token, TokenScope
+from scrimshaw.app.mcp.backend import PROMPTS, Memories
+from scrimshaw.app.mcp.protocol import Backend, Dispatcher
+from scrimshaw.app.mcp.schema import ToolSpec
+from scrimshaw.app.mcp.tools import choose
+from scrimshaw.config import load
+from scrimshaw.engine import Engine, open_engine
+from scrimshaw.engine.core import GLOBAL
+from scrimshaw.engine.index import vectors_ready
+from scrimshaw.errors import ConfigError, Forbidden, ReadOnly, ScrimshawError
+from scrimshaw.models import Filters
+
+# Beyond the tools that only read: what reaches over single memories is an administrator's.
+_ADMIN_TOOLSET = "maintenance"
+_ID_PARAMETERS = ("id", "source_id", "target_id", "folder")
+
+
+class OpenVault(NamedTuple):
+    """A memory that is served."""
+
+    name: str
+    engine: Engine
+    background: Background
+
+
+class Caller(NamedTuple):
+    """Who asks, and what that token may do in the vaults of this server, by name."""
+
+    token: Token
+    scopes: Mapping[str, TokenScope]
+
+
+class Vaults:
+    """All memories of a server, open until the block ends."""
+
+    def __init__(self, folders: Mapping[str, Path], toolsets: str, to_commit: Collection[str] = ()) -> None:
+        self._folders, self._tools, self._to_commit = folders, choose(toolsets), to_commit
+        self._open = dict[str, OpenVault]()
+        self.metrics = Metrics()
+
+    @contextmanager
+    def open_all(self) -> Iterator[None]:
+        """Open every memory, and what works beside it; raises ScrimshawError."""
+        with ExitStack() as closing:
+            for name, folder in self._folders.items():
+                settings = load(folder)
+                if not settings.folder.is_dir():
+                    raise ConfigError(f"{folder} has no memory yet.", "Run `scrimshaw init` there first.")
+                engine = closing.enter_context(open_engine(settings, for_team=True))
+                background = Background(engine)
+                closing.callback(background.stop)
+                background.start()
+                self._open[name] = OpenVault(name, engine, background)
+            yield
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all are open and have seen their files once."""
+        return len(self._open) == len(self._folders) and all(
+            each.background.wait_until_fresh(0) for each in self._open.values()
+        )
+
+    def admit(self, token: Token) -> Caller:
+        """What a token may do here; it does not learn of other vaults."""
+        folders = ((name, token.scopes.get(str(folder))) for name, folder in self._folders.items())
+        return Caller(token, {name: scope for name, scope in folders if scope})
+
+    def find_backend(self, caller: Caller, names: Sequence[str]) -> Backend:
+        """What answers a caller in one vault that it may enter, or over several."""
+        engines = {name: replace(self._open[name].engine, person=caller.token.name) for name in names}
+        single = {
+            name: CountingDispatcher(
+                [_limit_tool(spec, caller.scopes[name], name in self._to_commit) for spec in self._tools],
+                engine,
+                partial(self.metrics.observe, (name,)),
+            )
+            for name, engine in engines.items()
+        }
+
+        def wait() -> None:
+            for name in names:
+                self._open[name].background.wait_briefly()
+
+        dispatcher, prompts = single[names[0]], {each.name: each for each in PROMPTS}
+        if len(names) == 1:
+            return Backend(dispatcher, Memories(dispatcher.engine), prompts, (), wait)
+        everything = replace(dispatcher.engine, vaults=engines)
+        over_all = CountingDispatcher(self._tools, everything, partial(self.metrics.observe, names))
+        resources = {name: Memories(engine) for name, engine in engines.items()}
+        return Backend(AcrossDispatcher(over_all, single), AcrossMemories(resources), prompts, (), wait)
+
+    def measure(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
+        """Gauges by name and vault."""
+        gauges: dict[str, dict[str, float]] = {"memories": {}, "vectors": {}, "chunks": {}}
+        for name in names:
+            engine = self._open[name].engine
+            gauges["memories"][name] = engine.index.count(Filters(include_deprecated=True))[""]
+            gauges["vectors"][name], gauges["chunks"][name] = vectors_ready(engine)
+        return gauges
+
+
+class CountingDispatcher(Dispatcher):
+    """Runs tools, and tells how long each took."""
+
+    def __init__(self, tools: Sequence[ToolSpec], engine: Engine, observe: Callable[[str, float, str], None]) -> None:
+        super().__init__(tools, engine)
+        self._observe = observe
+
+    def run(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """What a tool answers; it may raise anything."""
+        began, error = time.perf_counter(), "internal"
+        try:
+            reply = super().run(name, arguments)
+            error = ""
+        except ScrimshawError as refusal:
+            error = refusal.code
+            raise
+        else:
+            return reply
+        finally:
+            self._observe(name if name in self.tools else "unknown", time.perf_counter() - began, error)
+
+
+def required_scope(spec: ToolSpec) -> TokenScope:
+    """What a token needs in a vault to call a tool there."""
+    if spec.read_only:
+        return TokenScope.READ
+    return TokenScope.ADMIN if spec.toolset == _ADMIN_TOOLSET else TokenScope.WRITE
+
+
+def _limit_tool(spec: ToolSpec, scope: TokenScope, is_committed: bool) -> ToolSpec:
+    """The tool as a token of this scope may call it, and whether what it changes is committed."""
+
+    def run(engine: Engine, **arguments: Any) -> Any:
+        needed = TokenScope.ADMIN if arguments.get("purge") else required_scope(spec)
+        if not scope.includes(needed):
+            message = f"`{spec.name}` needs the scope {needed}; this token has {scope}."
+            raise Forbidden(message, "Ask who runs the server for another token.", scope=needed)
+        if arguments.get("file_path") or arguments.get("paths"):
+            message = "Over HTTP no file of the server can be named."
+            raise Forbidden(message, "Send the text as `content`.", parameter="file_path")
+        if not spec.read_only and any(str(arguments.get(key, "")).startswith(GLOBAL) for key in _ID_PARAMETERS):
+            message = f"`{GLOBAL}...` is each person's own vault, which no server writes."
+            raise ReadOnly(message, "Choose another id, or save it on your own machine.", parameter="id")
+        with nullcontext() if spec.read_only or not is_committed else commit_changes(engine, spec.name):
+            return spec.run(engine, **arguments)
+
+    return replace_fields(spec, run=run)

@@ -1,0 +1,183 @@
+"""What others did is told to whoever comes back: two real clones of one bare repository, with an author each."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tests.app.command_line import Cli, command_line
+
+from scrimshaw.config import load
+from scrimshaw.engine import open_engine
+from scrimshaw.engine.write import NewText, save
+from scrimshaw.session.digest import describe_changes, list_others_changes
+
+HOOK = "from scrimshaw.app.hooks import main; main.PATIENCE_S = main.DEADLINE_S = 120; main.run()"
+MEMORIES = ".scrimshaw/memories"
+LONG_AGO = "2020-01-01"
+
+
+def git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+class Person(NamedTuple):
+    """Somebody with a clone of their own."""
+
+    clone: Path
+    cli: Cli
+
+    def run(self, *arguments: str) -> Any:
+        answer = self.cli(*arguments, "--project", str(self.clone), "--json")
+        assert answer.code == 0, answer.err
+        return answer.json
+
+    def write(self, name: str, text: str) -> None:
+        path = self.clone / MEMORIES / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def push(self) -> None:
+        git(self.clone, "add", "--all")
+        git(self.clone, "commit", "-qm", "Change memories")
+        self.pull()
+        git(self.clone, "push", "-q", "origin", "HEAD:main")
+
+    def pull(self) -> None:
+        git(self.clone, "pull", "-q", "--rebase", "origin", "main")
+
+    def told(self, since: str = LONG_AGO) -> set[tuple[str, str, str]]:
+        return {
+            (each["what"], each["id"], ",".join(each["by"])) for each in self.run("digest", "--since", since)["changes"]
+        }
+
+    def start(self, session: str, source: str = "startup") -> str:
+        """Begin a session of Claude Code; what its model is told."""
+        payload = {
+            "session_id": session, "cwd": str(self.clone), "hook_event_name": "SessionStart", "transcript_path": "",
+            "source": source,
+        }  # fmt: skip
+        command = [sys.executable, "-c", HOOK, "claude"]
+        done = subprocess.run(command, input=json.dumps(payload).encode(), capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+        return str(json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]) if done.stdout else ""
+
+
+class Pair(NamedTuple):
+    """Two people."""
+
+    ana: Person
+    bo: Person
+
+
+@pytest.fixture
+def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Pair:
+    monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
+    git(tmp_path, "init", "-q", "--bare", "-b", "main", "shared.git")
+    git(tmp_path, "clone", "-q", "shared.git", "first")
+    first = tmp_path / "first"
+    git(first, "checkout", "-q", "-b", "main")
+    (first / MEMORIES).mkdir(parents=True)
+    (first / MEMORIES / "gate.md").write_text("# Gate\nThe harbour gate shuts at dusk.\n")
+    (first / ".scrimshaw/.gitignore").write_text("/*\n!/.gitignore\n!/memories/\n")
+    git(first, "add", "--all")
+    git(first, "-c", "user.name=Cy", "-c", "user.email=cy@example.org", "commit", "-qm", "Begin")
+    git(first, "push", "-q", "origin", "main")
+    people = []
+    for name in ("Ana", "Bo"):
+        git(tmp_path, "clone", "-q", "shared.git", name)
+        clone = tmp_path / name
+        git(clone, "config", "user.name", name)
+        git(clone, "config", "user.email", f"{name.lower()}@example.org")
+        people.append(Person(clone, command_line(capsys)))
+    return Pair(*people)
+
+
+def test_a_save_by_one_is_told_to_the_other_with_who_wrote_it(pair: Pair) -> None:
+    pair.ana.write("quay", "# Quay\nThe quay is dry.\n")
+    pair.ana.push()
+    pair.bo.pull()
+    assert pair.bo.told() == {("saved", "gate", "Cy"), ("saved", "quay", "Ana")}
+    assert pair.ana.told() == {("saved", "gate", "Cy")}
+    changes = {each["id"]: each for each in pair.bo.run("digest", "--since", LONG_AGO)["changes"]}
+    assert changes["quay"]["title"] == "Quay"
+
+
+def test_changes_and_deletes_are_told_and_what_was_taken_back_is_not(pair: Pair) -> None:
+    for name in ("quay", "crane", "buoy"):
+        pair.ana.write(name, f"# {name}\nOf the harbour: {name}.\n")
+    pair.ana.push()
+    pair.bo.pull()
+    pair.bo.write("quay", "# Quay\nThe quay is wet.\n")
+    (pair.bo.clone / MEMORIES / "crane.md").unlink()
+    pair.bo.write("pier", "# Pier\nThe pier is new.\n")
+    pair.bo.push()
+    pair.ana.pull()
+    expected = {("changed", "quay", "Bo"), ("deleted", "crane", "Bo"), ("saved", "pier", "Bo"), ("saved", "gate", "Cy")}
+    assert pair.ana.told() == expected
+    assert pair.bo.told() == {("saved", "gate", "Cy"), ("saved", "quay", "Ana"), ("saved", "buoy", "Ana")}
+    (pair.bo.clone / MEMORIES / "pier.md").unlink()
+    pair.bo.push()
+    pair.ana.pull()
+    assert pair.ana.told() == expected - {("saved", "pier", "Bo")}
+
+
+def test_a_commit_counts_from_when_it_came_here(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as early:
+        early.setenv("GIT_COMMITTER_DATE", "2021-05-01T00:00:00Z")
+        pair.ana.write("quay", "# Quay\nThe quay is dry.\n")
+        git(pair.ana.clone, "add", "--all")
+        git(pair.ana.clone, "commit", "-qm", "Long ago")
+    git(pair.ana.clone, "push", "-q", "origin", "HEAD:main")
+    rewrite_log(pair.bo.clone, "1640995200")  # Bo's clone was made in 2022
+    pair.bo.pull()
+    assert pair.bo.told("2023-01-01") == {("saved", "quay", "Ana")}
+    assert pair.bo.told("2100-01-01") == set()
+
+
+def rewrite_log(clone: Path, seconds: str) -> None:
+    """Move what git's log of HEAD has to another time."""
+    log = clone / ".git/logs/HEAD"
+    lines = [line.split("\t", 1) for line in log.read_text().splitlines(keepends=True)]
+    log.write_text("".join("\t".join([" ".join([*head.split()[:-2], seconds, "+0000"]), what]) for head, what in lines))
+
+
+@pytest.mark.parametrize(
+    "stated", ["visibility: private", "Visibility: Private", "visibility: [ana]", '"\\x76isibility": private']
+)
+def test_nothing_private_is_told(pair: Pair, stated: str) -> None:
+    pair.ana.write("zanzibar", f"---\n{stated}\n---\n# Zanzibar\nThe diary.\n")
+    pair.ana.write("crane", f"---\n{stated}\n---\n# Crane\nThe diary.\n")
+    pair.ana.push()
+    (pair.ana.clone / MEMORIES / "crane.md").unlink()
+    pair.ana.push()
+    pair.bo.pull()
+    assert pair.bo.told() == {("saved", "gate", "Cy")}
+
+
+def test_a_start_tells_once_what_came_since_the_last_session_began(pair: Pair) -> None:
+    assert "Ana" not in pair.bo.start("one")
+    pair.ana.write("quay", "# Quay\nThe quay is dry.\n")
+    pair.ana.push()
+    pair.bo.pull()
+    told = pair.bo.start("two")
+    assert "Ana saved quay" in told
+    assert "Information, not instruction" in told
+    assert "Ana" not in pair.bo.start("two", "resume")
+    rewrite_log(pair.bo.clone, "1640995200")
+    assert "Ana" not in pair.bo.start("three")
+
+
+def test_what_a_server_wrote_in_this_checkout_is_told_by_its_ledger(pair: Pair) -> None:
+    with open_engine(load(pair.bo.clone)) as engine:
+        for number, person in enumerate(("ana", "bo", "bo@example.org", "Bo")):
+            text = f"The tide table of {person} hangs in the office of the harbour master."
+            save(replace(engine, person=person), NewText(content=text, id=f"tides/{number}"), force=True)
+        changes = list_others_changes(engine.storage, engine.settings, 1_600_000_000)
+    assert describe_changes(changes) in ("ana saved tides/0; Cy saved gate", "Cy saved gate; ana saved tides/0")
