@@ -238,6 +238,33 @@ def test_a_stop_repeats_the_last_answer_and_does_not_count() -> None:
     assert recording.draft().changed[0].event == 4
 
 
+def test_what_was_decided_is_not_told_again_as_done() -> None:
+    recording = Recording().prompt("Let the exporter write CSV.")
+    recording.answer("I'll use the csv module in `export_rows` instead of joining strings by commas.")
+    recording.edit("src/export.py", "+writer = csv.writer(out)")
+    recording.answer(
+        "Replaced joining strings by commas with the csv module in `export_rows`.\n\nAdded a header to each sheet."
+    )
+    draft = recording.draft()
+    assert [each.event for each in draft.decisions] == [2]
+    assert [each.text for each in draft.changed] == ["Added a header to each sheet.", "src/export.py"]
+
+
+def test_a_file_that_a_result_names_is_not_listed_again() -> None:
+    recording = Recording().prompt("Let the exporter write CSV.").edit("src/export.py").edit("src/sheets.py")
+    recording.answer("Changed `src/export.py`: every row is quoted now.")
+    assert [each.text for each in recording.draft().changed] == [
+        "Changed `src/export.py`: every row is quoted now.",
+        "src/sheets.py",
+    ]
+
+
+def test_where_only_files_changed_the_last_command_tells_how_it_ended() -> None:
+    recording = Recording().prompt("Find the flag in the program of the challenge.").edit("exploit.py")
+    findings = recording.bash("submit FLAG{harbour}", "accepted").draft().findings
+    assert [each.text for each in findings] == ["submit FLAG{harbour}"]
+
+
 def test_the_last_difference_stands_in_for_commits() -> None:
     recording = Recording().prompt("Fix the header merge.").edit("requests/sessions.py")
     shown = "diff --git a/requests/sessions.py b/requests/sessions.py\n--- a/requests/sessions.py\n"

@@ -23,6 +23,14 @@ def test_answers_are_packed_and_a_prompt_begins_anew() -> None:
     assert [each.context for each in make_passages(recording.events)] == ["", "Why does the till beep?"]
 
 
+def test_the_last_answer_counts_once_whoever_reports_it() -> None:
+    recording = Recording().prompt("Mute it.").answer("It is muted.")
+    recording._add(EventKind.STOP, "It is muted.")
+    recording.prompt("And the horn?")
+    recording._add(EventKind.STOP, "There is no horn.")
+    assert texts(recording) == ["> Mute it.\nIt is muted.", "> And the horn?\nThere is no horn."]
+
+
 def test_what_was_done_stands_apart_in_lines() -> None:
     recording = (
         Recording().answer("I run the tests.").bash("make test", "collected 3\n2 failed\nKeyError: 'x'", failed=True)

@@ -10,6 +10,7 @@ from scrimshaw.session.statements import (
     SUMMARY,
     USER,
     contains_text,
+    flatten,
     split_paragraph,
     split_sentences,
     strip_client_noise,
@@ -102,3 +103,16 @@ def test_chatter_is_gone_before_anything_is_read() -> None:
 def test_marks_of_emphasis_go_and_powers_in_code_stay() -> None:
     recording = Recording().answer("**The window** is `(window**2).sum()` now.")
     assert [each.text for each in split_sentences(recording.events)] == ["The window is `(window**2).sum()` now."]
+
+
+@pytest.mark.parametrize(
+    ("text", "flat"),
+    [
+        ("**Note:** keep  it", "Note: keep it"),
+        ("((a**3 + b)/c)/1/(c**2)", "((a**3 + b)/c)/1/(c**2)"),
+        ("2 ** 3 is `x**2`", "2 ** 3 is `x**2`"),
+        ("a (**bold**), b", "a (bold), b"),
+    ],
+)
+def test_emphasis_is_no_power(text: str, flat: str) -> None:
+    assert flatten(text) == flat

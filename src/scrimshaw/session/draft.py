@@ -21,6 +21,8 @@ _FILES_PER_LINE, _FILE_LINES = 6, 8
 # How much a phrase counts by where it occurs; tuned on real sessions.
 _IN_TITLE, _IN_TASK, _IN_REQUEST, _IN_DECISION, _IN_COMMIT, _IN_RESULT = 2.5, 0.8, 1.0, 1.5, 2.0, 1.0
 _A_SENTENCE = 4  # spaces; a shorter text may occur in a longer statement and still be news
+_REPEATED = 0.6  # share of the words of a sentence that a statement before it has; with a note it says more than that
+_WORD = re.compile(r"\w{3,}")
 
 LONGEST_TITLE, LONGEST_TASK = 90, 700  # characters
 MOST_REQUESTS = 8
@@ -106,11 +108,11 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
 
 
 class _Evidence:
-    """Lets statements through whose text occurs in the event they name, each text once."""
+    """Lets statements through whose text occurs in the event they name, and that none before says already."""
 
     def __init__(self, events: Sequence[RecordedEvent]) -> None:
         self._events = {event.number: event for event in events}
-        self._known: set[str] = set()
+        self._known: dict[str, set[str]] = {}  #: text -> the words of it and of its note
 
     def prove(self, claims: Iterable[Statement | None]) -> tuple[Statement, ...]:
         """Those of the claims that are proven and new."""
@@ -118,9 +120,14 @@ class _Evidence:
         for each in filter(None, claims):
             event, text = self._events.get(each.event), statements.flatten(each.text).casefold()
             is_proven = event is not None and text and statements.contains_text(event, each.text)
-            is_part = text.count(" ") >= _A_SENTENCE and any(text in known for known in self._known)
-            if is_proven and not is_part and text not in self._known:
-                self._known.add(text)
+            words = set(_WORD.findall(f"{text} {each.note.casefold()}"))
+            is_known = text in self._known
+            if text.count(" ") >= _A_SENTENCE:
+                shares = [len(words & known) for known in self._known.values()] if not each.note else []
+                is_known |= any(text in known for known in self._known)
+                is_known |= max(shares, default=-1) >= _REPEATED * len(words)
+            if is_proven and not is_known:
+                self._known[text] = words
                 found.append(each)
         return tuple(found)
 

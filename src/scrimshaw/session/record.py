@@ -37,9 +37,13 @@ class Passage(Struct):
 
 def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
     """The passages of a session by where they begin; a prompt begins a new one, and so do a start and another trust."""
-    made, last, context = list[Passage](), dict[bool, Passage](), ""
+    made, last, context, answers = list[Passage](), dict[bool, Passage](), "", set[str]()
     for event in events:
         trust, text = _describe_event(event)
+        if event.kind is EventKind.ANSWER:
+            answers.add(text.strip())
+        elif event.kind is EventKind.STOP and text.strip() in answers:
+            continue
         stream = event.kind is EventKind.TOOL
         if event.kind in _OPENINGS:
             last.clear()
@@ -72,7 +76,7 @@ def _describe_event(event: RecordedEvent) -> tuple[Trust, str]:
     match event.kind:
         case EventKind.PROMPT:
             return Trust.AGENT, f"> {event.text.strip()}" if event.text.strip() else ""
-        case EventKind.ANSWER | EventKind.COMPACT:
+        case EventKind.ANSWER | EventKind.STOP | EventKind.COMPACT:
             return Trust.AGENT, event.text
         case EventKind.TOOL if event.tool not in _SILENT_TOOLS or event.failed:
             return Trust.WEB if event.tool == "Web" else Trust.TOOL, _describe_call(event)

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, pairwise, repeat
+from itertools import chain, pairwise
 from operator import attrgetter, itemgetter
 from os.path import commonprefix
 
@@ -265,13 +265,13 @@ def _find_cause(sentences: Sequence[Sentence], place: int) -> Sentence | None:
 
 
 def find_changes(record: Record) -> list[Statement]:
-    """What was done, then the changed files that say more by path."""
+    """What was done, then the changed files that it does not name."""
     done, files = find_outcome(record), list_changed_files(record.edits)
-    texts = tuple(each.text for each in done)
-    known = {
-        each.text for each in files if each.text.endswith(texts) or any(map(str.endswith, texts, repeat(each.text)))
-    }
-    return [*done, *(each for each in files if each.text not in known)]
+    texts = [each.text for each in done]
+    return [
+        *done,
+        *(each for each in files if not any(each.text in text or each.text.endswith(text) for text in texts)),
+    ]
 
 
 def find_outcome(record: Record) -> list[Statement]:
@@ -310,7 +310,7 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
         if account and (tells or is_prose):
             return [Statement(each.text, each.event) for each in [*found, *account[:MOST_FINDINGS]]]
     told = [Statement(each.text, each.event) for each in found or find_reasons(record, worth)]
-    return told or ([] if changes else _find_last_act(record))
+    return told or ([] if find_outcome(record) else _find_last_act(record))
 
 
 def _find_last_act(record: Record) -> list[Statement]:

@@ -177,7 +177,9 @@ def _find_later_tasks(record: Record) -> Iterator[Statement]:
 def _find_next_step(record: Record) -> Iterator[Statement]:
     """What the agent meant to do."""
     asked = {each.event for each in record.sentences if each.by == USER}
-    yield from (each for each in [sections.find_next_step(record)] if each and each.event not in asked)
+    step = sections.find_next_step(record)
+    if step and step.event not in asked:
+        yield step
 
 
 def _find_unfinished_task(record: Record) -> Iterator[Statement]:

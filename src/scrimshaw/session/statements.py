@@ -46,7 +46,8 @@ _WRAPPED = 76  # a line at least this long goes on in the next one
 _CUT = "\n\f\n"  # where something was left out; a form feed breaks paragraphs and occurs in no prompt
 _ITEM = re.compile(r"\s*(?:[-*+•☐☒✓✔]|\d{1,2}[.)])\s+\S")
 _QUOTED = re.compile(r"`[^`\n]{1,200}`")
-_EMPHASIS = re.compile(r"(`[^`\n]{1,200}`)|\*\*")  # in code the marks are a power
+# In code the marks are a power, and so they are between words or numbers, or with space on both sides.
+_EMPHASIS = re.compile(r"(`[^`\n]{1,200}`)|(?<![\w*])\*\*(?=\S)|(?<=\S)\*\*(?![\w*])")
 _SUMMARY_OPENING = "This session is being continued from a previous conversation"
 
 
@@ -102,7 +103,7 @@ def strip_client_noise(prompt: str) -> str:
 
 def flatten(text: str) -> str:
     """Text as it is compared: white space collapsed, emphasis left out."""
-    return " ".join(text.replace("**", "").split())
+    return " ".join(_EMPHASIS.sub(r"\1", text).split())
 
 
 def cut_line(line: str, most: int = LONGEST_LINE) -> str:

@@ -8,7 +8,7 @@ import pytest
 from tests.app.hooks.test_hook_process import context_of, report
 from tests.samples import vouch_for, write_memory
 
-from scrimshaw.app.hooks.injection import MOST_RECALLED, RECALL_TOKENS
+from scrimshaw.app.hooks.injection import FEW_PIECES, MOST_RECALLED, RECALL_TOKENS
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
 
@@ -84,3 +84,36 @@ def test_laws_are_told_once_in_a_context(engine: Engine, project: Path, vault: P
         assert "Monday" not in told
         assert report(project, "UserPromptSubmit", prompt="go on with the mast") == ""
     assert "Friday" not in context_of(report(project, "SessionStart", source="resume"))
+
+
+ASKED = "which glue is the figurehead of the Albatros held by, epoxy or another"
+SAID = "The figurehead of the Albatros is held to her bow by resorcinol glue, since epoxy softened in the sun."
+
+
+def record_session(engine: Engine, project: Path) -> None:
+    """A session in which it was said, beside many notes that share other words."""
+    report(project, "UserPromptSubmit", "past", prompt="mend the bow")
+    report(project, "Stop", "past", last_assistant_message=SAID)
+    for number in range(FEW_PIECES):
+        text = f"Sheet {number} of the harbour plan is drawn by hand since May."
+        write_memory(engine.settings.folder / "memories", f"sheet-{number}", text, SESSION)
+    scan(engine)
+
+
+def test_a_passage_of_another_session_is_brought(engine: Engine, project: Path) -> None:
+    record_session(engine, project)
+    told = context_of(report(project, "UserPromptSubmit", "new", prompt=ASKED))
+    assert "resorcinol glue" in told
+    assert "(memory session:past#e" in told
+    assert told.count("\n- ") == 1
+    assert "resorcinol" not in report(project, "UserPromptSubmit", "new", prompt=f"{ASKED}, again")
+
+
+def test_a_session_is_not_brought_what_it_said_itself(engine: Engine, project: Path) -> None:
+    record_session(engine, project)
+    assert report(project, "UserPromptSubmit", "past", prompt=ASKED) == ""
+
+
+def test_words_that_many_notes_share_bring_none_of_them(engine: Engine, project: Path) -> None:
+    record_session(engine, project)
+    assert report(project, "UserPromptSubmit", "new", prompt="is the sheet of the harbour plan drawn by hand") == ""

@@ -3,8 +3,10 @@
 Without a model and without a tokenizer: a hook has a few milliseconds. Nothing is brought up that is not certain.
 """
 
+import math
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from itertools import compress, takewhile
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -18,29 +20,35 @@ from scrimshaw.app.hooks.fencing import (
     max_tokens,
     shorten_origins,
 )
-from scrimshaw.config import Settings
+from scrimshaw.config import TEAM, Settings
 from scrimshaw.ingest.comparison import find_heads, normalise_text, space_words
 from scrimshaw.ingest.events import Event
-from scrimshaw.models import DRAFTS, WAITS, EventKind, Filters, Injected, Memory, Tier, Trust
+from scrimshaw.models import DRAFTS, RECORD, WAITS, EventKind, Filters, Injected, Memory, Tier, Trust
 from scrimshaw.search import lineage
+from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.passages import cut_passage
 from scrimshaw.search.tokens import find_phrases, query_terms
 from scrimshaw.session.resume import Occasion
 from scrimshaw.session.rollout import is_given
 from scrimshaw.storage.databases import Storage
+from scrimshaw.storage.place import find_arrivals
 from scrimshaw.storage.ports import Index, Query, Sessions
 
 # Tokens of an injected text: what a start is worth without crowding the context; a resume has context.resume_tokens.
 START_TOKENS, CLEAR_TOKENS, RECALL_TOKENS = 930, 200, 250
 MOST_RECALLED = 3
 LONGEST_PROMPT = 20_000
-# Of the telling words of a prompt, so many must begin words of one piece of a memory, its title or its phrases, and at
-# least so large a share: chosen on questions about recorded sessions, asked of other projects too (docs/evaluation.md).
-LEAST_WORDS, LEAST_SHARE = 3, 0.6
+# Of the telling words of a prompt, so many must begin words of one piece of a memory, its title or its phrases, or of a
+# passage of the record, and at least so large a share; and they must be as rare as so many words that one piece alone
+# has, each of which is worth about the logarithm of the number of pieces. Among few pieces no word is rare. Chosen on
+# questions about recorded sessions, asked of other projects too (docs/evaluation.md).
+LEAST_WORDS, LEAST_SHARE, LEAST_RARE, FEW_PIECES = 3, 0.5, 2.3, 50
 _MOST_MATCHES = 8
-_EXCERPT_TOKENS = 70
+_LEAST_EXCERPT, _LONGEST_TITLE = 80, 60  # characters
 _STEM = 5
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
+_MOST_EARLIER = 20  # sessions, the last ones, of which the newest began where this one goes on
+_OTHERS_NOTE = "What others did to this project's memories since its last session began; `scrimshaw digest` tells more."
 _RULES_NOTE = "What the people of this project decided for good."
 _RECALL_NOTE = "Notes of this project that the prompt brings up; memory_get reads one whole."
 
@@ -98,7 +106,14 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
     if settings.drafts.review:
         waiting = sum(WAITS.encode() in path.read_bytes() for path in (settings.folder / DRAFTS).glob("*.md"))
     note = f"{waiting} drafts of sessions wait for a person: `scrimshaw review`." if waiting else ""
-    return "\n".join(filter(None, (text, note)))
+    earlier, others = storage.sessions.latest(before=event.session, limit=_MOST_EARLIER), ""
+    since = max(map(attrgetter("started"), earlier), default=math.inf)
+    is_new = earlier and event.occasion not in _OCCASIONS
+    if is_new and (find_arrivals(settings.project, since).is_any or (settings.folder / TEAM).is_dir()):
+        from scrimshaw.session.digest import tell_others  # noqa: PLC0415 - few starts need to ask git
+
+        others = tell_others(storage, settings, since)
+    return "\n".join(filter(None, (text, note, fence_list(_OTHERS_NOTE, [others] if others else []))))
 
 
 def _tell_rules(index: Index, limit: int) -> tuple[str, dict[str, str]]:
@@ -120,40 +135,68 @@ def _recall_memories(
     index: Index, known: Mapping[str, str], event: Event, settings: Settings
 ) -> tuple[str, dict[str, str]]:
     """What a prompt surely is about, that a search shows and the session has not seen as it is; hashes by id."""
-    prompt = event.prompt[:LONGEST_PROMPT]
+    prompt, bound = event.prompt[:LONGEST_PROMPT], math.inf
     words, filters = query_terms(prompt), Filters(min_quality_score=settings.search.min_quality_score)
-    phrases = find_phrases(prompt, index.phrases(find_heads(prompt), titles=True))
-    matches = index.match_text(Query((words,)), filters, _MOST_MATCHES) if len(words) >= LEAST_WORDS else []
-    chunks = {**dict.fromkeys(phrases, 0), **{match.id: max(match.chunk, 0) for match in matches}}
-    found = index.select(replace(filters, only=tuple(chunks)), sort="id", limit=-1, offset=0) if chunks else []
-    new = {memory.id: memory for memory in found if not known.get(memory.id, "").startswith(memory.content_hash)}
-    texts = dict.fromkeys(new, "")
-    texts |= {name: piece.text for (name, _), piece in index.pieces([(name, chunks[name]) for name in new]).items()}
-    sure = {name: _judge_match(new[name], texts[name], words, phrases.get(name, ())) for name in new}
-    best = sorted(filter(sure.get, new), key=lambda name: (-sure[name], name))[:MOST_RECALLED]
+    if len(words) >= LEAST_WORDS:
+        pieces = index.count(None)[""]
+        bound = LEAST_RARE * math.log(pieces) if pieces > FEW_PIECES else 0.0
+    found = _find_passages(index, words, bound, event.session) if bound < math.inf else []
+    found += _find_memories(index, prompt, words, bound, filters)
+    is_new = [not (each.id in known and known[each.id].startswith(each.content_hash)) for each, _ in found]
+    new = [*compress(found, is_new)]
+    texts = {each.id: text for each, text in new[:MOST_RECALLED]}
+    shown = lineage.resolve_trust(index, {each.id: each for each, _ in new[:MOST_RECALLED]}, Degradations())
+    room = (RECALL_TOKENS * CHARACTERS_PER_TOKEN - len(fence_list(_RECALL_NOTE, [""]))) // max(1, len(shown))
     lines, recalled = list[str](), dict[str, str]()
-    for name, memory in lineage.with_inherited_trust(index, {name: new[name] for name in best}).items():
-        longer = [*lines, _recall_line(memory, texts[name], words)]
+    for name, memory in shown.items():
+        longer = [*lines, _recall_line(memory, texts[name], words, room)]
         if max_tokens(fence_list(_RECALL_NOTE, longer)) <= RECALL_TOKENS:
             lines, recalled[name] = longer, memory.content_hash
     return fence_list(_RECALL_NOTE, lines), recalled
 
 
-def _judge_match(memory: Memory, text: str, words: Sequence[str], phrases: Sequence[str]) -> int:
-    """How sure it is that a prompt is about a memory: the words of it that a phrase or the text has, 0 if unsure."""
-    # One word alone, which a session used often, is a trigger of too many things.
-    certain = [each for each in phrases if " " in each.strip() or memory.provenance.source != "session"]
-    if certain:
-        return len(words) + len(certain[0])
-    spaced = space_words(normalise_text("\n".join((memory.title, *memory.triggers, *memory.questions, text))))
+def _find_memories(
+    index: Index, prompt: str, words: Sequence[str], bound: float, filters: Filters
+) -> list[tuple[Memory, str]]:
+    """Memories that the prompt surely is about, by a phrase or its words, with the passage that says so, best first."""
+    phrases = find_phrases(prompt, index.phrases(find_heads(prompt), titles=True))
+    matches = index.match_text(Query((words,)), filters, _MOST_MATCHES) if bound < math.inf else []
+    chunks = {**dict.fromkeys(phrases, 0), **{each.id: max(each.chunk, 0) for each in matches if each.score >= bound}}
+    found = index.select(replace(filters, only=tuple(chunks)), sort="id", limit=-1, offset=0) if chunks else []
+    texts = dict.fromkeys(chunks, "")
+    texts |= {name: piece.text for (name, _), piece in index.pieces([*chunks.items()]).items()}
+    sure = dict[str, int]()
+    for memory in found:
+        # One word alone, which a session used often, is a trigger of too many things.
+        is_session = memory.provenance.source == "session"
+        certain = [each for each in phrases.get(memory.id, ()) if " " in each.strip() or not is_session]
+        text = "\n".join((memory.title, *memory.triggers, *memory.questions, texts[memory.id]))
+        sure[memory.id] = len(words) + len(certain[0]) if certain else _count_shared(text, words)
+    best = sorted((each for each in found if sure[each.id]), key=lambda each: (-sure[each.id], each.id))
+    return [(each, texts[each.id]) for each in best]
+
+
+def _find_passages(index: Index, words: Sequence[str], bound: float, session: str) -> list[tuple[Memory, str]]:
+    """What was said and done in other sessions that surely is about these words, with its text, best first."""
+    filters = Filters(source=RECORD, exclude=(f"session:{session}",))
+    matches = index.match_text(Query((words,)), filters, MOST_RECALLED)
+    places = [(match.id, match.chunk) for match in matches if match.score >= bound]
+    passages, pieces = index.passages(places), index.pieces(places)
+    return [(passages[each], pieces[each].text) for each in places if _count_shared(pieces[each].text, words)]
+
+
+def _count_shared(text: str, words: Sequence[str]) -> int:
+    """How many of the words begin words of a text; 0 if too few."""
+    spaced = space_words(normalise_text(text))
     count = sum(f" {word[:_STEM].casefold()}" in spaced for word in words)
     return count if count >= max(LEAST_WORDS, LEAST_SHARE * len(words)) else 0
 
 
-def _recall_line(memory: Memory, text: str, words: Sequence[str]) -> str:
-    """What is known, where it stands and who vouches; what speaks to the agent is only named."""
-    text = cut_passage(text, words, _EXCERPT_TOKENS * CHARACTERS_PER_TOKEN)
+def _recall_line(memory: Memory, text: str, words: Sequence[str], room: int) -> str:
+    """What is known, where it stands and who vouches, in so many characters; what speaks to the agent is only named."""
     trust = memory.provenance.trust
+    label = f"{cut_passage(memory.title, words, _LONGEST_TITLE)} (memory {memory.id}, trust {trust}): "
+    text = cut_passage(text, words, max(_LEAST_EXCERPT, room - len(label) - 4))
     if is_withheld(f"{memory.title}\n{text}", trust):
         return f"memory {memory.id}, trust {trust}: held instruction-like text, not shown"
-    return f"{memory.title} (memory {memory.id}, trust {trust}): {text}"
+    return f"{label}{text}"
