@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scrimshaw.config import ForgettingSettings
 from scrimshaw.models import Grade, MemoryType, Retention, Tier
 from scrimshaw.search.decay import (
-    half_life,
     retention,
     retrievability,
     review,
@@ -28,9 +27,10 @@ SHARES = st.floats(0, 1)
 
 @given(st.floats(0.1, 1e5))
 def test_half_is_left_after_the_half_life(days: float) -> None:
-    assert retrievability(days, stability_of(days)) == pytest.approx(0.5)
-    assert stability_of(days) == pytest.approx(19 / 243 * days)
-    assert retrievability(stability_of(days), stability_of(days)) == pytest.approx(0.9)
+    stability = stability_of(MemoryType.GENERAL, Tier.NORMAL, days)
+    assert retrievability(days, stability) == pytest.approx(0.5)
+    assert stability == pytest.approx(19 / 243 * days)
+    assert retrievability(stability, stability) == pytest.approx(0.9)
 
 
 @given(st.floats(0.1, 1e5), st.floats(0, 1e5), st.floats(0, 1e5))
@@ -41,7 +41,7 @@ def test_retrievability_falls_with_days_and_rises_with_stability(stability: floa
 
 
 def test_what_never_fades_and_what_lies_ahead_is_fully_there() -> None:
-    assert retrievability(1e6, stability_of(math.inf)) == 1.0
+    assert retrievability(1e6, stability_of(MemoryType.DECISION, Tier.NORMAL, 60.0)) == 1.0
     assert retrievability(-3.0, 1.0) == 1.0
 
 
@@ -61,7 +61,7 @@ def test_what_never_fades_and_what_lies_ahead_is_fully_there() -> None:
     ],
 )
 def test_every_state_is_reached_within_a_year(days: float, state: Retention) -> None:
-    stability = stability_of(half_life(MemoryType.GENERAL, Tier.NORMAL, ForgettingSettings().half_life_days))
+    stability = stability_of(MemoryType.GENERAL, Tier.NORMAL, ForgettingSettings().half_life_days)
     assert retention(retrievability(days, stability), THRESHOLDS) is state
 
 
@@ -88,6 +88,7 @@ def test_a_state_begins_at_its_threshold(recalled: float, state: str) -> None:
         (MemoryType.PREFERENCE, Tier.NORMAL, 365),
         (MemoryType.DECISION, Tier.NORMAL, math.inf),
         (MemoryType.DECISION, Tier.DEPRECATED, math.inf),
+        (MemoryType.DECISION, Tier.TEMPORARY, 30),
         (MemoryType.SESSION, Tier.IMPORTANT, 10.5),
         (MemoryType.IMPLEMENTATION, Tier.TEMPORARY, 45),
         (MemoryType.GENERAL, Tier.DEPRECATED, 15),
@@ -96,7 +97,7 @@ def test_a_state_begins_at_its_threshold(recalled: float, state: str) -> None:
     ],
 )
 def test_each_memory_type_has_its_half_life(type_: MemoryType, tier: Tier, days: float) -> None:
-    assert half_life(type_, tier, 60.0) == days
+    assert stability_of(type_, tier, 60.0) == pytest.approx(19 / 243 * days)
 
 
 # Reviews

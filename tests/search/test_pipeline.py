@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from tests.samples import WordEmbedder, document, edge, source_file
@@ -130,7 +132,7 @@ def test_the_trace_names_the_six_stages_in_order(index: Index) -> None:
     by_stage = {stage.stage: stage for stage in trace}
     assert by_stage[Stage.CANDIDATE].notes["channels"] == {"text": 2, "vector": 2}
     assert by_stage[Stage.FUSION].left == by_stage[Stage.FINAL_RANK].left == 2
-    assert set(by_stage[Stage.FUSION].notes) == {"weights"}
+    assert set(by_stage[Stage.FUSION].notes) == {"weights", "scales"}
 
 
 def test_explained_ranks_are_those_of_the_channels(index: Index) -> None:
@@ -149,6 +151,33 @@ def test_explained_ranks_are_those_of_the_channels(index: Index) -> None:
         assert hit.explanation.phrases == ("reset",)
         assert set(hit.explanation.raw) == set(ranks)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_a_reader_can_compute_every_score_from_its_explanation(index: Index) -> None:
+    documents = [note(f"n{number}", "wal " * number + "reset", triggers=("reset",)) for number in range(1, 5)]
+    stale = note("stale", "wal reset " * 9, tier=Tier.TEMPORARY, edges=(edge("stale", "n1", "caused"),))
+    search = Search(index, *documents, stale, note("far", "the wal of a harbour"), vectors=True)
+    result = search.ask("wal reset", boosts=lambda ids, seeds: {"n2": {"session": 0.15, "causal": 0.05}})
+    (fusion,) = [stage.notes for stage in result.trace if stage.stage == Stage.FUSION]
+    weights, scales = (msgspec.convert(fusion[name], dict[str, Any]) for name in ("weights", "scales"))
+    assert {name for hit in result.hits for name in hit.explanation.terms} >= {"tokens", "agreement", "length"}
+    assert {name for hit in result.hits for name in (*hit.explanation.factors, *hit.explanation.boosts)} > {"tier"}
+    for hit in result.hits:
+        why = hit.explanation
+        shares = {name: (score - scales[name][0]) / scales[name][1] for name, score in why.raw.items()}
+        fused = sum(weights[name] * min(1, max(0, share)) for name, share in shares.items()) / sum(weights.values())
+        assert fused == pytest.approx(why.fused, abs=1e-5)  # engine scores are shown with six digits
+        score = max(0, why.fused + sum(why.terms.values())) * math.prod(why.factors.values())
+        assert score * (1 + sum(why.boosts.values())) == pytest.approx(hit.score, abs=2e-6)
+
+
+def test_a_memory_is_read_again_once_it_has_changed(index: Index) -> None:
+    search = Search(index, note("a", "wal", title="Before"))
+    assert [hit.memory.title for hit in search.ask("wal").hits] == ["Before"]
+    index.put([note("a", "wal", title="After")])
+    assert [hit.memory.title for hit in search.ask("wal").hits] == ["After"]
+    index.retire(None)
+    assert search.ask("wal").hits == ()
 
 
 @pytest.mark.parametrize("channel", [Channel.TEXT, Channel.VECTOR, Channel.TRIGGER])

@@ -14,6 +14,7 @@ from scrimshaw.config import ForgettingSettings
 from scrimshaw.ingest.comparison import find_heads
 from scrimshaw.models import (
     RECORD,
+    ArtifactClass,
     Channel,
     Degradation,
     Filters,
@@ -36,6 +37,7 @@ from scrimshaw.storage.ports import Index, Piece, Query, Review
 # What share of its seed's score a causal neighbour takes per hop.
 HOP_SHARE = 0.5
 DAY_S = 86_400.0
+MOST_REMEMBERED = 5_000  # memories without their texts, about 2 KB each
 
 
 class Candidate(Struct, kw_only=True):
@@ -74,7 +76,6 @@ class SearchState(Struct, kw_only=True):
     query_tokens: Any = None  #: a row for each token of the query, where the model was asked
     lacking: frozenset[str] = frozenset()  #: what words found and nothing is known of by meaning: it has no vector yet
     has_all_vectors: bool = True  #: every chunk that was searched by meaning has a vector
-    memories: dict[str, Memory] = {}  #: memory id -> the memory, where a channel has read it already
     archived: list[str] = []  #: memories that words or phrases found, and that are not shown since they have faded
     trace: list[StageTrace] = []
     reached: float  #: when the last stage ended
@@ -98,6 +99,7 @@ class CandidateFinder:
         self._index, self._embedder, self._depth, self._hops = index, embedder, depth, hops
         self._vector_counts = {False: (-1, 0, 0), True: (-1, 0, 0)}  # generation and counts, of records too
         self._sessions = (-1, 0)  # generation and number of the sessions with a record
+        self._memories = (-1, dict[str, Memory]())  # generation and memories that searches have read
         self._embed_query = lru_cache(maxsize=256)(self._embed)
 
     def find(self, state: SearchState) -> None:
@@ -175,6 +177,15 @@ class CandidateFinder:
                 merged = sorted((*state.lists.get(channel, ()), *new), key=lambda match: (-match.score, match.id))
                 state.lists = {**state.lists, channel: merged}
 
+    def read_memories(self, ids: Collection[str]) -> Mapping[str, Memory]:
+        """Memories by id, these among them; what an earlier search read is read again once the index has changed."""
+        generation = self._index.generation()  # before the rows, so that none is older than its number
+        if self._memories[0] != generation or len(self._memories[1]) > MOST_REMEMBERED:
+            self._memories = (generation, {})
+        known = self._memories[1]
+        known.update(self._index.get([*({*ids} - known.keys())]))
+        return known
+
     def find_neighbours(self, seeds: Mapping[str, float], state: SearchState) -> list[Match]:
         """Causal neighbours of the seeds that satisfy the filters; each scores a share of its seed's score."""
         if not seeds:
@@ -200,7 +211,6 @@ class CandidateFinder:
         """Those of the scored memories that satisfy the filters, best first."""
         only = tuple(name for name in scores if state.filters.only is None or name in state.filters.only)
         allowed = self._index.select(replace(state.filters, only=only), sort="id", limit=len(scores), offset=0)
-        state.memories |= {memory.id: memory for memory in allowed}
         found = [Match(id=memory.id, score=scores[memory.id]) for memory in allowed]
         return sorted(found, key=lambda match: (-match.score, match.id))
 
@@ -275,11 +285,12 @@ def last_access(memory: Memory, review: Review | None) -> float | None:
 def presence(
     memory: Memory, review: Review | None, now: float, settings: ForgettingSettings
 ) -> tuple[float, Retention]:
-    """Retrievability and state at `now` (seconds since 1970) since the last review or change."""
-    half_life = decay.half_life(memory.type, memory.tier, settings.half_life_days)
-    if math.isinf(half_life):
+    """Retrievability and state at `now` (seconds since 1970) since the last review or change; documents never fade."""
+    stability = decay.stability_of(memory.type, memory.tier, settings.half_life_days)
+    is_document = memory.artifact is not ArtifactClass.MEMORY and not memory.writable
+    if is_document or math.isinf(stability):
         return 1.0, Retention.HOT
-    since, stability = last_access(memory, review), decay.stability_of(half_life)
+    since = last_access(memory, review)
     if since is None:
         return 1.0, Retention.HOT
     if review and review.reviews:  # only what did not help fades faster than its kind

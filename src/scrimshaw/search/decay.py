@@ -36,14 +36,15 @@ TIER_FACTORS: Mapping[Tier, float] = {
 }
 
 
-def half_life(type_: MemoryType, tier: Tier, default: float) -> float:
-    """Days until the retrievability of an unreviewed memory is 0.5; infinite for what never fades."""
-    return HALF_LIVES.get(type_, default) * TIER_FACTORS[tier]
+def stability_of(type_: MemoryType, tier: Tier, default: float) -> float:
+    """The stability, in days, of an unreviewed memory, whose R is 0.5 after its half-life; infinite if it never fades.
 
-
-def stability_of(half_life_days: float) -> float:
-    """The stability, in days, with which R is 0.5 after the half-life: 19/243 of it, for there FACTOR * t/S is 3."""
-    return half_life_days * FACTOR / 3
+    It is 19/243 of the half-life, for there FACTOR * t/S is 3. `default` is the half-life of a type that is not listed.
+    """
+    days = HALF_LIVES.get(type_, default)
+    if tier is Tier.TEMPORARY and math.isinf(days):  # whatever it decides, it is not meant to stay
+        days = default
+    return days * TIER_FACTORS[tier] * FACTOR / 3
 
 
 def retrievability(days: float, stability: float) -> float:

@@ -7,6 +7,7 @@ No list is stretched to fill a range. On six judged sets this is no worse than t
 document, it needs the weights of the router (measured, docs/evaluation).
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
@@ -51,9 +52,9 @@ def fuse(
     ranks: dict[str, dict[str, int]] = defaultdict(dict)
     raw: dict[str, dict[str, float]] = defaultdict(dict)
     for channel, weight in zip(channels, given, strict=True):
-        found = [match.score for match in lists[channel]]
-        rows = zip(lists[channel], _weigh_scores(channel, found, depth, span), strict=True)
-        for rank, (match, evidence) in enumerate(rows, start=1):
+        lowest, unit = scale_scores(channel, lists[channel], depth, span)
+        for rank, match in enumerate(lists[channel], start=1):
+            evidence = min(1.0, max(0.0, (match.score - lowest) / unit))
             scores[match.id] += (weight / total if total else 0.0) * evidence
             ranks[match.id][channel] = rank
             raw[match.id][channel] = match.score
@@ -63,17 +64,12 @@ def fuse(
     return sorted(fused, key=lambda hit: (-hit.score, hit.id))
 
 
-def _weigh_scores(channel: str, scores: Sequence[float], depth: int, span: float) -> list[float]:
-    """How much each candidate of a list counts, in [0, 1]."""
+def scale_scores(channel: str, matches: Sequence[Match], depth: int, span: float = SPAN) -> tuple[float, float]:
+    """The score of a list, which is not empty, that counts nothing, and by how much more counts 1."""
     # of a list that was cut off, the last score is what an unlisted memory can reach
-    floor = scores[-1] if len(scores) >= depth else None
+    best, floor = matches[0].score, matches[-1].score if len(matches) >= depth else None
     if channel == Channel.TEXT:
-        # distance above that, as a share of the best score
-        best = scores[0]
-        return [(score - (floor or 0.0)) / best if best > 0 else 0.0 for score in scores]
+        return floor or 0.0, best if best > 0 else math.inf
     if channel == Channel.VECTOR:
-        # distance above it in spans, at most one span below the best
-        lowest = scores[0] - span
-        lowest = lowest if floor is None else max(lowest, floor)
-        return [max(0.0, score - lowest) / span for score in scores]
-    return [min(1.0, max(0.0, score)) for score in scores]
+        return max(best - span, best - span if floor is None else floor), span
+    return 0.0, 1.0

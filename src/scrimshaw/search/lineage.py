@@ -10,33 +10,25 @@ from scrimshaw.storage.ports import Index
 
 DEEPEST = 8  # steps from a memory to its sources' sources; consolidations of consolidations are a few steps deep
 
-_ORDER = tuple(Trust)
-_LEAST = _ORDER[-1]
+TRUST_RANKS: Mapping[Trust, int] = {trust: rank for rank, trust in enumerate(Trust)}  # 0 is the highest
+_LEAST = max(TRUST_RANKS, key=TRUST_RANKS.__getitem__)
 
 
 def lowest_trust(trusts: Iterable[Trust]) -> Trust:
     """The least of them; human where there is none."""
-    return max(trusts, key=_ORDER.index, default=Trust.HUMAN)
-
-
-def trust_rank(trust: Trust) -> int:
-    """0 for the highest trust."""
-    return _ORDER.index(trust)
+    return max(trusts, key=TRUST_RANKS.__getitem__, default=Trust.HUMAN)
 
 
 def resolve_trust(index: Index, memories: Mapping[str, Memory], degradations: Degradations) -> dict[str, Memory]:
     """The memories, each with the trust of its lineage; with the least trust where the lineage cannot be read."""
-    trusted: dict[str, Memory] = {}
+    inherited = dict.fromkeys(memories, _LEAST)
     with degradations.tolerate(IndexPart.GRAPH):
-        trusted = with_inherited_trust(index, memories)
-    return trusted or {name: _with_trust(memory, _LEAST) for name, memory in memories.items()}
-
-
-def with_inherited_trust(index: Index, memories: Mapping[str, Memory]) -> dict[str, Memory]:
-    """The memories, each with the trust of its lineage in its provenance."""
+        inherited = find_inherited_trusts(index, tuple(memories))
     found = dict(memories)
-    for name, trust in find_inherited_trusts(index, tuple(memories)).items():
-        found[name] = _with_trust(found[name], lowest_trust((found[name].provenance.trust, trust)))
+    for name, trust in inherited.items():
+        provenance = found[name].provenance
+        lowest = lowest_trust((provenance.trust, trust))
+        found[name] = replace(found[name], provenance=replace(provenance, trust=lowest))
     return found
 
 
@@ -58,7 +50,3 @@ def find_inherited_trusts(index: Index, ids: tuple[str, ...]) -> dict[str, Trust
         trusts.setdefault(edge.start, []).append(origins[edge.place].provenance.trust if is_known else _LEAST)
     lowest = {start: lowest_trust(each) for start, each in trusts.items()}
     return {start: trust for start, trust in lowest.items() if trust not in (Trust.HUMAN, Trust.FILE)}
-
-
-def _with_trust(memory: Memory, trust: Trust) -> Memory:
-    return replace(memory, provenance=replace(memory.provenance, trust=trust))

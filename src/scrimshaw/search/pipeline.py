@@ -28,7 +28,7 @@ from scrimshaw.search.candidates import Candidate, CandidateFinder, SearchState,
 from scrimshaw.search.confidence import CALIBRATIONS, judge_answer
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
-from scrimshaw.search.fusion import Fused, fuse
+from scrimshaw.search.fusion import Fused, fuse, scale_scores
 from scrimshaw.search.passages import count_sent
 from scrimshaw.search.rerank import DIGITS
 from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, SessionContext
@@ -177,9 +177,9 @@ class Searcher:
             if name in state.record:
                 memory = state.record[name][-1]
                 found[name] = Candidate(memory=memory, retrievability=1.0, state=Retention.HOT, confidence=0.5)
-        read = {name: state.memories[name] for name in ids if name in state.memories}
-        for name, memory in (read | self._index.get([name for name in ids if name not in read])).items():
-            review = reviews.get(name)
+        memories = self._finder.read_memories(ids)
+        for name in memories.keys() & {*ids}:
+            memory, review = memories[name], reviews.get(name)
             share, retention = presence(memory, review, now, self._forgetting) if now else (1.0, Retention.HOT)
             if _STATES.index(retention) <= faintest:
                 confidence = review.confidence if review else 0.5
@@ -208,7 +208,8 @@ class Searcher:
                 known |= self._look_up(state, [item.id for item in fused if item.id not in ranked_ids])
         fused = sorted((item for item in fused if item.id in known), key=lambda item: (-item.score, item.id))
         used = {str(channel): weights[channel] for channel in state.lists}
-        state.note(Stage.FUSION, entered, len(fused), weights=used)
+        scales = {str(name): scale_scores(name, some, self._settings.candidates) for name, some in state.lists.items()}
+        state.note(Stage.FUSION, entered, len(fused), weights=used, scales=scales)
         return _with_fusion(fused, known)
 
     def _rank(self, state: SearchState, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -337,7 +338,7 @@ class Searcher:
         if recalled:
             room = max(state.limit - min(len(recalled), RECALLED_STAY), 0)
             hits = [*hits[:room], *recalled[:RECALLED_STAY], *hits[room:], *recalled[RECALLED_STAY:]][: state.limit]
-            hits.sort(key=lambda hit: (-hit.score, lineage.trust_rank(hit.memory.provenance.trust), hit.memory.id))
+            hits.sort(key=lambda hit: (-hit.score, lineage.TRUST_RANKS[hit.memory.provenance.trust], hit.memory.id))
         entries = {hit.memory.id for hit in recalled}
         left = sum(hit.memory.id not in entries for hit in hits)
         confidence, nearest = max((hit.confidence for hit in hits), default=0.0), list[Hit]()
@@ -373,7 +374,7 @@ class Searcher:
             questions = each.memory.questions[state.questions.get(name, len(each.memory.questions)) :]
             explanation = Explanation(
                 ranks=fused.ranks,
-                raw={channel: round(score, 4) for channel, score in fused.raw.items()},
+                raw={channel: float(f"{score:.6g}") for channel, score in fused.raw.items()},
                 fused=round(fused.score, DIGITS),
                 terms=each.terms,
                 factors=each.factors,
@@ -449,7 +450,7 @@ def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate
         new, old = known[newer], known[older]
         gap, share = old.score - new.score, math.prod(new.factors.values())
         in_reach = 0 <= gap <= rerank.NEWER_REACH or ((newer, older) in stated and gap >= 0)
-        ranks = [lineage.trust_rank(each.memory.provenance.trust) for each in (new, old)]
+        ranks = [lineage.TRUST_RANKS[each.memory.provenance.trust] for each in (new, old)]
         if in_reach and ranks[0] <= ranks[1]:
             lift = new.terms.get("newer", 0.0) + gap / share + 2 * 10**-DIGITS
             new.terms = {**new.terms, "newer": round(lift, DIGITS)}
@@ -499,4 +500,4 @@ def _apply_boosts(ranked: list[Candidate], context: SessionContext) -> None:
 
 def _sort_key(each: Candidate) -> tuple[float, int, str]:
     """Best first; of equals, as far as a hit shows its score, the more trusted."""
-    return -round(each.score, DIGITS), lineage.trust_rank(each.memory.provenance.trust), each.memory.id
+    return -round(each.score, DIGITS), lineage.TRUST_RANKS[each.memory.provenance.trust], each.memory.id

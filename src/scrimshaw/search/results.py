@@ -74,6 +74,7 @@ class PeerHit(Struct, frozen=True, kw_only=True):
     id: str  #: `peer:NAME/ID`; the memory's own id where it is ours
     title: str
     text: str
+    marks: tuple[str, ...] = ()  #: the peer's labels of it, among them the project whose copy it is
 
 
 # The ids of all candidates, and the scores of the few best that answer the query themselves, to the boosts by name.

@@ -178,9 +178,10 @@ def cut_word(word: str) -> list[WordPiece]:
     """The longest known pieces of a word from its start on; UNKNOWN for the whole where one part is not known."""
     vocabulary, found, start = load_vocabulary(), list[WordPiece](), 0
     while start < len(word):
-        prefix = "##" if start else ""
-        ends = (end for end in range(len(word), start, -1) if prefix + word[start:end] in vocabulary)
-        if not (end := next(ends, 0)):
+        prefix, end = "##" if start else "", len(word)
+        while end > start and prefix + word[start:end] not in vocabulary:
+            end -= 1
+        if end == start:
             return [WordPiece(UNKNOWN, 0, len(word), len(word))]
         found.append(WordPiece(vocabulary[prefix + word[start:end]], start, end))
         start = end
