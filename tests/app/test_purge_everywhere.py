@@ -21,6 +21,10 @@ import apsw
 import pytest
 from tests.app.command_line import Cli, command_line
 
+from scrimshaw.config import load
+from scrimshaw.engine import open_engine
+from scrimshaw.engine.index import scan
+
 HOOK = "from scrimshaw.app.hooks import main; main.PATIENCE_S = main.DEADLINE_S = 120; main.run()"
 # Nothing that redaction knows.
 SECRETS = ("Zanzibar-Walrus-77-Keel", "Krokodile7Running", "Tr0ub4dor&3 pelican's quay", "Grüße-Wölfe-Äpfel")
@@ -94,6 +98,8 @@ class Doors:
         assert "taken" in self.cli("import", "claude").out
         assert self.cli("jobs", "run", "--once").code == 0
         assert self.cli("checkpoint", "create", "before").code == 0
+        with open_engine(load(self.project), for_team=True) as engine:  # as a team's server does
+            scan(engine)
         return transcript
 
     def holders(self, secret: str) -> set[str]:

@@ -26,7 +26,7 @@ def library(engine: Engine, vault: Path) -> Engine:
     write_memory(vault, "a", "text", "tier: critical\ntype: decision\nupdated: 2026-01-01")
     write_memory(vault, "in/b", "text", "tier: temporary\nupdated: 2026-02-01")
     write_memory(vault, "in/deep/c", "text", "updated: 2026-03-01")
-    write_memory(vault, "old", "text", "tier: deprecated")
+    write_memory(vault, "old", "text", "tier: deprecated\nupdated: 2026-01-01")
     (vault / "broken.md").write_bytes(b"\xff")
     scan(engine)
     return engine

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,17 @@ from tests.conftest import OpenMemory
 from tests.samples import WordEmbedder, keeping, write_memory
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.index import EMBED, embed_pending, rebuild, run_embed_job, scan, skipped_files, vectors_ready
+from scrimshaw.engine.core import EMBED
+from scrimshaw.engine.index import embed_pending, rebuild, run_embed_job, scan, skipped_files, vectors_ready
 from scrimshaw.engine.read import get, search, validate
 from scrimshaw.engine.write import NewText, delete, save, update
-from scrimshaw.models import Action, Filters, JobState
+from scrimshaw.ingest.quality import BANDS
+from scrimshaw.models import Action, Filters, JobState, Memory, Retention, Tier
+from scrimshaw.search.candidates import presence
 from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.search.results import SearchRequest
+from scrimshaw.storage import git as storage_git
+from scrimshaw.storage.git import ask_git
 
 LEASE_S = 60.0
 
@@ -281,3 +288,131 @@ def test_what_was_changed_last_gets_its_vector_first_and_the_smallest_of_a_day(e
     scan(engine)
     waiting = engine.index.chunks_to_embed("words", after=0, limit=3)
     assert [chunk.text[0] for chunk in waiting] == ["c", "b", "a"]
+
+
+# Records that another tool left among the documents
+
+_RECORD = """\
+---
+title: "Session summary"
+importance_tier: critical
+contextType: decision
+quality_score: 1.0
+created: 2026-01-02
+---
+# Session summary
+
+## Decisions
+
+No specific decisions were made during this session.
+
+## Next
+
+[TBD]
+
+## Metadata
+
+session_id: session-1767312000-abc
+"""
+
+
+def test_a_poor_record_of_a_session_among_the_documents_is_temporary_and_fades(
+    open_memory: OpenMemory, project: Path
+) -> None:
+    place = project / "specs/001-till/memory"
+    place.mkdir(parents=True)
+    (place / "poor.md").write_text(_RECORD)
+    (place / "note.md").write_text("---\nimportance_tier: critical\n---\n# Till\n\nThe till prints in two languages.\n")
+    engine = open_memory()
+    scan(engine)
+    poor, note = (engine.memory(f"specs/001-till/memory/{name}") for name in ("poor", "note"))
+    assert (poor.tier, note.tier) == (Tier.TEMPORARY, Tier.CRITICAL)
+    assert poor.quality
+    assert poor.quality.score < BANDS["C"]
+    assert "has_placeholders" in poor.quality.flags
+    now = datetime(2026, 12, 1, tzinfo=UTC).timestamp()
+    assert presence(poor, None, now, engine.settings.forgetting)[1] is Retention.ARCHIVED
+
+
+# Dates of what states none
+
+_AT = 1_790_000_000  # 2026-09-21T14:13:20Z
+
+
+def test_documents_without_dates_have_those_of_git_then_of_name_or_text_then_of_the_disk(
+    open_memory: OpenMemory, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {
+        "committed": "# Committed\n",
+        "2026-05-01-named": "# Named\n",
+        "01-05-26_13-30__record": "# Record\n",
+        "adr/0001-queue": "# Use the foo queue\n\n* Status: accepted\n* Date: 2025-02-03\n",
+        "spec": "# Till\n\n| Field | Value |\n|---|---|\n| **Created** | 2026-02-20 |\n",
+        "plain": "# Plain\n",
+        "no-date-20269999": "# No date\n",
+        "stated": "---\ndate: 2024-03-04\n---\n# Stated\n",
+    }
+    for name, text in texts.items():
+        path = project / "docs" / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        os.utime(path, (_AT, _AT))
+    commands = ["init -q", "add docs/committed.md docs/stated.md", "-c user.name=A -c user.email=a@b.org commit -qm x"]
+    monkeypatch.setenv("GIT_AUTHOR_DATE", "2026-01-02T03:04:05Z")
+    for command in commands:
+        subprocess.run(["git", *command.split()], cwd=project, check=True)
+    engine = open_memory()
+    scan(engine)
+    disk = "2026-09-21T14:13:20Z"
+    found = {memory.id.removeprefix("docs/"): (memory.created, memory.updated) for memory in _all(engine)}
+    assert found == {
+        "committed": ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),
+        "2026-05-01-named": ("2026-05-01", "2026-05-01"),
+        "01-05-26_13-30__record": ("2026-05-01", "2026-05-01"),
+        "adr/0001-queue": ("2025-02-03", "2025-02-03"),
+        "spec": ("2026-02-20", "2026-02-20"),
+        "plain": (disk, disk),
+        "no-date-20269999": (disk, disk),
+        "stated": ("2024-03-04", ""),
+    }
+    since = {memory.id for memory in engine.index.select(Filters(since="2026-04-30"), sort="id", limit=-1, offset=0)}
+    assert since == {
+        f"docs/{name}" for name in ("2026-05-01-named", "01-05-26_13-30__record", "plain", "no-date-20269999")
+    }
+    # What changes now keeps when it began; what is read again unchanged keeps both.
+    changed = project / "docs/committed.md"
+    changed.write_text("# Changed since\n")
+    os.utime(changed, (_AT, _AT))
+    scan(engine, force=True)
+    again = {memory.id.removeprefix("docs/"): (memory.created, memory.updated) for memory in _all(engine)}
+    assert again == found | {"committed": ("2026-01-02T03:04:05Z", disk)}
+
+
+def _all(engine: Engine) -> list[Memory]:
+    return engine.index.select(Filters(), sort="id", limit=-1, offset=0)
+
+
+def test_git_is_asked_once_for_a_scan_and_not_for_files_that_state_their_time(
+    open_memory: OpenMemory, project: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[tuple[str, ...]]()
+
+    def ask(folder: Path, *arguments: str, **more: Any) -> str:
+        asked.append(arguments)
+        return ask_git(folder, *arguments, **more)
+
+    monkeypatch.setattr(storage_git, "ask_git", ask)
+    (project / ".git").mkdir()
+    (vault / "stated.md").write_text("---\ncreated: 2026-01-01\n---\n# Stated\n")
+    engine = open_memory()
+    scan(engine)
+    before = len([each for each in asked if "log" in each or "rev-parse" in each])
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    for number in range(5):
+        (vault / f"{number}.md").write_text(f"# Note {number}\n")
+    subprocess.run(["git", "add", "-A"], cwd=project, check=True)
+    command = ["git", "-c", "user.name=A", "-c", "user.email=a@b.org", "commit", "-qm", "x"]
+    subprocess.run(command, cwd=project, check=True)
+    asked.clear()
+    scan(engine)
+    assert (before, sum(each[0] == "log" for each in asked)) == (0, 1)

@@ -549,3 +549,17 @@ def test_a_killed_purge_is_completed_by_the_next(engine: Engine, project: Path, 
     assert planted(engine.folder, content=needle) == ""
     assert engine.journal.verify()[1] == 0
     assert [kept.problem for kept in checkpoints.list_checkpoints(engine)] == [""]
+
+
+@pytest.mark.parametrize("for_team", [False, True])
+def test_an_index_of_a_teams_server_and_the_own_one_are_erased_from_either(
+    open_memory: OpenMemory, project: Path, vault: Path, *, for_team: bool
+) -> None:
+    write_memory(vault, "walrus", f"# Walrus\n{WALRUS}\n")
+    with open_memory() as own, open_engine(own.settings, for_team=True) as team:
+        scan(own)
+        scan(team)
+        holders = planted(project / ".scrimshaw", content=WALRUS).replace("-wal", "").split()
+        assert {"index.db", "team/index.db"} <= {*holders}
+        write.delete(team if for_team else own, ["walrus"], purge=True, actor="human")
+    assert planted(project / ".scrimshaw", content=WALRUS) == ""

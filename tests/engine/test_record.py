@@ -14,7 +14,8 @@ from tests.samples import WordEmbedder, write_memory
 from tests.scenarios.agent import Agent
 
 from scrimshaw.engine import Engine, purge, read, sessions
-from scrimshaw.engine.index import EMBED, embed_pending, rebuild, scan, vectors_ready
+from scrimshaw.engine.core import EMBED
+from scrimshaw.engine.index import embed_pending, rebuild, scan, vectors_ready
 from scrimshaw.engine.record import sync_record
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.redact import redact

@@ -11,7 +11,8 @@ from tests.conftest import OpenMemory
 from tests.samples import WordEmbedder, write_memory
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.index import EMBED, embed_pending, lacks_vectors, scan
+from scrimshaw.engine.core import EMBED
+from scrimshaw.engine.index import embed_pending, lacks_vectors, scan
 from scrimshaw.engine.read import search
 from scrimshaw.models import ArtifactClass, Channel, JobState
 from scrimshaw.search.embedders import MiniLMEmbedder

@@ -25,7 +25,8 @@ from scrimshaw.engine.trust import find_claims
 from scrimshaw.engine.write import NewText, delete, save, update
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError
 from scrimshaw.models import Memory, MemoryType, Relation, SourceFile, Tier, Trust
-from scrimshaw.search.lineage import lowest_trust, with_inherited_trust
+from scrimshaw.search.degradation import Degradations
+from scrimshaw.search.lineage import lowest_trust, resolve_trust
 from scrimshaw.search.results import SearchRequest
 
 
@@ -98,7 +99,7 @@ def test_a_memory_has_the_trust_of_its_lineage(engine: Engine, vault: Path, memo
     assert get(engine, memory_id).memory.provenance.trust == wanted
     hits = search(engine, SearchRequest(query="zebra", limit=60)).hits
     assert {hit.memory.id: hit.memory.provenance.trust for hit in hits}[memory_id] == wanted
-    assert with_inherited_trust(engine.index, {}) == {}
+    assert resolve_trust(engine.index, {}, Degradations()) == {}
 
 
 def test_of_equal_hits_the_better_vouched_for_comes_first(engine: Engine, vault: Path) -> None:
@@ -356,7 +357,7 @@ def test_who_vouches_for_a_file_that_does_not_say(
     assert engine.memory(source_id).provenance.trust == wanted
     assert engine.memory(source_id.replace("law", "stated")).provenance.trust == Trust.TOOL
     assert always_on(engine) == []
-    own = folder == ".scrimshaw/memories"
+    own = folder != "docs"
     assert [memory.id for memory in find_claims(engine)] == [source_id]
     vouch_for(engine, source_id)
     assert (find_claims(engine), always_on(engine)) == ([], ["law"] if own else [])

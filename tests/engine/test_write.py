@@ -13,8 +13,9 @@ from tests.conftest import OpenMemory
 from tests.samples import SECRET, write_memory
 
 from scrimshaw.engine import Engine
+from scrimshaw.engine.core import EMBED
 from scrimshaw.engine.history import undo
-from scrimshaw.engine.index import EMBED, scan
+from scrimshaw.engine.index import scan
 from scrimshaw.engine.read import bulk_select, get, search, validate
 from scrimshaw.engine.write import NewText, delete, save, slug, update
 from scrimshaw.errors import (

@@ -1,7 +1,7 @@
 """One open memory: its vaults and sources, its index, journal and sessions, and the searcher over them."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -17,7 +17,8 @@ from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, ScrimshawError
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.invisible_characters import replace_invisible
 from scrimshaw.ingest.markdown import parse_reference
-from scrimshaw.ingest.memory_file import MemoryFile, build_document, parse_memory_file
+from scrimshaw.ingest.memory_file import MemoryFile, build_document, is_private, parse_memory_file
+from scrimshaw.ingest.quality import grade_record
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import CLIENT_TOOL, ArtifactClass, Degradation, Document, Memory, SourceFile, Trust
 from scrimshaw.search.embedders import Embedder, open_embedder
@@ -25,16 +26,19 @@ from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.storage import transaction
 from scrimshaw.storage.databases import Storage, move_journal, note_ledger_end
+from scrimshaw.storage.durable import PRIVATE_FOLDER, make_folders
 from scrimshaw.storage.engines import open_storage
 from scrimshaw.storage.git import ask_git
-from scrimshaw.storage.paths import Vault, check_id
+from scrimshaw.storage.paths import SUFFIX, Vault, check_id
 from scrimshaw.storage.place import JOURNAL
 from scrimshaw.storage.ports import Index, Journal, Maintenance, Sessions
-from scrimshaw.storage.scan import Source, discover
+from scrimshaw.storage.scan import SERENA, SERENA_MEMORIES, Source, discover
 
-MEMORIES, GLOBAL = config.MEMORIES, config.GLOBAL
+MEMORIES, GLOBAL, TEAM = config.MEMORIES, config.GLOBAL, config.TEAM
 # A restore of ten thousand memories holds the lock for about 13 s.
 LOCK_FILE, LOCK_TIMEOUT_S = "vault.lock", 30.0
+EMBED, EMBED_TEAM = "embed", "embed-team"
+PRIVATE = "it is private"  # why a team's index has passed over a file, which nobody is told
 GLOBAL_LOCK = "global.lock"  # of the user's own vault, which every project writes
 
 
@@ -55,15 +59,70 @@ class Engine(AbstractContextManager["Engine"]):
     clock: Callable[[], float] = time.time  #: Seconds since 1970.
     #: What this process cannot do at the moment.
     degradations: ProcessDegradations = field(default_factory=ProcessDegradations)
+    #: For a team's server, the databases of its own: their index knows only what everybody may know, and they hold no
+    #: recorded session. Ledger and files are the project's.
+    team: Storage | None = None
+    embed_job: str = EMBED  #: The kind of job that makes the vectors of this index.
+    #: The memories that a search goes over instead of this one, by name; ids are then NAME:ID.
+    vaults: Mapping[str, "Engine"] = field(default_factory=dict)
+    person: str = ""  #: Who asks, where a team's server knows it.
 
-    def vault_of(self, memory_id: str) -> tuple[Vault, str]:
-        """The writable vault that a memory of this id belongs to, and its id inside that vault; raises ReadOnly."""
+    def vault_of(self, memory_id: str, vault: str = "") -> tuple[Vault, str]:
+        """The writable vault of a memory of this id, and its id inside that vault; raises ReadOnly.
+
+        Where Serena's memories and the project's own vault could have it, `vault` chooses; else it is the one that has
+        the file, the canonical one first, then the one that had it last, then the own.
+        """
         project, user = self.sources[0], self.sources[-1]
-        if user.id_prefix == GLOBAL and memory_id.startswith(GLOBAL):
+        if user.id_prefix == GLOBAL and memory_id.startswith(GLOBAL) and vault != SERENA:
             return Vault(user.root, user.name, self.settings.home / GLOBAL_LOCK), memory_id.removeprefix(GLOBAL)
         if not project.writable:
             raise ReadOnly(f"{project.root} was opened for reading only.", "Run `scrimshaw init` to get a vault.")
+        if vault == SERENA:
+            self._demand_open_to_writers(memory_id)
+        if self.serena and (vault or self._find_vault(memory_id)) == SERENA:
+            return Vault(self.serena.root, SERENA), memory_id
         return Vault(project.root, project.name), memory_id
+
+    @cached_property
+    def serena(self) -> Source | None:
+        """Serena's memories of the project, where they may be written."""
+        return next((each for each in self.sources if each.name == SERENA and each.writable), None)
+
+    def _demand_open_to_writers(self, memory_id: str) -> None:
+        if self.serena is None:
+            reason = f"there is no {SERENA_MEMORIES} that may be written"
+        elif memory_id.startswith(GLOBAL):
+            reason = "Serena has such names for all projects, and those memories are only read"
+        elif not self.serena.takes(memory_id):
+            reason = "Serena's settings close this name to writers"
+        else:
+            return
+        hint = "Choose another id, or leave the vault out."
+        raise ReadOnly(f"{memory_id!r} cannot be among Serena's memories: {reason}.", hint, id=memory_id)
+
+    def _find_vault(self, memory_id: str) -> str:
+        """The name of the vault that has a memory's file, or had it last; empty for what is new."""
+        vaults = [each for each in (self.sources[0], self.serena) if each]
+        for vault in sorted(vaults, key=lambda each: each.name != self.settings.index.canonical):
+            if (vault.root / f"{memory_id}{SUFFIX}").exists() and vault.takes(memory_id):
+                return vault.name
+        newest = self.journal.history(memory_id, 1) if memory_id else []
+        return str(newest[0]["decision_meta"].get("vault", "")) if newest else ""
+
+    def find_double(self, memory: Memory) -> Degradation | None:
+        """That the other one of Serena's memories and the vault has a file of the same name, which is passed over."""
+        others = {self.sources[0].name: self.serena, SERENA: self.sources[0]}
+        if not (self.serena and (other := others.get(memory.source))):
+            return None
+        path = other.root / f"{memory.id}{SUFFIX}"
+        double = Degradation(
+            failure_mode=f"{path} has the name {memory.id!r} too, and is passed over",
+            fallback_mode=f"{memory.path} counts, as index.canonical says",
+            confidence_impact="what the other file says is not found",
+            retry_recommendation="rename one of them, or change index.canonical",
+        )
+        return double if path.exists() else None
 
     @contextmanager
     def write_lock(self) -> Iterator[None]:
@@ -81,9 +140,13 @@ class Engine(AbstractContextManager["Engine"]):
             fault = "its name holds unseen characters or speaks like an instruction"
             raise UnreadableFile(f"{replace_invisible(source.path)}: {fault}.", "Give it another name.")
         parsed = parse_memory_file(file, source.path) if isinstance(file, bytes) else file
+        if self.team and is_private(parsed):
+            raise UnreadableFile(PRIVATE)
         if not source.is_vouched and self.is_vouched(name, parsed.content_hash):
             source = structs.replace(source, is_vouched=True)
         document = build_document(source, parsed, redact, count_tokens=count_tokens)
+        if source.artifact == ArtifactClass.MEMORY and not source.writable:  # no door of ours has judged it
+            document = grade_record(document, parsed, self.settings.quality.phrases)
         if source.writable and document.provenance.trust == Trust.FILE:
             with suppress(StorageFailure):  # what a client's own tool wrote, by what its hook recorded, is an agent's
                 if CLIENT_TOOL in map(itemgetter("actor"), self.journal.history(name, new_hash=parsed.content_hash)):
@@ -135,6 +198,8 @@ class Engine(AbstractContextManager["Engine"]):
         """Release databases and locks."""
         note_ledger_end(self.folder)
         self.storage.close()
+        if self.team:
+            self.team.close()
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -147,9 +212,15 @@ def _is_deceptive(name: str) -> bool:
 
 def vault_file(source: str, memory_id: str, path: Path, *, size: int = 0, mtime_ns: int = 0) -> SourceFile:
     """A memory's file in a writable vault."""
-    memory = ArtifactClass.MEMORY
     return SourceFile(
-        source=source, memory_id=memory_id, path=str(path), size=size, mtime_ns=mtime_ns, writable=True, artifact=memory
+        source=source,
+        memory_id=memory_id,
+        path=str(path),
+        size=size,
+        mtime_ns=mtime_ns,
+        writable=True,
+        artifact=ArtifactClass.MEMORY,
+        trust=Trust.AGENT if source == SERENA else Trust.HUMAN,
     )
 
 
@@ -159,25 +230,40 @@ def open_engine(
     sources: Sequence[Source] | None = None,
     folder: Path | None = None,
     replace_lost_journal: bool = False,
+    for_team: bool = False,
 ) -> Engine:
-    """Open a project's memory; raises DamagedDatabase for a journal that is lost, unless a new one replaces it."""
+    """Open a project's memory; raises DamagedDatabase for a journal that is lost, unless a new one replaces it.
+
+    With `for_team` it is what everybody who may read the project may know: without the user's own vault and peers,
+    recorded sessions, and what is marked as private.
+    """
     limit_native_threads()
+    if for_team:
+        sources, settings = project_sources(settings)[:-1], structs.replace(settings, peers=())
     folder = folder or settings.folder
     move_journal(folder)
     storage = open_storage(settings, folder=folder, replace_lost_journal=replace_lost_journal)
     storage.demand_sound()
+    team = None
+    if for_team:  # in a folder of their own, or in a vault of their own on PostgreSQL
+        make_folders(folder / TEAM, PRIVATE_FOLDER)
+        apart = structs.replace(settings.storage, vault=f"{settings.storage.vault}_team")
+        team = open_storage(structs.replace(settings, storage=apart), folder=folder / TEAM)
+    read = team or storage
     embedder = open_embedder(settings.embedding)
     engine = Engine(
         settings=settings,
         sources=tuple(project_sources(settings) if sources is None else sources),
         storage=storage,
-        index=storage.index,
+        index=read.index,
         journal=storage.journal,
-        sessions=storage.sessions,
+        sessions=read.sessions,
         maintenance=storage.maintenance,
         embedder=embedder,
-        searcher=Searcher(storage.index, settings, embedder),
+        searcher=Searcher(read.index, settings, embedder),
         folder=folder,
+        team=team,
+        embed_job=EMBED_TEAM if team else EMBED,
     )
     try:
         if transaction.is_interrupted(folder):

@@ -19,7 +19,7 @@ from scrimshaw.clock import format_time
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.index import KeepGoing
 from scrimshaw.engine.read import touch
-from scrimshaw.engine.write import NewText, Saved, compose_memory, retire, rewrite, save, slug
+from scrimshaw.engine.write import DRAFTED, NewText, Saved, compose_memory, retire, rewrite, save, slug
 from scrimshaw.errors import NotFound, ScrimshawError, StorageFailure
 from scrimshaw.ingest.markdown import parse_headings
 from scrimshaw.ingest.memory_file import MemoryFile, parse_memory_file
@@ -51,7 +51,7 @@ from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
 from scrimshaw.storage.paths import Vault, locate
 
 SESSIONS = "sessions"
-ORIGIN = "session"
+ORIGIN = DRAFTED
 _DAY_S = 86_400.0
 _TITLE_IN_ID = 50
 # A memory of more sessions than this is a log.
@@ -204,7 +204,7 @@ def _renew_memory(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
         return _set_aside(engine, new, unchanged, (WAITS,))
     reason = "the session went on"
     entry = Entry(action=Action.UPDATE, memory_id=memory_id, reason=reason, actor=ORIGIN, session=new.session)
-    saved = rewrite(engine, memory_id, lambda _: file, entry, expected_hash=current.content_hash)
+    saved = rewrite(engine, current, lambda _: file, entry, expected_hash=current.content_hash)
     quality = Quality(score=verdict.score, flags=verdict.flags)
     return replace(unchanged, status="accepted", path=saved.path, quality=quality)
 
@@ -236,6 +236,15 @@ def list_rejected(engine: Engine) -> list[RejectedDraft]:
             )
             found.append(draft)
     return sorted(found, key=lambda each: (-each.expires, each.name))
+
+
+def count_waiting(engine: Engine) -> int:
+    """How many drafts wait for a person, by their front matter alone."""
+    texts = []
+    for path in _vault(engine).root.glob("*.md"):
+        with suppress(OSError):
+            texts.append(path.read_text(encoding="utf-8", errors="replace"))
+    return sum(WAITS in text.removeprefix("---").partition("\n---")[0] for text in texts)
 
 
 def rejected_lately(engine: Engine, days: float) -> list[bool]:
@@ -271,10 +280,10 @@ def promote_draft(engine: Engine, name: str) -> Saved:
         created=document.created,
     )
     last = find_draft(engine, session)
-    if last and last.memory_id and engine.index.get([last.memory_id]):
+    if last and (memory := engine.index.get([last.memory_id]).get(last.memory_id)):
         renewed = compose_memory(engine, new, redact(new.title).text, redact(new.content))[0]
         entry = Entry(action=Action.UPDATE, memory_id=last.memory_id, reason=new.reason, actor="human", session=session)
-        saved = rewrite(engine, last.memory_id, lambda _: renewed, entry)
+        saved = rewrite(engine, memory, lambda _: renewed, entry)
     else:
         saved = save(engine, new, force=True)
     with suppress(StorageFailure):  # a draft that stays goes when its time is over
@@ -304,6 +313,13 @@ def discard_drafts(engine: Engine, names: Sequence[str]) -> None:
                 path = locate(vault.root, name)
                 with storage_errors("remove", path):
                     remove_file(path, path.parent)
+
+
+def restore_draft(engine: Engine, name: str, text: str) -> None:
+    """Put back a draft that was discarded or promoted, with the text that it had."""
+    path = locate(_vault(engine).root, name)
+    with engine.write_lock(), storage_errors("write", path):
+        replace_file(path, redact(text).text.encode(), private=True)
 
 
 def expire_drafts(engine: Engine) -> tuple[list[str], list[str]]:

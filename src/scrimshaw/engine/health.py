@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from scrimshaw.engine import canary
 from scrimshaw.engine.core import LOCK_FILE, Engine
-from scrimshaw.engine.index import EMBED, vectors_ready
+from scrimshaw.engine.index import vectors_ready
 from scrimshaw.engine.ledger import links_path
 from scrimshaw.engine.trust import describe_claims
 from scrimshaw.errors import ScrimshawError, StorageFailure, UnreadableFile, VaultBusy
@@ -48,6 +48,15 @@ _log = logging.getLogger(__name__)
 
 # What a result means: nothing, worth knowing, something is missing (degraded), in need of repair (broken).
 Severity = StrEnum("Severity", "OK NOTE WARNING PROBLEM")
+
+
+class Finding(Struct, frozen=True):
+    """One thing looked at; `fix` says what to do about it."""
+
+    name: str
+    verdict: Severity
+    detail: str
+    fix: str = ""
 
 
 class Result(NamedTuple):
@@ -213,7 +222,9 @@ def _check_vectors(engine: Engine) -> Result | str:
     if done == total:
         return detail
     with suppress(StorageFailure):  # the check of the journal says so
-        is_under_way = any(job.kind == EMBED for job in engine.journal.jobs((JobState.QUEUED, JobState.RUNNING)))
+        is_under_way = any(
+            job.kind == engine.embed_job for job in engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))
+        )
     return Result(Status.DEGRADED, detail, vectors_pending(done, total), expected=is_under_way)
 
 

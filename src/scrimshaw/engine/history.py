@@ -185,7 +185,7 @@ def _write(engine: Engine, work: _Undo) -> None:
     last = {_name(row): seq for seq, (row, _) in work.undone.items()}
     for seq, (row, text) in work.undone.items():
         name, known = _name(row), row["decision_meta"]
-        meta = {key: known[key] for key in ("file", "relation") if key in known}
+        meta = {key: known[key] for key in ("file", "relation", "vault") if key in known}
         if row["session"]:
             meta["session"] = row["session"]
         entry = Entry(

@@ -1,29 +1,36 @@
 """Keeping up with the files: scan, rebuild, and filling vectors as durable work."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 
-from scrimshaw.engine.core import Engine
+from scrimshaw.engine.core import PRIVATE, Engine
 from scrimshaw.engine.degradations import INDEX
-from scrimshaw.engine.ledger import links_path, record_external_changes
+from scrimshaw.engine.ledger import find_new_name, links_path, record_external_changes
 from scrimshaw.engine.record import sync_record
-from scrimshaw.errors import DamagedDatabase, UnreadableFile
+from scrimshaw.errors import DamagedDatabase, ScrimshawError, UnreadableFile
+from scrimshaw.ingest.comparison import compute_minhash, jaccard, split_runs
+from scrimshaw.ingest.front_matter import CREATED
+from scrimshaw.ingest.markdown import relate_neighbours
+from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Degradation, Job, Skip, SourceFile
+from scrimshaw.models import ArtifactClass, Degradation, Document, Job, Skip, SourceFile
 from scrimshaw.search.token_vectors import pack_tokens
 from scrimshaw.storage.databases import note_ledger_end
 from scrimshaw.storage.durable import delete_leftovers
+from scrimshaw.storage.git import CommitDates
 from scrimshaw.storage.place import CHECKPOINTS
 from scrimshaw.storage.ports import Review
 from scrimshaw.storage.scan import find_left_out
 from scrimshaw.storage.sync import Progress, SyncReport, sync_index
 from scrimshaw.storage.toml_files import LINKS_FILE, read_links
 
-EMBED = "embed"
+# As git sees it: half of what a file says is still there. More files at once are another branch, and no renames.
+RENAMED, NEAREST, MOST_RENAMES = 0.5, 10, 200
 EMBED_BATCH = 16  # texts per commit: small enough that a killed worker loses under a second of work
 
 KeepGoing = Callable[[int, int], bool]
@@ -31,19 +38,78 @@ KeepGoing = Callable[[int, int], bool]
 
 def scan(engine: Engine, *, force: bool = False, progress: Progress | None = None) -> SyncReport:
     """Bring the index up to date with the files, record what changed outside, and ask for missing vectors."""
-    max_bytes = engine.settings.index.max_file_bytes
-    report = sync_index(engine.index, engine.sources, engine.parse, max_bytes, force=force, progress=progress)
-    for old, new in report.renames():
+    max_bytes, canonical = engine.settings.index.max_file_bytes, engine.settings.index.canonical
+    sources = sorted(engine.sources, key=lambda each: each.name != canonical)  # the first that has an id keeps it
+    parse = partial(_parse, engine, CommitDates(engine.settings.project))
+    report = sync_index(engine.index, sources, parse, max_bytes, force=force, progress=progress)
+    renames = _find_renames(engine, report)
+    for old, new in renames.items():
         engine.journal.update_review(old, partial(_rename, new))
-    record_external_changes(engine)
+    if record_external_changes(engine, renames) or report.changes:
+        follow_renames(engine)
     skipped = _follow_links(engine)
     sync_record(engine)
     with suppress(DamagedDatabase):  # of which every search tells
         if lacks_vectors(engine):
-            engine.journal.enqueue(EMBED, "", {})
+            engine.journal.enqueue(engine.embed_job, "", {})
     engine.degradations.clear(INDEX)
     note_ledger_end(engine.folder)
-    return replace(report, skipped=(*report.skipped, *skipped))
+    told = [skip for skip in report.skipped if skip.reason != PRIVATE]
+    files = report.files - (len(report.skipped) - len(told))
+    return replace(report, files=files, skipped=(*told, *skipped))
+
+
+def _find_renames(engine: Engine, report: SyncReport) -> dict[str, str]:
+    """The new ids of memories that were renamed since the last scan, by the old ones.
+
+    The file that appeared has the same bytes, or of those that appeared it is nearest to the text that went away.
+    """
+    renames = dict(report.renames())
+    added = {each.memory_id for each in report.changes if not each.prior_hash} - {*renames.values()}
+    gone = [each for each in report.changes if not each.new_hash and each.memory_id not in renames.keys() | added]
+    for each in gone if len(report.changes) <= MOST_RENAMES else ():
+        text = parse_memory_file(engine.journal.prior_text(each.memory_id, each.prior_hash) or "").body
+        sketch, runs = compute_minhash(text), split_runs(text)
+        near = engine.index.near_duplicates(sketch, shared=max(1, len(sketch) // 4), limit=NEAREST) if added else []
+        bodies = engine.index.bodies([name for name in near if name in added])
+        likeness, name = max(
+            ((jaccard(runs, split_runs(body)), name) for name, body in bodies.items()), default=(0, "")
+        )
+        if likeness >= RENAMED:
+            renames[each.memory_id] = name
+            added.remove(name)
+    return renames
+
+
+def follow_renames(engine: Engine) -> None:
+    """Tell the index what references mean that name a memory as it was called before its file was renamed."""
+    gone = {name: name for name, digest in engine.journal.last_hashes().items() if not digest}
+    by_last_name = {name.rpartition("/")[2]: name for name in sorted(gone, reverse=True)}
+    present = {each.memory_id.rpartition("/")[2] for each in engine.index.manifest().values()} if gone else set()
+    lost = dict[str, str]()
+    for edge, _ in engine.index.edges() if gone else ():
+        if edge.target in gone:
+            lost[edge.target] = edge.target
+        elif edge.target in by_last_name and edge.target not in present:
+            lost[edge.target] = by_last_name[edge.target]
+    found = {reference: find_new_name(engine, name) for reference, name in lost.items()}
+    engine.index.put_renames({reference: name for reference, name in found.items() if name})
+
+
+def _parse(engine: Engine, dates: CommitDates, file: SourceFile, raw: bytes) -> Document:
+    """The document of a file; one that states no time has those of its commits, or keeps what the index has."""
+    parsed = parse_memory_file(raw, file.path)
+    if not any(key in parsed.values for key in (*CREATED, "updated")):
+        known = engine.index.get([file.memory_id]).get(file.memory_id)
+        if known and known.created:  # what changed since changed when the disk says
+            is_same = known.content_hash == parsed.content_hash
+            file = replace(file, created=known.created, updated=known.updated if is_same else "")
+        else:
+            created, updated = dates.find(file.path)
+            file = replace(file, created=created, updated=updated)
+    document = engine.parse(file, parsed)
+    related = () if file.artifact == ArtifactClass.MEMORY else relate_neighbours(file.memory_id)
+    return replace(document, edges=related + document.edges) if related else document  # what it states itself wins
 
 
 def _rename(new: str, review: Review | None) -> Review | None:
@@ -69,7 +135,7 @@ def tidy(engine: Engine) -> None:
 
 
 def embed_pending(engine: Engine, keep_going: KeepGoing | None = None, *, record: bool = True) -> int:
-    """Give every chunk a vector of the model, those of records last, or not now; how many texts.
+    """Give every chunk a vector of the model, those of records last, or not now; of how many texts one was made.
 
     Token vectors come with it while there is room for them, and last to chunks that have a vector already, or not now.
     `keep_going(done, total)` is asked after every batch.
@@ -89,17 +155,39 @@ def embed_pending(engine: Engine, keep_going: KeepGoing | None = None, *, record
             break
         if not lack[1]:  # a session that ends meanwhile comes before older ones
             places[lack] = pending[-1].place
+        texts = {chunk.key: chunk.text for chunk in pending}
+        cache = None if lack[1] else engine.storage.vectors  # no branch brings a record back
+        known = _find_vectors(engine, model, texts, has_room) if cache else {}
         # One text at a time: a batch would be padded, and the vector of a text would depend on its neighbours.
-        rows = {chunk.key: engine.embedder.embed_tokens(chunk.text) for chunk in {c.key: c for c in pending}.values()}
-        packed = {key: pack_tokens(tokens) for key, (_, tokens) in rows.items() if has_room}
+        pairs = {key: engine.embedder.embed_tokens(text) for key, text in texts.items() if key not in known}
+        made = {key: (vector, pack_tokens(tokens) if has_room else None) for key, (vector, tokens) in pairs.items()}
+        rows = known | made
+        packed = {key: tokens for key, (_, tokens) in rows.items() if has_room and tokens is not None}
         engine.index.put_vectors(model, [(key, vector) for key, (vector, _) in rows.items()], tokens=packed)
-        embedded += len(rows)
+        if cache and made:
+            with suppress(ScrimshawError):  # what is not kept is made again
+                cache.put(
+                    model, [(key, vector.astype("<f2").tobytes(), tokens) for key, (vector, tokens) in made.items()]
+                )
+        embedded += len(made)
         counts = [engine.index.vector_counts(record=of).progress(model) for of in kinds]
         if keep_going and not keep_going(*map(sum, zip(*counts, strict=True))):
             return embedded
     if record and engine.index.vector_counts().by_model.keys() - {model}:
         engine.index.put_vectors(model, (), only=True)
     return embedded
+
+
+def _find_vectors(
+    engine: Engine, model: str, keys: Iterable[str], with_tokens: bool
+) -> dict[str, tuple[Any, bytes | None]]:
+    """The vectors that other branches and work trees made of these texts."""
+    import numpy as np  # noqa: PLC0415 - a search by words does without it
+
+    with suppress(ScrimshawError):
+        found = engine.storage.vectors.find(model, [*keys], packed=with_tokens) if engine.storage.vectors else []
+        return {key: (np.frombuffer(vector, "<f2"), packed) for key, vector, packed in found}
+    return {}
 
 
 def run_embed_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
@@ -126,8 +214,8 @@ def vectors_ready(engine: Engine, *, record: bool = True) -> tuple[int, int]:
 
 
 def skipped_files(engine: Engine) -> list[Skip]:
-    """The files that were passed over, by path, and those that are found by their text alone."""
-    broken = (state for state in engine.index.manifest().values() if state.reason)
+    """The files that were passed over, by path, and those that are found by their text alone; none that is private."""
+    broken = (state for state in engine.index.manifest().values() if state.reason not in ("", PRIVATE))
     return [Skip(path=each.path, reason=each.reason, is_found=bool(each.memory_id)) for each in broken]
 
 

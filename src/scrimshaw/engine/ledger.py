@@ -7,8 +7,9 @@ met by the next scan as one that nobody recorded, and several are taken back by 
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +23,7 @@ from scrimshaw.models import Action, Entry, Redacted, content_hash
 from scrimshaw.storage.durable import read_if_there, storage_errors
 from scrimshaw.storage.paths import Vault, locate
 from scrimshaw.storage.ports import StoredText
+from scrimshaw.storage.scan import SERENA
 from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_hash, lock
 
@@ -29,6 +31,7 @@ SHARED_TIMEOUT_S = 10.0  # for one file of a vault that other projects write too
 _UNKNOWN = (StorageFailure, InvalidMemoryId)  # nobody can tell whether a file is there, as behind a link that leads out
 _CHANGED = re.compile(r"\[REDACTED:|\ufffd")  # in a stored text, which may be of other bytes then
 PUBLIC_NAMES = {"memory_id": "id", "linked_memory_ids": "linked_ids"}  # what answers call columns of the ledger
+_IN_VAULT = {SERENA: {"vault": SERENA}}  # what a row says of a file there, so that an undo brings it back there
 EXTERNAL_BATCH = 500  # files seen for the first time per commit, so that their texts fit in memory
 
 
@@ -60,16 +63,19 @@ def links_path(engine: Engine) -> Path:
     return engine.settings.folder / LINKS_FILE
 
 
-def read_file(engine: Engine, name: str, expected_hash: str | None = None, known_hash: str = "") -> LedgerFile:
-    """A file of the ledger; raises Conflict unless `expected_hash` is its own: "" for no file, None for any.
+def read_file(
+    engine: Engine, name: str, expected_hash: str | None = None, known_hash: str = "", vault_name: str = ""
+) -> LedgerFile:
+    """A file of the ledger, in the vault that is named or that has it; raises Conflict unless it has `expected_hash`.
 
-    A file that is byte for byte the journal's text of `known_hash` has that hash, and is not hashed again.
+    A hash "" is that of no file, None that of any. A file that is byte for byte
+    the journal's text of `known_hash` has that hash, and is not hashed again.
     """
     if name == LINKS_FILE:
         vault = Vault(engine.settings.folder.resolve(), "")
         path = vault.root / LINKS_FILE
     else:
-        vault, inside = engine.vault_of(name)
+        vault, inside = engine.vault_of(name, vault_name)
         path = locate(vault.root, inside)
     with storage_errors("read", path):
         data = read_if_there(path)
@@ -88,13 +94,15 @@ def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Seque
     _record_unseen(engine, changes)
     mark = secrets.token_hex(16) if len(changes) > 1 else ""
     files, entries, texts = list[FileChange](), list[Entry](), list[StoredText]()
+    by = f":{engine.person}" if engine.person else ""
     for entry, file, text, is_clean, known_hash in changes:
         change = FileChange(file.path, file.root, file.data, text, file.name)
         after = change.after
         new_hash = known_hash or hash_of(after)
-        meta = {**entry.decision_meta, "mark": mark} if mark else entry.decision_meta
+        meta = {**entry.decision_meta, **({"mark": mark} if mark else {}), **_IN_VAULT.get(file.source, {})}
         files.append(change)
-        entries.append(replace(entry, prior_hash=file.hash, new_hash=new_hash, decision_meta=meta))
+        actor = f"{entry.actor}{by}"
+        entries.append(replace(entry, actor=actor, prior_hash=file.hash, new_hash=new_hash, decision_meta=meta))
         if text is not None and after is not None:
             whole = StoredText(file.name, new_hash, text) if is_clean else _redact_text(file.name, new_hash, after)
             texts.append(whole)
@@ -119,7 +127,7 @@ def _record_unseen(engine: Engine, changes: Sequence[RecordedChange]) -> None:
         if name == LINKS_FILE or (newest and "file" in newest[0]["decision_meta"]):
             recorded = engine.journal.last_hashes().get(name)
         if current != (recorded or ""):
-            entries.append(external_entry(name, recorded, current))
+            entries.append(external_entry(change.file, recorded))
         if data is not None and not change.file.is_stored and engine.journal.prior_text(name, current) is None:
             texts.append(_redact_text(name, current, data))
     if entries or texts:
@@ -129,45 +137,45 @@ def _record_unseen(engine: Engine, changes: Sequence[RecordedChange]) -> None:
 # Changes by hand
 
 
-def _find_unrecorded(engine: Engine) -> list[tuple[str, str | None]]:
-    """Files of the vaults that are not as the ledger says: (name, hash it says, None for one it never recorded)."""
+def _find_unrecorded(engine: Engine) -> Iterator[tuple[LedgerFile, str | None]]:
+    """Files of the vaults that are not as the ledger says, with the hash it says, None for one it never recorded."""
     if not engine.sources[0].writable:
-        return []
+        return
     recorded = engine.journal.last_hashes()
     manifests = (engine.index.manifest(source.name) for source in engine.sources if source.writable)
     indexed = {state.memory_id: state.content_hash for manifest in manifests for state in manifest.values()}
     with suppress(*_UNKNOWN):
         indexed[LINKS_FILE] = read_file(engine, LINKS_FILE).hash
-    found = []
-    for name in sorted(filter(None, recorded.keys() | indexed.keys())):
+    names = sorted(filter(None, recorded.keys() | indexed.keys()))
+    if engine.team:  # whose index leaves out what is private, and the user's own vault
+        names = [name for name in names if name in indexed]
+    for name in names:
         if recorded.get(name, "") != indexed.get(name, ""):
             # What the index saw may be some time ago: only the file itself is proof.
             with suppress(*_UNKNOWN):
-                if read_file(engine, name).hash != recorded.get(name, ""):
-                    found.append((name, recorded.get(name)))
-    return found
+                if (file := read_file(engine, name)).hash != recorded.get(name, ""):
+                    yield file, recorded.get(name)
 
 
-def record_external_changes(engine: Engine) -> None:
-    """Ledger rows for files of the vaults that were changed, broken or removed by hand, once each."""
-    if not _find_unrecorded(engine):
-        return
+def record_external_changes(engine: Engine, renames: Mapping[str, str]) -> bool:
+    """Ledger rows for files of the vaults that were changed, broken or removed by hand, once each; whether any were.
+
+    The row of a file that is gone names the new id that `renames` has for it.
+    """
+    if not any(_find_unrecorded(engine)):
+        return False
     # Where the lock is held its holder may be writing the very rows; the next scan sees what is missing then.
     with suppress(VaultBusy), engine.write_lock():
         found = _find_unrecorded(engine)
-        for start in range(0, len(found), EXTERNAL_BATCH):
-            entries, texts = list[Entry](), list[StoredText]()
-            for name, recorded in found[start : start + EXTERNAL_BATCH]:
-                with suppress(*_UNKNOWN):
-                    file = read_file(engine, name)
-                    entries.append(external_entry(name, recorded, file.hash))
-                    if file.data is not None:
-                        texts.append(_redact_text(name, file.hash, file.data))
+        while batch := [*islice(found, EXTERNAL_BATCH)]:
+            entries = [external_entry(file, recorded, renames.get(file.name, "")) for file, recorded in batch]
+            texts = [_redact_text(file.name, file.hash, file.data) for file, _ in batch if file.data is not None]
             engine.journal.record(entries, (), texts)
+    return True
 
 
 def find_new_name(engine: Engine, memory_id: str) -> str:
-    """The id of a memory whose file somebody renamed, where the ledger saw the same content appear; else ""."""
+    """The id of a memory whose file somebody renamed, as a scan noted or where the same content appeared; else ""."""
     names = [memory_id]
     for name in names:  # which grows while the file went on
         newest = next(iter(engine.journal.history(name, 1)), None)
@@ -175,6 +183,7 @@ def find_new_name(engine: Engine, memory_id: str) -> str:
             continue
         appeared = engine.journal.history(new_hash=newest["prior_hash"])
         later = [row["memory_id"] for row in appeared if row["action"] == Action.EXTERNAL and not row["prior_hash"]]
+        later.insert(0, newest["decision_meta"].get("renamed_to", name))
         names += dict.fromkeys(each for each in later if each not in names)
     return next(iter(engine.index.get(names[1:])), "")
 
@@ -189,11 +198,21 @@ def _redact_text(name: str, digest: str, data: bytes) -> StoredText:
     return StoredText(name, digest, redact(data.decode(errors="replace")))
 
 
-def external_entry(name: str, recorded: str | None, current: str) -> Entry:
+def external_entry(file: LedgerFile, recorded: str | None, new_name: str = "") -> Entry:
     """The row of a change that no tool made: `recorded` is the hash the ledger had, None for a file new to it."""
+    name, current = file.name, file.hash
     event = "was removed" if not current else "changed" if recorded else "came back"
     reason = "first seen" if recorded is None else f"the file {event} outside Scrimshaw"
-    actor, before = "external" if name.startswith(GLOBAL) else "human", recorded or ""
+    actor, before = "external" if file.source == SERENA or name.startswith(GLOBAL) else "human", recorded or ""
     return Entry(
-        action=Action.EXTERNAL, memory_id=name, reason=reason, prior_hash=before, new_hash=current, actor=actor
+        action=Action.EXTERNAL,
+        memory_id=name,
+        reason=reason,
+        prior_hash=before,
+        new_hash=current,
+        actor=actor,
+        decision_meta={
+            **_IN_VAULT.get(file.source, {}),
+            **({"renamed_to": new_name} if new_name and not current else {}),
+        },
     )

@@ -19,9 +19,11 @@ from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly
 from scrimshaw.ingest.memory_file import MemoryFile, add_relation, remove_relation
 from scrimshaw.ingest.redact import redact, redact_edit
 from scrimshaw.models import Action, Edge, EdgeKind, Entry, Filters, Memory, Neighbor, Relation
+from scrimshaw.storage.scan import SERENA
 from scrimshaw.storage.toml_files import LINKS_FILE, read_links, render_links
 
 DEEPEST = 10
+_OF_NAMES = "This relation follows from the names of the two files in their folder.", "Rename one of them to end it."
 
 
 class Linked(Edge, frozen=True, kw_only=True):
@@ -68,20 +70,25 @@ def link(
         raise InvalidRequest(f"{source!r} cannot be linked to itself.", "Name another target.", parameter="target_id")
     memory, _ = engine.memory(source), engine.memory(target)
     known = _find_edges(engine, source, target, relation)
-    if not memory.writable and any(edge.kind == EdgeKind.RELATION for edge in known):
+    states_itself = any(edge.kind == EdgeKind.RELATION for edge in known)
+    if any(edge.kind == EdgeKind.NEIGHBOURS for edge in known):
+        raise ReadOnly(*_OF_NAMES)
+    if not memory.writable and states_itself:
         raise ReadOnly(f"{memory.path} states this itself, and Scrimshaw never writes it.", "Edit the file yourself.")
+    # A memory of Serena's gets no front matter for a relation: its agents read the file as it is.
+    is_inside = memory.writable and (memory.source != SERENA or states_itself)
     edge = Edge(
         source=source,
         target=target,
         relation=relation,
-        kind=EdgeKind.RELATION if memory.writable else EdgeKind.EXTERNAL,
+        kind=EdgeKind.RELATION if is_inside else EdgeKind.EXTERNAL,
         strength=strength,
         evidence=redact(" ".join(evidence.split())).text,
     )
     entry = _link_entry(Action.LINK, edge, actor, session)
-    if memory.writable:
+    if is_inside:
         add = partial(add_relation, relation=relation, target=target, strength=strength, evidence=edge.evidence)
-        rewrite(engine, source, lambda file: add(_remove_edges(file, known)), entry)
+        rewrite(engine, memory, lambda file: add(_remove_edges(file, known)), entry)
     else:
         _change_links(engine, entry, [*known, edge], edge)
     return _describe(engine, memory, edge, "updated" if known else "linked")
@@ -95,6 +102,8 @@ def unlink(
     known = _find_edges(engine, source, target, relation)
     if not known:
         raise NotFound(f"{source!r} does not say that it {relation} {target!r}.", "See memory_drift_why for its edges.")
+    if any(edge.kind == EdgeKind.NEIGHBOURS for edge in known):
+        raise ReadOnly(*_OF_NAMES)
     inside = [edge for edge in known if edge.kind == EdgeKind.RELATION]
     entry = _link_entry(Action.UNLINK, known[0], actor, session)
     if outside := [edge for edge in known if edge.kind == EdgeKind.EXTERNAL]:
@@ -107,7 +116,7 @@ def unlink(
         return _remove_edges(file, inside)
 
     if inside:
-        rewrite(engine, source, change, entry)
+        rewrite(engine, memory, change, entry)
     return _describe(engine, memory, known[0], "unlinked")
 
 

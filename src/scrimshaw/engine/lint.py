@@ -19,14 +19,15 @@ from msgspec import Struct
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import MEMORIES, Engine
 from scrimshaw.engine.read import list_writable
-from scrimshaw.engine.write import Saved, rewrite
+from scrimshaw.engine.write import rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile, describe_os_error
 from scrimshaw.ingest import references
 from scrimshaw.ingest.front_matter import parse_phrases, parse_quality, parse_time
 from scrimshaw.ingest.memory_file import MemoryFile, decode_text, parse_memory_file
-from scrimshaw.ingest.quality import FileContents, QualityVerdict, find_decisions, judge, read_contents
+from scrimshaw.ingest.quality import BANDS, FileContents, QualityVerdict, band, find_decisions, judge, read_contents
 from scrimshaw.ingest.references import Reference, Rename, find_references, rewrite_references
-from scrimshaw.models import Action, Entry, Filters, Memory, Skip
+from scrimshaw.models import Action, Entry, Filters, Skip
+from scrimshaw.storage.durable import replace_file, storage_errors
 from scrimshaw.storage.git import list_moved_files
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.scan import SPEC_FOLDERS, Source, scan
@@ -37,8 +38,6 @@ _QUOTED = re.compile(r"(?<!\w)'([^'\n]{2,})'|(\[[^\]\n]+\])")
 _MOST_RENAMES = 3
 
 DAYS = 14  # the window of the figures: two weeks show a change of habit
-# Least score of each band; chosen so that a note with one weakness is still a B.
-BANDS: Mapping[str, float] = {"A": 0.85, "B": 0.65, "C": 0.40, "D": 0.0}
 
 
 # What lint says of a file, worst first; a skipped file was not read, for the reason it carries.
@@ -59,9 +58,9 @@ class Linted(Struct, frozen=True, kw_only=True):
 
 
 class Repair(Struct, frozen=True, kw_only=True):
-    """What renames make of one memory: the stale paths with their new names, each once, and the change as a diff."""
+    """What renames make of one file: the stale paths with their new names, each once, and the change as a diff."""
 
-    id: str
+    id: str  #: empty for a file that is no memory of ours
     path: str
     paths: tuple[Rename, ...]
     diff: str
@@ -179,23 +178,27 @@ def parse_rename(text: str) -> Rename:
     return old, new
 
 
-def plan_repairs(engine: Engine, renames: Sequence[Rename]) -> list[Repair]:
-    """What the renames would change in the project's own memories, by id: only stale references follow them."""
+def plan_repairs(engine: Engine, renames: Sequence[Rename], paths: Sequence[Path] = ()) -> list[Repair]:
+    """What the renames would change in the files below `paths`, else in the project's own memories.
+
+    Only stale references follow them. Raises NotFound, and InvalidRequest for a file outside of the project.
+    """
     known, repairs = ProjectFiles(engine.settings), []
-    for memory, path, before in _read_own_memories(engine):
+    for name, path, before in _read_files(engine, paths):
         if changes := known.changes(before, path, renames):
-            after, paths = rewrite_references(before, changes), dict.fromkeys((one.path, new) for one, new in changes)
-            name = _relative(engine.settings, path)
-            lines = unified_diff(before.splitlines(), after.splitlines(), f"a/{name}", f"b/{name}", n=0, lineterm="")
-            repairs.append(Repair(id=memory.id, path=memory.path, paths=tuple(paths), diff="\n".join(lines)))
+            after, places = rewrite_references(before, changes), dict.fromkeys((one.path, new) for one, new in changes)
+            file = _relative(engine.settings, path)
+            lines = unified_diff(before.splitlines(), after.splitlines(), f"a/{file}", f"b/{file}", n=0, lineterm="")
+            repairs.append(Repair(id=name, path=str(path), paths=tuple(places), diff="\n".join(lines)))
     return repairs
 
 
-def propose_renames(engine: Engine) -> list[Rename]:
-    """The renames in git's history that a stale reference would follow to a file; raises StorageFailure."""
+def propose_renames(engine: Engine, paths: Sequence[Path] = ()) -> list[Rename]:
+    """The renames in git's history that a stale reference would follow to a file; raises like `plan_repairs`."""
+    files = [*_read_files(engine, paths)]
     renames = list(dict.fromkeys(folder_rename(old, new) for old, new in list_moved_files(engine.settings.project)))
     known, useful = ProjectFiles(engine.settings), set[Rename]()
-    for _, path, text in _read_own_memories(engine):
+    for _, path, text in files:
         for reference in known.find_stale(find_references(text), path):
             place, steps = reference.path, list[Rename]()
             for rename in renames:
@@ -215,8 +218,8 @@ def folder_rename(old: str, new: str) -> Rename:
     return "/".join(olds), "/".join(news)
 
 
-def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[Rename], *, actor: str) -> list[Saved]:
-    """Rewrite references, each file read again under the lock and recorded; raises like `write.update`."""
+def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[Rename], *, actor: str) -> None:
+    """Rewrite references, each file read again; a memory under the lock and recorded. Raises like `write.update`."""
     known = ProjectFiles(engine.settings)
 
     def follow(file: MemoryFile, path: Path) -> MemoryFile:
@@ -224,18 +227,33 @@ def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[R
 
     texts = ", ".join(f"{old} -> {new or '.'}" for old, new in renames[:_MOST_RENAMES])
     more = f" and {len(renames) - _MOST_RENAMES} more" if len(renames) > _MOST_RENAMES else ""
-    reason, changed = f"paths renamed: {texts}{more}", []
     for repair in repairs:
-        entry = Entry(action=Action.UPDATE, memory_id=repair.id, reason=reason, actor=actor)
-        changed.append(rewrite(engine, repair.id, partial(follow, path=Path(repair.path)), entry))
-    return changed
+        path = Path(repair.path)
+        if repair.id:
+            reason = f"paths renamed: {texts}{more}"
+            entry = Entry(action=Action.UPDATE, memory_id=repair.id, reason=reason, actor=actor)
+            rewrite(engine, engine.memory(repair.id), partial(follow, path=path), entry)
+        elif text := read_markdown(path):
+            with storage_errors("write", path):
+                replace_file(path, rewrite_references(text, known.changes(text, path, renames)).encode())
 
 
-def _read_own_memories(engine: Engine) -> Iterator[tuple[Memory, Path, str]]:
-    """The writable memories of the project with their texts: those of the user's own vault speak of other projects."""
+def _read_files(engine: Engine, paths: Sequence[Path]) -> Iterator[tuple[str, Path, str]]:
+    """(id of a writable memory, path, text) of the files below `paths`, else of the project's own memories.
+
+    Those of the user's own vault speak of other projects.
+    """
     own = Filters(source=engine.sources[0].name, include_deprecated=True)
-    for memory in list_writable(engine, own):
-        yield memory, Path(memory.path), read_markdown(Path(memory.path)) or ""
+    memories = {Path(memory.path): memory.id for memory in list_writable(engine, own)}
+    files = dict[Path, None]()
+    for path in paths:
+        if not path.exists():
+            raise NotFound(f"There is no {path}.", "Name files or folders that are there.", path=str(path))
+        if not path.resolve().is_relative_to(engine.settings.project.resolve()):
+            raise InvalidRequest(f"{path} is outside of the project.", "Name files in it.", parameter="paths")
+        files |= dict.fromkeys(list_markdown(engine.settings, path) if path.is_dir() else [path.resolve()])
+    for path in files if paths else memories:
+        yield memories.get(path, ""), path, read_markdown(path) or ""
 
 
 def quality_figures(settings: Settings, *, days: float = DAYS) -> dict[str, Any]:
@@ -262,11 +280,6 @@ def quality_figures(settings: Settings, *, days: float = DAYS) -> dict[str, Any]
         "bands": {name: counts[name] for name in BANDS},
         "measures": list(_measure(judged)),
     }
-
-
-def band(score: float) -> str:
-    """The band of a score, A to D."""
-    return next(name for name, least in BANDS.items() if score >= least)
 
 
 def _measure(files: Sequence[tuple[FileContents, QualityVerdict]]) -> Iterator[dict[str, Any]]:

@@ -7,8 +7,9 @@ documents, files behind links) is searched and reported, never changed.
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 
 from scrimshaw.config import Settings
 from scrimshaw.engine.checkpoints import newest_first
-from scrimshaw.engine.core import GLOBAL, MEMORIES, Engine
+from scrimshaw.engine.core import GLOBAL, MEMORIES, TEAM, Engine, open_engine
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.ledger import hash_of
@@ -33,6 +34,7 @@ from scrimshaw.storage.git import GitTraces, other_work_trees, search_git
 from scrimshaw.storage.paths import SUFFIX, locate
 from scrimshaw.storage.place import JOURNAL, find_left_places, find_place
 from scrimshaw.storage.ports import DatabaseName
+from scrimshaw.storage.scan import SERENA
 from scrimshaw.storage.scan import scan as list_files
 from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes
@@ -116,8 +118,8 @@ def memory_target(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND) -
     """Memories, also deleted ones, with each line that only they have; raises NotFound, ReadOnly, InvalidMemoryId."""
     found = []
     for memory_id, known in zip(ids, map(engine.index.get(ids).get, ids), strict=True):
-        if known and not known.writable:
-            message = f"{memory_id!r} is read from {known.path}, which Scrimshaw never writes."
+        if known and (not known.writable or known.source == SERENA):
+            message = f"{memory_id!r} is read from {known.path}, which is not Scrimshaw's."
             raise ReadOnly(message, "Remove the file yourself, then purge what it said with --secret.", id=memory_id)
         vault, name = engine.vault_of(memory_id)
         found.append(Path(known.path).resolve() if known else locate(vault.root, name))
@@ -208,18 +210,39 @@ def erase(engine: Engine, target: PurgeTarget) -> Purged:
         meta = {**whole.decision_meta, "mark": secrets.token_hex(16)}
         with atomic_file_changes(engine.folder, str(meta["mark"]), changes) if changes else nullcontext():
             engine.maintenance.erase(target, replace(whole, decision_meta=meta), files)
-    held: tuple[str, ...] = (f"{engine.folder}/index.db",)
-    with engine.degradations.note_failure(INDEX):
-        scan(engine)
-        stubborn = engine.maintenance.compact()  # free pages and logs are given up, but those of files that others hold
-        if engine.maintenance.count_traces("index", Wipe(target.traces)):
-            engine.index.retire(None)
-            scan(engine)
-            stubborn = engine.maintenance.compact()
-        held = tuple(map(str, stubborn))
+    if engine.storage.vectors:  # of which nobody can tell whose text they are of
+        engine.storage.vectors.clear()
+    with _open_views(engine) as views:
+        held = tuple(path for view in views for path in _clean_databases(view, target))
     stay = tuple(target.trace(file.path, file.traces, file.doubt) for file, fate in fates if fate == "stay")
     removed = tuple(target.traces.mask(str(file.path)) for file, fate in fates if fate == "remove")
     return Purged(dry_run=False, removed=removed, unreadable=stay, held=held)
+
+
+@contextmanager
+def _open_views(engine: Engine) -> Iterator[list[Engine]]:
+    """The memory, and where a team's server has databases of its own beside it, the one that those belong to."""
+    has_other = engine.team or (engine.folder / TEAM).is_dir()
+    other = open_engine(engine.settings, folder=engine.folder, for_team=not engine.team) if has_other else None
+    with other or nullcontext():
+        yield [engine, other] if other else [engine]
+
+
+def _clean_databases(engine: Engine, target: PurgeTarget) -> list[str]:
+    """Bring an index in step with the cleaned files, give up free pages and logs; the files that others hold."""
+    storage = engine.team or engine.storage
+    maintenance, held = storage.maintenance, [storage.folder / "index.db"]
+    if engine.team and maintenance.count_traces("journal", target):
+        maintenance.erase(target, target.entry)
+    with engine.degradations.note_failure(INDEX):
+        scan(engine)
+        stubborn = maintenance.compact()  # free pages and logs are given up, but those of files that others hold
+        if maintenance.count_traces("index", Wipe(target.traces)):
+            engine.index.retire(None)
+            scan(engine)
+            stubborn = maintenance.compact()
+        held = stubborn
+    return [*map(str, held)]
 
 
 def erase_memories(engine: Engine, ids: Sequence[str], entry: Entry) -> None:
@@ -281,10 +304,11 @@ def _search_all(scope: Scope) -> Purged:
     for engine, target in scope:
         repositories = set[Path]()
         wipes: Mapping[DatabaseName, Wipe] = {"index": Wipe(target.traces), "journal": target}
-        for database, wipe in wipes.items():
-            counts = engine.maintenance.count_traces(database, wipe)
-            path = (engine.folder if database == "index" else engine.storage.place) / f"{database}.db"
-            places += [Trace(place=f"{path}: {table}", count=count) for table, count in counts.items()]
+        with _open_views(engine) as views:
+            for storage, (database, wipe) in product((view.team or view.storage for view in views), wipes.items()):
+                counts = storage.maintenance.count_traces(database, wipe)
+                path = (storage.folder if database == "index" else storage.place) / f"{database}.db"
+                places += [Trace(place=f"{path}: {table}", count=count) for table, count in counts.items()]
         home = None if _has_global(target) else engine.settings.home.resolve()
         for file in (file for root in _roots(engine) for file in _search_root(engine, target, root)):
             files, size = files + 1, size + file.size

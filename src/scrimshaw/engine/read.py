@@ -16,7 +16,7 @@ from scrimshaw.engine.query_log import log_search
 from scrimshaw.engine.record import read_passage
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import is_suspicious
-from scrimshaw.ingest.markdown import find_section, parse_headings, parse_reference
+from scrimshaw.ingest.markdown import find_marked_sections, find_section, parse_headings, parse_reference
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Channel, Degradation, Filters, Grade, Memory, Retention, Session, Tier, Trust, content_hash
@@ -116,9 +116,11 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
     section = find_section(body, headings := parse_headings(body, name=memory.path), anchor) if anchor else body
     if section is None:
         is_own = memory.provenance.trust == Trust.HUMAN
-        known = [each.anchor for each in headings if is_own or not is_suspicious(each.anchor)]
+        anchors = dict.fromkeys([*(each.anchor for each in headings), *find_marked_sections(body)])
+        known = [each for each in anchors if is_own or not is_suspicious(each)]
         raise NotFound(f"{memory.id!r} has no section {anchor!r}.", f"Its sections: {', '.join(known) or 'none'}.")
-    red = degradations.as_tuple()
+    double = engine.find_double(memory)
+    red = (*degradations.as_tuple(), *([double] if double else []))
     return MemoryText(memory=memory, body=section, content_hash=digest, redacted=classes, degradations=red)
 
 
@@ -189,8 +191,11 @@ def with_trust(engine: Engine, memories: Mapping[str, Memory]) -> Mapping[str, M
 
 def touch(engine: Engine, memories: Iterable[Memory]) -> None:
     """Count an access to memories as reviews of grade good, one a day each; what cannot be counted is noted."""
+    for vault, other in engine.vaults.items():
+        own = (each for each in memories if each.id.startswith(f"{vault}:"))
+        touch(other, [replace(each, id=each.id.removeprefix(f"{vault}:")) for each in own])
     with engine.degradations.note_failure(SESSION):
-        for memory in memories:
+        for memory in () if engine.vaults else memories:
             review = engine.journal.reviews([memory.id]).get(memory.id)
             is_due = review is None or engine.clock() - review.last_review >= DAY_S
             if is_due and memory.source not in _NOT_REVIEWED:
@@ -215,12 +220,17 @@ def validate(engine: Engine, memory_id: str, *, useful: bool) -> Validated:
 def _review(engine: Engine, memory: Memory, grade: Grade, before: Review | None) -> Review:
     """The state after a review of this grade now."""
     now, settings = engine.clock(), engine.settings.forgetting
-    half_life = decay.half_life(memory.type, memory.tier, settings.half_life_days)
-    first, difficulty = min(decay.stability_of(half_life), MOST_STABLE_DAYS), decay.INITIAL_DIFFICULTY
-    last = before or Review(memory_id=memory.id, stability=first, difficulty=difficulty, last_review=0.0)
+    last = before or begin_review(engine, memory)
     present = presence(memory, before, now, settings)[0]
     stability, difficulty = decay.review(last.stability, last.difficulty, present, grade)
     # What did not help is no more present for having been looked at.
     at = now if grade is not Grade.AGAIN else (last_access(memory, before) or now)
     stability = min(stability, MOST_STABLE_DAYS)
     return replace(last, stability=stability, difficulty=difficulty, last_review=at, reviews=last.reviews + 1)
+
+
+def begin_review(engine: Engine, memory: Memory) -> Review:
+    """The state of a memory that was never reviewed."""
+    stability = decay.stability_of(memory.type, memory.tier, engine.settings.forgetting.half_life_days)
+    stability, difficulty = min(stability, MOST_STABLE_DAYS), decay.INITIAL_DIFFICULTY
+    return Review(memory_id=memory.id, stability=stability, difficulty=difficulty, last_review=0.0)

@@ -15,7 +15,7 @@ from scrimshaw.errors import DamagedDatabase, InvalidRequest, UnreadableFile
 from scrimshaw.ingest.front_matter import parse_line, parse_member, parse_phrases, parse_provenance
 from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file
 from scrimshaw.models import Action, Entry, Filters, Memory, Provenance, Relation, Tier, Trust
-from scrimshaw.search.lineage import find_inherited_trusts, trust_rank
+from scrimshaw.search.lineage import TRUST_RANKS, find_inherited_trusts
 
 HUMAN_ACTORS = frozenset({"human", "cli"})  # who acts when a person gave the command
 # An import that is run again brings what the same source says now, under the label that source has.
@@ -31,9 +31,7 @@ def demand_human(tier: Tier, trust: Trust, memory_id: str = "") -> None:
 
 
 def vouch_changes(engine: Engine, memory_id: str, changes: Mapping[str, object], actor: str) -> Mapping[str, object]:
-    """The changes, with a person's provenance where a person makes a memory constitutional; raises InvalidRequest."""
-    if changes.get("tier") != Tier.CONSTITUTIONAL:
-        return changes
+    """Changes that make a memory constitutional, with the provenance of the person who does; raises InvalidRequest."""
     demand_human(Tier.CONSTITUTIONAL, Trust.HUMAN if actor in HUMAN_ACTORS else Trust.AGENT, memory_id)
     _demand_people(engine, memory_id)
     return {**changes, "provenance": {"source": "cli", "trust": Trust.HUMAN.value}}
@@ -106,13 +104,16 @@ def describe_claim(memory: Memory) -> str:
     return f"{claim}. Read {memory.path}, then `scrimshaw trust {memory.id}`; of a document it stays important."
 
 
-def limit_reworded(before: MemoryFile, after: MemoryFile, actor: str) -> MemoryFile:
-    """A file after an edit; where anybody but a person changed its wording, at most an agent vouches for it."""
+def limit_reworded(before: MemoryFile, after: MemoryFile, actor: str, default: Trust = Trust.HUMAN) -> MemoryFile:
+    """A file after an edit; where anybody but a person changed its wording, at most an agent vouches for it.
+
+    `default` vouches for a file that does not say who does.
+    """
     old, new = before.values, after.values
     is_same = before.body == after.body and parse_line(old.get("title")) == parse_line(new.get("title"))
     for key in ("trigger_phrases", "questions"):
         is_same = is_same and parse_phrases(old, key) == parse_phrases(new, key)
-    return after if is_same or actor in _KEEPERS else _limit_trust(after, Trust.AGENT)
+    return after if is_same or actor in _KEEPERS else _limit_trust(after, Trust.AGENT, default)
 
 
 def limit_unlinked(engine: Engine, memory_id: str, file: MemoryFile, actor: str) -> MemoryFile:
@@ -125,16 +126,16 @@ def demand_label_kept(engine: Engine, memory: Memory, relation: Relation, actor:
     if actor in HUMAN_ACTORS or relation != Relation.DERIVED_FROM:
         return
     trust = _inherited_trust(engine, memory.id)
-    if trust_rank(trust) > trust_rank(memory.provenance.trust):
+    if TRUST_RANKS[trust] > TRUST_RANKS[memory.provenance.trust]:
         message = f"Without this source {memory.id!r} would be trusted more than {trust}."
         hint = "Ask the user to take the relation out of .scrimshaw/links.toml."
         raise InvalidRequest(message, hint, parameter="relation")
 
 
-def _limit_trust(file: MemoryFile, trust: Trust) -> MemoryFile:
+def _limit_trust(file: MemoryFile, trust: Trust, default: Trust = Trust.HUMAN) -> MemoryFile:
     """The file, stating this trust at most; raises UnreadableFile where its front matter is broken."""
     file.raise_problem()
-    if trust_rank(parse_provenance(file.values).trust) >= trust_rank(trust):
+    if TRUST_RANKS[parse_provenance(file.values, default=default).trust] >= TRUST_RANKS[trust]:
         return file
     stated = file.values.get("provenance")
     fields = stated if isinstance(stated, Mapping) else {"source": parse_line(stated) or Provenance().source}

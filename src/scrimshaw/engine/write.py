@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 
 from msgspec import Struct, to_builtins
@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from scrimshaw.clock import format_time
 from scrimshaw.engine.checkpoints import checkpoint_before
-from scrimshaw.engine.core import Engine, vault_file
+from scrimshaw.engine.core import GLOBAL, Engine, vault_file
 from scrimshaw.engine.degradations import INDEX
-from scrimshaw.engine.index import EMBED
+from scrimshaw.engine.index import follow_renames
 from scrimshaw.engine.ledger import LedgerFile, RecordedChange, apply_changes, hash_of, read_file
 from scrimshaw.engine.purge import erase_memories
 from scrimshaw.engine.trust import HUMAN_ACTORS, demand_changeable, demand_human, limit_reworded, vouch_changes
@@ -27,10 +27,23 @@ from scrimshaw.ingest.markdown import group_relations
 from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file, render_memory_file
 from scrimshaw.ingest.quality import QualityVerdict, judge
 from scrimshaw.ingest.redact import redact, redact_edit, redact_head
-from scrimshaw.models import Action, Edge, Entry, Memory, MemoryType, Quality, Redacted, Relation, Span, Tier, Trust
+from scrimshaw.models import (
+    Action,
+    Edge,
+    Entry,
+    Filters,
+    Memory,
+    MemoryType,
+    Quality,
+    Redacted,
+    Relation,
+    Span,
+    Tier,
+    Trust,
+)
 from scrimshaw.session.keywords import describe_text, find_type
 from scrimshaw.storage.paths import SUFFIX, check_id
-from scrimshaw.storage.scan import IGNORED_FOLDERS
+from scrimshaw.storage.scan import IGNORED_FOLDERS, SERENA
 
 Edit = Callable[[MemoryFile], MemoryFile]
 
@@ -42,8 +55,8 @@ _NOT_IN_SLUG = re.compile(r"[^\w]+")
 _SLUG_BYTES = 80
 # A memory that comes from elsewhere, or from other memories, is recorded as such.
 _ACTIONS = {"import": Action.IMPORT, "consolidation": Action.MERGE}
-AGENT = "agent"  # the origin of what agents save
-_SAVE_JOBS, _TEXT_OF = ((EMBED, ""),), attrgetter("text")
+AGENT, DRAFTED = "agent", "session"  # the origins of what agents save, and of what is made of a session
+_TEXT_OF = attrgetter("text")
 _CANDIDATES = 10  # sketches name the likeliest; the texts themselves decide
 _SAMPLE_LUCK = 0.5  # a minhash is a sample: texts that just are related share rarely less than half of what is expected
 # What people write when something took the place of something else; compared without case.
@@ -74,6 +87,7 @@ class NewText(Struct, frozen=True, kw_only=True):
     tool_calls: int | None = None  #: How many calls the session had that the text was made of.
     relations: tuple[Edge, ...] = ()
     facts: Mapping[str, object] = {}  #: Further keys of the front matter.
+    vault: str = ""  #: `serena` for Serena's memories, where the text stands bare; else the project's own vault.
 
 
 class Similar(Struct, frozen=True, kw_only=True):
@@ -120,7 +134,8 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     for line in [] if title else content.text.splitlines():
         title = title or " ".join(line.strip(" #*_-\t").split())[:120]
     title = redact(title).text
-    if new.origin == AGENT and not (new.triggers and new.topics):
+    is_bare = new.vault == SERENA
+    if new.origin == AGENT and not (is_bare or (new.triggers and new.topics)):
         triggers, topics = describe_text(title, content.text)
         new = replace(new, triggers=new.triggers or triggers, topics=new.topics or topics)
     with engine.write_lock():
@@ -129,9 +144,12 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
             with suppress(OSError):  # only a file that is still as it was read says it already
                 if hash_of(Path(same.path).read_bytes()) == same.content_hash:
                     return describe(id=same.id, status="duplicate", content_hash=same.content_hash, path=same.path)
-        memory_id = check_new_id(new.id) if new.id else free_id(engine, title)
+        stated = new.id.removeprefix("mem:").removesuffix(SUFFIX) if is_bare else new.id  # as Serena reads a name
+        memory_id = check_new_id(stated) if stated else free_id(engine, title, new.vault)
+        engine.vault_of(memory_id, new.vault)  # raises ReadOnly
         similar = similar_memories(engine, content.text, exclude=memory_id)
         file, text, verdict = compose_memory(engine, new, title, content)
+        file, text = _compose_bare(new, title, content) if is_bare else (file, text)
         is_saved = not dry_run and (verdict.is_accepted or force)
         outcome = describe(
             id=memory_id,
@@ -145,8 +163,9 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
         )
         if not is_saved:
             return outcome
-        if new.id and (twins := engine.index.find_ids(differing_in_case=memory_id)):
-            raise AlreadyExists(f"{twins[0]!r} exists.", "Update it, or choose another id.", id=twins[0])
+        if new.id and (twins := engine.index.get(engine.index.find_ids(differing_in_case=memory_id))):
+            (twin, *_) = twins.values()
+            raise AlreadyExists(f"{twin.id!r} exists: {twin.path}.", "Update it, or choose another id.", id=twin.id)
         meta = {"vouched": True} if new.trust == Trust.HUMAN and (new.actor or new.origin) in HUMAN_ACTORS else {}
         linked = (*map(attrgetter("target"), new.relations), *map(attrgetter("id"), similar))
         entry = Entry(
@@ -158,7 +177,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
             linked_memory_ids=tuple(dict.fromkeys(linked)),
             decision_meta={"proposals": to_builtins(outcome.proposals), **meta} if outcome.proposals else meta,
         )
-        place = read_file(engine, memory_id, "")
+        place = read_file(engine, memory_id, "", vault_name=new.vault)
         digest, path = _write(engine, RecordedChange(entry, place, text, is_clean=True), file)
     return replace(outcome, content_hash=digest, path=path)
 
@@ -182,7 +201,8 @@ def compose_memory(
 ) -> tuple[MemoryFile, Redacted, QualityVerdict]:
     """The file of a new memory with the verdict on it written into its front matter."""
     moment = new.created or format_time(time.time())
-    session = {"session": new.session} if new.session else {}
+    about = {"session": new.session} if new.session else {}
+    about |= {"by": engine.person} if engine.person else {}
     kind = new.type or (find_type(title, content.text) if new.origin == AGENT else MemoryType.GENERAL)
     values: dict[str, object] = {
         "title": title,
@@ -192,7 +212,7 @@ def compose_memory(
         "topics": [*map(_TEXT_OF, map(redact, new.topics))],
         "questions": [*map(_TEXT_OF, map(redact, new.questions))],
         "relations": group_relations(new.relations),
-        "provenance": {"source": new.origin, **session, "trust": new.trust.value},
+        "provenance": {"source": new.origin, **about, "trust": new.trust.value},
         "created": moment,
         "updated": moment,
     }
@@ -202,6 +222,35 @@ def compose_memory(
     file = render_memory_file({**values, "quality": quality, **new.facts}, content.text)
     text = redact_head(file.text.removesuffix(content.text), content.text)
     return (file if text.text == file.text else parse_memory_file(text.text)), text, verdict
+
+
+def _compose_bare(new: NewText, title: str, content: Redacted) -> tuple[MemoryFile, Redacted]:
+    """The file of a memory of Serena's, which its agents read as it is: the text, and no more keys than were stated."""
+    heading, text = f"# {title}\n", content.text
+    is_headed = text.startswith("#")
+    if new.title and not is_headed:
+        text = f"{heading}\n{text}"
+    keys: dict[str, object] = {
+        "title": title if new.title and is_headed and not text.startswith(heading) else "",
+        "type": "" if new.type in (None, MemoryType.GENERAL) else str(new.type),
+        "tier": "" if new.tier == Tier.NORMAL else str(new.tier),
+        "trigger_phrases": [*map(_TEXT_OF, map(redact, new.triggers))],
+        "topics": [*map(_TEXT_OF, map(redact, new.topics))],
+        "questions": [*map(_TEXT_OF, map(redact, new.questions))],
+        "relations": group_relations(new.relations),
+    }
+    stated = {key: value for key, value in {**keys, **new.facts}.items() if value}
+    file = edit_memory_file(parse_memory_file(""), stated, text)
+    clean = redact_head(file.text.removesuffix(content.text), content.text)
+    return (file if clean.text == file.text else parse_memory_file(clean.text)), clean
+
+
+def choose_vault(engine: Engine, memory_id: str = "") -> str:
+    """Where a new memory goes by default: among Serena's where the project's vault holds nothing but session drafts."""
+    if engine.serena is None or memory_id.startswith(GLOBAL):
+        return ""
+    own = engine.index.select(Filters(source=engine.sources[0].name, include_deprecated=True))
+    return SERENA if all(each.provenance.source == DRAFTED for each in own) else ""
 
 
 def update(
@@ -216,12 +265,13 @@ def update(
     session: str = "",
 ) -> Saved:
     """Change keys of a memory's front matter, its text, or both; Conflict unless the file has `expected_hash`."""
-    memory_id = engine.memory(memory_id).id
+    memory = engine.memory(memory_id)
     if content is not None:
         _redact_content(engine, content)
-    changes = vouch_changes(engine, memory_id, changes, actor)
-    entry = Entry(action=Action.UPDATE, memory_id=memory_id, reason=reason, actor=actor, session=session)
-    if actor in HUMAN_ACTORS and (content is not None or changes.get("tier") == Tier.CONSTITUTIONAL):
+    if is_always_on := changes.get("tier") == Tier.CONSTITUTIONAL:
+        changes = vouch_changes(engine, memory.id, changes, actor)
+    entry = Entry(action=Action.UPDATE, memory_id=memory.id, reason=reason, actor=actor, session=session)
+    if actor in HUMAN_ACTORS and (content is not None or is_always_on):
         entry = replace(entry, decision_meta={"vouched": True})
 
     def change(before: MemoryFile) -> MemoryFile:
@@ -234,9 +284,12 @@ def update(
         if "quality" in after.values:
             verdict = judge(after, phrases=engine.settings.quality.phrases)
             more["quality"] = {"score": verdict.score, "flags": list(verdict.flags)}
-        return limit_reworded(before, edit_memory_file(after, more), actor)
+        default = Trust.AGENT if memory.source == SERENA else Trust.HUMAN
+        return limit_reworded(before, edit_memory_file(after, more), actor, default)
 
-    return rewrite(engine, memory_id, change, entry, expected_hash=expected_hash)
+    saved = rewrite(engine, memory, change, entry, expected_hash=expected_hash)
+    double = engine.find_double(memory)
+    return replace(saved, notices=(f"{double.failure_mode}: {double.retry_recommendation}.",)) if double else saved
 
 
 def _describe_anew(before: MemoryFile, content: str) -> dict[str, object]:
@@ -248,10 +301,10 @@ def _describe_anew(before: MemoryFile, content: str) -> dict[str, object]:
     return {key: [*new] for key, (old, new) in known.items() if before.values.get(key) == [*old] != [*new]}
 
 
-def rewrite(engine: Engine, memory_id: str, change: Edit, entry: Entry, *, expected_hash: str | None = None) -> Saved:
+def rewrite(engine: Engine, memory: Memory, change: Edit, entry: Entry, *, expected_hash: str | None = None) -> Saved:
     """Replace a memory's file by what `change` makes of it, under the lock; only what changed is redacted."""
-    memory = _demand_writable(engine, memory_id)
-    check_id(memory_id)
+    demand_writable(memory)
+    memory_id = check_id(memory.id)
     with engine.write_lock():
         place = read_file(engine, memory_id, expected_hash, memory.content_hash)
         before = parse_memory_file(_demand_data(place), memory.path)
@@ -277,7 +330,8 @@ def delete(
     backup: bool = True,
 ) -> list[str]:
     """Retire memories, all or none: undo brings them back. With `purge` every copy of them goes; see `engine.purge`."""
-    memories = [_demand_writable(engine, memory_id) for memory_id in dict.fromkeys(memory_ids)]
+    memories = [engine.memory(memory_id) for memory_id in dict.fromkeys(memory_ids)]
+    demand_writable(*memories)
     if not (purge and memories):
         return retire(engine, memories, reason, actor, session, backup=backup)
     ids = [memory.id for memory in memories]
@@ -327,6 +381,11 @@ def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> tuple[st
     if size > limit:
         message = f"{place.name!r} would have {size} bytes; of more than {limit} no file is read."
         raise InvalidRequest(message, "Split it, or raise index.max_file_bytes.", parameter="content")
+    most = engine.serena.max_chars if engine.serena and place.source == SERENA else 0
+    if 0 < most < len(file.text):
+        message = f"{place.name!r} would have {len(file.text)} characters; Serena's settings allow {most}."
+        hint = "Split it, or raise default_max_tool_answer_chars in Serena's own configuration."
+        raise InvalidRequest(message, hint, parameter="content")
     entry, meta = change.entry, change.entry.decision_meta
     # A person's edit of what nobody vouches for, such as one more topic, does not say that its text was read.
     is_vouched = entry.actor in HUMAN_ACTORS and ("vouched" in meta or engine.is_vouched(place.name, place.hash))
@@ -335,13 +394,15 @@ def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> tuple[st
     if file.problem:
         raise file.problem
     document = engine.parse(replace(source, is_vouched=is_vouched), file)
-    apply_changes(engine, [change._replace(entry=entry, new_hash=document.content_hash)], _SAVE_JOBS)
+    apply_changes(engine, [change._replace(entry=entry, new_hash=document.content_hash)], [(engine.embed_job, "")])
     with suppress(OSError):
         info = place.path.stat()
         if place.path.read_bytes() == file.raw:  # else a hand was faster, and the next scan reads it
             document = replace(document, file=replace(document.file, size=info.st_size, mtime_ns=info.st_mtime_ns))
     with engine.degradations.note_failure(INDEX):  # it is durable all the same, and a scan brings it in
         engine.index.put([document])
+        if "" in map(itemgetter(1), engine.index.edges(place.name)):  # a name that means nothing yet
+            follow_renames(engine)
     # Not read back from the index: a process that read the file a moment before may have put its older text there.
     return document.content_hash, document.file.path
 
@@ -353,12 +414,13 @@ def _demand_data(file: LedgerFile) -> bytes:
     return file.data
 
 
-def _demand_writable(engine: Engine, memory_id: str) -> Memory:
-    memory = engine.memory(memory_id)
-    if not memory.writable:
-        hint = "Edit the file yourself, or save a memory of your own that supersedes it."
-        raise ReadOnly(f"{memory_id!r} is read from {memory.path}, which Scrimshaw never writes.", hint, id=memory_id)
-    return memory
+def demand_writable(*memories: Memory) -> None:
+    """Refuse documents, which are only read; raises ReadOnly."""
+    for memory in memories:
+        if not memory.writable:
+            message = f"{memory.id!r} is read from {memory.path}, which Scrimshaw never writes."
+            hint = "Edit the file yourself, or save a memory of your own that supersedes it."
+            raise ReadOnly(message, hint, id=memory.id)
 
 
 # Ids
@@ -386,12 +448,12 @@ def check_new_id(memory_id: str) -> str:
     return check_id(memory_id)
 
 
-def free_id(engine: Engine, title: str) -> str:
+def free_id(engine: Engine, title: str, vault_name: str = "") -> str:
     """An id made from the title; where another text has it, the next free number is added."""
     base = slug(title)
     for number in itertools.count(1):
         name = base if number == 1 else f"{base}-{number}"
-        vault, inside = engine.vault_of(name)
+        vault, inside = engine.vault_of(name, vault_name)
         # The vault is asked too, where a hand may have been faster than a scan.
         if not engine.index.find_ids(differing_in_case=name) and not (vault.root / f"{inside}{SUFFIX}").exists():
             return name
