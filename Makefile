@@ -7,10 +7,14 @@ SHARED ?=
 FUZZ_MINUTES ?= 10
 COVERED ?= 95
 
-.PHONY: demo test test-all shape fuzz check fix docs docs-check docs-site packages lint types imports bench bench-operations bench-hook release-check e2e e2e-router eval coverage mutants clean
+.PHONY: demo demo-team test test-all shape fuzz check fix docs docs-check docs-site packages lint types imports bench bench-operations bench-hook bench-postgres bench-team release-check e2e e2e-router e2e-ui eval coverage mutants clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
+
+# Two repositories and two people at one server over HTTP, each told only what is theirs.
+demo-team: $(STAMP)
+	$(BIN)/python examples/demo_team.py
 
 # The tests of everyday work, in as many processes as there are processors.
 test: $(STAMP)
@@ -90,6 +94,14 @@ bench-hook: $(STAMP)
 	$(BIN)/python -m benchmarks.hooks
 	$(BIN)/python -m benchmarks.pipeline
 
+# Many clients on a PostgreSQL server beside plain SQL: SCALE="--passages 100000 --minutes 5 --data DIR --folder DIR"
+bench-postgres: $(STAMP)
+	$(BIN)/python -m benchmarks.postgres_scale $(SCALE)
+
+# Many clients of a server for a team, over HTTP: TEAM="--clients 64 --minutes 5 --engine postgres"
+bench-team: $(STAMP)
+	$(BIN)/python -m benchmarks.team $(TEAM)
+
 # What users install: built, installed in a clean environment, measured, and the demo run from it.
 release-check: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group release
@@ -100,9 +112,21 @@ release-check: $(STAMP)
 e2e: $(STAMP)
 	$(BIN)/python -m tests.e2e.run $(if $(SHARED),--shared $(SHARED)) $(if $(ONLY),--only '$(ONLY)')
 
-# Searches beside a real Forgetful, which the first run installs: what it adds, and what happens when it dies
+# Searches beside a real Forgetful, which the first run installs, and copies in it: what happens when it dies; and one
+# folder of memories that a real Serena and Scrimshaw both write
 e2e-router: $(STAMP)
 	$(BIN)/python -m tests.e2e.router
+	$(BIN)/python -m tests.e2e.router_sync
+	$(BIN)/python -m tests.e2e.serena
+
+# The dashboard in a real browser, every page with axe-core; needs Chromium, its driver, and npm. A picture of each page is
+# left in .e2e/ui; PICTURES=1 draws those of the documentation.
+e2e-ui: $(STAMP) .e2e/ui/node_modules
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group browser
+	$(BIN)/python -m tests.e2e.dashboard $(if $(PICTURES),--pictures)
+
+.e2e/ui/node_modules:
+	mkdir -p .e2e/ui && cd .e2e/ui && npm install --silent --no-fund --no-audit --ignore-scripts axe-core
 
 # Search quality on judged queries, then on every judged set in every way to search: make eval SHARED=DIR
 eval: $(STAMP) .bench/serena-memories .bench/judged
@@ -131,4 +155,4 @@ $(VENV)/.mutation: $(STAMP)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .demo .bench .e2e mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .demo .demo-team .bench .e2e mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

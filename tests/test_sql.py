@@ -22,13 +22,14 @@ MAKERS = {"marks"}
 WRITTEN_HERE = {
     "sql.py": {"insert_into", "values"},
     "sqlite/database.py": {"rest", "kind", "name"},
+    "databases.py": {"name"},
     "index.py": {"where", "joined", "pairs", "select", "values"},
     "sqlite/index.py": {"far", "join", "target", "walking", "meeting", "where", "table"},
     "journal.py": {"where", "find", "claim", "values", "newest"},
     "sessions.py": {"any_word", "which", "values", "table", "event"},
     "postgres/database.py": {"rest", "kind", "self"},
     "postgres/index.py": {"width", "going", "meeting", "where", "table", "far", "tables", "join", "ownerless", "hits"}
-    | {"size", "place", "same", "parts", "having"},
+    | {"size", "place", "same", "parts", "having", "select"},
     "postgres/maintenance.py": {"condition", "table", "columns", "setting", "order", "_quote", "map", "column"},
     "sqlite/maintenance.py": {"condition", "setting", "names", "table", "where", "self", "name"},
 }

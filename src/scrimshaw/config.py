@@ -25,13 +25,15 @@ from scrimshaw.models import ArtifactClass
 from scrimshaw.toml_text import parse_toml, read_regular_file
 
 PROJECT_FOLDER = ".scrimshaw"
+TEAM = "team"  # the folder, in the project's, of the databases that a team's server reads
 MEMORIES, GLOBAL = "memories", "global/"  # the folder of a vault; what the ids of the user's own begin with
 # Characters; no system opens a longer one, and to climb it would take gigabytes.
 LONGEST_PATH = 32_767
 CONFIG_FILE = "config.toml"
 PAUSED = "capture.paused"  # stands in the project's folder while nothing is recorded
 RESUMED = "capture.resumed"  # as old as the end of the last pause: transcripts are not read beyond it
-_PREFIXES = ("SCRIMSHAW_", "SPECKIT_")
+_PREFIXES = ("SCRIMSHAW_", "SPECKIT_", "MEMORY_SYNC_")
+_OTHER_NAMES = {"sync_immediate": ["MEMORY_SYNC_IMMEDIATE"]}  # of variables, as other memory routers call them
 _NO_SETTINGS = ("SCRIMSHAW_HOME",)
 # Sections and keys of older versions; a file that still has one is no reason to refuse to start.
 _RETIRED = {"targets", "snippet_tokens", "quick_excerpt", "focused_excerpt", "deep_excerpt"}
@@ -161,6 +163,9 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     exclude: Annotated[tuple[str, ...], _note("globs that no document source reads")] = _NO_KNOWLEDGE
     include: Annotated[tuple[str, ...], _note("globs to read besides, hidden or ignored by git as they may be")] = ()
+    canonical: Annotated[
+        Literal["serena", "vault"], _note("whose file counts where Serena's memories and the vault have one name")
+    ] = "serena"
     max_file_bytes: Annotated[int, _within(1024, 2**30, "bytes", "a larger file is skipped by name")] = 2 * 1024 * 1024
     busy_timeout_ms: Annotated[int, _within(1, 600_000, "milliseconds", "patience with another writer")] = 10_000
     record_days: Annotated[float, _within(0, 36_500, "days", "sessions of so many days are searched")] = 1_095.0
@@ -226,6 +231,7 @@ class RouterSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     start_s: Annotated[float, _within(0, 600, "seconds", "how long a command waits until a peer has started")] = 3.0
     cache_s: Annotated[float, _within(0, 86_400, "seconds", "a peer's answer to the same query holds for")] = 300.0
     slots: Annotated[int, _within(1, 20, "hits", "most hits of peers beside own ones")] = 3
+    sync_immediate: Annotated[bool, _note("a server syncs peers that have sync = true after every change")] = False
 
 
 class PeerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -240,17 +246,31 @@ class PeerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     #: What differs from the tools of the kind: `tool`, `arguments`, `hits`, `id`, `title`, `text`.
     search: Mapping[str, Any] = {}
     get: Mapping[str, Any] = {}
+    list: Mapping[str, Any] = {}
+    create: Mapping[str, Any] = {}
+    update: Mapping[str, Any] = {}
+    retire: Mapping[str, Any] = {}
+    sync: bool = False  #: `scrimshaw sync` without a name keeps copies of the memories there
+    exclude: tuple[str, ...] = ("private/**",)  #: globs on the ids of memories that never go there
 
     def __post_init__(self) -> None:
         if bool(self.command) == bool(self.url):
             raise ValueError(f"the peer {self.name} needs a command or a url, not both")
-        if self.url and not self.is_harmless and not (self.url.startswith("https://") and self.token):
+        if self.url and not _LOCAL_URL.match(self.url) and not (self.url.startswith("https://") and self.token):
             raise ValueError(f"the url of the peer {self.name} is neither local nor https with a token")
 
     @property
     def is_harmless(self) -> bool:
-        """Whether a configuration that came with a clone may state it: it runs nothing, and no query leaves."""
-        return bool(_LOCAL_URL.match(self.url))
+        """Whether a configuration that came with a clone may state it: it runs nothing, and no text leaves."""
+        return bool(_LOCAL_URL.match(self.url)) and not self.sync
+
+
+class VaultSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A project whose memory `scrimshaw serve --http` serves, under its name."""
+
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
+    path: str  #: the project's folder; `~` is the user's home
+    commit: bool = False  #: whether each change over HTTP is committed, with its token for the author
 
 
 class _ClientServers(Struct, frozen=True, rename="camel"):
@@ -281,6 +301,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sources: tuple[SourceSettings, ...] = ()
     rules: tuple[Mapping[str, Any], ...] = ()  #: the user's extraction rules as written
     peers: tuple[PeerSettings, ...] = ()
+    vaults: tuple[VaultSettings, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -300,7 +321,7 @@ SECTIONS: Mapping[str, type[Struct]] = {
 }
 
 
-_TABLES = (*SECTIONS, "sources", "rules", "peers")
+_TABLES = (*SECTIONS, "sources", "rules", "peers", "vaults")
 _ENVIRONMENT = "environment"
 _OF_GIT_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
 # The values stated for each section and key, with the place that states it.
@@ -345,6 +366,7 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
     sources: tuple[SourceSettings, ...] = ()
     rules: tuple[Mapping[str, Any], ...] = ()
     peers = dict[str, PeerSettings]()
+    vaults: tuple[VaultSettings, ...] = ()
     problems: list[str] = []
     for path in config_files(project, home):
         table = _read_toml(path)
@@ -352,11 +374,14 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
         rules = _tables(table, "rules", dict[str, Any], path, problems) or rules
         stated: tuple[PeerSettings, ...] = _tables(table, "peers", PeerSettings, path, problems)
         peers |= {peer.name: peer for peer in stated}
+        vaults += _tables(table, "vaults", VaultSettings, path, problems) if path.parent == home else ()
         if path.parent != home and (foreign := [peer.name for peer in stated if not peer.is_harmless]):
             where = home / CONFIG_FILE
-            problems.append(f"{path}: what runs a command or sends queries to a host belongs into {where}: {foreign}")
+            problems.append(f"{path}: what runs a command or sends text away belongs into {where}: {foreign}")
         if path.parent != home and (named := {"engine", "url"} & {*table.get("storage", ())}):
             problems.append(f"{path}: {sorted(named)} of [storage] belong into {home / CONFIG_FILE}")
+        if path.parent != home and "sync_immediate" in table.get("router", ()):
+            problems.append(f"{path}: sync_immediate of [router] belongs into {home / CONFIG_FILE}")
         _merge(table, str(path), given, problems)
     if own := {name: env[name] for name in env if name.startswith(_PREFIXES) and name not in _NO_SETTINGS}:
         problems += _merge_environment(own, given)
@@ -376,6 +401,7 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
         sources=sources,
         rules=rules,
         peers=(*peers.values(),),
+        vaults=vaults,
         **sections,
     )
 
@@ -469,6 +495,8 @@ def _merge(table: Mapping[str, Any], origin: str, given: _Given, problems: list[
     for section, content in table.items():
         if section in SECTIONS and isinstance(content, dict):
             given.update({(section, key): (value, origin) for key, value in content.items()})
+        elif section == "vaults":  # a clone could name any folder
+            problems.append(f"{origin}: [[vaults]] belong into the user's own {CONFIG_FILE}")
         elif section not in _RETIRED:
             places = [f"[{info.section}] {info.key}: {info.allowed}" for info in all_keys() if info.key == section]
             hint = f"it belongs to {', '.join(places)}" if places else f"the sections are {', '.join(_TABLES)}"
@@ -537,7 +565,7 @@ def _tables(table: dict[str, Any], name: str, kind: Any, path: Path, problems: l
 @cache
 def _environment_names(section: str, key: str) -> tuple[str, ...]:
     names = (f"SCRIMSHAW_{key}", f"SPECKIT_{key}") if section == "features" else (f"SCRIMSHAW_{section}_{key}",)
-    return tuple(map(str.upper, names))
+    return (*map(str.upper, names), *_OTHER_NAMES.get(key, ()))
 
 
 def _environment_value(text: str, kind: Any) -> Any:

@@ -71,6 +71,10 @@ class ReadOnly(ScrimshawError, code="read_only"):
     """The memory lives in a source that Scrimshaw never writes."""
 
 
+class Forbidden(ScrimshawError, code="forbidden"):
+    """The token does not allow it; `details["scope"]` names what would."""
+
+
 class UnreadableFile(ScrimshawError, code="unreadable"):
     """A file that cannot be a memory: binary, too large, not UTF-8, broken front matter."""
 
@@ -81,6 +85,14 @@ class VaultBusy(ScrimshawError, code="busy", exit_code=3):
 
 class PeerFailed(ScrimshawError, code="peer", exit_code=3):
     """Another memory server gave no answer."""
+
+
+class PeerRefused(PeerFailed, code="peer_refused"):
+    """Another memory server answered that it would not do what it was asked."""
+
+
+class PeerDenied(PeerFailed, code="peer_denied", exit_code=4):
+    """Another memory server wants other credentials."""
 
 
 class NoSemanticSearch(ScrimshawError, code="no_semantic_search", exit_code=3):

@@ -19,13 +19,15 @@ def content_hash(data: bytes) -> str:
 # How much a memory matters, in falling order.
 Tier = StrEnum("Tier", "CONSTITUTIONAL CRITICAL IMPORTANT NORMAL TEMPORARY DEPRECATED")
 # What kind of knowledge a memory holds.
+VaultName = StrEnum("VaultName", "VAULT SERENA")  # where a project keeps memories: its own folder, or Serena's
 MemoryType = StrEnum("MemoryType", "DECISION IMPLEMENTATION RESEARCH DISCOVERY SESSION PREFERENCE REFERENCE GENERAL")
 # What the asker wants to do with the answer.
 Intent = StrEnum("Intent", "ADD_FEATURE FIX_BUG REFACTOR SECURITY_AUDIT UNDERSTAND FIND_SPEC FIND_DECISION")
 # A causal edge between two memories, read from source to target.
 Relation = StrEnum("Relation", "CAUSED ENABLED SUPERSEDES CONTRADICTS DERIVED_FROM SUPPORTS")
-# Where an edge is written: a relation in front matter, a link in the text, or outside a file that is not ours.
-EdgeKind = StrEnum("EdgeKind", "RELATION LINK EXTERNAL")
+# Where an edge is written: a relation in front matter, a link in the text, or outside a file that is not ours; one of
+# neighbours follows from the names of two files in a folder, and is one only where both are there.
+EdgeKind = StrEnum("EdgeKind", "RELATION LINK EXTERNAL NEIGHBOURS")
 # Who vouches for a text, a person by a recorded command; a derived text takes the lowest trust of its sources.
 Trust = StrEnum("Trust", "HUMAN FILE AGENT TOOL WEB")
 Channel = StrEnum("Channel", "TEXT VECTOR TRIGGER GRAPH")  # one way of finding candidates
@@ -201,6 +203,9 @@ class SourceFile(Struct, frozen=True, kw_only=True):
     artifact: ArtifactClass = ArtifactClass.UNKNOWN
     trust: Trust = Trust.HUMAN  #: who vouches for it where it does not say so itself
     is_vouched: bool = False  #: a person does so by a recorded command
+    #: ISO times for a file that states none itself, as of its first and last commit; empty where nobody knows.
+    created: str = ""
+    updated: str = ""
 
 
 class Skip(Struct, frozen=True, kw_only=True):
@@ -274,7 +279,7 @@ class Filters(Struct, frozen=True, kw_only=True):
     types: tuple[MemoryType, ...] = ()
     artifacts: tuple[ArtifactClass, ...] = ()
     topics: tuple[str, ...] = ()
-    folder: str = ""  #: a prefix of the id
+    folder: str = ""  #: a prefix of the id; where none has it, folders at any depth whose path ends so
     source: str = ""
     #: ISO dates compared with `updated`, in UTC without a zone; a date alone means the begin or the end of its day.
     since: str = ""

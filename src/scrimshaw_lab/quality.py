@@ -11,10 +11,9 @@ from msgspec import Struct
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example, settings_of
 from scrimshaw.app.cli.output import Lines, note, percent, show, show_json
-from scrimshaw.engine.lint import BANDS, band
 from scrimshaw.errors import InvalidRequest, describe_os_error
 from scrimshaw.ingest.memory_file import parse_memory_file
-from scrimshaw.ingest.quality import QualityVerdict, judge
+from scrimshaw.ingest.quality import BANDS, QualityVerdict, band, judge
 from scrimshaw_lab import calibration
 from scrimshaw_lab.labelled import lines_of
 from scrimshaw_lab.metrics import share

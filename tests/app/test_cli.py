@@ -134,6 +134,7 @@ class TestInit:
             "index.db",
             "journal.db",
             "memories",
+            "vault.lock",
         ]
 
     def test_says_it_to_people_with_the_line_for_clients(self, cli: Cli) -> None:
@@ -512,7 +513,7 @@ class TestScanAndRebuild:
         assert healed.code == 0
         assert "damaged" in healed.err
         assert cli("doctor").code == 0
-        assert "2 entries in the ledger" in cli("doctor").out
+        assert "3 entries in the ledger" in cli("doctor").out
         assert len(cli("search", "write-ahead", "--no-scan", "--json").json["hits"]) == 1
 
     def test_rebuild_does_not_touch_a_damaged_journal(self, cli: Cli, vault: Path) -> None:

@@ -56,14 +56,13 @@ def test_a_worker_runs_what_is_due(engine: Engine, project: Path, capsys: pytest
 
 
 def test_a_worker_that_is_stopped_gives_its_job_back(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    working = Worker(engine)
-
     def stopped(_engine: Engine, _job: Job, keep_going: Callable[[int, int], bool]) -> str:
         working.stop()
         assert not keep_going(2, 5)
         return ""
 
     monkeypatch.setattr(background, "HANDLERS", {"test": stopped})
+    working = Worker(engine)
     number = engine.journal.enqueue("test", "", {})
     assert working.run_once()
     (found,) = engine.journal.jobs(number=number)

@@ -13,7 +13,8 @@ import pytest
 
 from scrimshaw.app.cli.examine import SCHEMA, sarif_log
 from scrimshaw.app.cli.main import main
-from scrimshaw.engine.lint import Linted, LintState, band, measure
+from scrimshaw.engine.lint import Linted, LintState, measure
+from scrimshaw.ingest.quality import band
 
 NOTE = """\
 ---
@@ -195,18 +196,44 @@ class TestFixPaths:
         code, _, err = cli("lint", "--fix-paths", "src=lib")
         assert (code, "Add --yes" in err, path.read_text()) == (1, True, before)
         code, out, _ = cli("lint", "--fix-paths", "src=lib", "--yes")
-        assert (code, out.splitlines()[-1]) == (0, "1 memories changed")
+        assert (code, out.splitlines()[-1]) == (0, "1 files changed")
         assert path.read_text() == before.replace("src/gone.py", "lib/gone.py")
-        assert cli("lint", "--fix-paths", "src=lib", "--yes")[1] == "0 memories changed\n"
+        assert cli("lint", "--fix-paths", "src=lib", "--yes")[1] == "0 files changed\n"
 
     def test_json_names_the_renames(self, cli: Cli, files: Path) -> None:
         _, out, _ = cli("lint", "--fix-paths", "src=lib", "--dry-run", "--json")
-        (repair,) = json.loads(out)["memories"]
+        (repair,) = json.loads(out)["files"]
         assert repair["paths"] == [["src/gone.py", "lib/gone.py"]]
 
-    def test_what_is_no_rename_or_has_a_path_is_refused(self, cli: Cli, files: Path) -> None:
-        assert cli("lint", "--fix-paths", "src")[0] == 1
-        assert cli("lint", ".", "--fix-paths", "src=lib")[0] == 2
+    def test_documents_that_are_named_follow_the_renames_that_git_knows(
+        self, cli: Cli, files: Path, project: Path
+    ) -> None:
+        (project / "src/gone.py").write_text("def gone():\n    return 1\n")
+        git(project, "init", "-q")
+        commit(project)
+        (project / "lib").mkdir()
+        (project / "src/gone.py").rename(project / "lib/gone.py")
+        commit(project)
+        document, other = project / "docs/plan.md", project / "docs/other.md"
+        document.parent.mkdir()
+        text = "\ufeff# Plan\r\n\r\nSee `src/gone.py`.\r\n"
+        for path in (document, other):
+            path.write_bytes(text.encode())
+        memory = (files / "placeholder.md").read_text()
+        code, out, _ = cli("lint", "--fix-paths", "docs/plan.md", "--dry-run")
+        assert (code, "+See `lib/gone.py`." in out, document.read_bytes()) == (0, True, text.encode())
+        code, _, err = cli("lint", "--fix-paths", "docs/plan.md")
+        assert (code, "-See `src/gone.py`." in err, document.read_bytes()) == (1, True, text.encode())
+        assert cli("lint", "--fix-paths", "docs/plan.md", "--yes")[1].splitlines()[-1] == "1 files changed"
+        assert document.read_bytes() == text.replace("src/gone", "lib/gone").encode()
+        assert (other.read_bytes(), (files / "placeholder.md").read_text()) == (text.encode(), memory)
+        assert cli("lint", "docs", "--fix-paths", "src=lib", "--yes")[1].splitlines()[-1] == "1 files changed"
+        assert cli("lint", "--fix-paths", "docs", "--yes")[1] == "0 files changed\n"
+
+    def test_what_is_no_file_of_the_project_is_refused(self, cli: Cli, files: Path, tmp_path: Path) -> None:
+        (tmp_path / "elsewhere.md").write_text("See `src/gone.py`.\n")
+        assert cli("lint", "--fix-paths", "nowhere.md")[0] == 1
+        assert cli("lint", str(tmp_path / "elsewhere.md"), "--fix-paths", "src=lib")[0] == 1
 
 
 class TestPropose:

@@ -20,9 +20,11 @@ import pytest
 from tests.storage import postgres_server
 
 from scrimshaw.config import load
-from scrimshaw.engine import open_engine
+from scrimshaw.engine import index, open_engine, write
+from scrimshaw.engine.read import search
 from scrimshaw.errors import ConfigError, StorageFailure
 from scrimshaw.models import Action, Entry, Filters
+from scrimshaw.search.results import SearchRequest
 
 pytestmark = [
     pytest.mark.slow,
@@ -236,3 +238,63 @@ def test_a_network_that_drops_connections_loses_no_acknowledged_write(
     assert refusals
     assert acknowledged
     assert acknowledged.items() <= kept.items()
+
+
+def test_a_slow_disk_delays_writers_and_loses_no_acknowledged_write(
+    project: Path, environment: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Each commit takes a tenth of a second: who waits too long is told so, who only reads does not wait."""
+    server = postgres_server.begin(tmp_path_factory.mktemp("slow"))
+    for setting in ("commit_delay = 100000", "commit_siblings = 0"):  # microseconds; also for one who is alone
+        server.psql(f"ALTER SYSTEM SET {setting};")
+    server.psql("SELECT pg_reload_conf();")
+    there = {**environment, "SCRIMSHAW_STORAGE_URL": server.get_uri(), "SCRIMSHAW_INDEX_BUSY_TIMEOUT_MS": "300"}
+    acknowledged, refusals = dict[str, int](), list[str]()
+    with closing(open_engine(load(project, environment=there))) as engine, ThreadPoolExecutor(8) as pool:
+
+        def write(name: str) -> None:
+            entry = Entry(action=Action.CREATE, memory_id="m", reason="r", new_hash=name, actor="test")
+            try:
+                acknowledged[name] = engine.journal.record([entry])[0]
+            except StorageFailure as error:
+                refusals.append(error.message)
+
+        writes = [pool.submit(write, str(number)) for number in range(60)]
+        answers = 0
+        while not all(each.done() for each in writes):
+            assert engine.index.count(Filters()) == {"": 0}
+            answers += 1
+        for each in writes:
+            each.result()  # raises what was not typed
+        assert engine.journal.verify()[1] == 0
+        kept = {row["new_hash"]: row["seq"] for row in engine.journal.history()}
+    assert len(acknowledged) >= 3
+    assert any("lock timeout" in refusal for refusal in refusals)  # so the disk was slow
+    assert answers > len(acknowledged)
+    assert acknowledged == kept
+
+
+def test_two_versions_share_a_vault_until_the_older_one_is_started_again(
+    project: Path, environment: Mapping[str, str]
+) -> None:
+    """A newer version adds to the tables: who has the vault open goes on, and an older one that opens it is refused."""
+    vault = environment["SCRIMSHAW_STORAGE_VAULT"]
+    newer = "".join(
+        f"ALTER TABLE scrimshaw_{vault}_{kind}.{table} ADD COLUMN added text;"
+        f"INSERT INTO scrimshaw_{vault}_{kind}.migrations VALUES (9999, '9999_newer.sql', '');"
+        for kind, table in (("index", "memories"), ("journal", "ledger"))
+    )
+    import psycopg
+
+    with closing(open_engine(load(project, environment=environment))) as older:
+        index.scan(older)
+        assert search(older, SearchRequest(query="carved ivory")).hits
+        with psycopg.connect(environment["SCRIMSHAW_STORAGE_URL"], autocommit=True) as connection:
+            connection.execute(newer)
+        saved = write.save(older, write.NewText(content="Tusks are polished with pumice.\n", title="Tusks"))
+        assert [hit.memory.id for hit in search(older, SearchRequest(query="pumice")).hits][:1] == [saved.id]
+        assert older.journal.verify()[1] == 0
+        refused = run(project, environment, "search", "pumice")
+        assert refused.returncode != 0
+        assert "newer version of Scrimshaw" in refused.stderr
+        assert "Update Scrimshaw" in refused.stderr

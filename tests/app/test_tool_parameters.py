@@ -647,7 +647,7 @@ TOOLS: dict[str, Tool] = {
             Row(
                 "sort_by",
                 "title",
-                becomes(["note/brief", "note/doubt", "note/fresh"], ["note/brief", "note/doubt", "note/faded"]),
+                becomes(["docs/guide", "note/brief", "note/doubt"], ["note/brief", "note/doubt", "note/faded"]),
                 base={"limit": 3},
             ),
             Row("include_deprecated", True, brings("note/retired")),
@@ -824,6 +824,10 @@ ROWS = [pytest.param(name, row, id=f"{name}-{row.parameter}") for name, tool in 
 ANALYSIS, LEARNING = "tests/app/test_mcp_analysis.py::test_", "tests/app/test_mcp_learning.py::test_"
 REVIEW = "tests/engine/test_review.py::test_"
 TESTED_ELSEWHERE = {
+    (
+        "memory_save",
+        "vault",
+    ): "tests/app/test_serena_vault.py::test_an_agent_saves_changes_and_deletes_in_the_vault_it_names",
     ("memory_search", "channels"): "tests/router/test_ask.py::test_an_answer_to_an_agent_fences_what_peers_add",
     ("memory_search", "min_confidence"): "tests/search/test_confidence.py::test_whoever_asks_for_all_gets_all",
     **dict.fromkeys(

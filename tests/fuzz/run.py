@@ -28,7 +28,7 @@ FOUND = Path(__file__).with_name("found")
 # Files must not be taken for ones with a leaked token in them.
 SECRET_MARK = "{the secret}"
 # Processor time an input may take: linear work on slow machines, far below anything quadratic on 200,000 characters.
-LEAST_S, PER_CHARACTER_S = 1.5, 60e-6
+LEAST_S, PER_CHARACTER_S = 1.5, 150e-6
 HANGS_S = 60
 MOST_GROWTH_BYTES = 700 * 1024 * 1024
 # So many inputs share a scratch folder; so often it is searched for the secret.

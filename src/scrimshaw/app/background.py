@@ -14,8 +14,9 @@ from pathlib import Path
 from scrimshaw.app.hooks.record import hear_late_words
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, canary, checkpoints, drafts, importers, index, open_engine
+from scrimshaw.engine.core import EMBED, EMBED_TEAM
 from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, WATCHER
-from scrimshaw.errors import ScrimshawError, StorageFailure, VaultBusy
+from scrimshaw.errors import InvalidRequest, PeerFailed, ScrimshawError, StorageFailure, VaultBusy
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import DRAFT_JOB, DRAFTS_LOCK, Degradation, Job, JobState
 from scrimshaw.storage.scan import SUFFIXES
@@ -35,6 +36,7 @@ BEAT_S = LEASE_S / 4  # so often a worker says that it lives, whatever the work 
 PAUSE_S = 0.5  # how long a worker without work waits before it looks again
 FIRST_RETRY_S, MOST_ATTEMPTS = 5.0, 8
 STOPPED = "its worker was stopped"
+SYNC = "sync"  # the job that brings the copies at peers up to date
 MOST_DRAFTING_S = 120.0  # for drafts made beside no server: far longer than one takes
 NICENESS = 10  # of a process that works beside no server
 
@@ -50,11 +52,30 @@ def _run_draft_job(engine: Engine, job: Job, keep_going: index.KeepGoing) -> str
     return drafts.run_draft_job(engine, job, keep_going)
 
 
+def _run_sync_job(engine: Engine, _job: Job, keep_going: index.KeepGoing) -> str:
+    """Sync the peers; what they refuse is told, one that gives no answer is tried again."""
+    from scrimshaw.router.peer_copies import sync_peer  # noqa: PLC0415 - asyncio, for who has peers
+
+    def refuse(retired: int, total: int) -> None:
+        raise InvalidRequest(f"{retired} of {total} copies would be retired.", "Run `scrimshaw sync`, which asks.")
+
+    trouble = ""
+    for stated in engine.settings.peers:
+        if stated.sync:
+            result = sync_peer(engine, stated, advance=keep_going, approve=refuse)
+            if result.fault:
+                raise PeerFailed(f"{stated.name}: {result.fault}")
+            trouble += "".join(f"{stated.name}: {step.name}: {step.reason} " for step in result.failed)
+    return trouble.strip()
+
+
 # In the order of urgency: what was said yesterday is asked for first, vectors only make the answers better.
 HANDLERS: Mapping[str, Callable[[Engine, Job, index.KeepGoing], str]] = {
     DRAFT_JOB: _run_draft_job,
-    index.EMBED: index.run_embed_job,
+    EMBED: index.run_embed_job,
+    EMBED_TEAM: index.run_embed_job,
     importers.INGEST: importers.run_ingest_job,
+    SYNC: _run_sync_job,
 }
 
 
@@ -64,15 +85,21 @@ class Worker:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._stop = threading.Event()
+        # What belongs to an index is for who has that one open, and sessions are no business of a team's server.
+        others = (DRAFT_JOB, EMBED) if engine.team else (EMBED_TEAM,)
+        self._kinds = [kind for kind in HANDLERS if kind not in others]
 
     def run(self) -> None:
         """Work until `stop` is called; while the journal refuses, jobs wait and health says so."""
         while not self._stop.is_set():
-            is_busy = False
+            is_refused = True
             with self._engine.degradations.note_failure("jobs"):
                 is_busy = self.run_once()
                 self._engine.degradations.clear("jobs")
-            if not is_busy:
+                if not is_busy:
+                    self._engine.journal.wait_for_job(PAUSE_S, self._stop.wait)
+                is_refused = False
+            if is_refused:
                 self._stop.wait(PAUSE_S)
 
     def stop(self) -> None:
@@ -81,7 +108,7 @@ class Worker:
 
     def run_once(self, kinds: Iterable[str] = ()) -> bool:
         """Run one job that is due, of these kinds if any are named; False when there is none."""
-        claims = (self._engine.journal.claim((kind,), LEASE_S) for kind in kinds or HANDLERS)
+        claims = (self._engine.journal.claim((kind,), LEASE_S) for kind in kinds or self._kinds)
         job = next((job for job in claims if job), None)
         if job is None:
             return False
@@ -157,7 +184,7 @@ def make_vectors() -> None:
     _lower_priority()
     with open_engine(load(Path(sys.argv[1]))) as engine:
         worker = Worker(engine)
-        while worker.run_once((index.EMBED,)):
+        while worker.run_once((EMBED,)):
             pass
 
 
@@ -175,6 +202,7 @@ class Background:
         self._stop = threading.Event()
         self._fresh = threading.Event()
         self._first_question, self._last_question, self._tested_generation = 0.0, 0.0, -1
+        self._synced_generation = -1
         self._opening = 0
         self._is_new = False  #: whether nothing was ever read
         parts = {"follow-files": self._follow_files, "run-jobs": self._run_jobs, "look-again": self._look_again}
@@ -217,8 +245,10 @@ class Background:
         patience.cancel()
         self._fresh.set()
         roots = outermost_folders(source.root for source in self._engine.sources)
+        self._attempt(SYNC, self._request_sync)
         for _ in self._watch(roots) if roots else ():
             self._attempt(INDEX, self._scan)
+            self._attempt(SYNC, self._request_sync)
             self._attempt("checkpoint", partial(checkpoints.backup_if_due, self._engine))
             self._attempt("canary", partial(self._test_recall, only_change=True))
 
@@ -274,6 +304,14 @@ class Background:
         """Queue the drafts of sessions that ended or fell silent, and remove those that have expired."""
         drafts.queue_drafts(self._engine)
         drafts.expire_drafts(self._engine)
+
+    def _request_sync(self) -> None:
+        """Queue a sync where the settings want one after each change."""
+        settings = self._engine.settings
+        if settings.router.sync_immediate and any(peer.sync for peer in settings.peers):
+            before, self._synced_generation = self._synced_generation, self._engine.index.generation()
+            if before != self._synced_generation:
+                self._engine.journal.enqueue(SYNC, "", {})
 
     def _test_recall(self, *, only_change: bool = False) -> None:
         """Ask known questions again; every answer says what they lost."""

@@ -11,7 +11,7 @@ from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.write import NewText, Saved
 from scrimshaw.errors import ConfigError
 from scrimshaw.ingest.rule_checks import check_rules
-from scrimshaw.models import Filters, Memory, MemoryType, Tier
+from scrimshaw.models import Filters, Memory, MemoryType, Tier, VaultName
 from scrimshaw.search.results import Hit, SearchRequest
 
 
@@ -54,8 +54,12 @@ class OpenMemory(AbstractContextManager["OpenMemory"]):
         tier: Tier | str = Tier.NORMAL,
         triggers: Iterable[str] = (),
         topics: Iterable[str] = (),
+        vault: VaultName | str = "",
     ) -> Saved:
-        """Save a new memory: redacted, durable, found at once; `status` says whether it was saved, and why not."""
+        """Save a new memory: redacted, durable, found at once; `status` says whether it was saved, and why not.
+
+        It goes into the project's own vault, or among Serena's memories where these are all there is; `vault` chooses.
+        """
         new = NewText(
             content=text if text.endswith("\n") else f"{text}\n",  # as text files end
             id=id,
@@ -64,6 +68,7 @@ class OpenMemory(AbstractContextManager["OpenMemory"]):
             tier=Tier(tier),
             triggers=tuple(triggers),
             topics=tuple(topics),
+            vault=VaultName(vault) if vault else write.choose_vault(self.engine, id),
         )
         return write.save(self.engine, new)
 

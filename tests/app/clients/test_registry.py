@@ -37,7 +37,7 @@ def test_every_client_has_a_whole_record() -> None:
 
 
 def test_no_other_file_names_a_client() -> None:
-    """But for a folder of specs that is named after one; a cursor in a list of pages or a database is none."""
+    """But for a folder of specs and a memory server that are named after one; a cursor in a list of pages is none."""
     names = [*CLIENT_NAMES, *(client.title for client in all_clients().values())]
     words = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
     found = [
@@ -45,7 +45,7 @@ def test_no_other_file_names_a_client() -> None:
         for path in sorted(PACKAGE.rglob("*.py"))
         if path.parent != PACKAGE / "app/clients"
         for line in path.read_text(encoding="utf-8").splitlines()
-        if set(words.findall(line.replace(".opencode/specs", ""))) - {"cursor", "Cursor"}
+        if set(words.findall(re.sub(r"(?i)\.opencode/specs|claude-mem", "", line))) - {"cursor", "Cursor"}
     ]
     assert found == []
 

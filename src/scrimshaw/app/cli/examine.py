@@ -9,20 +9,29 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import typer
-from msgspec import Struct
 
 from scrimshaw import __version__
 from scrimshaw.app import setup
 from scrimshaw.app.checks import ALL_CHECKS, PROCESS, peer_checks, process_checks
 from scrimshaw.app.cli import frame, project_files
-from scrimshaw.app.cli.frame import Texts, command, command_group, example, open_memory, settings_of, settings_of_memory
-from scrimshaw.app.cli.output import Lines, confirm, line, note, show, show_json
+from scrimshaw.app.cli.frame import (
+    STDIN,
+    Texts,
+    command,
+    command_group,
+    content_of,
+    example,
+    open_memory,
+    settings_of,
+    settings_of_memory,
+)
+from scrimshaw.app.cli.output import Lines, confirm, line, note, print_lines, show, show_json
 from scrimshaw.app.setup import check_connections
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, canary, index, open_engine
 from scrimshaw.engine import lint as engine_lint
 from scrimshaw.engine.core import MEMORIES
-from scrimshaw.engine.health import Health, Severity, check_health, write_test_file
+from scrimshaw.engine.health import Finding, Health, Severity, check_health, write_test_file
 from scrimshaw.engine.lint import Linted, LintState
 from scrimshaw.errors import ConfigError, ScrimshawError, StorageFailure
 from scrimshaw.ingest.references import Rename
@@ -40,13 +49,15 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LINT_STYLES = {"rejected": "bold red", "warned": "yellow", "skipped": "dim", "clean": "green"}
 
 
-@app.command(epilog=example("scrimshaw lint --references", "scrimshaw lint --fix-paths specs=docs/specs --dry-run"))
+@app.command(epilog=example("scrimshaw lint --references", "scrimshaw lint --fix-paths docs/specs --dry-run"))
 def lint(
     paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH", help="Files or folders; else all.")] = None,
     format_: Annotated[Literal["text", "json", "sarif"], typer.Option("--format", help="How to print.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings and skipped files too.")] = False,
     references: Annotated[bool, typer.Option("--references", help="Name references that lead nowhere.")] = False,
-    fix_paths: Annotated[Texts, typer.Option(metavar="OLD=NEW", help="Follow a moved folder (repeatable).")] = None,
+    fix_paths: Annotated[
+        Texts, typer.Option(metavar="OLD=NEW|PATH", help="Follow a moved folder; or mend these files (repeatable).")
+    ] = None,
     propose: Annotated[bool, typer.Option("--propose", help="Print what --fix-paths could take from git.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what --fix-paths would change.")] = False,
     yes: frame.Yes = False,
@@ -55,25 +66,11 @@ def lint(
 ) -> None:
     """Judge memory files as the quality gate does.
 
-    Exit code 1 when one is rejected. Only --fix-paths writes: it takes whole folders at the start of a path, and the
-    journal keeps the text before.
+    Exit code 1 when one is rejected. Only --fix-paths writes, after showing what: it takes whole folders at the start
+    of a path, in the project's memories or in the files named. Without a rename it takes those that git knows.
     """
-    if paths and (fix_paths or propose):
-        raise typer.BadParameter("Paths are followed in the project's memories; give no PATH.")
     if propose or fix_paths:
-        with open_memory(project) as engine:
-            try:
-                renames = engine_lint.propose_renames(engine) if propose else []
-            except StorageFailure as error:
-                raise StorageFailure(error.message, "Name the renames yourself: --fix-paths OLD=NEW.") from error
-            wanted = [engine_lint.parse_rename(text) for text in fix_paths or ()]
-            repairs = [] if propose else engine_lint.plan_repairs(engine, wanted)
-            if repairs and not dry_run:
-                count = sum(len(repair.paths) for repair in repairs)
-                confirm(f"Rewrite {count} paths in {len(repairs)} memories?", yes)
-                engine_lint.apply_repairs(engine, repairs, wanted, actor="human")
-        answer: object = renames if propose else {"memories": repairs, "dry_run": dry_run}
-        show(answer, as_json, _render_renames if propose else _render_repairs)
+        _repair_references([*(paths or ())], fix_paths or [], propose, dry_run, yes, project, as_json)
         return
     settings = settings_of(project) if paths else settings_of_memory(project)
     found = engine_lint.lint(settings, paths or (), follow=references)
@@ -88,6 +85,29 @@ def lint(
     fatal = {LintState.REJECTED, LintState.WARNED, LintState.SKIPPED} if strict else {LintState.REJECTED}
     if not fatal.isdisjoint(counts):
         raise typer.Exit(1)
+
+
+def _repair_references(
+    paths: list[Path], wanted: list[str], propose: bool, dry_run: bool, yes: bool, project: Path | None, as_json: bool
+) -> None:
+    """Rewrite the stale references that follow a rename, of those named or of those in git; or print the latter."""
+    paths += (Path(text) for text in wanted if "=" not in text)
+    renames = [engine_lint.parse_rename(text) for text in wanted if "=" in text]
+    with open_memory(project) as engine:
+        if propose or not renames:
+            try:
+                renames = engine_lint.propose_renames(engine, paths)
+            except StorageFailure as error:
+                raise StorageFailure(error.message, "Name the renames yourself: --fix-paths OLD=NEW.") from error
+        repairs = [] if propose else engine_lint.plan_repairs(engine, renames, paths)
+        if repairs and not dry_run:
+            if not as_json:
+                print_lines((repair.diff for repair in repairs), stderr=True)
+            count = sum(len(repair.paths) for repair in repairs)
+            confirm(f"Rewrite {count} paths in {len(repairs)} files?", yes)
+            engine_lint.apply_repairs(engine, repairs, renames, actor="human")
+    answer: object = renames if propose else {"files": repairs, "dry_run": dry_run}
+    show(answer, as_json, _render_renames if propose else _render_repairs)
 
 
 def _render_renames(renames: list[Rename]) -> Lines:
@@ -112,10 +132,10 @@ def _render_report(report: Mapping[str, Any]) -> Lines:
 
 
 def _render_repairs(result: Mapping[str, Any]) -> Lines:
-    is_dry, repairs = result["dry_run"], result["memories"]
-    done = (line((each.id, "cyan"), f"  {len(each.paths)} paths rewritten") for each in repairs)
+    is_dry, repairs = result["dry_run"], result["files"]
+    done = (line((each.id or each.path, "cyan"), f"  {len(each.paths)} paths rewritten") for each in repairs)
     yield from (each.diff for each in repairs) if is_dry else done
-    yield f"{len(repairs)} memories {'would change' if is_dry else 'changed'}"
+    yield f"{len(repairs)} files {'would change' if is_dry else 'changed'}"
 
 
 # SARIF
@@ -159,15 +179,6 @@ _VERDICT_STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "problem"
 _ENDINGS = {"degraded": "degraded: it works, without what the warnings name", "broken": "needs repair"}
 
 
-class Finding(Struct, frozen=True):
-    """One thing looked at; `fix` says what to do about it."""
-
-    name: str
-    verdict: Severity
-    detail: str
-    fix: str = ""
-
-
 def _render_diagnosis(diagnosis: Mapping[str, Any]) -> Lines:
     for finding in diagnosis["findings"]:
         style = _VERDICT_STYLES[finding.verdict]
@@ -177,13 +188,30 @@ def _render_diagnosis(diagnosis: Mapping[str, Any]) -> Lines:
     yield _ENDINGS.get(diagnosis["status"], "healthy")
 
 
-@command(app, "doctor", render=_render_diagnosis, fails=lambda diagnosis: diagnosis["status"] == "broken")
-def doctor(project: Path | None) -> dict[str, Any]:
+@command(
+    app,
+    "doctor",
+    "",
+    "--server https://memory.example.org --token-file token",
+    render=_render_diagnosis,
+    fails=lambda diagnosis: diagnosis["status"] == "broken",
+)
+def doctor(
+    project: Path | None,
+    server: Annotated[str, typer.Option(metavar="URL", help="Examine this server for a team, as a client of it.")] = "",
+    token_file: Annotated[str, typer.Option(metavar="FILE", help="Has a token of that server; - is stdin.")] = "",
+) -> dict[str, Any]:
     """Examine everything and say what to do.
 
     Exit code 1 when something needs repair, else 0.
     """
-    findings = tuple(_examine(settings_of_memory(project)))
+    if server:
+        from scrimshaw.app.http.diagnosis import examine_server  # noqa: PLC0415 - an HTTP client, only for a server
+
+        secret = content_of(token_file, None if token_file in ("", STDIN) else Path(token_file))
+        findings = tuple(examine_server(server, secret.strip()))
+    else:
+        findings = tuple(_examine(settings_of_memory(project)))
     verdicts = {finding.verdict for finding in findings}
     status = "broken" if Severity.PROBLEM in verdicts else "degraded" if Severity.WARNING in verdicts else "healthy"
     return {"status": status, "healthy": status == "healthy", "findings": findings}

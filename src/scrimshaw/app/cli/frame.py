@@ -17,12 +17,12 @@ import typer
 
 from scrimshaw import config
 from scrimshaw.app import processes
-from scrimshaw.app.cli.output import Advance, Lines, line, note, note_degradations, progress, show
+from scrimshaw.app.cli.output import Advance, Lines, confirm, line, note, note_degradations, progress, show
 from scrimshaw.config import Settings, find_project, load
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.engine.core import project_sources
 from scrimshaw.engine.degradations import INDEX
-from scrimshaw.engine.index import EMBED, EMBED_BATCH
+from scrimshaw.engine.index import EMBED_BATCH
 from scrimshaw.errors import (
     ConfigError,
     InvalidRequest,
@@ -35,6 +35,7 @@ from scrimshaw.errors import (
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import Channel, Degradation, Filters, JobState, MemoryType, Skip, Tier
 from scrimshaw.search.embedders import EmbedderUnavailable
+from scrimshaw.storage.durable import replace_file, storage_errors
 from scrimshaw.storage.sql import earliest
 
 _WorkT = TypeVar("_WorkT", bound=Callable[..., Any])
@@ -83,6 +84,7 @@ NoScan = Annotated[bool, typer.Option("--no-scan", help="Do not look for changed
 NoVectors = Annotated[bool, typer.Option("--no-vectors", help="Do not make missing vectors now.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Make all vectors before it ends, not in the background.")]
 Texts = list[str] | None
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there, without asking.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 complete = partial(typer.Argument, autocompletion=complete_id)
 MemoryId = Annotated[str, complete(metavar="ID", help="The memory's id, its path without .md.")]
@@ -96,7 +98,7 @@ def _filters(
     tiers: Annotated[list[Tier] | None, typer.Option("--tier", help="Only this tier (repeatable).")] = None,
     types: Annotated[list[MemoryType] | None, typer.Option("--type", help="Only this type (repeatable).")] = None,
     topics: Annotated[Texts, typer.Option("--topic", metavar="TEXT", help="Only with all these (repeatable).")] = None,
-    folder: Annotated[str, typer.Option(help="Only ids below this folder.")] = "",
+    folder: Annotated[str, typer.Option(help="Only ids below this folder, or one whose path ends so.")] = "",
     source: Annotated[
         str,
         typer.Option("--source", autocompletion=complete_source, help="Only this source, such as vault or docs."),
@@ -232,6 +234,15 @@ def demand_known(engine: Engine, filters: Filters) -> None:
         raise NotFound(f"No memory lies below the folder {filters.folder!r}.", hint, parameter="folder")
 
 
+def write_output(path: Path, text: str, *, force: bool) -> str:
+    """Write a file that a person named, who is asked before one is replaced; its path. Raises StorageFailure."""
+    refusal = InvalidRequest(f"{path} is there already.", "Add --force to replace it.", parameter="force")
+    confirm(f"{path} is there already. Replace it?", force or not path.exists(), refusal)
+    with storage_errors("write", path):
+        replace_file(path.absolute(), text.encode())
+    return str(path.absolute())
+
+
 def run_editor(path: Path, line: int = 0) -> None:
     """Wait for the user's editor on a file; raises InvalidRequest where there is none, or it fails."""
     try:
@@ -326,7 +337,7 @@ def _fill(
     engine: Engine, advance: Advance, *, record: bool = True, most_s: float = math.inf
 ) -> tuple[int, Degradation | None]:
     """Make missing vectors in place of the job that waits for it, if one does: how many, and what stopped it."""
-    job, began = engine.journal.claim((EMBED,), LEASE_S), time.monotonic()
+    job, began = engine.journal.claim((engine.embed_job,), LEASE_S), time.monotonic()
 
     def keep_going(done: int, total: int) -> bool:
         advance(done, total)

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from scrimshaw import __version__
-from scrimshaw.app.cli import examine, git, operate, read, recover, relations, settings, start, write
+from scrimshaw.app.cli import examine, git, operate, peers, read, recover, relations, settings, start, team, write
 from scrimshaw.app.cli.frame import AsJson, Project, example
 from scrimshaw.app.cli.output import complain
 from scrimshaw.errors import ConfigError, InvalidRequest, ScrimshawError
@@ -40,12 +40,29 @@ PANELS: Mapping[str, tuple[str, ...]] = {
         "import",
         "export",
     ),
-    "Review": ("why", "graph", "log", "trust", "review", "drafts", "lint", "stats", "golden", "rules"),
+    "Review": (
+        "why",
+        "graph",
+        "log",
+        "digest",
+        "trust",
+        "review",
+        "drafts",
+        "lint",
+        "stats",
+        "report",
+        "golden",
+        "rules",
+    ),
     "Recover": ("undo", "ledger", "checkpoint", "backup", "restore", "purge", "migrate"),
     "Operate": (
         "serve",
+        "ui",
+        "token",
         "scan",
         "rebuild",
+        "sync",
+        "freshness",
         "config",
         "git",
         "jobs",
@@ -86,12 +103,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (start, read, write, relations, recover, operate, examine):
+for part in (start, read, write, relations, recover, operate, peers, examine, team):
     app.add_typer(part.app)
 for group in (
     write.drafts,
     *operate.groups,
     settings.config,
+    team.token,
     git.git,
     recover.ledger,
     recover.checkpoint,

@@ -352,7 +352,7 @@ def _open_hit(result: SearchResult, number: int) -> None:
 def get(
     engine: Engine,
     memory_id: frame.MemoryId,
-    anchor: Annotated[str, typer.Option(help="Only the section with this anchor.")] = "",
+    anchor: Annotated[str, typer.Option(help="Only the section of this heading, or of an ANCHOR comment.")] = "",
     no_scan: frame.NoScan = False,
 ) -> MemoryText:
     """Print the text of a memory; in a pipe the text alone."""
@@ -409,7 +409,7 @@ def stats(
     days: Annotated[float | None, typer.Option(min=0.01, help=f"For --quality, --searches; else {DAYS:g}.")] = None,
     no_scan: frame.NoScan = False,
 ) -> Stats | SearchFigures | Uplift | list[SessionTokens] | dict[str, Any]:
-    """Count memories, or measure their quality, their cost, and the searches.
+    """Count memories, or measure quality, cost and searches.
 
     Counts are exact, and say how large and how complete the index is.
     """

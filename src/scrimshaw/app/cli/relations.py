@@ -1,6 +1,7 @@
 """The commands about how memories relate and how they changed: link, unlink, why, graph, log."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -41,7 +42,10 @@ def _render_drift(found: Drift) -> Lines:
     yield from _render_edges(sorted({edge for edges in found.chain.values() for edge in edges}, key=lambda x: x.hop))
 
 
-def _render_graph(found: GraphStats | Sequence[Neighbor]) -> Lines:
+def _render_graph(found: GraphStats | Sequence[Neighbor] | Mapping[str, str]) -> Lines:
+    if isinstance(found, Mapping):
+        yield line("Drawn in ", (found["place"], "cyan"))
+        return
     if not isinstance(found, GraphStats):
         yield from _render_edges(found)
         return
@@ -91,17 +95,34 @@ def why(engine: Engine, memory_id: frame.MemoryId, hops: Hops = 3) -> Drift:
     return links.drift_why(engine, frame.find_id(engine, memory_id), max_depth=hops)
 
 
-@command(app, "graph", "", "storage/old --direction incoming", render=_render_graph, empty="No relation leads there.")
+@command(
+    app,
+    "graph",
+    "",
+    "storage/old --direction incoming",
+    "storage/old --svg old.svg",
+    render=_render_graph,
+    empty="No relation leads there.",
+)
 def graph(
     engine: Engine,
     memory_id: Annotated[str, frame.complete(metavar="[ID]", help="A memory; else the counts of all.")] = "",
     hops: Hops = 1,
     direction: Annotated[Direction, typer.Option(help="Edges that lead to it or from it.")] = "both",
-) -> GraphStats | list[Neighbor]:
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw what is two steps away at most.")] = None,
+    force: frame.Force = False,
+) -> GraphStats | list[Neighbor] | dict[str, str]:
     """The relations of a memory, or counts of all."""
     if not memory_id:
+        if svg:
+            raise typer.BadParameter("--svg draws the surroundings of one memory; name it.")
         return links.stats(engine)
-    return links.dependencies(engine, frame.find_id(engine, memory_id), hops=hops, direction=direction)
+    found = frame.find_id(engine, memory_id)
+    if svg:
+        from scrimshaw.app.web.graph import draw_file  # noqa: PLC0415 - only for a drawing
+
+        return {"place": frame.write_output(svg, draw_file(engine, found), force=force)}
+    return links.dependencies(engine, found, hops=hops, direction=direction)
 
 
 @command(app, "log", "storage/wal-reset --patch", render=_render_log)
@@ -110,5 +131,8 @@ def log(
     memory_id: frame.MemoryId,
     patch: Annotated[bool, typer.Option("--patch", "-p", help="The lines that each commit changed.")] = False,
 ) -> MemoryLog:
-    """The commits and the ledger's entries of a memory, across renames."""
+    """Who changed a memory and when, across renames.
+
+    Its commits, and its entries in the ledger.
+    """
     return read_log(engine, frame.find_id(engine, memory_id), patches=patch)

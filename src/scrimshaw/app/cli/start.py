@@ -1,6 +1,7 @@
 """The commands that begin, take in and give out: init, serve, setup, import, export."""
 
 import sys
+import webbrowser
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -11,9 +12,10 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
+from scrimshaw.app import processes
 from scrimshaw.app import setup as clients_setup
 from scrimshaw.app.cli import frame, project_files, write
-from scrimshaw.app.cli.frame import command, example, open_memory, settings_of
+from scrimshaw.app.cli.frame import Texts, command, example, open_memory, settings_of
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, print_lines, progress, show
 from scrimshaw.app.clients import CLIENT_NAMES
 from scrimshaw.app.clients.client import Client, Programs, Scope
@@ -149,19 +151,62 @@ def describe_source(engine: Engine, source: Source) -> dict[str, Any]:
     return fields | {"memories": len(found), "kinds": dict(kinds.most_common())}
 
 
-@app.command(epilog=example("scrimshaw serve --toolsets core,discovery"))
+@app.command(epilog=example("scrimshaw serve --toolsets core,discovery", "scrimshaw serve --http"))
 def serve(
     toolsets: Annotated[str, typer.Option(help="Groups of tools to offer, separated by commas, or all.")] = "core",
+    http: Annotated[bool, typer.Option("--http", help="Over HTTP instead, to whoever has a token.")] = False,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 7433,
+    name: Annotated[Texts, typer.Option(help="What clients call the server (repeatable).")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Certificate, PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Its key, PEM.")] = None,
+    behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy in front ends TLS.")] = False,
     project: frame.Project = None,
 ) -> None:
-    """Serve the memory to an agent over MCP on standard streams."""
+    """Serve the memory to an agent over MCP, to a team over HTTP."""
+    if http:
+        from scrimshaw.app.http.server import Listener, serve_http  # noqa: PLC0415 - as heavy
+
+        listener = Listener(host, port, tuple(name or ()), tls_cert, tls_key, behind_proxy)
+        serve_http(settings_of(project), toolsets, listener)
+        return
     from scrimshaw.app.serve import serve as run_server  # noqa: PLC0415 - the MCP SDK is heavy, only servers need it
 
     run_server(settings_of(project).project, toolsets)
 
 
+@app.command(epilog=example("scrimshaw ui", "scrimshaw ui --port 8300 --no-open"))
+def ui(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; else any that is free.")] = 0,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address and open no browser.")] = False,
+    project: frame.Project = None,
+    as_json: frame.AsJson = False,
+) -> None:
+    """Look at the memory in a browser, until Ctrl-C.
+
+    Search, sessions, drafts to review, health, figures: for you alone, on this machine.
+    """
+    from scrimshaw.app.web.server import run_dashboard  # noqa: PLC0415 - a web server, only for this command
+
+    def announce(url: str) -> None:
+        show({"url": url}, as_json, lambda _: [url])
+        if not no_open:
+            webbrowser.open(url)
+
+    with open_memory(project) as engine:
+        if index.lacks_vectors(engine):
+            processes.start_worker("make_vectors", engine.settings.project)
+        run_dashboard(engine, port, announce)
+
+
 @command(
-    app, "import", "transcripts --dry-run", "memory-json m.jsonl", render=_render_sums, fails=lambda x: _exit_code(x)
+    app,
+    "import",
+    "transcripts --dry-run",
+    "claude-mem",
+    "mem0 all.json",
+    render=_render_sums,
+    fails=lambda x: _exit_code(x),
 )
 def import_(
     engine: Engine,
@@ -169,6 +214,7 @@ def import_(
     source: Annotated[str, typer.Argument(help=f"One of {', '.join(source_names())}; or a path to Markdown.")],
     path: Annotated[Path | None, typer.Argument(help="Where it is, if not at its usual place.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be taken, and write nothing.")] = False,
+    all_projects: Annotated[bool, typer.Option("--all-projects", help="Also what is of other projects there.")] = False,
     no_vectors: frame.NoVectors = False,
     wait: frame.Wait = False,
 ) -> dict[str, Any]:
@@ -176,7 +222,8 @@ def import_(
 
     They are redacted, judged, and taken once. Safe to interrupt and to repeat.
     """
-    summary = _run_import(plan_import(engine, source, Path.home(), path, dry_run=dry_run), as_json)
+    plan = plan_import(engine, source, Path.home(), path, dry_run=dry_run, all_projects=all_projects)
+    summary = _run_import(plan, as_json)
     if not (dry_run or summary["interrupted"]):
         index.catch_up(engine)
         summary["vectors"] = frame.begin_vectors(engine, as_json, skip=no_vectors, wait=wait)
@@ -204,6 +251,21 @@ def export(
         write = export_markdown if format_ == "markdown" else export_jsonl
         exported = {"memories": write(engine, output.absolute()), "format": format_, "place": str(output.absolute())}
     show(exported, as_json, lambda x: [line(f"{x['memories']} memories as {x['format']} in ", (x["place"], "cyan"))])
+
+
+@command(app, "report", "--html memory.html", render=lambda x: [line("Written to ", (x["place"], "cyan"))])
+def report(
+    engine: Engine,
+    html: Annotated[Path, typer.Option("--html", metavar="FILE", help="The file to write.")],
+    force: frame.Force = False,
+) -> dict[str, str]:
+    """Write health, figures and sessions as one page.
+
+    The file needs nothing else and runs nothing.
+    """
+    from scrimshaw.app.web.report import render_report  # noqa: PLC0415 - only for this command
+
+    return {"place": frame.write_output(html, render_report(engine), force=force)}
 
 
 def _run_import(plan: ImportPlan, as_json: bool) -> dict[str, Any]:

@@ -17,9 +17,8 @@ from scrimshaw.engine import drafts as drafting
 from scrimshaw.engine.drafts import Consolidation, ConsolidationOutcome, DraftOutcome, RejectedDraft
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.write import Saved
-from scrimshaw.errors import ReadOnly
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
-from scrimshaw.models import WAITS, Memory, MemoryType, Tier, Trust
+from scrimshaw.models import WAITS, Memory, MemoryType, Tier, Trust, VaultName
 
 app = typer.Typer()
 drafts = command_group("drafts", "What sessions left that is no memory yet.", "list")
@@ -100,6 +99,7 @@ def save(
     question: Annotated[
         Texts, typer.Option(metavar="TEXT", help="What it answers, in other words (repeatable).")
     ] = None,
+    vault: Annotated[VaultName | None, typer.Option(help="Where; else Serena's if it is all there is.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Even if the same text is there already.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be saved, and write nothing.")] = False,
     yes: frame.Yes = False,
@@ -120,6 +120,7 @@ def save(
         triggers=tuple(trigger or ()),
         topics=tuple(topic or ()),
         questions=tuple(question or ()),
+        vault=vault or write.choose_vault(engine, memory_id),
         origin="cli",
         actor="human",
         trust=Trust.HUMAN,
@@ -193,8 +194,7 @@ def delete(
     """
     ids = tuple(dict.fromkeys(frame.find_id(engine, name) for name in memory_ids))
     if dry_run:
-        for memory_id in ids:
-            _demand_writable(engine.memory(memory_id))
+        write.demand_writable(*map(engine.memory, ids))
     else:
         confirm(f"Delete {', '.join(ids)}{' without a trace' if purge else ''}?", yes)
         write.delete(engine, ids, purge=purge, reason="deleted from the command line", actor="human")
@@ -322,11 +322,6 @@ def _merge(present: Iterable[str], add: Texts, remove: Texts) -> Texts:
     return merged if add or remove else None
 
 
-def _demand_writable(memory: Memory) -> None:
-    if not memory.writable:
-        raise ReadOnly(f"{memory.id!r} is read from {memory.path}, which Scrimshaw never writes.")
-
-
 def _write_by_hand() -> str:
     """What a person wrote in an editor."""
     with TemporaryDirectory(prefix="scrimshaw-") as folder:
@@ -338,7 +333,7 @@ def _write_by_hand() -> str:
 
 def _edit_by_hand(engine: Engine, memory: Memory, yes: bool) -> Saved:
     """What the file says after the user's editor has closed; a person may vouch for a constitutional one that way."""
-    _demand_writable(memory)
+    write.demand_writable(memory)
     frame.run_editor(Path(memory.path))
     index.scan(engine)
     after = engine.memory(memory.id)

@@ -46,12 +46,14 @@ no passwords or keys. Then tell the id in one line."""
 
 @contextmanager
 def open_backend(settings: Settings, toolsets: str, *, writable: bool) -> Iterator[Backend]:
-    """Open a memory, whose own vault may be closed to writers, and what works beside it; raises ScrimshawError."""
+    """Open a memory, whose project may be closed to writers, and what works beside it; raises ScrimshawError."""
     rules, problems = check_rules(settings.rules)
     for problem in problems:
         logging.getLogger(__name__).warning("%s; %s", problem.message, problem.advice)
-    vault, *others = project_sources(settings)
-    with open_engine(settings, sources=[replace(vault, writable=writable), *others]) as engine:
+    sources = project_sources(settings)
+    if not writable:
+        sources = [each if each.id_prefix else replace(each, writable=False) for each in sources]
+    with open_engine(settings, sources=sources) as engine:
         background = Background(engine)
         background.start()
         ask.start_peers(settings)

@@ -13,7 +13,7 @@ import threading
 import traceback
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -145,21 +145,26 @@ class Dispatcher:
 
     def dispatch(self, name: str, arguments: Mapping[str, Any]) -> FinishedCall:
         """Run one call in the calling thread. A failure is an answer too; nothing is raised."""
-        spec, error = self.tools.get(name), ""
+        error = ""
         try:
-            if spec is None:
-                raise NotFound(f"There is no tool `{name}`.", f"Tools: {', '.join(self.tools)}.", parameter="name")
-            reply, text = _encode_reply(spec.run(self.engine, **decode(name, spec, arguments)))
+            reply, text = _encode_reply(self.run(name, arguments))
         except Exception as failure:  # noqa: BLE001 - the edge of the process: a bug must not end the session
             refusal = _as_expected(failure, f"tool {name}")
             error = refusal.code
             reply, text = _encode_reply({"error": error_body(refusal)})
-        tool = name if spec else ""  # names are stored as they are, and this one may be any text
+        tool = name if name in self.tools else ""  # names are stored as they are, and this one may be any text
         finished = FinishedCall(
             call_id=uuid.uuid4().hex, tool=tool, arguments=arguments, reply=reply, text=text, error=error
         )
         self.after_tool.fire(finished)
         return finished
+
+    def run(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """What a tool answers; it may raise anything."""
+        spec = self.tools.get(name)
+        if spec is None:
+            raise NotFound(f"There is no tool `{name}`.", f"Tools: {', '.join(self.tools)}.", parameter="name")
+        return spec.run(self.engine, **decode(name, spec, arguments))
 
 
 def error_body(error: ScrimshawError) -> dict[str, Any]:
@@ -207,15 +212,30 @@ def build_server(
     tools: list[wire.Tool], prompts: list[wire.Prompt], provide: Callable[[], Backend], instructions: str = ""
 ) -> Server[Any]:
     """The SDK server of what is listed; `provide` opens what answers, at the first question or a second after start."""
-    handlers = _Handlers(provide)
+    opening = _Opening(provide)
+    return build_shared_server(
+        lambda _: tools, prompts, lambda _: opening.open(), opening.run_callbacks, instructions, WORKER_THREADS
+    )
+
+
+def build_shared_server(
+    list_tools: Callable[[Any], list[wire.Tool]],
+    prompts: list[wire.Prompt],
+    find_backend: Callable[[Any], Backend],
+    lifespan: Callable[[Server[Any]], AbstractAsyncContextManager[None]],
+    instructions: str,
+    threads: int,
+) -> Server[Any]:
+    """The SDK server where each HTTP request, None without HTTP, has its own tools and what answers it."""
+    handlers = _Handlers(list_tools, find_backend, threads)
     templates = wire.ListResourceTemplatesResult(resource_templates=[_TEMPLATE])
     return Server(
         "scrimshaw",
         version=scrimshaw.__version__,
         title="Scrimshaw",
         instructions=instructions or None,
-        lifespan=handlers.run_callbacks,
-        on_list_tools=_always(wire.ListToolsResult(tools=tools)),
+        lifespan=lifespan,
+        on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,
         on_list_resource_templates=_always(templates),
@@ -241,15 +261,14 @@ def _always(answer: _T) -> Callable[[Any, Any], Awaitable[_T]]:
     return handle
 
 
-class _Handlers:
-    """The SDK's request handlers; each one is translation around a single call."""
+class _Opening:
+    """Opens what answers for all requests, once, and has its callbacks run."""
 
     def __init__(self, provide: Callable[[], Backend]) -> None:
         self._provide = provide
         self._backends: list[Backend] = []
         self._opening = threading.Lock()
         self._after_tool = AfterToolCallbacks()
-        self._workers = anyio.CapacityLimiter(WORKER_THREADS)
 
     def open(self) -> Backend:
         """What answers; it is opened once, and tried again where that fails."""
@@ -280,17 +299,37 @@ class _Handlers:
         with suppress(ScrimshawError):  # which answers every question
             self.open()
 
-    async def call_tool(self, _: _Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
+
+class _Handlers:
+    """The SDK's request handlers; each one is translation around a single call."""
+
+    def __init__(
+        self,
+        list_tools: Callable[[Any], list[wire.Tool]],
+        find_backend: Callable[[Any], Backend],
+        threads: int,
+    ) -> None:
+        self._list_tools, self._find_backend = list_tools, find_backend
+        self._workers = anyio.CapacityLimiter(threads)
+
+    async def list_tools(self, context: _Context, _: wire.PaginatedRequestParams | None) -> wire.ListToolsResult:
+        return wire.ListToolsResult(tools=self._list_tools(context.request))
+
+    async def call_tool(self, context: _Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
         def dispatch(backend: Backend) -> FinishedCall:
             return backend.dispatcher.dispatch(params.name, params.arguments or {})
 
-        call = await self._in_worker(dispatch, f"tool {params.name}")
+        call = await self._in_worker(context, dispatch, f"tool {params.name}")
         content = wire.TextContent(text=call.text)
         return wire.CallToolResult(content=[content], structured_content=dict(call.reply), is_error=bool(call.error))
 
-    async def list_resources(self, _: _Context, params: wire.PaginatedRequestParams | None) -> wire.ListResourcesResult:
-        cursor = (params.cursor if params else None) or ""
-        entries, following = await self._in_worker(lambda backend: backend.resources.page(cursor), "resources/list")
+    async def list_resources(
+        self, context: _Context, params: wire.PaginatedRequestParams | None
+    ) -> wire.ListResourcesResult:
+        def page(backend: Backend) -> tuple[Sequence[tuple[str, str]], str]:
+            return backend.resources.page((params.cursor if params else None) or "")
+
+        entries, following = await self._in_worker(context, page, "resources/list")
         resources = [
             wire.Resource(
                 uri=MEMORY_SCHEME + quote(memory_id),
@@ -302,18 +341,18 @@ class _Handlers:
         ]
         return wire.ListResourcesResult(resources=resources, next_cursor=following or None)
 
-    async def read_resource(self, _: _Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
+    async def read_resource(self, context: _Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
         def read(backend: Backend) -> str:
             if not params.uri.startswith(MEMORY_SCHEME):
                 hint = f"Use {MEMORY_SCHEME} and a memory id."
                 raise InvalidRequest(f"`{params.uri}` is no memory.", hint, parameter="uri")
             return backend.resources.read(unquote(params.uri.removeprefix(MEMORY_SCHEME)))
 
-        text = await self._in_worker(read, "resources/read")
+        text = await self._in_worker(context, read, "resources/read")
         contents = wire.TextResourceContents(uri=params.uri, mime_type=_MARKDOWN, text=text)
         return wire.ReadResourceResult(contents=[contents])
 
-    async def get_prompt(self, _: _Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
+    async def get_prompt(self, context: _Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
         def render(backend: Backend) -> wire.GetPromptResult:
             spec = backend.prompts.get(params.name)
             if spec is None:
@@ -324,13 +363,13 @@ class _Handlers:
             message = wire.PromptMessage(role="user", content=wire.TextContent(text=text))
             return wire.GetPromptResult(description=spec.description, messages=[message])
 
-        return await self._in_worker(render, f"prompt {params.name}")
+        return await self._in_worker(context, render, f"prompt {params.name}")
 
-    async def _in_worker(self, work: Callable[[Backend], _T], doing: str) -> _T:
+    async def _in_worker(self, context: _Context, work: Callable[[Backend], _T], doing: str) -> _T:
         """Run `work` in a worker thread once the server is ready; its failure becomes the protocol's own error."""
 
         def run() -> _T:
-            backend = self.open()
+            backend = self._find_backend(context.request)
             backend.ready()
             return work(backend)
 

@@ -7,8 +7,9 @@ hit names only what differs from the usual.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
-from itertools import accumulate
+from functools import lru_cache, partial
+from itertools import accumulate, filterfalse
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from msgspec import Struct, to_builtins
@@ -63,8 +64,10 @@ class SearchReply(Reply, frozen=True, omit_defaults=True):
 
 def copy_fields(kind: type[_ReplyT], value: object, **more: Any) -> _ReplyT:
     """A struct of this kind with the fields that `value` has under the same name, and `more`."""
-    same = {name: getattr(value, name) for name in kind.__struct_fields__ if hasattr(value, name)}
-    return kind(**(same | more))
+    for name in kind.__struct_fields__:
+        if hasattr(value, name):
+            more.setdefault(name, getattr(value, name))
+    return kind(**more)
 
 
 def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
@@ -214,17 +217,17 @@ def public_memory(memory: Memory) -> dict[str, Any]:
         "created": memory.created,
         "updated": memory.updated,
         "read_only": not memory.writable,
-        "quality_score": float(quality.score) if quality else None,
         "quality_flags": quality.flags if quality else (),
     }
-    return {
+    reply: dict[str, Any] = {
         "id": remove_marks(memory.id),
         "title": public_title(memory),
         "type": memory.type,
         "tier": memory.tier,
         "artifact": memory.artifact,
         "tokens": memory.tokens,
-    } | {name: value for name, value in optional.items() if value or isinstance(value, float)}
+    } | dict(filter(itemgetter(1), optional.items()))
+    return reply | {"quality_score": float(quality.score)} if quality else reply
 
 
 def public_title(memory: Memory) -> str:
@@ -234,7 +237,7 @@ def public_title(memory: Memory) -> str:
 
 def visible_phrases(phrases: Iterable[str], trust: Trust) -> tuple[str, ...]:
     """The phrases that an answer may repeat, made visible."""
-    return tuple(remove_marks(phrase) for phrase in phrases if not is_withheld(phrase, trust))
+    return tuple(map(remove_marks, filterfalse(partial(is_withheld, trust=trust), phrases)))
 
 
 def warnings(text: str, trust: Trust) -> tuple[str, ...]:

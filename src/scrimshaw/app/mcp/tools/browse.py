@@ -1,6 +1,6 @@
 """Tools that read exactly, never by search: health, lists, counts, edges, history, relations, what tasks taught."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
@@ -31,6 +31,7 @@ from scrimshaw.engine.index import skipped_files
 from scrimshaw.engine.ledger import PUBLIC_NAMES
 from scrimshaw.errors import StorageFailure
 from scrimshaw.models import Capability, Degradation, Neighbor, Relation, Skip, Trust
+from scrimshaw.storage.ports import Row
 
 # Dangling references beyond these are counted, not listed.
 DANGLING_SHOWN = 20
@@ -151,7 +152,7 @@ def memory_health(
     engine: Engine, thorough: Annotated[bool, Meta(description="Read both databases whole.")] = False
 ) -> HealthReply:
     """What works, what does not, and what to do about it."""
-    found = check_health(engine, thorough=thorough, more=process_checks(engine.settings))
+    found = check_health(engine, thorough=thorough, more=() if engine.team else process_checks(engine.settings))
     skips: Sequence[Skip] = ()
     with suppress(StorageFailure):  # `problems` says so
         skips = skipped_files(engine)
@@ -204,6 +205,8 @@ def memory_history(
 ) -> HistoryReply:
     """Who changed memories, when and why, as the ledger holds it: hashes and ids, no text."""
     rows = engine.journal.history(id, limit, session=session_id and session_id_of(engine, session_id))
+    if engine.team:
+        rows = [*_leave_out_private(engine, rows)]
     return HistoryReply(entries=[public_words(_history_entry(row)) for row in rows])
 
 
@@ -254,6 +257,16 @@ def memory_get_learning_history(
     mean = round(sum(ended) / len(ended), 2) if ended else None
     summary = {"tasks": len(found), "mean_learning_index": mean} if include_summary else {}
     return LearningHistoryReply(tasks=public_words(found), summary=summary)
+
+
+def _leave_out_private(engine: Engine, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows of what a team's index knows, with no other id in them."""
+    rows = [*rows]
+    known = engine.index.get([name for row in rows for name in (row["memory_id"], *row["linked_memory_ids"])])
+    for row in rows:
+        if row["memory_id"] in known:
+            linked = [name for name in row["linked_memory_ids"] if name in known]
+            yield {**row, "linked_memory_ids": linked, "decision_meta": {}}
 
 
 def _history_entry(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,19 @@ from scrimshaw.engine.trust import describe_claim
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.events import redact_id
 from scrimshaw.ingest.memory_file import LONGEST_QUESTION, MOST_QUESTIONS
-from scrimshaw.models import Channel, Degradation, Filters, Intent, MemoryType, Mode, Pressure, Retention, Session, Tier
+from scrimshaw.models import (
+    Channel,
+    Degradation,
+    Filters,
+    Intent,
+    MemoryType,
+    Mode,
+    Pressure,
+    Retention,
+    Session,
+    Tier,
+    VaultName,
+)
 from scrimshaw.router import ask
 from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.passages import TOKEN_CHARACTERS
@@ -33,7 +45,7 @@ from scrimshaw.session.resume import StateLine
 _LONGEST_COUNT = 99_999  # a reply sends its own count of tokens, and no budget is larger
 
 Limit = Annotated[int, Meta(ge=1, le=100, description="Most hits.")]
-Folder = Annotated[str, Meta(description="Only ids below this folder.", max_length=240)]
+Folder = Annotated[str, Meta(description="Only ids below this folder, or one whose path ends so.", max_length=240)]
 IsoDate = Annotated[str, Meta(pattern=r"^(\d{4}(-\d\d(-\d\d.*)?)?)?$")]
 Since = Annotated[IsoDate, Meta(description="Updated on this ISO date or later.")]
 Until = Annotated[IsoDate, Meta(description="Updated on this ISO date or before.")]
@@ -65,6 +77,10 @@ Title = Annotated[str, Meta(description="One line; made from the text when absen
 Phrases = Annotated[tuple[str, ...], Meta(description="Words that should bring it up.")]
 Topics = Annotated[tuple[str, ...], Meta(description="Subjects, one or two words each.")]
 StatedType = Annotated[MemoryType, Meta(description="Told from the text when absent.")]
+StatedVault = Annotated[
+    VaultName,
+    Meta(description="Among Serena's memories or in the project's own vault; Serena's where it has only those."),
+]
 StatedTier = Annotated[Tier, Meta(description="How much it weighs; constitutional needs a person.")]
 
 
@@ -253,7 +269,7 @@ def memory_get(
     engine: Engine,
     id: MemoryId,
     anchor: Annotated[
-        str, Meta(description="Only the section of this heading; e12: the event a statement names.")
+        str, Meta(description="Only the section of this heading or ANCHOR; e12: the event a statement names.")
     ] = "",
 ) -> GetReply:
     """Read a memory, or one section of it."""
@@ -284,6 +300,7 @@ def memory_save(
     trigger_phrases: Phrases = (),
     topics: Topics = (),
     questions: Questions = (),
+    vault: Annotated[StatedVault | None, RARE] = None,
     session_id: SessionId = "",
     force: Annotated[bool, Meta(description="Save even if the same text exists.")] = False,
     dry_run: Annotated[DryRun, RARE] = False,
@@ -297,7 +314,8 @@ def memory_save(
     session = session_id_of(engine, session_id)
     if file_path:
         importers.demand_inside(engine, file_path)
-        saved = importers.save_file(engine, Path(file_path), force=force, dry_run=dry_run, session=session)
+        place, where = Path(file_path), vault or ""
+        saved = importers.save_file(engine, place, force=force, dry_run=dry_run, session=session, vault=where)
         return _save_reply(engine, saved)
     text = write.NewText(
         content=content if content.endswith("\n") else f"{content}\n",  # as text files end
@@ -308,6 +326,7 @@ def memory_save(
         triggers=trigger_phrases,
         topics=topics,
         questions=questions,
+        vault=vault or write.choose_vault(engine, id),
         session=session,
     )
     return _save_reply(engine, write.save(engine, text, force=force, dry_run=dry_run))
@@ -364,8 +383,13 @@ def memory_match_triggers(
 
 
 def find_session(engine: Engine, session_id: str) -> Session | None:
-    """The session a question belongs to; where the journal refuses, none, and the answer says so."""
+    """The session a question belongs to; where the journal refuses, none, and the answer says so.
+
+    None on a team's server: sessions are kept where they run, on each person's machine.
+    """
     found = None
+    if engine.team:
+        return found
     with engine.degradations.note_failure(SESSION):
         found = sessions.bind_session(engine, session_id, ancestors())
         engine.degradations.clear(SESSION)
