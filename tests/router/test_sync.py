@@ -322,6 +322,23 @@ def test_the_commands_say_what_they_did_and_end_by_it(
     assert (code, "not compared" in shown) == (3, True)
 
 
+def test_status_names_every_place_and_who_is_silent(
+    open_with: Open, notes: Notes, run: Callable[..., tuple[int, str]]
+) -> None:
+    put(open_with(f"{over_stdio(notes, 'forgetful')}sync = true\n"), "tide", "The tide turns at nine.\n")
+    assert run("sync")[0] == 0
+    code, shown = run("status", "--json")
+    found = {each["name"]: each for each in json.loads(shown)}
+    assert (code, found["notes"]["memories"], found["notes"]["fault"]) == (0, 1, "")
+    assert found["notes"]["synced"]
+    assert found["notes"]["answered_ms"] > 0
+    own = [each for each in found.values() if each["kind"] == "folder" and each["memories"]]
+    assert [each["memories"] for each in own] == [1]
+    notes.tell("fail")
+    code, shown = run("status")
+    assert (code, "no answer: " in shown, "copies: 1" in shown) == (3, True, True)
+
+
 def test_wrong_credentials_are_told_from_no_answer(project: Path) -> None:
     class Refusal(Exception):
         response = SimpleNamespace(status_code=401)

@@ -2,12 +2,15 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import chain, zip_longest
+from typing import Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.config import Settings
+from scrimshaw.config import PeerSettings, Settings
 from scrimshaw.engine import Engine, read
 from scrimshaw.errors import NoSemanticSearch, NotFound, PeerFailed
 from scrimshaw.ingest.comparison import hash_normalised_text
@@ -15,6 +18,7 @@ from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Channel, Degradation, Filters, Memory, MemoryType, Provenance, Session, Trust
 from scrimshaw.router.copies import MARK, label_copies
+from scrimshaw.router.id_map import IdMap
 from scrimshaw.router.kinds import PREFIX
 from scrimshaw.router.vaults import search_vaults
 from scrimshaw.search.results import PeerHit, SearchRequest, SearchResult
@@ -22,6 +26,56 @@ from scrimshaw.search.tokens import count_tokens
 
 _log = logging.getLogger(__name__)
 _SPARE = 7  # so many hits more than are wanted: some of them are copies of what was found already
+
+
+class SourceStatus(Struct, frozen=True, kw_only=True):
+    """A place that answers a search; for a peer `memories` counts the copies that were put there."""
+
+    name: str
+    kind: Literal["folder", "journal", "peer"]
+    place: str = ""  #: folder, address or command; empty for what the journal has
+    memories: int
+    answered_ms: float | None = None  #: how long a peer took, with its start; none where it gave no answer
+    synced: str = ""  #: when a copy last changed at a peer, ISO in UTC; empty for never
+    fault: str = ""  #: why it does not answer
+    exit_code: int = 0
+
+
+def list_sources(engine: Engine) -> Iterator[SourceStatus]:
+    """The folders, what the journal adds, and each peer, which is asked and waited for."""
+    start_peers(engine.settings)  # all at once: some take seconds
+    counts = engine.index.count(Filters(), by="source")
+    for source in engine.sources:
+        # One that may be written is made by the first memory.
+        fault = "" if source.writable or source.root.is_dir() else "there is no such folder"
+        count = counts.pop(source.name, 0)
+        yield SourceStatus(name=source.name, kind="folder", place=str(source.root), memories=count, fault=fault)
+    yield from (SourceStatus(name=name, kind="journal", memories=count) for name, count in counts.items())
+    yield from (probe_peer(engine, stated) for stated in engine.settings.peers)
+
+
+def probe_peer(engine: Engine, stated: PeerSettings) -> SourceStatus:
+    """Whether a peer answers, and what was put there."""
+    from scrimshaw.router.peer_copies import find_id_map  # noqa: PLC0415 - asyncio, for who has peers
+    from scrimshaw.router.peers import connect_peer  # noqa: PLC0415
+
+    known = IdMap(find_id_map(engine.settings.home, stated, label_copies(engine.settings.project)))
+    changed = datetime.fromtimestamp(known.path.stat().st_mtime, UTC) if known.copies else None
+    answered_ms, fault, exit_code = None, "", 0
+    try:
+        answered_ms = round(connect_peer(stated, engine.settings.router).probe() * 1000, 1)
+    except PeerFailed as error:
+        fault, exit_code = error.message, error.exit_code
+    return SourceStatus(
+        name=stated.name,
+        kind="peer",
+        place=stated.url or " ".join(stated.command),
+        memories=len(known.copies),
+        answered_ms=answered_ms,
+        synced=changed.isoformat(timespec="seconds") if changed else "",
+        fault=fault,
+        exit_code=exit_code,
+    )
 
 
 def start_peers(settings: Settings) -> None:

@@ -63,6 +63,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
         "rebuild",
         "sync",
         "freshness",
+        "status",
         "config",
         "git",
         "jobs",

@@ -13,6 +13,7 @@ from scrimshaw.app.cli.output import Lines, confirm, line, percent, progress
 from scrimshaw.config import PeerSettings
 from scrimshaw.engine import Engine, index
 from scrimshaw.errors import ConfigError, NotFound, find_nearest
+from scrimshaw.router.ask import SourceStatus, list_sources
 from scrimshaw.router.sync import Freshness, PeerSync, compare_index
 
 app = typer.Typer()
@@ -108,3 +109,22 @@ def compare(engine: Engine, peer: PeerName = "") -> list[Freshness]:
     found = [] if peer else [compare_index(engine)]
     index.scan(engine)  # copies are compared with the files as they are now
     return found + [compare_peer(engine, stated) for stated in peers]
+
+
+def _render_status(found: Sequence[SourceStatus]) -> Lines:
+    for each in found:
+        what = {"folder": "memories", "journal": "passages of sessions", "peer": "copies"}[each.kind]
+        took = "" if each.answered_ms is None else f", answered in {each.answered_ms:.0f} ms"
+        synced = f", changed there {each.synced}" if each.synced else ""
+        yield line((each.name, "bold"), f"  {what}: {each.memories}{took}{synced}  ", (each.place, "dim"))
+        if each.fault:
+            yield line(("  no answer: " if each.kind == "peer" else "  ", "bold red"), each.fault)
+
+
+@command(app, "status", "", "--json", render=_render_status, fails=_highest)
+def show_status(engine: Engine) -> list[SourceStatus]:
+    """What a search reads from: the folders of this memory, and the peers that answer.
+
+    Exit code 3 where a peer gives no answer, 4 where it wants other credentials.
+    """
+    return [*list_sources(engine)]
