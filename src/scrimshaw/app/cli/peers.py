@@ -123,7 +123,7 @@ def _render_status(found: Sequence[SourceStatus]) -> Lines:
 
 @command(app, "status", "", "--json", render=_render_status, fails=_highest)
 def show_status(engine: Engine) -> list[SourceStatus]:
-    """What a search reads from: the folders of this memory, and the peers that answer.
+    """Name the places that a search reads from, and who answers.
 
     Exit code 3 where a peer gives no answer, 4 where it wants other credentials.
     """

@@ -297,7 +297,7 @@ def migrate_journal(
     source: Annotated[EngineName, typer.Argument(help="The engine that has the journal.")],
     target: Annotated[EngineName, typer.Argument(help="The engine that is to have it.")],
 ) -> Mapping[str, Table]:
-    """Copy ledger, sessions and all else that is durable to another engine, and compare every row.
+    """Copy all that is durable to another engine, and compare it.
 
     The source stays as it is. After an interruption run it again. `[storage]` says which server and vault.
     """
