@@ -100,10 +100,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 _print_recall(given, engine)
                 _record_statements(given, engine)
         loads = {"scrimshaw": _load(given, "clients", pid)}
+        _print_load("scrimshaw", loads["scrimshaw"])
         if given.engine == "postgres":
+            with psycopg.connect(given.url, autocommit=True) as connection:
+                connection.execute(SCRATCH)  # once: two processes that make a table at once may both fail
             loads["plain SQL"] = _load(given, "sql", pid)
-        for name, each in loads.items():
-            _print_load(name, each)
+            _print_load("plain SQL", loads["plain SQL"])
         lost = _find_lost(given, loads["scrimshaw"].calls.saved)
     errors = [error for each in loads.values() for error in each.calls.errors]
     print(f"{len(errors)} errors, {len(lost)} acknowledged saves lost")
@@ -353,7 +355,6 @@ def _prepare_sql(given: argparse.Namespace, stack: ExitStack, _: Calls) -> Calla
 
     def make(_: int) -> Client:
         connection = stack.enter_context(psycopg.connect(given.url, autocommit=True, options=OPTIONS))
-        connection.execute(SCRATCH)
         chance = random.Random()
 
         def ask() -> None:
@@ -397,15 +398,23 @@ def _server_cpu(pid: int) -> float:
     """Processor seconds of the server so far, those of ended connections too; 0 where nothing tells."""
     ticks = 0
     for number, each in enumerate(_server_processes(pid)):
-        fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+        fields = _read_if_alive(Path(f"/proc/{each}/stat")).rpartition(")")[2].split()
         ticks += sum(map(int, fields[11 : 13 if number else 15]))
     return ticks / 100
 
 
 def _proportional_bytes(pid: int) -> int:
     """Memory of a process, with its share of what it shares."""
-    found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
+    found = re.search(r"^Pss:\s+(\d+)", _read_if_alive(Path(f"/proc/{pid}/smaps_rollup")), re.MULTILINE)
     return int(found[1]) * 1024 if found else 0
+
+
+def _read_if_alive(file: Path) -> str:
+    """What is said of a process; nothing of one that ended, as the server's own workers do at any time."""
+    try:
+        return file.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _print_time(name: str, work: Callable[[], object]) -> None:
