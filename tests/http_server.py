@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import httpx2
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
+from tests.samples import write_memory
 
 from scrimshaw.app.http.tokens import TokenFile, TokenScope
 
@@ -65,6 +66,12 @@ class HttpServer(NamedTuple):
                     return await work(client)
 
         return asyncio.run(run())
+
+
+def write_shop(folder: Path) -> Path:
+    """A project with a memory, below a folder."""
+    write_memory(folder / "shop/.scrimshaw/memories", "gate", "# Gate\nThe harbour gate shuts at dusk.")
+    return folder / "shop"
 
 
 @contextmanager

@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
-from tests.http_server import serve_http
-from tests.samples import write_memory
+from tests.http_server import serve_http, write_shop
 from tests.storage import postgres_server
 
 from scrimshaw.app.http.tokens import TokenScope
@@ -28,7 +27,7 @@ COMPOSE: Any = YAML(typ="safe").load(DEPLOY / "compose.yaml")
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """The server's folder, whose configuration names a project; its working directory too."""
-    write_memory(tmp_path / "shop/.scrimshaw/memories", "gate", "# Gate\nThe harbour gate shuts at dusk.")
+    write_shop(tmp_path)
     home = tmp_path / "home"
     home.mkdir()
     (home / "config.toml").write_text(f'[[vaults]]\nname = "shop"\npath = {str(tmp_path / "shop")!r}\n')
@@ -52,7 +51,7 @@ def find_in_server(home: Path, options: Sequence[str], environment: Mapping[str,
 
 def read_unit() -> configparser.SectionProxy:
     unit = configparser.ConfigParser(strict=False, interpolation=None)
-    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.optionxform = str  # type: ignore[assignment,method-assign]  # its documented way
     unit.read(DEPLOY / "scrimshaw.service")
     return unit["Service"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from mcp.client.client import Client
-from tests.http_server import PROGRAM, HttpServer, serve_http
+from tests.http_server import PROGRAM, HttpServer, serve_http, write_shop
 from tests.samples import write_memory
 
 from scrimshaw.app.http.tokens import TokenFile, TokenScope
@@ -26,9 +26,7 @@ SEARCH = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with a memory."""
-    folder = tmp_path_factory.mktemp("team") / "shop"
-    write_memory(folder / ".scrimshaw/memories", "gate", "# Gate\nThe harbour gate shuts at dusk.")
-    return folder
+    return write_shop(tmp_path_factory.mktemp("team"))
 
 
 @pytest.fixture(scope="module")

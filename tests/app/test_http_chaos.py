@@ -5,15 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
 import pytest
-from tests.http_server import HttpServer, serve_http
-from tests.samples import write_memory
+from tests.http_server import HttpServer, serve_http, write_shop
 from tests.storage import postgres_server
 
 from scrimshaw.app.http.tokens import TokenScope
@@ -24,8 +23,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     """A project with a memory."""
-    write_memory(tmp_path / "shop/.scrimshaw/memories", "gate", "# Gate\nThe harbour gate shuts at dusk.")
-    return tmp_path / "shop"
+    return write_shop(tmp_path)
 
 
 class Writers:
@@ -69,12 +67,23 @@ def writing(server: HttpServer, project: Path, clients: int = 4) -> Iterator[Wri
             each.result()
 
 
+def wait_until(is_so: Callable[[], bool], writers: Writers) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline, (len(writers.saved), writers.refused)
+        time.sleep(0.02)
+
+
 def wait_for_more(writers: Writers, count: int = 5) -> None:
     """Until so many more saves were acknowledged."""
-    wanted, deadline = len(writers.saved) + count, time.monotonic() + 60
-    while len(writers.saved) < wanted:
-        assert time.monotonic() < deadline, writers.refused
-        time.sleep(0.02)
+    wanted = len(writers.saved) + count
+    wait_until(lambda: len(writers.saved) >= wanted, writers)
+
+
+def wait_for_refusal(writers: Writers) -> None:
+    """Until one more save was refused."""
+    known = writers.refused.total()
+    wait_until(lambda: writers.refused.total() > known, writers)
 
 
 def assert_kept(server: HttpServer, project: Path, saved: Mapping[str, str]) -> None:
@@ -101,9 +110,7 @@ def test_a_database_that_is_killed_twice_loses_no_acknowledged_save(
             for _ in range(2):
                 wait_for_more(writers)
                 postgres_server.kill(database)
-                refused_before = writers.refused.total()
-                while writers.refused.total() == refused_before:
-                    time.sleep(0.02)
+                wait_for_refusal(writers)
                 postgres_server.begin_again(database)
             wait_for_more(writers)
         assert server.send("/healthz").status_code == 200

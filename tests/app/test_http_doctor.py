@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.app.command_line import Cli, command_line
-from tests.http_server import HttpServer, serve_http
+from tests.http_server import HttpServer, serve_http, write_shop
 from tests.samples import write_memory
 
 from scrimshaw import __version__
@@ -21,9 +21,7 @@ NAME = "memory.example.org"
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("team") / "shop"
-    write_memory(folder / ".scrimshaw/memories", "gate", "# Gate\nThe harbour gate shuts at dusk.")
-    return folder
+    return write_shop(tmp_path_factory.mktemp("team"))
 
 
 @pytest.fixture(scope="module")

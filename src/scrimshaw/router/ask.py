@@ -57,7 +57,7 @@ def list_sources(engine: Engine) -> Iterator[SourceStatus]:
 def probe_peer(engine: Engine, stated: PeerSettings) -> SourceStatus:
     """Whether a peer answers, and what was put there."""
     from scrimshaw.router.peer_copies import find_id_map  # noqa: PLC0415 - asyncio, for who has peers
-    from scrimshaw.router.peers import connect_peer  # noqa: PLC0415
+    from scrimshaw.router.peers import connect_peer  # noqa: PLC0415 - as above
 
     known = IdMap(find_id_map(engine.settings.home, stated, label_copies(engine.settings.project)))
     changed = datetime.fromtimestamp(known.path.stat().st_mtime, UTC) if known.copies else None

@@ -29,7 +29,7 @@ ANSWER_S = 30.0  # a call or a start that takes longer has failed
 CLOSE_S = 1.0  # how long the end of the process waits for connections to close
 WORDS = 6  # the longest words of a query, where each is asked for by itself
 DENIED = (401, 403)  # HTTP
-PROBE_TEXT = "whether it answers"
+PROBE_QUERY = "whether it answers"
 ANSWERS = 256  # answers kept of a peer
 
 _guard = threading.Lock()
@@ -90,7 +90,7 @@ class Peer:
         """Seconds until it has answered a question, its start among them; raises PeerFailed."""
         began = time.monotonic()
         # The number makes the question new: an answer that is known proves nothing.
-        question = self.begin(PROBE_TEXT, 1, time.monotonic_ns())
+        question = self.begin(PROBE_QUERY, 1, time.monotonic_ns())
         self.finish(question, self._limits.start_s + self._limits.deadline_ms / 1000)
         return time.monotonic() - began
 
