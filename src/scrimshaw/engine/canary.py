@@ -1,7 +1,7 @@
-"""The canary: questions whose answers are known. What they do not bring is lost, however healthy the counts look.
+"""The canary: questions whose answers are known. If one is not found, search is broken, however healthy the counts.
 
-Golden queries are the user's and are asked as an agent asks. Samples are made from the memories themselves, the same
-ones each time, and each way of finding is asked by itself: together they would cover for one another until the last
+The user writes golden queries, which are asked as an agent asks. Samples are made from the memories, always the same
+ones, and each way of finding is tested by itself: together they would cover for one another until the last
 one fails.
 """
 
@@ -32,8 +32,8 @@ from scrimshaw.storage.toml_files import GOLDEN_FILE, Golden, GoldenFile
 
 SAMPLES, WITHIN = 8, 5
 WORDS = 12  # words of a title and a first sentence: enough to tell most memories from their neighbours
-# Least cosine of a stored vector with the one its text has now. float16 costs .001; in 4,695 pieces of one project's
-# documents, two different ones are so near once in 5,000 pairs.
+# Lowest cosine of a stored vector with a new one of its text. float16 costs .001; in 4,695 pieces of one project's
+# documents, one pair of different ones in 5,000 is as close.
 NEAR = 0.8
 NO_TIME = "the time for a quick look was over"
 
@@ -42,13 +42,13 @@ _EVERY = Filters(include_deprecated=True, min_quality_score=0.0)
 _NO_MEANING = ("embedder_", "vectors_")  # how a search says that it could not look by meaning
 
 
-# What was lost; whether nothing was lost because it came first, or behind others; why nobody can tell.
+# Ids not found; whether they were found first, or behind others; why that could not be judged.
 Answer = Lost | bool | str
 Questions = dict[str, Callable[[], Answer]]  # by a name that stays the same from check to check
 
 
 class Recall(Struct, frozen=True, kw_only=True):
-    """How recall fares: all questions, those that could be judged and those that could not, what was lost."""
+    """The state of recall: all questions, those that could be judged and those that could not, what was lost."""
 
     asked: int
     judged: int
@@ -59,17 +59,17 @@ class Recall(Struct, frozen=True, kw_only=True):
 
 
 def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
-    """Ask the golden queries and the samples, and let later answers say so when something is lost."""
-    # With a budget, in seconds, it asks by words alone: loading the model takes longer. What had no turn is next.
+    """Ask the golden queries and the samples; if something is not found, later answers warn of it."""
+    # With a budget, in seconds, it asks by words alone: loading the model takes longer. The rest comes first next time.
     until = None if budget_s is None else time.monotonic() + budget_s
     questions, notes = _list_questions(engine, by_meaning=budget_s is None)
-    # First what lost something, then what was never judged, then the rest, the oldest verdict first.
+    # First the questions that failed, then those never judged, then the rest, the oldest verdict first.
     last = engine.degradations.judged
     urgency = {key: place if last[key] is None else 0 for place, key in enumerate(last, start=2)}
     answers: dict[str, Answer] = {}
     for key in sorted(questions, key=lambda key: urgency.get(key, 1)):
         answers[key] = NO_TIME if until is not None and time.monotonic() >= until else questions[key]()
-    with suppress(DamagedDatabase):  # other checks say so
+    with suppress(DamagedDatabase):  # other checks report it
         if paths := engine.index.incomplete_files() if budget_s is None else ():
             sentence = f"The index does not hold whole {len(paths)} files that it has read, the first is {paths[0]}."
             answers["torn"] = Lost(sentence=sentence, advice="Run `scrimshaw scan`, which reads them again.")
@@ -85,7 +85,7 @@ def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
         notes=(*(f"{count} not judged: {reason}" for reason, count in reasons.items()), *notes),
     )
     with engine.degradations.guard:
-        # A question that could not be judged keeps its verdict, one that is not asked any more loses it.
+        # A question that could not be judged keeps its last verdict; one that no longer exists loses it.
         last = engine.degradations.judged
         older = {key: last[key] for key in last if key in answers and key not in verdicts}
         engine.degradations.judged = {**older, **verdicts}
@@ -97,7 +97,7 @@ def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
 
 
 def degradation(found: Recall) -> Degradation:
-    """What it means for an answer that something is lost."""
+    """What the failed questions mean for an answer."""
     more = f" So do {len(found.lost) - 1} more." if len(found.lost) > 1 else ""
     return Degradation(
         failure_mode=f"recall_red: {found.lost[0].sentence}{more}",
@@ -115,7 +115,7 @@ def summary(found: Recall) -> str:
 
 
 def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[Questions, list[str]]:
-    """The questions, the two kinds by turns, and a sentence on each kind that could not be asked."""
+    """The questions, the two kinds in turn, and a sentence on each kind that could not be asked."""
     try:
         stated = golden_file(engine)
     except UnreadableFile as error:
@@ -148,12 +148,12 @@ def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[Questions, lis
 
 
 def _is_words_only(engine: Engine) -> bool:
-    """Whether the user wants no search by meaning."""
+    """Whether the user switched off search by meaning."""
     return isinstance(engine.embedder, Degradation) and engine.settings.embedding.provider == "none"
 
 
 def samples(engine: Engine) -> list[str]:
-    """The memories that stand for all, always the same: from the list of files, as the search is under test."""
+    """A fixed sample of memories: from the list of files, since the search itself is under test."""
     ids = _list_ids(engine)
     return [ids[place] for place in sorted({len(ids) * number // SAMPLES for number in range(SAMPLES)})] if ids else []
 
@@ -164,7 +164,7 @@ def _list_ids(engine: Engine) -> list[str]:
 
 
 def own_words(title: str, body: str) -> str:
-    """The words of a title and of the sentence below it that every version of Unicode parts alike."""
+    """The words of a title and its first sentence that every version of Unicode splits in the same way."""
     lines = (line.strip() for line in body.splitlines())
     sentence = next((line for line in lines if line and not line.startswith("#")), "").partition(". ")[0]
     plain = (word for word in f"{title} {sentence}".split() if all(map(_is_parted_alike, word)))
@@ -172,8 +172,8 @@ def own_words(title: str, body: str) -> str:
 
 
 def _is_parted_alike(character: str) -> bool:
-    """Whether the index's tokenizer and ours agree that it belongs to a word, or that it does not."""
-    # They differ after Unicode 3.2, in private characters, and in accents that stand apart from their letter.
+    """Whether the index's tokenizer and ours agree on if the character is part of a word."""
+    # They differ after Unicode 3.2, in private characters, and in accents that are separate from their letter.
     if character.isalnum() or character.isascii():
         return True
     category = ucd_3_2_0.category(character)
@@ -188,7 +188,7 @@ def _ask_words(engine: Engine, memory: Memory | None, name: str, words: str) -> 
     request = SearchRequest(
         query=words, limit=WITHIN, channels=(Channel.TEXT,), constitutional=False, rerank=False, decay=False
     )
-    # Among all, then alone: what is found only alone is behind others.
+    # Among all memories, then alone: one that is found only alone was outranked.
     for filters in (_EVERY, replace(_EVERY, only=(name,))):
         if any(hit.memory.id == name for hit in engine.searcher.search(replace(request, filters=filters)).hits):
             return filters is _EVERY
@@ -223,7 +223,7 @@ def _ask_meaning(engine: Engine, name: str, by_meaning: bool) -> Answer:
 
 
 def golden_file(engine: Engine) -> GoldenFile:
-    """The project's golden queries, and what is wrong with those that cannot be asked; raises UnreadableFile."""
+    """The project's golden queries, and why some cannot be asked; raises UnreadableFile."""
     return toml_files.read_golden(engine.settings.folder / GOLDEN_FILE, engine.searcher.validate)
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints: the whole memory in one file, made by hand, once a day, and before what destroys.
+"""Checkpoints: the whole memory in one file, made by hand, once a day, and before destructive changes.
 
 A checkpoint holds the vault with its relations and everything durable of the journal, redacted.
 """
@@ -30,9 +30,9 @@ from scrimshaw.storage.transaction import is_interrupted
 
 EXTENSION = ".scrim"
 AUTO, DAILY = "auto-", "auto-daily"
-# The newest ten of each kind are kept; dailies follow upon each other, and three days are enough to notice.
+# The newest ten of each kind are kept; of the daily ones three, enough days to notice a loss.
 KEPT, KEPT_DAILY = 10, 3
-COMPANIONS = ("golden.toml", CONFIG_FILE)  # brought back where they are missing, never replaced: settings are no memory
+COMPANIONS = ("golden.toml", CONFIG_FILE)  # restored if missing, never replaced: settings are not memories
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True):
@@ -41,14 +41,14 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     name: str
     path: str
     created: float  #: seconds since 1970; the time of the file where it cannot be used
-    made_as: str = ""  #: the name it was made under where that is another
+    made_as: str = ""  #: the name it was made under, if different
     bytes: int
     files: int = 0
     rows: Mapping[str, int] = {}  #: number of rows by table
     metadata: Mapping[str, str] = {}
-    left_out: tuple[str, ...] = ()  #: files that are no UTF-8 text or have a name that no restore takes
-    dropped: tuple[str, ...] = ()  #: older checkpoints that made room for it
-    problem: str = ""  #: why it cannot be used
+    left_out: tuple[str, ...] = ()  #: files that are not UTF-8 text or have a name that cannot be restored
+    dropped: tuple[str, ...] = ()  #: older checkpoints deleted to make room for it
+    problem: str = ""  #: why it is unusable
 
 
 # What a checkpoint is ordered by: the length of its ledger, since clocks jump; when it was made, else the time of the
@@ -57,7 +57,7 @@ _Age = tuple[int, float, float, str, bool]
 
 
 def create(engine: Engine, name: str, *, metadata: Mapping[str, str] = {}, include_global: bool = False) -> Checkpoint:
-    """Make a checkpoint; the oldest of more than ten goes. Raises InvalidRequest for its name, AlreadyExists."""
+    """Make a checkpoint; of more than ten the oldest is deleted. Raises InvalidRequest for its name, AlreadyExists."""
     path = path_of(engine, name)
     if name.startswith(AUTO):
         message = f"Names that begin with {AUTO} are given by Scrimshaw."
@@ -84,7 +84,7 @@ def backup_if_due(engine: Engine) -> Checkpoint | None:
 def checkpoint_before(
     engine: Engine, what: str, *, include_global: bool = False, is_locked: bool = False
 ) -> Checkpoint:
-    """The automatic checkpoint before something that destroys, such as `delete`; raises VaultBusy, StorageFailure."""
+    """The automatic checkpoint before something destructive, such as `delete`; raises VaultBusy, StorageFailure."""
     stamp = f"{AUTO}{what}-{datetime.fromtimestamp(engine.clock(), UTC):%Y%m%dT%H%M%SZ}"
     names = chain([stamp], (f"{stamp}.{number}" for number in count(2)))
     name = next(name for name in names if not os.path.lexists(path_of(engine, name)))
@@ -92,14 +92,14 @@ def checkpoint_before(
 
 
 def take(engine: Engine, name: str, *, include_global: bool = False, is_locked: bool = False) -> Checkpoint:
-    """Write a checkpoint and drop those it makes room for; `is_locked` where the caller holds the vault's lock."""
+    """Write a checkpoint and delete old ones; `is_locked` if the caller holds the vault's lock."""
     return _drop_oldest(engine, _write(engine, path_of(engine, name), name, {}, include_global, is_locked))
 
 
 def _write(
     engine: Engine, path: Path, name: str, notes: Mapping[str, str], include_global: bool, is_locked: bool = False
 ) -> Checkpoint:
-    """Write without keeping other writers waiting; if one came in between, once more while they wait."""
+    """Write without blocking other writers; if one changed something meanwhile, write again while they wait."""
     before, schema, now = engine.journal.history(limit=1), engine.maintenance.schema, engine.clock()
     if is_locked or not is_interrupted(engine.folder):
         metadata = {redact(key).text: redact(text).text for key, text in notes.items()}
@@ -112,7 +112,7 @@ def _write(
 
 
 def _read_files(engine: Engine, include_global: bool) -> Iterator[ArchivedFile]:
-    """The files with their texts, without one that is none or could not be restored by its name."""
+    """The files with their texts, except those that are not text or whose name cannot be restored."""
     for name, path in _all_files(engine, include_global):
         with storage_errors("read", path), suppress(FileNotFoundError):
             raw, text = path.read_bytes(), None
@@ -140,7 +140,7 @@ def newest_first(engine: Engine) -> list[Path]:
 
 
 def delete(engine: Engine, name: str, confirm_name: str) -> Path:
-    """Delete a checkpoint for good; raises InvalidRequest unless the name is given twice, NotFound."""
+    """Delete a checkpoint permanently; raises InvalidRequest unless the name is given twice, NotFound."""
     if confirm_name != name:
         message = f"{confirm_name!r} is not {name!r}."
         raise InvalidRequest(message, "Repeat the name to delete it.", parameter="confirm_name")
@@ -185,7 +185,7 @@ def locate_file(engine: Engine, name: str, data: bytes | None) -> LedgerFile:
     memory_id = inside.removesuffix(SUFFIX)
     path = locate(source.root, memory_id)
     with storage_errors("write", path), suppress(FileNotFoundError, NotADirectoryError):
-        path.lstat()  # a name too long for the system is refused here
+        path.lstat()  # raises for a name too long for the system
     return LedgerFile(f"{source.id_prefix}{memory_id}", path, source.root.resolve(), data, hash_of(data))
 
 
@@ -219,26 +219,26 @@ def _vaults(engine: Engine, *, include_global: bool) -> dict[str, Source]:
 
 
 def _drop_oldest(engine: Engine, made: Checkpoint) -> Checkpoint:
-    """Remove the oldest checkpoints of the same kind, never the one just made; it, naming those that went."""
+    """Delete the oldest checkpoints of the same kind, never the new one; returns it, naming those deleted."""
     kind, now, dropped = _kind(made.name), engine.clock(), []
     others = [path for path in engine.storage.place.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}") if path.is_file()]
     ages = _read_ages(path for path in others if _name_of(path) != made.name and _kind(_name_of(path)) == kind)
 
     def worth(path: Path) -> tuple[bool, int, bool, _Age]:
-        # One that cannot be read says nothing true of its age and goes first, and of those with equal ledgers one that
-        # a clock dated ahead of now: else ten of them would push out what an operation that is still going on made.
+        # An unreadable one cannot be trusted about its age and goes first; of those with equal ledgers the first is one
+        # dated in the future: otherwise ten of these would push out the one that a running operation has just made.
         entries, created, _, _, is_dated = ages[path]
         return is_dated, entries, created <= now, ages[path]
 
     for path in sorted(ages, key=worth, reverse=True)[(KEPT_DAILY if kind == DAILY else KEPT) - 1 :]:
-        with suppress(FileNotFoundError, PermissionError):  # gone, or being read: then the next one drops it
+        with suppress(FileNotFoundError, PermissionError):  # gone, or being read: then the next checkpoint deletes it
             path.unlink()
             dropped.append(_name_of(path))
     return replace(made, dropped=tuple(dropped))
 
 
 def _read_ages(paths: Iterable[Path]) -> dict[Path, _Age]:
-    """How old checkpoints are; one that does not say the length of its ledger has that of the one before."""
+    """The age of each checkpoint; one that does not state the length of its ledger gets that of the one before."""
     found = []
     for path in paths:
         modified, age = _stat(path)[0], read_age(path)
@@ -261,7 +261,7 @@ def _describe(path: Path, manifest: Manifest | None = None) -> Checkpoint:
 
 
 def _stat(path: Path) -> tuple[float, int]:
-    """When a file was changed, and its bytes; zeros for one that is gone by now."""
+    """When a file was changed, and its bytes; zeros if it is gone by now."""
     try:
         info = path.lstat()
     except OSError:

@@ -1,4 +1,4 @@
-"""What an agent should know now: for a task, under the pressure of its context, or on coming back."""
+"""What an agent should know now: for a task, with a full context, or when it resumes work."""
 
 import logging
 import re
@@ -36,7 +36,7 @@ class ContextRequest(SearchRequest, frozen=True, kw_only=True):
 
 
 class PressureView(Struct, frozen=True, kw_only=True):
-    """The pressure an answer was held to, who reported it, and what that changed."""
+    """The pressure that limited an answer, who reported it, and what it changed."""
 
     level: Pressure
     ratio: float | None
@@ -45,7 +45,7 @@ class PressureView(Struct, frozen=True, kw_only=True):
 
 
 class Context(Struct, frozen=True, kw_only=True):
-    """What was found, for a resume also the state of the session, how it was narrowed, and the room of the answer."""
+    """What was found, for a resume also the session's state, how the search was narrowed, and the answer's budget."""
 
     mode: Mode
     requested_mode: Mode
@@ -91,7 +91,7 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
 
 
 def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: int) -> tuple[list[StateLine], int, int]:
-    """What to say about a session on this occasion within a budget: lines, their tokens, how many were left out."""
+    """The summary of a session for this occasion within a budget: lines, their tokens, how many were left out."""
     return fit_lines(tell_state(engine.sessions, engine.index, session, occasion, with_own=True), budget, count_sent)
 
 
@@ -102,7 +102,7 @@ def _warn_of_unknown_usage() -> None:
 
 
 def _choose_mode(asked: ContextRequest, *, resumable: bool) -> Mode:
-    """Resume on words that ask for it; deep for a task told at length and for work that touches much; else focused."""
+    """Resume on words that ask for it; deep for a long task or work that touches much; otherwise focused."""
     if resumable and RECALL.search(asked.query):
         return Mode.RESUME
     is_task = len(asked.query) >= _SHORT_QUERY and not _QUESTION.match(asked.query)

@@ -38,7 +38,7 @@ MEMORIES, GLOBAL, TEAM = config.MEMORIES, config.GLOBAL, config.TEAM
 # A restore of ten thousand memories holds the lock for about 13 s.
 LOCK_FILE, LOCK_TIMEOUT_S = "vault.lock", 30.0
 EMBED, EMBED_TEAM = "embed", "embed-team"
-PRIVATE = "it is private"  # why a team's index has passed over a file, which nobody is told
+PRIVATE = "it is private"  # why a team's index skipped a file; no answer mentions it
 GLOBAL_LOCK = "global.lock"  # of the user's own vault, which every project writes
 
 
@@ -59,19 +59,19 @@ class Engine(AbstractContextManager["Engine"]):
     clock: Callable[[], float] = time.time  #: Seconds since 1970.
     #: What this process cannot do at the moment.
     degradations: ProcessDegradations = field(default_factory=ProcessDegradations)
-    #: For a team's server, the databases of its own: their index knows only what everybody may know, and they hold no
+    #: For a team's server, its own databases: their index has only what everybody may see, and they contain no
     #: recorded session. Ledger and files are the project's.
     team: Storage | None = None
     embed_job: str = EMBED  #: The kind of job that makes the vectors of this index.
-    #: The memories that a search goes over instead of this one, by name; ids are then NAME:ID.
+    #: The memories to search instead of this one, by name; ids are then NAME:ID.
     vaults: Mapping[str, "Engine"] = field(default_factory=dict)
-    person: str = ""  #: Who asks, where a team's server knows it.
+    person: str = ""  #: Who asks, if a team's server knows it.
 
     def vault_of(self, memory_id: str, vault: str = "") -> tuple[Vault, str]:
         """The writable vault of a memory of this id, and its id inside that vault; raises ReadOnly.
 
-        Where Serena's memories and the project's own vault could have it, `vault` chooses; else it is the one that has
-        the file, the canonical one first, then the one that had it last, then the own.
+        If both Serena's memories and the own vault could have it, `vault` chooses. The default is the one that has
+        the file, the canonical one first, then the one that had it last, then the project's.
         """
         project, user = self.sources[0], self.sources[-1]
         if user.id_prefix == GLOBAL and memory_id.startswith(GLOBAL) and vault != SERENA:
@@ -86,7 +86,7 @@ class Engine(AbstractContextManager["Engine"]):
 
     @cached_property
     def serena(self) -> Source | None:
-        """Serena's memories of the project, where they may be written."""
+        """Serena's memories of the project, if they are writable."""
         return next((each for each in self.sources if each.name == SERENA and each.writable), None)
 
     def _demand_open_to_writers(self, memory_id: str) -> None:
@@ -102,7 +102,7 @@ class Engine(AbstractContextManager["Engine"]):
         raise ReadOnly(f"{memory_id!r} cannot be among Serena's memories: {reason}.", hint, id=memory_id)
 
     def _find_vault(self, memory_id: str) -> str:
-        """The name of the vault that has a memory's file, or had it last; empty for what is new."""
+        """The name of the vault that has a memory's file, or had it last; empty for a new one."""
         vaults = [each for each in (self.sources[0], self.serena) if each]
         for vault in sorted(vaults, key=lambda each: each.name != self.settings.index.canonical):
             if (vault.root / f"{memory_id}{SUFFIX}").exists() and vault.takes(memory_id):
@@ -111,7 +111,7 @@ class Engine(AbstractContextManager["Engine"]):
         return str(newest[0]["decision_meta"].get("vault", "")) if newest else ""
 
     def find_double(self, memory: Memory) -> Degradation | None:
-        """That the other one of Serena's memories and the vault has a file of the same name, which is passed over."""
+        """A notice if both Serena's memories and the vault have a file of this name, so that one is ignored."""
         others = {self.sources[0].name: self.serena, SERENA: self.sources[0]}
         if not (self.serena and (other := others.get(memory.source))):
             return None
@@ -126,17 +126,17 @@ class Engine(AbstractContextManager["Engine"]):
 
     @contextmanager
     def write_lock(self) -> Iterator[None]:
-        """Hold the vault's writer lock; what a killed process left half done is ended first. Raises VaultBusy."""
-        self.storage.demand_in_place()  # before a file is made where the project was
+        """Hold the vault's writer lock; first finish or undo what a killed process left half done. Raises VaultBusy."""
+        self.storage.demand_in_place()  # so that no file is made where the project used to be
         with transaction.lock(self.folder / LOCK_FILE, LOCK_TIMEOUT_S):
             roots = [self.settings.folder, *map(attrgetter("root"), filter(attrgetter("writable"), self.sources))]
             transaction.recover(self.folder, lambda mark: bool(self.journal.history(limit=1, mark=mark)), roots)
             yield
 
     def parse(self, source: SourceFile, file: bytes | MemoryFile) -> Document:
-        """The document that a file holds, redacted; raises UnreadableFile, also for a name that deceives."""
+        """The document that a file holds, redacted; raises UnreadableFile, also for a deceptive name."""
         name = source.memory_id
-        if _is_deceptive(name):  # which no fence can prevent
+        if _is_deceptive(name):  # no fence protects from it
             fault = "its name holds unseen characters or speaks like an instruction"
             raise UnreadableFile(f"{replace_invisible(source.path)}: {fault}.", "Give it another name.")
         parsed = parse_memory_file(file, source.path) if isinstance(file, bytes) else file
@@ -145,16 +145,16 @@ class Engine(AbstractContextManager["Engine"]):
         if not source.is_vouched and self.is_vouched(name, parsed.content_hash):
             source = structs.replace(source, is_vouched=True)
         document = build_document(source, parsed, redact, count_tokens=count_tokens)
-        if source.artifact == ArtifactClass.MEMORY and not source.writable:  # no door of ours has judged it
+        if source.artifact == ArtifactClass.MEMORY and not source.writable:  # none of our own tools has judged it
             document = grade_record(document, parsed, self.settings.quality.phrases)
         if source.writable and document.provenance.trust == Trust.FILE:
-            with suppress(StorageFailure):  # what a client's own tool wrote, by what its hook recorded, is an agent's
+            with suppress(StorageFailure):  # files that a client's own tool wrote, says its hook, are an agent's
                 if CLIENT_TOOL in map(itemgetter("actor"), self.journal.history(name, new_hash=parsed.content_hash)):
                     return structs.replace(document, provenance=structs.replace(document.provenance, trust=Trust.AGENT))
         return document
 
     def is_vouched(self, memory_id: str, digest: str) -> bool:
-        """Whether the newest command of a person on these bytes of a file vouches for them; an undo of it does not."""
+        """Whether a person's newest command on exactly these bytes of a file vouches for them; an undo does not."""
         with suppress(StorageFailure):
             for row in self.journal.history(memory_id, new_hash=digest):
                 is_word = "vouched" in row["decision_meta"]
@@ -164,8 +164,8 @@ class Engine(AbstractContextManager["Engine"]):
 
     @cached_property
     def _is_own_journal(self) -> bool:
-        """Whether git does not hold the journal: the rows of one that came with a clone say what anybody wanted."""
-        with suppress(StorageFailure):  # without git nothing was cloned, and no clone brings anything of git's folder
+        """Whether the journal is outside git: one that came with a clone may contain anything anybody wanted."""
+        with suppress(StorageFailure):  # without git nothing was cloned, and a clone never fills git's own folder
             outside = self.storage.place != self.folder
             return outside or not ask_git(
                 self.settings.folder, "ls-files", "--", f":(icase){JOURNAL}", answers=(0, 128)
@@ -173,7 +173,7 @@ class Engine(AbstractContextManager["Engine"]):
         return True
 
     def memory(self, memory_id: str) -> Memory:
-        """The memory of this id, or that a text names so (`mem:NAME`, `NAME.md`, `[[NAME]]`); raises NotFound.
+        """The memory with this id, or as texts name it (`mem:NAME`, `NAME.md`, `[[NAME]]`); raises NotFound.
 
         One that the index does not know is read from its file.
         """
@@ -232,10 +232,10 @@ def open_engine(
     replace_lost_journal: bool = False,
     for_team: bool = False,
 ) -> Engine:
-    """Open a project's memory; raises DamagedDatabase for a journal that is lost, unless a new one replaces it.
+    """Open a project's memory; raises DamagedDatabase for a lost journal, unless a new one may replace it.
 
-    With `for_team` it is what everybody who may read the project may know: without the user's own vault and peers,
-    recorded sessions, and what is marked as private.
+    With `for_team` it only has what every reader of the project may see: not the user's own vault and peers,
+    recorded sessions, or anything marked as private.
     """
     limit_native_threads()
     if for_team:
@@ -267,7 +267,7 @@ def open_engine(
     )
     try:
         if transaction.is_interrupted(folder):
-            with engine.write_lock():  # which ends what a killed process left half done
+            with engine.write_lock():  # which cleans up after a killed process
                 pass
     except ScrimshawError:
         engine.close()
@@ -276,7 +276,7 @@ def open_engine(
 
 
 def project_sources(settings: Settings) -> list[Source]:
-    """What a project reads, in order: its vault, Serena's, its documents, the user's own vault."""
+    """The sources of a project, in order: its vault, Serena's, its documents, the user's own vault."""
     memory = ArtifactClass.MEMORY
     vault = Source(name="vault", root=settings.folder / MEMORIES, writable=True, artifact=memory)
     user = Source(name="global", root=settings.home / MEMORIES, writable=True, artifact=memory, id_prefix=GLOBAL)
@@ -285,7 +285,7 @@ def project_sources(settings: Settings) -> list[Source]:
     documents += [Source(name="included", root=settings.project, include=settings.index.include)] * bool(
         settings.index.include
     )
-    # What no document source reads; memories that somebody wrote as such are left whole.
+    # Files that no document source reads; hand-written memories are not split.
     exclude = settings.index.exclude
     limited = [each if each.artifact == memory else replace(each, exclude=each.exclude + exclude) for each in documents]
     return [vault, *limited, user]

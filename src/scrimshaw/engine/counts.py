@@ -61,18 +61,18 @@ class Stats(Struct, frozen=True, kw_only=True):
     waiting_jobs: int
     index_bytes: int  #: on disk
     journal_bytes: int
-    degradations: tuple[Degradation, ...] = ()  #: what a damaged index could not tell
+    degradations: tuple[Degradation, ...] = ()  #: what a damaged index could not count
 
 
 class SessionTokens(Struct, frozen=True, kw_only=True):
-    """What a session's model was handed: texts, their tokens, what is in them, in all and by occasion."""
+    """What a session's model was given: texts, their tokens and contents, in total and by occasion."""
 
     session: str
     client: str
     started: float
     context_used: float | None  #: the share 0..1 in use as the client last reported it
     times: int
-    tokens: int  #: hooks estimate them from characters, never too low
+    tokens: int  #: hooks estimate them from characters, never too few
     hits: int
     occasions: tuple[Injected, ...]
 
@@ -85,7 +85,7 @@ def page(engine: Engine, filters: Filters, *, sort: str, limit: int, offset: int
 
 
 def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> Stats:
-    """Counts of the memories that satisfy the filters; `exclude` are globs on ids to leave out."""
+    """Counts of the memories that satisfy the filters; `exclude` has globs of ids to leave out."""
     every = engine.index.select(filters)
     memories = [memory for memory in every if not any(fnmatchcase(memory.id, glob) for glob in exclude)]
     by_folder = defaultdict[str, list[Memory]](list)
@@ -123,7 +123,7 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
 
 
 def contexts(engine: Engine) -> list[SessionTokens]:
-    """What each session's model was handed, the session with the newest event first; one that got nothing is absent."""
+    """What each session's model was given, the session with the newest event first; one that got nothing is absent."""
     handed = defaultdict[str, list[Injected]](list)
     for row in engine.sessions.injections():
         handed[row.session].append(row)
@@ -145,7 +145,7 @@ def rank_folders(folders: Sequence[Folder], by: str) -> list[Folder]:
 
 
 def export_markdown(engine: Engine, folder: Path) -> int:
-    """Write each memory to `folder`, redacted again; how many. Raises StorageFailure, UnreadableFile."""
+    """Write each memory to `folder`, redacted again; returns how many. Raises StorageFailure, UnreadableFile."""
     memories = read.list_writable(engine, _EVERY)
     for memory in memories:
         file, path = Path(memory.path), locate(folder, memory.id)
@@ -166,7 +166,7 @@ def export_lines(engine: Engine) -> Iterator[bytes]:
 
 
 def export_jsonl(engine: Engine, file: Path) -> int:
-    """Write the lines of `export_lines` to a file; how many. An existing one is replaced. Raises StorageFailure."""
+    """Write the lines of `export_lines` to a file, replacing it; returns how many. Raises StorageFailure."""
     lines = list(export_lines(engine))
     with storage_errors("write", file):
         replace_file(file, b"".join(lines))

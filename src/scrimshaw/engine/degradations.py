@@ -1,4 +1,4 @@
-"""What one process cannot do at the moment; a server's threads set it, its answers say it."""
+"""What one process cannot do at the moment; a server's threads record it, its answers report it."""
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from scrimshaw.models import Degradation
 # Parts: the index against the files, what the canary finds, the session of a question, who watches the files.
 INDEX, RECALL, SESSION, WATCHER = "index", "recall", "session", "watcher"
 
-# What it means that a part failed: the failure, what there is instead, and what that costs.
+# For each part: the failure, what is used instead, and what that costs.
 _MEANINGS = {
     INDEX: (
         "index_behind",
@@ -48,7 +48,7 @@ REBUILD = "Run `scrimshaw doctor`; `scrimshaw rebuild` makes the index again."
 
 
 class Lost(Struct, frozen=True, kw_only=True):
-    """A question that does not bring the ids `missing`; `sentence` says it in words, `advice` what to do."""
+    """A question that does not find the ids `missing`; `sentence` says so, `advice` says what to do."""
 
     query: str = ""
     missing: tuple[str, ...] = ()
@@ -64,10 +64,10 @@ class ProcessDegradations:
         #: None for a good answer, oldest verdict first; replaced as a whole while `guard` is held.
         self.judged: Mapping[str, Lost | None] = {}
         self.guard = threading.Lock()
-        self._told: dict[tuple[str, str], float] = {}  # when each session was last told of a kind of failure
+        self._told: dict[tuple[str, str], float] = {}  # when each session last got each kind of failure
 
     def put(self, part: str, fault: Degradation | ScrimshawError) -> None:
-        """From now on the part cannot do what it should."""
+        """Record that the part does not work from now on."""
         if isinstance(fault, ScrimshawError):
             failure, instead, impact = _MEANINGS[part]
             fault = Degradation(
@@ -80,29 +80,29 @@ class ProcessDegradations:
 
     @contextmanager
     def note_failure(self, part: str) -> Iterator[None]:
-        """Keep what the system refuses in the block from failing what is done already; the part is degraded."""
+        """Keep a system error in the block from failing work that is already done; the part is degraded instead."""
         try:
             yield
         except StorageFailure as error:
             self.put(part, error)
 
     def clear(self, part: str) -> None:
-        """The part works again."""
+        """Record that the part works again."""
         self._found.pop(part, None)
 
     def of(self, *parts: str) -> tuple[Degradation, ...]:
-        """What is the matter with these parts, or with all where none is named; by part."""
+        """The degradations of these parts, or of all if none is named; by part."""
         found = self._found.copy()  # atomic, as other threads change it
         return tuple(map(found.__getitem__, sorted(found.keys() & parts if parts else found)))
 
     def find_news(
         self, session: str, found: Iterable[Degradation], *, now: float, since: float
     ) -> tuple[Degradation, ...]:
-        """Those whose kind the session was not told of since then; from now on it was."""
+        """Those of a kind that the session did not get since then; they are marked as given."""
         news = tuple(each for each in found if self._told.get((session, _kind(each)), -1.0) < since)
         self._told |= {(session, _kind(each)): now for each in news}
         return news
 
 
 def _kind(degradation: Degradation) -> str:
-    return degradation.failure_mode.partition(":")[0]  # what follows has figures that change
+    return degradation.failure_mode.partition(":")[0]  # the rest contains figures that change

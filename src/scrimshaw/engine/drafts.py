@@ -1,6 +1,6 @@
-"""From sessions to memories: drafts of what was recorded, judged; and several sessions of one topic as one memory.
+"""From sessions to memories: judged drafts of what was recorded, and one memory for several sessions on a topic.
 
-What is set aside lies as a Markdown file in the project's `drafts` folder, which no search reads and git does not see,
+A draft set aside is a Markdown file in the project's `drafts` folder, which no search reads and git ignores,
 until it is promoted, discarded or expires.
 """
 
@@ -54,14 +54,14 @@ SESSIONS = "sessions"
 ORIGIN = DRAFTED
 _DAY_S = 86_400.0
 _TITLE_IN_ID = 50
-# A memory of more sessions than this is a log.
+# A memory of more sessions than this would be a log.
 MOST_SESSIONS = 12
 MOST_PHRASES = 8
 _EVENT = re.compile(r"\s*\(e\d+(?:, e\d+)*\)\s*$")
 
 
 class DraftOutcome(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
-    """What became of the draft of a session."""
+    """The result of drafting a session."""
 
     session: str
     #: `accepted` (a memory now), `rejected` (set aside in `path`, for `reasons`), `waiting` there for a review, `empty`
@@ -86,7 +86,7 @@ class RejectedDraft(Struct, frozen=True, kw_only=True):
 
 
 def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
-    """Make or renew the memory of a session from its events; raises NotFound, ReadOnly, VaultBusy, StorageFailure."""
+    """Make or update the memory of a session from its events; raises NotFound, ReadOnly, VaultBusy, StorageFailure."""
     session = engine.sessions.get(session_id)
     if session is None:
         raise NotFound(f"There is no session {session_id!r}.", "See `scrimshaw sessions`.", session=session_id)
@@ -109,7 +109,7 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
         topics=draft.topics,
         session=draft.session,
         origin=ORIGIN,
-        # The lowest of what the draft quotes, and at most that of the agent that made it.
+        # The lowest trust of what the draft quotes, and at most an agent's.
         trust=Trust.WEB if "Web" in tools else Trust.TOOL if tools else Trust.AGENT,
         reason="the session ended",
         created=created,
@@ -127,7 +127,7 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
 
 
 def _find_used(engine: Engine, session_id: str, events: Sequence[RecordedEvent]) -> Iterable[Memory]:
-    """The memories whose files a session's calls opened, and those it was told of and named by id or title."""
+    """The memories whose files a session opened, and those it was given and then named by id or title."""
     paths = {os.path.realpath(engine.settings.project / each.path) for each in events if each.path}
     told = engine.index.get([*engine.sessions.hashes_shown(session_id)])
     said = "\n".join(each.text for each in events if each.kind in (EventKind.ANSWER, EventKind.TOOL))
@@ -136,7 +136,7 @@ def _find_used(engine: Engine, session_id: str, events: Sequence[RecordedEvent])
 
 
 def run_draft_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
-    """The work of a draft job: nothing while drafts are switched off. Answers why a draft was rejected."""
+    """Run a draft job; does nothing while drafts are switched off. Returns why a draft was rejected."""
     if not engine.settings.features.drafts:
         return ""
     outcome = make_draft(engine, job.key)
@@ -145,7 +145,7 @@ def run_draft_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
 
 
 def queue_drafts(engine: Engine) -> int:
-    """Ask for drafts of all sessions that ended, or fell silent, without one; how many."""
+    """Queue drafts of all sessions that ended, or fell silent, without one; returns how many."""
     silent_since = engine.clock() - engine.settings.drafts.idle_minutes * 60.0
     waiting = find_undrafted(engine, silent_since) if engine.settings.features.drafts else []
     for session in waiting:
@@ -154,7 +154,7 @@ def queue_drafts(engine: Engine) -> int:
 
 
 def find_undrafted(engine: Engine, silent_since: float) -> list[str]:
-    """The sessions that ended, or fell silent before then, and wait for a draft; oldest first."""
+    """The sessions that ended, or fell silent before that time, and have no draft yet; oldest first."""
     return [each.session for each in reversed(engine.sessions.records()) if each.waits_for_draft(silent_since)]
 
 
@@ -164,7 +164,7 @@ def find_draft(engine: Engine, session: str) -> Drafted | None:
 
 
 def _save_draft(engine: Engine, new: NewText) -> DraftOutcome:
-    """Save a draft as a memory, or set it aside with the reasons; a text that exists already is nothing new."""
+    """Save a draft as a memory, or set it aside with the reasons; a text that already exists is not saved again."""
     saved = save(engine, new, dry_run=engine.settings.drafts.review)
     if saved.status == "duplicate":
         return DraftOutcome(session=new.session, status="unchanged")
@@ -188,11 +188,11 @@ def _set_aside(engine: Engine, new: NewText, outcome: DraftOutcome, reasons: Seq
 
 
 def _renew_memory(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
-    """Write the new draft over the old one, unless somebody changed or removed that."""
+    """Replace the old memory by the new draft, unless somebody changed or removed it."""
     history = engine.journal.history(memory_id, 1)
     current = engine.index.get([memory_id]).get(memory_id)
     unchanged = DraftOutcome(session=new.session, status="unchanged", memory_id=memory_id)
-    waits = engine.settings.drafts.review  # and so nothing is written over unseen
+    waits = engine.settings.drafts.review  # so nothing is overwritten unseen
     if not current or not history:
         return unchanged
     if not waits and (history[0]["actor"], history[0]["new_hash"]) != (ORIGIN, current.content_hash):
@@ -248,7 +248,7 @@ def count_waiting(engine: Engine) -> int:
 
 
 def rejected_lately(engine: Engine, days: float) -> list[bool]:
-    """Of each session drafted in so many last days and worth keeping, whether its draft was rejected."""
+    """For each session of the last days whose draft was not empty, whether the draft was rejected."""
     rejected = {each.session for each in list_rejected(engine) if WAITS not in each.reasons}
     made = [each.draft for each in engine.sessions.records() if each.draft]
     late = [each for each in made if each.at >= engine.clock() - days * _DAY_S]
@@ -261,7 +261,7 @@ def read_rejected(engine: Engine, name: str) -> str:
 
 
 def promote_draft(engine: Engine, name: str) -> Saved:
-    """Make a memory of a draft as it stands, or renew its session's; raises NotFound, UnreadableFile and as `save`."""
+    """Make a draft a memory as it is, or update its session's; raises NotFound, UnreadableFile and as `save`."""
     file, document = _parse_rejected(engine, name)
     session = document.provenance.session
     new = NewText(
@@ -286,7 +286,7 @@ def promote_draft(engine: Engine, name: str) -> Saved:
         saved = rewrite(engine, memory, lambda _: renewed, entry)
     else:
         saved = save(engine, new, force=True)
-    with suppress(StorageFailure):  # a draft that stays goes when its time is over
+    with suppress(StorageFailure):  # a draft left behind expires later
         if last:
             engine.sessions.record_draft(replace(last, memory_id=saved.id))
         discard_drafts(engine, [name])
@@ -294,7 +294,7 @@ def promote_draft(engine: Engine, name: str) -> Saved:
 
 
 def compare_draft(engine: Engine, draft: RejectedDraft) -> str:
-    """What accepting a draft brings, as a unified diff to the memory that its session has already, if any."""
+    """What accepting a draft changes, as a unified diff to the session's existing memory, if any."""
     last = find_draft(engine, draft.session)
     known = last.memory_id if last else ""
     before = engine.index.bodies([known]).get(known, "") if known else ""
@@ -323,7 +323,7 @@ def restore_draft(engine: Engine, name: str, text: str) -> None:
 
 
 def expire_drafts(engine: Engine) -> tuple[list[str], list[str]]:
-    """Remove rejected drafts and retire temporary memories whose time is over, no person's: (drafts, memory ids)."""
+    """Remove expired drafts and retire expired temporary memories, except a person's: (drafts, memory ids)."""
     now = engine.clock()
     over = (each for each in list_rejected(engine) if each.expires <= now and WAITS not in each.reasons)
     drafts = [each.name for each in over]
@@ -348,7 +348,7 @@ def _vault(engine: Engine) -> Vault:
 
 
 class Consolidation(Struct, frozen=True, kw_only=True):
-    """A memory that could be made of `sources`, memory ids from old to new."""
+    """A memory that could be made from `sources`, ids of memories from old to new."""
 
     title: str
     topic: str
@@ -360,7 +360,7 @@ class Consolidation(Struct, frozen=True, kw_only=True):
 
 
 class ConsolidationOutcome(Struct, frozen=True, kw_only=True):
-    """What became of a consolidation: `status` and `reasons` are those of a save."""
+    """The result of a consolidation: `status` and `reasons` are those of a save."""
 
     memory_id: str
     status: str
@@ -369,7 +369,7 @@ class ConsolidationOutcome(Struct, frozen=True, kw_only=True):
 
 
 def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> list[Consolidation]:
-    """A proposal for each topic that several recent session memories share, largest first; each memory is in one."""
+    """A proposal for each topic that several recent session memories share, largest first; each memory in only one."""
     since = engine.clock() - (days or engine.settings.drafts.consolidate_days) * _DAY_S
     filters = Filters(types=(MemoryType.SESSION,), since=format_time(since), topics=(topic,) if topic else ())
     found = engine.index.select(filters, sort="created", limit=-1, offset=0)
@@ -385,7 +385,7 @@ def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> li
         edges = engine.index.neighbors(ids, hops=1, direction="incoming", relations=(Relation.DERIVED_FROM,))
         if max(Counter(edge.source for edge in edges).values(), default=0) < len(group):
             bodies = engine.index.bodies(ids)
-            group = [memory for memory in group if memory.id in bodies]  # others may be deleted meanwhile
+            group = [memory for memory in group if memory.id in bodies]  # the rest may have been deleted meanwhile
             proposals += [_propose_one(name, group, bodies)] if len(group) > 1 else []
     return proposals
 

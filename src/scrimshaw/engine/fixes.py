@@ -1,4 +1,4 @@
-"""What was done about an error, in any session: where it stood, what followed it, and whether that helped."""
+"""What was done about an error, in any session: where it occurred, what followed, and whether that helped."""
 
 import re
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from scrimshaw.session.failures import MOST_ACTS, Failure, find_edits, find_fail
 from scrimshaw.session.statements import cut_line
 
 LONGEST_ERROR, MOST_CALLS, MOST_FIXES, MOST_RECALLED = 4_000, 200, 5, 2  # characters; calls compared; answers
-# Of the words of an error so many must stand in an output: numbers, paths and names in it differ from run to run.
+# Share of an error's words that an output must contain: numbers, paths and names differ from run to run.
 LEAST_SHARE = 0.6
 _FIX_TOKENS = 150  # at most, of an error, a command and three acts
 _WORD = re.compile(r"[A-Za-z_]{3,}")
@@ -21,19 +21,19 @@ _ERROR = re.compile(r"(?i)\b(?:\w*(?:error|exception)|fatal|panic|failed|traceba
 
 
 class Fix(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A run that failed in the same way; `origin` is its event, `passed` the one that ended it."""
+    """A run that failed in the same way; `origin` is its event, `passed` that of the first run that passed after it."""
 
     origin: str
     date: str
     error: str
     command: str
-    done: tuple[str, ...] = ()  #: options and variables added, other commands that went well, files changed after it
-    helped: bool | None = None  #: None where the command was not run again
+    done: tuple[str, ...] = ()  #: options and variables added, other commands that succeeded, files changed afterwards
+    helped: bool | None = None  #: None if the command was not run again
     passed: str = ""
 
 
 def find_fixes(engine: Engine, error: str, limit: int = MOST_FIXES) -> list[Fix]:
-    """Failures like this error: first those that were overcome, of these the most alike, then the newest."""
+    """Failures like this error: those that were fixed first, then the most similar, then the newest."""
     words = _find_words(error[:LONGEST_ERROR])
     longest = sorted(words, key=len, reverse=True)[:3]
     calls = engine.sessions.find_calls(longest, MOST_CALLS) if longest else []
@@ -50,9 +50,9 @@ def find_fixes(engine: Engine, error: str, limit: int = MOST_FIXES) -> list[Fix]
 
 
 def recall_fixes(engine: Engine, query: str, budget: int) -> list[Fix]:
-    """What helped against an error that a query quotes, in half of the tokens; nothing where the journal refuses.
+    """What helped against an error that a query quotes, in half of the tokens; nothing if the journal fails.
 
-    A question shares words with many an output; one that quotes an error has most words of a line from one line there.
+    Any question shares words with outputs; one that quotes an error shares most words of a line with a line there.
     """
     most = min(MOST_RECALLED, budget // (2 * _FIX_TOKENS))
     found: list[Fix] = []

@@ -1,4 +1,4 @@
-"""One list of checks on everything a memory needs: each is measured by doing the thing, none is assumed.
+"""One list of checks on everything a memory needs: each uses the part, none assumes that it works.
 
 `scrimshaw doctor`, `scrimshaw capabilities`, `memory_health` and docs/capabilities.md all read this list.
 """
@@ -37,7 +37,7 @@ from scrimshaw.storage.transaction import lock
 from scrimshaw.toml_text import parse_toml
 
 LOCK_PATIENCE_S = 0.2  # a write holds the lock for milliseconds
-# Memories among which a check looks for one it can ask for.
+# How many memories a check looks through to find one that it can search for.
 LOOKED_THROUGH = 50
 PROBE_TEXT = "a sentence to test the model with"
 
@@ -46,12 +46,12 @@ _REPAIRS: Mapping[DatabaseName, str] = {"index": "rebuild", "journal": "restore 
 _log = logging.getLogger(__name__)
 
 
-# What a result means: nothing, worth knowing, something is missing (degraded), in need of repair (broken).
+# What a result means: fine, worth knowing, something is missing (degraded), needs repair (broken).
 Severity = StrEnum("Severity", "OK NOTE WARNING PROBLEM")
 
 
 class Finding(Struct, frozen=True):
-    """One thing looked at; `fix` says what to do about it."""
+    """One result to show; `fix` says what to do about it."""
 
     name: str
     verdict: Severity
@@ -64,11 +64,11 @@ class Result(NamedTuple):
 
     status: Status
     detail: str
-    degradation: Degradation | None = None  #: in the words of the part that is missing, where it has its own
-    expected: bool = False  #: it is off by choice, or is being made just now: no fault
+    degradation: Degradation | None = None  #: in the missing part's own words, if it has any
+    expected: bool = False  #: off by choice, or being made just now: not a fault
 
 
-# A text alone says that the part works.
+# A text alone means that the part works.
 Run = Callable[[Engine], Result | str]
 _TEXTS: Mapping[str, Mapping[str, Any]] = parse_toml(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
@@ -78,15 +78,15 @@ class Check(Struct, frozen=True, kw_only=True):
 
     name: str
     measures: str
-    lost: str  #: without the part
+    lost: str  #: what is lost without the part
     instead: str  #: what happens then
-    advice: str  #: what to do, where the result does not say
+    advice: str  #: what to do, if the result does not say
     run: Run  #: may raise ScrimshawError
-    #: What health then says: some parts a memory does without, without others it cannot be trusted.
+    #: How bad a failure is: a memory can do without some parts, but cannot be trusted without others.
     when_off: Literal["healthy", "degraded", "broken"] = "degraded"
 
     def verdict(self, result: Result) -> Severity:
-        """What a result of this check means."""
+        """The severity of a result of this check."""
         if result.status == Status.ON:
             return Severity.OK
         if result.expected or self.when_off == "healthy":
@@ -101,20 +101,20 @@ def make_checks(**runs: Run) -> tuple[Check, ...]:
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """Everything as it was just measured; what is off by choice, or being made, leaves a memory healthy."""
+    """Everything as just measured; a part that is off by choice, or being made, leaves a memory healthy."""
 
     status: str  #: healthy, degraded (the rest works) or broken (it may answer wrongly or keep nothing)
     memories: int
     vectors: tuple[int, int]  #: pieces with a vector, and all pieces
     capabilities: tuple[Capability, ...]
     degradations: tuple[Degradation, ...]
-    verdicts: Mapping[str, Severity]  #: by part, what its status means
+    verdicts: Mapping[str, Severity]  #: severity by part
     advice: Mapping[str, str]  #: by part that is not on, what to do
-    problems: tuple[str, ...]  #: what breaks the memory
+    problems: tuple[str, ...]  #: what makes the memory broken
 
 
 def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check] = ()) -> Health:
-    """Run the engine's checks and `more`, and remember what changed; `thorough` reads every page and the chain."""
+    """Run the engine's checks and `more`, and record changes; `thorough` reads every page and the ledger's chain."""
     checks = {check.name: check for check in (*CHECKS, *more)}
     results = {name: _run(check, engine) for name, check in checks.items()}
     verdicts = {name: check.verdict(results[name]) for name, check in checks.items()}
@@ -123,7 +123,7 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
     matters = (*(each for name, each in lost.items() if checks[name].when_off != "healthy"), *own)
     problems = [f"{name}: {results[name].detail}" for name in results if verdicts[name] == Severity.PROBLEM]
     memories, vectors, changes = 0, (0, 0), dict[str, StatusChange]()
-    with suppress(StorageFailure):  # the check of the journal says so
+    with suppress(StorageFailure):  # the check of the journal reports it
         statuses = {name: result.status for name, result in results.items()}
         changes = engine.maintenance.record_statuses(statuses, now=engine.clock())
     try:
@@ -136,7 +136,7 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
         memories = engine.index.count(_EVERY)[""]
     except StorageFailure as error:
         problems.append(f"{error.message} {error.hint}")
-    with suppress(StorageFailure):  # the check of vectors says so
+    with suppress(StorageFailure):  # the check of vectors reports it
         vectors = vectors_ready(engine)
     is_degraded = own or Severity.WARNING in verdicts.values()
     return Health(
@@ -152,12 +152,12 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
 
 
 def off(detail: str) -> Result:
-    """The part does not work."""
+    """The result for a part that does not work."""
     return Result(Status.OFF, detail)
 
 
 def _run(check: Check, engine: Engine) -> Result:
-    """What the check found; where the part is not on, also what that means for answers."""
+    """What the check found; if the part is not on, also what that means for answers."""
     advice = check.advice
     try:
         found = check.run(engine)
@@ -181,7 +181,7 @@ def _run(check: Check, engine: Engine) -> Result:
 
 
 def _add_change(name: str, result: Result, last: StatusChange | None) -> Capability:
-    """The result with its last change, if the part was ever seen otherwise."""
+    """The result with the time of its last change, if it ever changed."""
     found = Capability(name=name, status=result.status, detail=result.detail)
     if not last or not last.was:
         return found
@@ -211,7 +211,7 @@ def _check_vectors(engine: Engine) -> Result | str:
     if isinstance(embedder, Degradation):
         is_choice = engine.settings.embedding.provider == "none"
         return Result(Status.OFF, embedder.failure_mode, embedder, expected=is_choice)
-    vector = embedder.embed([PROBE_TEXT])[0]  # which says itself what it means that it cannot
+    vector = embedder.embed([PROBE_TEXT])[0]  # its error carries the degradation
     done, total = vectors_ready(engine)
     nearest = engine.index.match_vector(embedder.model, vector, _EVERY, 1)
     if done and not nearest:
@@ -221,7 +221,7 @@ def _check_vectors(engine: Engine) -> Result | str:
     detail = f"{detail}, {tokens} token vectors too ({size / 1e6:.1f} MB)"
     if done == total:
         return detail
-    with suppress(StorageFailure):  # the check of the journal says so
+    with suppress(StorageFailure):  # the check of the journal reports it
         is_under_way = any(
             job.kind == engine.embed_job for job in engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))
         )
@@ -312,7 +312,7 @@ def _check_vault(engine: Engine) -> Result | str:
 
 
 def write_test_file(folder: Path) -> str:
-    """Write 4 KB in a folder, or in the one it would be made in, and remove it; raises StorageFailure."""
+    """Write 4 KB in a folder, or in the nearest existing parent, and remove it; raises StorageFailure."""
     place = next(each for each in (folder, *folder.parents) if each.exists() or each.is_symlink())
     with storage_errors("write in", place), TemporaryFile(dir=place) as file:
         file.write(b"\0" * 4096)

@@ -1,4 +1,4 @@
-"""Undo: one entry of the ledger, or all of a session, is taken back from the contents that the journal keeps."""
+"""Undo: take back one ledger entry, or all of a session, from the texts that the journal keeps."""
 
 import secrets
 from collections import defaultdict
@@ -21,7 +21,7 @@ _MARKER = "[REDACTED:"  # how the marks begin that replace secrets
 
 
 class UndoStep(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
-    """An entry of the ledger and what becomes of it."""
+    """An entry of the ledger and how it is undone."""
 
     entry: int
     action: str
@@ -45,7 +45,7 @@ class Undone(Struct, frozen=True, kw_only=True):
 
 @dataclass
 class _File:
-    """A file on its way back: its text after the entries undone so far, and the hash that the ledger has for it."""
+    """A file being restored: its text after the entries undone so far, and the hash that the ledger has for it."""
 
     now: LedgerFile
     hash: str
@@ -54,20 +54,20 @@ class _File:
 
     @property
     def final_hash(self) -> str:
-        """The hash of the bytes that will be there; a kept text may lack secrets, so that it has another one."""
+        """The hash of the bytes to be written; a stored text may lack secrets and so have another hash."""
         is_changed = self.hash != self.now.hash
         return hash_of(self.text.text.encode() if self.text else None) if is_changed else self.hash
 
 
 class _Undo:
-    """Entries undone in mind, newest first, before anything is written; `valid` are all that count, newest first."""
+    """A plan of the undo, newest entry first, made before anything is written; `valid` are all entries that count."""
 
     def __init__(self, engine: Engine, valid: Sequence[Row]) -> None:
         self.engine, self.valid = engine, valid
         self.files: dict[str, _File] = {}
         self.steps: list[UndoStep] = []
-        self.undone: dict[int, tuple[Row, Redacted | None]] = {}  #: by entry, with the text that it had brought
-        # The valid entries of each file, and those of files that a person put there by their hash, newest first.
+        self.undone: dict[int, tuple[Row, Redacted | None]] = {}  #: by entry, with the text that the entry had written
+        # The valid entries of each file, newest first, and by hash those of files that a person put there.
         self._by_file, self._appeared = defaultdict[str, list[Row]](list), defaultdict[str, list[Row]](list)
         for row in valid:
             self._by_file[_name(row)].append(row)
@@ -75,7 +75,7 @@ class _Undo:
                 self._appeared[row["new_hash"]].append(row)
 
     def add(self, row: Row) -> None:
-        """Undo one entry in mind, or say why that cannot be."""
+        """Add one entry to the plan, or say why it cannot be undone."""
         name, prior, note = _name(row), None, ""
         if name not in self.files:
             now = read_file(self.engine, name)
@@ -114,7 +114,7 @@ class _Undo:
         return "the file before held bytes that are no UTF-8 text, which were not kept" if is_lossy else ""
 
     def _describe_later_change(self, row: Row, file: _File) -> str:
-        """Why a file is not as an entry left it, and what to do where the ledger knows."""
+        """Why a file is not as an entry left it, and what to do, if the ledger knows."""
 
         def newest(rows: Iterable[Row]) -> Row | None:
             return next((each for each in rows if each["seq"] > row["seq"] and each["seq"] not in self.undone), None)
@@ -150,7 +150,7 @@ def undo(engine: Engine, *, session: str = "", entry: int = 0, redo: bool = Fals
 def _choose(
     valid: Sequence[Row], rows: Sequence[Row], undone_by: Mapping[int, int], session: str, entry: int, *, redo: bool
 ) -> list[Row]:
-    """The entries to undo, with `redo` the undos of a session's; refuses one that is a whole restore or purge."""
+    """The entries to undo, with `redo` the undos of a session's; refuses an entry of a restore or purge."""
     if entry in undone_by:
         raise Conflict(f"Entry {entry} is undone already, by entry {undone_by[entry]}.", "Undo that one instead.")
     if entry:
@@ -175,12 +175,12 @@ def _name(row: Row) -> str:
 
 
 def _differs(row: Row, prior: Redacted) -> bool:
-    """Whether a text that was kept is not what the file held, byte for byte."""
+    """Whether a stored text differs from the bytes of the file."""
     return hash_of(prior.text.encode(errors="replace")) != str(row["prior_hash"])
 
 
 def _write(engine: Engine, work: _Undo) -> None:
-    """Change the files and record it as one; the index follows."""
+    """Change the files and record all changes in one commit; then update the index."""
     mark, entries, texts = secrets.token_hex(16), list[Entry](), list[StoredText]()
     last = {_name(row): seq for seq, (row, _) in work.undone.items()}
     for seq, (row, text) in work.undone.items():
@@ -200,7 +200,7 @@ def _write(engine: Engine, work: _Undo) -> None:
             decision_meta={**meta, "undoes": seq, "mark": mark},
         )
         entries.append(entry)
-        # The text that the entry had brought; those that will be in the files follow.
+        # The texts that the entries had written; then those to be written now.
         texts += [StoredText(name, row["new_hash"], text)] if text else []
     texts += [StoredText(name, file.final_hash, file.text) for name, file in work.files.items() if file.text]
     changed = [file for file in work.files.values() if file.hash != file.now.hash]
@@ -208,5 +208,5 @@ def _write(engine: Engine, work: _Undo) -> None:
     with atomic_file_changes(engine.folder, mark, changes):
         engine.journal.record(entries, (), texts)
     with engine.degradations.note_failure(INDEX):
-        # Those not written too: what a person vouches for may have changed.
+        # Unwritten files too: what a person vouches for may have changed.
         engine.index.retire([str(file.now.path) for file in work.files.values()])

@@ -1,6 +1,6 @@
-"""Bringing in what exists: Markdown files, memories of other tools, deleted decision records and earlier sessions.
+"""Import: Markdown files, memories of other tools, deleted decision records and earlier sessions.
 
-Everything is redacted, judged and taken once; an import can be interrupted anywhere and run again.
+Everything is redacted, judged and imported once; an import can be interrupted anywhere and run again.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ INGEST = "ingest"
 MOST_PATHS = 50
 SUFFIXES = (".md", ".markdown")
 _MOST_REPORT_LINES = 50
-# A history with more deleted decision records than this is that of another kind of project.
+# With more deleted decision records than this, the history is not that of a normal project.
 MOST_DECISIONS = 200
 ORIGIN = "import"
 NOTES, GUIDANCE, GRAPH, DECISIONS = "basic-memory", "instructions", "memory-json", "decisions"
@@ -71,17 +71,17 @@ _DATABASES = {
     FORGETFUL: (("memories", "projects", "memory_project_association"), parse_forgetful),
     CLAUDE_MEM: (("observations", "session_summaries"), parse_claude_mem),
 }
-_OF_PEOPLE = (GUIDANCE, DECISIONS)  # for the others an agent vouches
-_MARK_LENGTH = 8  # digits that tell apart what would get the same id
-# Ids of events that only an import makes; a client's own ids never look so.
+_OF_PEOPLE = (GUIDANCE, DECISIONS)  # the others have an agent's trust
+_MARK_LENGTH = 8  # digits that distinguish memories of the same id
+# Ids of events that only an import makes; a client's own ids never look like this.
 _EVENT_PREFIX = "transcript:"
 _START_ID = f"{_EVENT_PREFIX}start"
-# What a save says -> what the import says: `unchanged` of a text that is here already.
+# Status of a save -> status of the import: `unchanged` for a text that already exists here.
 _STATUS = {"saved": "taken", "updated": "taken", "rejected": "left", "dry_run": "found"}
 
 
 class ImportResult(Struct, frozen=True, kw_only=True):
-    """What became of one thing that was found."""
+    """The result for one thing that was found."""
 
     source: str
     place: str
@@ -90,11 +90,11 @@ class ImportResult(Struct, frozen=True, kw_only=True):
     status: str
     events: int = 0  #: Events recorded now of a session.
     memories: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()  #: Where a session was taken and became no memory, they say why.
+    reasons: tuple[str, ...] = ()  #: For a session that was imported but became no memory, why.
     skipped: int = 0  #: Lines that could not be read.
 
 
-# A memory of another tool with the place it stands in, or what became of one that cannot be read.
+# A memory of another tool with its location, or the result for one that cannot be read.
 FoundMemories = Iterator[tuple[str, OtherMemory] | ImportResult]
 
 
@@ -112,7 +112,7 @@ def save_file(
 
 
 def start_ingest(engine: Engine, paths: Sequence[str]) -> int:
-    """Queue the import of files and folders; the id of the job. Raises InvalidRequest, also for a secret in a path."""
+    """Queue the import of files and folders; the job's id. Raises InvalidRequest, also for a secret in a path."""
     if not 1 <= len(paths) <= MOST_PATHS:
         raise InvalidRequest(f"An import takes 1 to {MOST_PATHS} paths.", "Name fewer, or a folder.", parameter="paths")
     if not all(path.strip() for path in paths):
@@ -125,7 +125,7 @@ def start_ingest(engine: Engine, paths: Sequence[str]) -> int:
 
 
 def demand_inside(engine: Engine, *paths: str) -> None:
-    """Raise InvalidRequest where an agent's path leads out of the project and its sources, by links too."""
+    """Raise InvalidRequest if an agent's path leads out of the project and its sources, even through links."""
     roots = [os.path.realpath(root) for root in (engine.settings.project, *(each.root for each in engine.sources))]
     for path in paths:
         if not any(Path(os.path.realpath(engine.settings.project / path)).is_relative_to(root) for root in roots):
@@ -142,7 +142,7 @@ def ingest_status(engine: Engine, job_id: int) -> Job:
 
 
 def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
-    """Import every file, from where the job was left; answers what became of those that are no new memory, by line."""
+    """Import every file, from where the job stopped; returns a line for each that became no new memory."""
     files = [file for path in job.payload["paths"] for file in _markdown_files(engine.settings.project / str(path))]
     start = job.done if job.total == len(files) else 0
     scan(engine)
@@ -169,7 +169,7 @@ def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
 
 
 def import_files(engine: Engine, files: Iterable[Path], *, dry_run: bool = False) -> Iterator[ImportResult]:
-    """Markdown files as they are: a copy of each in the vault, or nothing but indexed where a source holds it."""
+    """Import Markdown files as they are: copy each to the vault, or only index it if a source has it."""
     for file in files:
         try:
             saved = save_file(engine, file, dry_run=dry_run)
@@ -187,9 +187,9 @@ def leave_out(source: str, place: str, reason: str | ScrimshawError, skipped: in
 
 
 def _check_path(engine: Engine, path: Path) -> Path:
-    """The file itself; raises NotFound, InvalidRequest where it is not Markdown, UnreadableFile for a broken name."""
+    """The resolved file; raises NotFound, InvalidRequest if it is not Markdown, UnreadableFile for a broken name."""
     path = path if path.is_absolute() else engine.settings.project / path
-    if (name := printable(str(path))) != str(path):  # no database takes it
+    if (name := printable(str(path))) != str(path):  # no database can store it
         raise UnreadableFile(f"{name} cannot be read in: its name is not UTF-8.", "Rename the file.")
     with storage_errors("read", path):
         is_there = path.is_file()
@@ -203,7 +203,7 @@ def _check_path(engine: Engine, path: Path) -> Path:
 def _save_path(
     engine: Engine, path: Path, *, session: str = "", force: bool = False, dry_run: bool = False, vault: str = ""
 ) -> Saved:
-    """The memory that a source read from this file; a copy of the file where no source holds it."""
+    """The memory that a source read from this file; a copy of the file if no source has it."""
     for source in engine.sources:
         state = engine.index.manifest(source.name).get(str(path))
         if state and state.reason:
@@ -253,7 +253,7 @@ def import_memories(
 ) -> Iterator[ImportResult]:
     """The memories of another tool, or deleted decision records; raises UnreadableFile for a tool's file or database.
 
-    Of a database that several projects share only this one's are taken, or those of `all_projects`.
+    From a database that several projects share only this project's are taken, or all with `all_projects`.
     """
     yield from save_memories(engine, source, _read_source(engine, source, place, all_projects), dry_run=dry_run)
 
@@ -272,7 +272,7 @@ def save_memories(engine: Engine, source: str, entries: FoundMemories, *, dry_ru
         ids |= {other.id.casefold(): name, other.title.casefold(): name}
     trust, reason = Trust.HUMAN if source in _OF_PEOPLE else Trust.AGENT, f"imported from {source}"
     for name, (where, other) in zip(names, found.items(), strict=True):
-        # A relation that leads to what was not found with it stays a link in the text.
+        # A relation whose target was not found with it stays a link in the text.
         relations = tuple(
             replace(edge, target=target, evidence=redact(edge.evidence).text)
             for edge in other.relations
@@ -310,7 +310,7 @@ def _read_source(engine: Engine, source: str, place: Path, all_projects: bool) -
 
 
 def _share_out(source: str, place: Path, parsed: ParsedMemories) -> FoundMemories:
-    """The memories of a file, and a result for each reason for which others are left."""
+    """The memories of a file, and a result for each reason to skip others."""
     for reason, count in parsed[1].items():
         yield leave_out(source, str(place), f"{count} {reason}")
     yield from ((str(place), each) for each in parsed[0])
@@ -328,7 +328,7 @@ def read_page(
 
 
 def _read_decisions(engine: Engine) -> FoundMemories:
-    """The last text of decision records that git remembers, under a note that says so; no text that is here."""
+    """The last texts of decision records deleted in git, each under a note that says so, except those still here."""
     project = engine.settings.project
     try:
         records = find_deleted_decisions(project)
@@ -360,7 +360,7 @@ def find_deleted_decisions(project: Path) -> list[Deleted]:
 
 
 def assign_ids(source: str, names: Sequence[str], places: Sequence[str]) -> list[str]:
-    """An id for each name in a source. Where several would get the same, each gets a mark of its place."""
+    """An id for each name in a source. If several would get the same, each gets a hash of its location."""
     ids = ["/".join([_FOLDERS[source], *(slug(part) for part in name.split("/") if part.strip())]) for name in names]
     shared = Counter(ids)  # as for `C++` and `C#`
     return [
@@ -370,16 +370,16 @@ def assign_ids(source: str, names: Sequence[str], places: Sequence[str]) -> list
 
 
 def _save_other(engine: Engine, new: NewText, result: partial[ImportResult], dry_run: bool) -> ImportResult:
-    """Save a memory, or bring up to date what an earlier import saved; a change made here since is never lost."""
+    """Save a memory, or update what an earlier import saved; a change made here since is never lost."""
     earlier = engine.index.find_ids(differing_in_case=new.id)
     if not earlier:
         saved = save(engine, new, dry_run=dry_run)
         if saved.status == "rejected" and result.keywords["source"] == SPEC_KIT and saved.quality:
-            # Somebody wrote these to be kept: what the gate thinks least of is kept for a while.
+            # Somebody wrote these to be kept: even the lowest quality is kept for a while.
             tier = Tier.TEMPORARY if band(saved.quality.score) == "D" else new.tier
             saved = save(engine, replace(new, tier=tier), force=True)
         if saved.status == "saved":
-            # What is old would count as forgotten; taking it in today recalls it.
+            # An old memory would count as forgotten; importing it today counts as a recall.
             with suppress(StorageFailure):
                 touch(engine, [engine.memory(saved.id)])
         return result(status=_STATUS.get(saved.status, "unchanged"), memories=(saved.id,), reasons=saved.reasons)
@@ -407,11 +407,11 @@ def _read_text(file: Path) -> str:
 
 
 def import_session(engine: Engine, stored: StoredSession, rules: Sequence[Rule]) -> ImportResult:
-    """Record a transcript as if hooks had seen it, close the session and make its draft; what is known is left out."""
+    """Record a transcript as if hooks had seen it, close the session and make its draft; known events are skipped."""
     leave = partial(leave_out, stored.client, stored.place)
     result = partial(ImportResult, source=stored.client, place=stored.place)
     known = engine.sessions.events(stored.session)
-    # An import alone leaves one start, its own.
+    # A session that only an import recorded has one start, the import's.
     if known and [event.call_id for event in known if event.kind is EventKind.START] != [_START_ID]:
         return leave("its hooks recorded it while it ran")
     try:
@@ -434,14 +434,14 @@ def import_session(engine: Engine, stored: StoredSession, rules: Sequence[Rule])
     if not outcome.memory_id:
         return result(status=status, reasons=outcome.reasons)
     if outcome.status == "accepted":
-        # A session's memory fades within weeks of its day; taking it in today recalls it.
+        # A session's memory fades within weeks of its day; importing it today counts as a recall.
         with suppress(StorageFailure):
             touch(engine, [engine.memory(outcome.memory_id)])
     return result(status="taken", memories=(outcome.memory_id,), reasons=outcome.reasons)
 
 
 def read_session(stored: StoredSession) -> tuple[Transcript, str]:
-    """The session with the events of its sub-agents in between, by time, and the SHA-256 of all that was read."""
+    """The session with the events of its sub-agents in between, by time, and the SHA-256 of everything read."""
     texts = stored.read_texts()
     parts = [stored.parse(text) for text in texts]
     events = sorted((event for part in parts for event in part.events), key=lambda event: event.at)
@@ -453,7 +453,7 @@ def read_session(stored: StoredSession) -> tuple[Transcript, str]:
 def _record_session(
     engine: Engine, transcript: Transcript, digest: str, ids: Set[tuple[EventKind, str]], rules: Sequence[Rule]
 ) -> int:
-    """Record what is new, each event at its own time, and close the session; how many events that was."""
+    """Record what is new, each event at its own time, and close the session; returns the number of events."""
     settings, end = engine.settings, f"{_EVENT_PREFIX}{digest}"
     extraction, drop_ratio = settings.features.extraction, settings.redaction.drop_ratio
     if (EventKind.END, end) in ids:
@@ -462,7 +462,7 @@ def _record_session(
     start = Event(
         kind=EventKind.START, client=transcript.client, session=session, cwd=cwd, at=events[0].at, call_id=_START_ID
     )
-    reported = [start]  # what hooks would have: of sub-agents only the tool calls
+    reported = [start]  # what hooks would report: only the tool calls of sub-agents
     for event in events:
         ours = replace(event, session=session, cwd=cwd)
         if event.kind is not EventKind.TOOL:

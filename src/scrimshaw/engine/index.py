@@ -1,4 +1,4 @@
-"""Keeping up with the files: scan, rebuild, and filling vectors as durable work."""
+"""Keeping the index up to date with the files: scan, rebuild, and vectors made by durable jobs."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ from scrimshaw.storage.scan import find_left_out
 from scrimshaw.storage.sync import Progress, SyncReport, sync_index
 from scrimshaw.storage.toml_files import LINKS_FILE, read_links
 
-# As git sees it: half of what a file says is still there. More files at once are another branch, and no renames.
+# As in git, half of a file's text must remain. More files at once mean another branch, not renames.
 RENAMED, NEAREST, MOST_RENAMES = 0.5, 10, 200
 EMBED_BATCH = 16  # texts per commit: small enough that a killed worker loses under a second of work
 
@@ -39,7 +39,7 @@ KeepGoing = Callable[[int, int], bool]
 def scan(engine: Engine, *, force: bool = False, progress: Progress | None = None) -> SyncReport:
     """Bring the index up to date with the files, record what changed outside, and ask for missing vectors."""
     max_bytes, canonical = engine.settings.index.max_file_bytes, engine.settings.index.canonical
-    sources = sorted(engine.sources, key=lambda each: each.name != canonical)  # the first that has an id keeps it
+    sources = sorted(engine.sources, key=lambda each: each.name != canonical)  # the first source with an id keeps it
     parse = partial(_parse, engine, CommitDates(engine.settings.project))
     report = sync_index(engine.index, sources, parse, max_bytes, force=force, progress=progress)
     renames = _find_renames(engine, report)
@@ -49,7 +49,7 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
         follow_renames(engine)
     skipped = _follow_links(engine)
     sync_record(engine)
-    with suppress(DamagedDatabase):  # of which every search tells
+    with suppress(DamagedDatabase):  # which every search reports
         if lacks_vectors(engine):
             engine.journal.enqueue(engine.embed_job, "", {})
     engine.degradations.clear(INDEX)
@@ -62,7 +62,7 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
 def _find_renames(engine: Engine, report: SyncReport) -> dict[str, str]:
     """The new ids of memories that were renamed since the last scan, by the old ones.
 
-    The file that appeared has the same bytes, or of those that appeared it is nearest to the text that went away.
+    The new file has the same bytes, or is the most similar of the new ones to the text that is gone.
     """
     renames = dict(report.renames())
     added = {each.memory_id for each in report.changes if not each.prior_hash} - {*renames.values()}
@@ -82,7 +82,7 @@ def _find_renames(engine: Engine, report: SyncReport) -> dict[str, str]:
 
 
 def follow_renames(engine: Engine) -> None:
-    """Tell the index what references mean that name a memory as it was called before its file was renamed."""
+    """Let the index resolve references to a memory's name from before its file was renamed."""
     gone = {name: name for name, digest in engine.journal.last_hashes().items() if not digest}
     by_last_name = {name.rpartition("/")[2]: name for name in sorted(gone, reverse=True)}
     present = {each.memory_id.rpartition("/")[2] for each in engine.index.manifest().values()} if gone else set()
@@ -97,11 +97,11 @@ def follow_renames(engine: Engine) -> None:
 
 
 def _parse(engine: Engine, dates: CommitDates, file: SourceFile, raw: bytes) -> Document:
-    """The document of a file; one that states no time has those of its commits, or keeps what the index has."""
+    """The document of a file; one that states no time gets those of its commits, or keeps those of the index."""
     parsed = parse_memory_file(raw, file.path)
     if not any(key in parsed.values for key in (*CREATED, "updated")):
         known = engine.index.get([file.memory_id]).get(file.memory_id)
-        if known and known.created:  # what changed since changed when the disk says
+        if known and known.created:  # a later change has the file's own time
             is_same = known.content_hash == parsed.content_hash
             file = replace(file, created=known.created, updated=known.updated if is_same else "")
         else:
@@ -109,7 +109,7 @@ def _parse(engine: Engine, dates: CommitDates, file: SourceFile, raw: bytes) -> 
             file = replace(file, created=created, updated=updated)
     document = engine.parse(file, parsed)
     related = () if file.artifact == ArtifactClass.MEMORY else relate_neighbours(file.memory_id)
-    return replace(document, edges=related + document.edges) if related else document  # what it states itself wins
+    return replace(document, edges=related + document.edges) if related else document  # its own relations win
 
 
 def _rename(new: str, review: Review | None) -> Review | None:
@@ -117,14 +117,14 @@ def _rename(new: str, review: Review | None) -> Review | None:
 
 
 def rebuild(engine: Engine, *, progress: Progress | None = None) -> SyncReport:
-    """Read every file again; what the journal knows is kept."""
+    """Read every file again; the journal stays as it is."""
     engine.index.retire(None)
     tidy(engine)
     return scan(engine, progress=progress)
 
 
 def tidy(engine: Engine) -> None:
-    """End or remove what killed writers left in the vaults; raises VaultBusy."""
+    """Finish or remove what killed writers left in the vaults; raises VaultBusy."""
     with engine.write_lock():
         for folder in (engine.folder, engine.storage.place / CHECKPOINTS):
             if folder.is_dir():
@@ -135,9 +135,9 @@ def tidy(engine: Engine) -> None:
 
 
 def embed_pending(engine: Engine, keep_going: KeepGoing | None = None, *, record: bool = True) -> int:
-    """Give every chunk a vector of the model, those of records last, or not now; of how many texts one was made.
+    """Give every chunk a vector of the model, those of records last, or not now; returns the number of texts embedded.
 
-    Token vectors come with it while there is room for them, and last to chunks that have a vector already, or not now.
+    Token vectors are made as well while there is room, and last for chunks that already have a vector, or not now.
     `keep_going(done, total)` is asked after every batch.
     """
     if isinstance(engine.embedder, Degradation):
@@ -147,7 +147,7 @@ def embed_pending(engine: Engine, keep_going: KeepGoing | None = None, *, record
     while True:
         has_room = engine.index.vector_counts().with_tokens < engine.settings.index.token_vectors
         lacks = [(without, of) for without in (False, True)[: 1 + (record and has_room)] for of in kinds]
-        # Once more from the start at the end, for what came in between.
+        # Start over once at the end, for chunks that were added meanwhile.
         asked = dict.fromkeys([*((lack, places.get(lack, 0)) for lack in lacks), *((lack, 0) for lack in lacks)])
         found = ((lack, find(after=at, tokens=lack[0], record=lack[1])) for lack, at in asked)
         lack, pending = next((each for each in found if each[1]), ((False, False), []))
@@ -156,7 +156,7 @@ def embed_pending(engine: Engine, keep_going: KeepGoing | None = None, *, record
         if not lack[1]:  # a session that ends meanwhile comes before older ones
             places[lack] = pending[-1].place
         texts = {chunk.key: chunk.text for chunk in pending}
-        cache = None if lack[1] else engine.storage.vectors  # no branch brings a record back
+        cache = None if lack[1] else engine.storage.vectors  # records are not shared by branches
         known = _find_vectors(engine, model, texts, has_room) if cache else {}
         # One text at a time: a batch would be padded, and the vector of a text would depend on its neighbours.
         pairs = {key: engine.embedder.embed_tokens(text) for key, text in texts.items() if key not in known}
@@ -165,7 +165,7 @@ def embed_pending(engine: Engine, keep_going: KeepGoing | None = None, *, record
         packed = {key: tokens for key, (_, tokens) in rows.items() if has_room and tokens is not None}
         engine.index.put_vectors(model, [(key, vector) for key, (vector, _) in rows.items()], tokens=packed)
         if cache and made:
-            with suppress(ScrimshawError):  # what is not kept is made again
+            with suppress(ScrimshawError):  # a vector that is not cached is made again
                 cache.put(
                     model, [(key, vector.astype("<f2").tobytes(), tokens) for key, (vector, tokens) in made.items()]
                 )
@@ -191,7 +191,7 @@ def _find_vectors(
 
 
 def run_embed_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
-    """The work of an embed job; raises EmbedderUnavailable to be tried again later."""
+    """Run an embed job; raises EmbedderUnavailable, so that it is tried again later."""
     embed_pending(engine, keep_going)
     return ""
 
@@ -205,7 +205,7 @@ def lacks_vectors(engine: Engine) -> bool:
 
 
 def vectors_ready(engine: Engine, *, record: bool = True) -> tuple[int, int]:
-    """(chunks with a vector of the configured model, all chunks), those of records too, or without them."""
+    """(chunks with a vector of the configured model, all chunks), with or without those of records."""
     if isinstance(engine.embedder, Degradation):
         return 0, 0
     counts = (engine.index.vector_counts(record=of) for of in (False, True)[: 1 + record])
@@ -214,7 +214,7 @@ def vectors_ready(engine: Engine, *, record: bool = True) -> tuple[int, int]:
 
 
 def skipped_files(engine: Engine) -> list[Skip]:
-    """The files that were passed over, by path, and those that are found by their text alone; none that is private."""
+    """The files that were skipped, by path, and those that are found by their text only; never private ones."""
     broken = (state for state in engine.index.manifest().values() if state.reason not in ("", PRIVATE))
     return [Skip(path=each.path, reason=each.reason, is_found=bool(each.memory_id)) for each in broken]
 
@@ -229,13 +229,13 @@ def left_out_documents(engine: Engine) -> dict[str, dict[str, int]]:
 
 
 def catch_up(engine: Engine) -> None:
-    """Scan before an answer or after a change; where the index refuses, the answer says so."""
+    """Scan before an answer or after a change; if the index fails, the answer says so."""
     with engine.degradations.note_failure(INDEX):
         scan(engine)
 
 
 def _follow_links(engine: Engine) -> list[Skip]:
-    """Take the links file into the index; one that cannot be used is reported by name, and the links known stay."""
+    """Index the links file; an unusable one is reported by name, and the known links stay."""
     path = links_path(engine)
     try:
         links = read_links(path, lambda text: redact(text).text)

@@ -1,4 +1,4 @@
-"""How much a task taught: self-assessed scores before and after it, kept side by side."""
+"""How much a task taught: self-assessed scores before and after it."""
 
 from collections.abc import Sequence
 
@@ -55,14 +55,14 @@ def task_history(
 
 
 def _clean(engine: Engine, row: Learning) -> Learning:
-    """The row as it is stored, and as it is asked for."""
+    """The row, its texts redacted, as it is stored and looked up."""
     folder, task, session = redact(row.folder).text, redact(row.task).text, redact_id(row.session)
     gaps = tuple(redact(gap).text for gap in row.gaps)
     return replace(row, folder=folder, task=task, session=session, gaps=gaps, at=engine.clock())
 
 
 def _compare_phases(rows: Sequence[Learning]) -> TaskProgress:
-    """What lies between the two records of a task."""
+    """The differences between the two records of a task."""
     phases = {row.phase: row for row in rows}
     before, after = phases.get(PRE), phases.get(POST)
     gaps = tuple(dict.fromkeys(gap for row in rows for gap in row.gaps))

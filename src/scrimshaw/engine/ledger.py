@@ -1,8 +1,8 @@
-"""Files and their rows in the ledger: changed together, and caught up with where a person changed a file by hand.
+"""Files and their ledger rows: changed together, and rows added for files that a person changed by hand.
 
-The journal keeps the text of every file as its last row left it, so that what a change replaces is durable before the
-file is touched. Where the row is refused the file is put back. Where the process dies in between, a single change is
-met by the next scan as one that nobody recorded, and several are taken back by whoever locks the vault next.
+The journal keeps the text of every file as its last row left it, so the replaced text is durable before the
+file is touched. If the row is refused, the file is put back. If the process dies in between, the next scan records a
+single change as made by hand, and several changes are taken back by whoever locks the vault next.
 """
 
 import re
@@ -28,15 +28,15 @@ from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_hash, lock
 
 SHARED_TIMEOUT_S = 10.0  # for one file of a vault that other projects write too
-_UNKNOWN = (StorageFailure, InvalidMemoryId)  # nobody can tell whether a file is there, as behind a link that leads out
-_CHANGED = re.compile(r"\[REDACTED:|\ufffd")  # in a stored text, which may be of other bytes then
+_UNKNOWN = (StorageFailure, InvalidMemoryId)  # the file's existence is unknown, as behind a link that leads out
+_CHANGED = re.compile(r"\[REDACTED:|\ufffd")  # in a stored text, which may then differ from the file
 PUBLIC_NAMES = {"memory_id": "id", "linked_memory_ids": "linked_ids"}  # what answers call columns of the ledger
 _IN_VAULT = {SERENA: {"vault": SERENA}}  # what a row says of a file there, so that an undo brings it back there
 EXTERNAL_BATCH = 500  # files seen for the first time per commit, so that their texts fit in memory
 
 
 class LedgerFile(NamedTuple):
-    """A file as it is now, by the name that the ledger has for it: the memory's id, or that of the links file."""
+    """A file as it is now, by its name in the ledger: the memory's id, or that of the links file."""
 
     name: str
     path: Path
@@ -66,9 +66,9 @@ def links_path(engine: Engine) -> Path:
 def read_file(
     engine: Engine, name: str, expected_hash: str | None = None, known_hash: str = "", vault_name: str = ""
 ) -> LedgerFile:
-    """A file of the ledger, in the vault that is named or that has it; raises Conflict unless it has `expected_hash`.
+    """A file of the ledger, from the named vault or the one that has it; raises Conflict unless it has `expected_hash`.
 
-    A hash "" is that of no file, None that of any. A file that is byte for byte
+    A hash "" means no file, None any file. A file that is byte for byte
     the journal's text of `known_hash` has that hash, and is not hashed again.
     """
     if name == LINKS_FILE:
@@ -118,7 +118,7 @@ def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Seque
 
 
 def _record_unseen(engine: Engine, changes: Sequence[RecordedChange]) -> None:
-    """Record what the journal does not know of the files before they change."""
+    """Record unknown states of the files before they change."""
     entries, texts = list[Entry](), list[StoredText]()
     for change in changes:
         name, data, current = change.file.name, change.file.data, change.file.hash
@@ -147,11 +147,11 @@ def _find_unrecorded(engine: Engine) -> Iterator[tuple[LedgerFile, str | None]]:
     with suppress(*_UNKNOWN):
         indexed[LINKS_FILE] = read_file(engine, LINKS_FILE).hash
     names = sorted(filter(None, recorded.keys() | indexed.keys()))
-    if engine.team:  # whose index leaves out what is private, and the user's own vault
+    if engine.team:  # its index lacks private files and the user's own vault
         names = [name for name in names if name in indexed]
     for name in names:
         if recorded.get(name, "") != indexed.get(name, ""):
-            # What the index saw may be some time ago: only the file itself is proof.
+            # The index may be out of date: only the file itself is proof.
             with suppress(*_UNKNOWN):
                 if (file := read_file(engine, name)).hash != recorded.get(name, ""):
                     yield file, recorded.get(name)
@@ -160,11 +160,11 @@ def _find_unrecorded(engine: Engine) -> Iterator[tuple[LedgerFile, str | None]]:
 def record_external_changes(engine: Engine, renames: Mapping[str, str]) -> bool:
     """Ledger rows for files of the vaults that were changed, broken or removed by hand, once each; whether any were.
 
-    The row of a file that is gone names the new id that `renames` has for it.
+    The row of a file that is gone names its new id from `renames`.
     """
     if not any(_find_unrecorded(engine)):
         return False
-    # Where the lock is held its holder may be writing the very rows; the next scan sees what is missing then.
+    # The holder of the lock may be writing these rows just now; the next scan adds what is missing.
     with suppress(VaultBusy), engine.write_lock():
         found = _find_unrecorded(engine)
         while batch := [*islice(found, EXTERNAL_BATCH)]:
@@ -175,9 +175,9 @@ def record_external_changes(engine: Engine, renames: Mapping[str, str]) -> bool:
 
 
 def find_new_name(engine: Engine, memory_id: str) -> str:
-    """The id of a memory whose file somebody renamed, as a scan noted or where the same content appeared; else ""."""
+    """The new id of a memory whose file was renamed, as a scan noted or because the same content appeared; or ""."""
     names = [memory_id]
-    for name in names:  # which grows while the file went on
+    for name in names:  # the list grows with every further rename
         newest = next(iter(engine.journal.history(name, 1)), None)
         if newest is None or newest["new_hash"]:
             continue
@@ -189,7 +189,7 @@ def find_new_name(engine: Engine, memory_id: str) -> str:
 
 
 def hash_of(data: bytes | None) -> str:
-    """The hash of a file's bytes as the ledger has it, empty where there is no file."""
+    """The hash of a file's bytes as the ledger stores it, empty if there is no file."""
     return "" if data is None else content_hash(data)
 
 
@@ -199,7 +199,7 @@ def _redact_text(name: str, digest: str, data: bytes) -> StoredText:
 
 
 def external_entry(file: LedgerFile, recorded: str | None, new_name: str = "") -> Entry:
-    """The row of a change that no tool made: `recorded` is the hash the ledger had, None for a file new to it."""
+    """The row of a change that no tool made: `recorded` is the ledger's last hash, None for a file new to it."""
     name, current = file.name, file.hash
     event = "was removed" if not current else "changed" if recorded else "came back"
     reason = "first seen" if recorded is None else f"the file {event} outside Scrimshaw"

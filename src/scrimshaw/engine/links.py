@@ -1,6 +1,6 @@
-"""Causal relations between memories: stating them, taking them back, and asking them why something changed.
+"""Causal relations between memories: adding and removing them, and using them to find why something changed.
 
-A relation is in the front matter of its source, or in the links file where the source is never written.
+A relation is in the front matter of its source, or in the links file if the source is read-only.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ _OF_NAMES = "This relation follows from the names of the two files in their fold
 
 
 class Linked(Edge, frozen=True, kw_only=True):
-    """A relation as it was stated or taken back, its evidence redacted."""
+    """A relation that was added or removed, its evidence redacted."""
 
     status: str  #: `linked`, `updated` or `unlinked`.
     path: str  #: The file that holds it.
@@ -41,17 +41,17 @@ class GraphStats(Struct, frozen=True, kw_only=True):
     memories: int
     linked: int
     coverage: float  #: The share 0..1 of memories that have a relation.
-    dangling: tuple[Edge, ...]  #: Relations whose target is no memory.
+    dangling: tuple[Edge, ...]  #: Relations whose target does not exist.
 
 
 class Drift(Struct, frozen=True, kw_only=True):
-    """What a memory is connected with, and what came after it."""
+    """What a memory is connected with, and what replaced it."""
 
     id: str
     replaced_by: tuple[Neighbor, ...]  #: `supersedes` edges that lead to it, newest replacement first.
     replaces: tuple[Neighbor, ...]  #: `supersedes` edges that lead from it, nearest first.
     chain: Mapping[str, tuple[Neighbor, ...]]  #: The edges of the walk by relation.
-    memories: Mapping[str, Memory]  #: What the edges name.
+    memories: Mapping[str, Memory]  #: The memories that the edges name.
 
 
 def link(
@@ -65,7 +65,7 @@ def link(
     actor: str = "agent",
     session: str = "",
 ) -> Linked:
-    """State a relation, or its new strength (0..1) and evidence; raises NotFound, InvalidRequest, ReadOnly."""
+    """Add a relation, or change its strength (0..1) and evidence; raises NotFound, InvalidRequest, ReadOnly."""
     if source == target:
         raise InvalidRequest(f"{source!r} cannot be linked to itself.", "Name another target.", parameter="target_id")
     memory, _ = engine.memory(source), engine.memory(target)
@@ -97,7 +97,7 @@ def link(
 def unlink(
     engine: Engine, source: str, target: str, relation: Relation, *, actor: str = "agent", session: str = ""
 ) -> Linked:
-    """Take a relation back, also to what is gone; raises NotFound where it is not stated."""
+    """Remove a relation, even to a target that is gone; raises NotFound if it does not exist."""
     memory = engine.memory(source)
     known = _find_edges(engine, source, target, relation)
     if not known:
@@ -139,7 +139,7 @@ def stats(engine: Engine) -> GraphStats:
 def drift_why(
     engine: Engine, memory_id: str, *, max_depth: int = 3, direction: str = "both", relations: Sequence[Relation] = ()
 ) -> Drift:
-    """What replaced a memory, and its causal chain of so many hops; `relations` restrict the chain alone."""
+    """What replaced a memory, and its causal chain up to so many hops; `relations` restrict only the chain."""
     engine.memory(memory_id)
     walk = partial(engine.index.neighbors, [memory_id])
     walked = walk(hops=max_depth, direction=direction, relations=tuple(relations or Relation))
@@ -159,7 +159,7 @@ def drift_why(
 
 
 def dependencies(engine: Engine, memory_id: str, *, hops: int, direction: str) -> list[Neighbor]:
-    """The edges that lead to and from a memory, exactly as the files state them, even to nowhere; raises NotFound."""
+    """The edges to and from a memory, exactly as the files state them, even dangling ones; raises NotFound."""
     engine.memory(memory_id)
     found = engine.index.neighbors([memory_id], hops=hops, direction=direction)
     reached = {memory_id: 0}
@@ -167,7 +167,7 @@ def dependencies(engine: Engine, memory_id: str, *, hops: int, direction: str) -
         reached[step.place] = min(step.hop, reached.get(step.place, step.hop))
     edges = [] if direction == "incoming" else engine.index.edges(*((memory_id,) if hops == 1 else ()))
     for edge, place in edges:
-        # Of the memory, and of those that the walk reached before its last hop.
+        # Edges of the memory, and of those that the walk reached before its last hop.
         if not place and reached.get(edge.source, hops) < hops:
             stated = {name: value for name, value in asdict(edge).items() if name != "kind"}
             found.append(Neighbor(start=memory_id, hop=reached[edge.source] + 1, unresolved=True, **stated))
@@ -175,7 +175,7 @@ def dependencies(engine: Engine, memory_id: str, *, hops: int, direction: str) -
 
 
 def newest_first(superseding: Sequence[Neighbor], created: Mapping[str, str]) -> list[Neighbor]:
-    """`supersedes` edges ordered by their source: first what nothing else supersedes; equals by date, then id."""
+    """`supersedes` edges ordered by their source: first those that nothing supersedes; ties by date, then id."""
     newer: dict[str, set[str]] = {}
     for edge in superseding:
         newer.setdefault(edge.target, set()).add(edge.source)
@@ -195,7 +195,7 @@ def newest_first(superseding: Sequence[Neighbor], created: Mapping[str, str]) ->
 
 
 def _find_edges(engine: Engine, source: str, target: str, relation: Relation) -> list[Edge]:
-    """The edges that say this already, in whatever words they name the target."""
+    """The edges that already state this, however they spell the target."""
     edges = engine.index.edges(source)
     return [edge for edge, meant in edges if edge.relation == relation and target in (meant, edge.target)]
 
@@ -207,8 +207,8 @@ def _remove_edges(file: MemoryFile, edges: Iterable[Edge]) -> MemoryFile:
 
 
 def _change_links(engine: Engine, entry: Entry, removed: Iterable[Edge], *added: Edge) -> None:
-    """Links file, journal, index, in this order, under the vault's lock."""
-    engine.vault_of(entry.memory_id)  # raises ReadOnly where the project was opened for reading only
+    """Write links file, journal and index, in this order, under the vault's lock."""
+    engine.vault_of(entry.memory_id)  # raises ReadOnly if the project was opened for reading only
     entry = replace(entry, decision_meta={**entry.decision_meta, "file": LINKS_FILE})
     gone = {(edge.source, edge.relation, edge.target) for edge in removed}
     with engine.write_lock():

@@ -1,6 +1,6 @@
-"""Judging memory files as they are on disk: by the quality gate, by where their references lead, and in figures.
+"""Judging memory files on disk: by the quality gate, by their references, and as statistics.
 
-Only following a rename writes: references to files that moved become references to their new places.
+The only thing written is a repair: references to moved files get the new paths.
 """
 
 import re
@@ -40,7 +40,7 @@ _MOST_RENAMES = 3
 DAYS = 14  # the window of the figures: two weeks show a change of habit
 
 
-# What lint says of a file, worst first; a skipped file was not read, for the reason it carries.
+# Verdicts of lint, worst first; a skipped file was not read, and its reasons say why.
 LintState = StrEnum("LintState", "REJECTED WARNED SKIPPED CLEAN")
 
 
@@ -51,23 +51,23 @@ class Linted(Struct, frozen=True, kw_only=True):
     state: LintState
     score: float = 0.0  #: of the quality gate, 0..1
     flags: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()  #: each with its line, 0 where that is not known
+    reasons: tuple[str, ...] = ()  #: each with its line, 0 if unknown
     lines: tuple[int, ...] = ()
     references: int = 0
     stale: tuple[Reference, ...] = ()  #: references that lead nowhere
 
 
 class Repair(Struct, frozen=True, kw_only=True):
-    """What renames make of one file: the stale paths with their new names, each once, and the change as a diff."""
+    """How renames change one file: the stale paths with their new names, each once, and the change as a diff."""
 
-    id: str  #: empty for a file that is no memory of ours
+    id: str  #: empty for a file that is not one of our memories
     path: str
     paths: tuple[Rename, ...]
     diff: str
 
 
 class ProjectFiles:
-    """What references of a project's memories may lead to as of now; existence is asked of the disk once per path."""
+    """The files that references of a project's memories may lead to; each path is looked up on disk once."""
 
     def __init__(self, settings: Settings) -> None:
         self.project = settings.project.resolve()
@@ -80,7 +80,7 @@ class ProjectFiles:
         self.exists = cache(self._look_up)
 
     def find_stale(self, found: Sequence[Reference], path: Path) -> tuple[Reference, ...]:
-        """The references of a file that lead nowhere; none for a file outside of the project."""
+        """The references of a file to paths that do not exist; none for a file outside the project."""
         if not path.is_relative_to(self.project):
             return ()
         return references.find_stale(found, self._folder(path), self.exists, roots=self._roots, names=self._names)
@@ -102,8 +102,8 @@ class ProjectFiles:
 
 
 def lint(settings: Settings, paths: Sequence[Path] = (), *, follow: bool = False) -> list[Linted]:
-    """The verdict on every Markdown file under `paths`, else on the vault's, worst first; raises NotFound."""
-    # With `follow` also where their references lead; stale ones make a clean file a warned one.
+    """The verdict on every Markdown file under `paths`, by default on the vault's, worst first; raises NotFound."""
+    # With `follow` also on their references; a stale one turns a clean verdict into a warning.
     known = ProjectFiles(settings) if follow else None
     files = dict[Path | Skip, None]()
     for path in paths or [settings.folder / MEMORIES]:
@@ -121,7 +121,7 @@ def list_markdown(settings: Settings, folder: Path) -> list[Path]:
 
 
 def read_markdown(path: Path) -> str | None:
-    """The text of a file, None where it cannot be read or is not text."""
+    """The text of a file, None if it cannot be read or is not text."""
     with suppress(OSError, UnreadableFile):
         return decode_text(read_regular_file(path), str(path))
     return None
@@ -148,7 +148,7 @@ def _lint_file(settings: Settings, path: Path | Skip, known: ProjectFiles | None
     found = find_references(file.text) if known and path.is_relative_to(known.project) else ()
     stale = known.find_stale(found, path) if known else ()
     unless_rejected, lines = LintState.WARNED if verdict.flags or stale else LintState.CLEAN, list[int]()
-    for reason in verdict.reasons:  # the first line that holds most of what it quotes; 0 where none holds any
+    for reason in verdict.reasons:  # the first line with most of what it quotes; 0 if no line has any
         pieces = [match[1] or match[2] for match in _QUOTED.finditer(reason)]
         counts = [sum(piece in line for piece in pieces) for line in file.text.splitlines()]
         lines.append(counts.index(max(counts)) + 1 if any(counts) else 0)
@@ -179,7 +179,7 @@ def parse_rename(text: str) -> Rename:
 
 
 def plan_repairs(engine: Engine, renames: Sequence[Rename], paths: Sequence[Path] = ()) -> list[Repair]:
-    """What the renames would change in the files below `paths`, else in the project's own memories.
+    """What the renames would change in the files below `paths`, by default in the project's own memories.
 
     Only stale references follow them. Raises NotFound, and InvalidRequest for a file outside of the project.
     """
@@ -194,7 +194,7 @@ def plan_repairs(engine: Engine, renames: Sequence[Rename], paths: Sequence[Path
 
 
 def propose_renames(engine: Engine, paths: Sequence[Path] = ()) -> list[Rename]:
-    """The renames in git's history that a stale reference would follow to a file; raises like `plan_repairs`."""
+    """The renames in git's history that lead a stale reference to an existing file; raises like `plan_repairs`."""
     files = [*_read_files(engine, paths)]
     renames = list(dict.fromkeys(folder_rename(old, new) for old, new in list_moved_files(engine.settings.project)))
     known, useful = ProjectFiles(engine.settings), set[Rename]()
@@ -205,13 +205,13 @@ def propose_renames(engine: Engine, paths: Sequence[Path] = ()) -> list[Rename]:
                 if (after := references.rename_path(place, [rename])) != place:
                     place = after
                     steps.append(rename)
-            # Renames that lead nowhere either are of no use.
+            # Renames to a path that does not exist either are useless.
             useful.update(steps if known.exists(place) else ())
     return [rename for rename in renames if rename in useful]
 
 
 def folder_rename(old: str, new: str) -> Rename:
-    """The rename of a file as that of the folders in front of what both paths end in."""
+    """The rename of a file as a rename of folders: what precedes the common end of both paths."""
     olds, news = old.split("/"), new.split("/")
     while len(olds) > 1 and len(news) > 1 and olds[-1] == news[-1]:
         del olds[-1], news[-1]
@@ -239,9 +239,9 @@ def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[R
 
 
 def _read_files(engine: Engine, paths: Sequence[Path]) -> Iterator[tuple[str, Path, str]]:
-    """(id of a writable memory, path, text) of the files below `paths`, else of the project's own memories.
+    """(id of a writable memory, path, text) of the files below `paths`, by default of the project's own memories.
 
-    Those of the user's own vault speak of other projects.
+    Memories of the user's own vault refer to other projects.
     """
     own = Filters(source=engine.sources[0].name, include_deprecated=True)
     memories = {Path(memory.path): memory.id for memory in list_writable(engine, own)}
@@ -257,7 +257,7 @@ def _read_files(engine: Engine, paths: Sequence[Path]) -> Iterator[tuple[str, Pa
 
 
 def quality_figures(settings: Settings, *, days: float = DAYS) -> dict[str, Any]:
-    """Judge every memory of the project's vault again, and measure those created in the last `days` days."""
+    """Judge every memory of the project's vault again, with statistics of those created in the last `days` days."""
     # `undated` files state no time of creation and are left out; a time without an offset is taken as UTC.
     since = datetime.now(UTC) - timedelta(days=days)
     paths = list_markdown(settings, settings.folder / MEMORIES)
@@ -285,7 +285,7 @@ def quality_figures(settings: Settings, *, days: float = DAYS) -> dict[str, Any]
 def _measure(files: Sequence[tuple[FileContents, QualityVerdict]]) -> Iterator[dict[str, Any]]:
     values = [contents.values for contents, _ in files]
     flags = [verdict.flags for _, verdict in files]
-    # A note that somebody wrote is no record of a session.
+    # A note that somebody wrote is not a record of a session.
     sessions = [contents for contents, _ in files if contents.is_session]
     yield measure("placeholder leakage", ["has_placeholders" in each for each in flags], 0.02)
     yield measure("fallback decisions", ["has_fallback_decision" in each for each in flags], 0.10)
@@ -299,14 +299,14 @@ def _measure(files: Sequence[tuple[FileContents, QualityVerdict]]) -> Iterator[d
 
 
 def _is_scored(values: Mapping[str, object]) -> bool:
-    """Whether the front matter holds a score and a list of flags, empty or not."""
+    """Whether the front matter has a score and a list of flags, even an empty one."""
     quality = values.get("quality")
     has_flags = "flags" in quality if isinstance(quality, Mapping) else "quality_flags" in values
     return has_flags and parse_quality(values) is not None
 
 
 def measure(name: str, holds: Sequence[bool], target: float, *, at_most: bool = True) -> dict[str, Any]:
-    """The share of the files for which something holds, None without files, and whether the target is met."""
+    """The share of files that pass, None without files, and whether the target is met."""
     share = sum(holds) / len(holds) if holds else None
     is_met = share is None or (share <= target if at_most else share >= target)
     counts = {"name": name, "count": sum(holds), "of": len(holds)}

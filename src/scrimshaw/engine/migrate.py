@@ -1,4 +1,4 @@
-"""The journal from one engine to another: everything durable in one transaction, then compared row by row."""
+"""Copy the journal from one engine to another in one transaction, then compare it row by row."""
 
 import hashlib
 import json
@@ -32,13 +32,13 @@ class Table(Struct, frozen=True, kw_only=True):
 
 
 class Summary:
-    """Rows as they go by: how many each table has, and a hash of them."""
+    """Counts and hashes of rows as they pass: how many each table has, and a hash of them."""
 
     def __init__(self) -> None:
         self._rows, self._sums = Counter[str](), Counter[str]()
 
     def follow(self, rows: Iterable[tuple[str, Row]]) -> Iterator[tuple[str, Row]]:
-        """The rows, summed up as they are taken."""
+        """Yield the rows and sum them up."""
         for table, row in rows:
             text = json.dumps(row, sort_keys=True, default=bytes.hex)
             digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
@@ -47,15 +47,15 @@ class Summary:
             yield table, row
 
     def tables(self) -> dict[str, Table]:
-        """What each table that had rows holds."""
+        """The sums of each table that had rows."""
         return {name: Table(rows=many, digest=f"{self._sums[name]:032x}") for name, many in sorted(self._rows.items())}
 
 
 def migrate(settings: Settings, source: EngineName, target: EngineName) -> dict[str, Table]:
-    """Copy the journal of a project from one engine to another; what each table holds there, the same as here.
+    """Copy the journal of a project from one engine to another; returns each table's sum, the same on both sides.
 
-    It is all there or nothing is, so after an interruption it is run again; what is there already is compared. Nothing
-    is changed at the source. Raises AlreadyExists where the target holds other rows, StorageFailure where they differ.
+    Either everything is copied or nothing, so an interrupted copy can be repeated; existing rows are compared. Nothing
+    is changed at the source. Raises AlreadyExists if the target has other rows, StorageFailure if the copies differ.
     """
     storages = [open_storage(replace(settings, storage=replace(settings.storage, engine=x))) for x in (source, target)]
     with closing(storages[0]) as old, closing(storages[1]) as new, lock(settings.folder / LOCK_FILE, LOCK_TIMEOUT_S):
@@ -65,7 +65,7 @@ def migrate(settings: Settings, source: EngineName, target: EngineName) -> dict[
                 return there
             message = f"{new.journal_name} holds another journal."
             raise AlreadyExists(message, "Move it away, or take an empty vault, and run this again.")
-        copied = Summary()  # of one moment, whatever a session writes meanwhile
+        copied = Summary()  # a snapshot, whatever a session writes meanwhile
         with TemporaryDirectory(prefix="scrimshaw-") as folder:
             rows = copied.follow(old.maintenance.dump_rows())
             with new.maintenance.stage_rows(Path(folder, "rows.db"), old.maintenance.schema, rows) as commit:
@@ -79,7 +79,7 @@ def migrate(settings: Settings, source: EngineName, target: EngineName) -> dict[
 
 
 def summarise(storage: Storage) -> dict[str, Table]:
-    """What each table of a journal holds."""
+    """The sums of each table of a journal."""
     summary = Summary()
     deque(summary.follow(storage.maintenance.dump_rows()), maxlen=0)
     return summary.tables()

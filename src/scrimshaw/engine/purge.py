@@ -1,6 +1,6 @@
-"""Erasing a secret, or memories, wherever Scrimshaw wrote them, then searching every byte for what is left.
+"""Erase a secret, or memories, wherever Scrimshaw wrote them, then search every byte for what is left.
 
-Every step looks at what is there, so a purge that was killed is completed by the next. What is not Scrimshaw's (git,
+Every step works from what is there, so the next purge completes one that was killed. What is not Scrimshaw's (git,
 documents, files behind links) is searched and reported, never changed.
 """
 
@@ -39,8 +39,8 @@ from scrimshaw.storage.scan import scan as list_files
 from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes
 
-PASSAGE_CHARACTERS = 24  # a shorter line may be in many memories: headings and stock phrases are
-# The longest lines of a memory stand for a longer text.
+PASSAGE_CHARACTERS = 24  # a shorter line, such as a heading or stock phrase, may be in many memories
+# A longer memory is searched for by its longest lines.
 MOST_PASSAGES = 200
 OUTSIDE = (
     "compressed and encrypted files that somebody put into Scrimshaw's folders, other than its checkpoints",
@@ -58,7 +58,7 @@ _BY_HAND = Entry(action=Action.PURGE, memory_id="", reason="purged", actor="huma
 
 
 class Trace(Struct, frozen=True, kw_only=True):
-    """A place that holds it, how often, and why it stays there, if it does."""
+    """A place that contains it, how often, and why it stays there, if it does."""
 
     place: str
     count: int
@@ -66,18 +66,18 @@ class Trace(Struct, frozen=True, kw_only=True):
 
 
 class PurgeTarget(Wipe, frozen=True, kw_only=True):
-    """What is purged, beside what databases erase: the memories' files, their names in checkpoints; and how far."""
+    """What to purge besides database rows: the memories' files and their names in checkpoints; and how far to go."""
 
     traces: SecretTraces
     files: tuple[Path, ...] = ()
     names: tuple[str, ...] = ()
-    entry: Entry = replace(_BY_HAND, reason="a secret was purged")  #: of which the rows of the ledger are made
-    include_global: bool = False  #: in the user's own vault of all projects too
-    remove_unreadable: bool = False  #: with files that hold it and cannot be cut, and unreadable checkpoints
-    remove_closed: bool = False  #: with damaged databases that may hold it
+    entry: Entry = replace(_BY_HAND, reason="a secret was purged")  #: template of the ledger's rows
+    include_global: bool = False  #: also in the user's own vault for all projects
+    remove_unreadable: bool = False  #: also files from which it cannot be cut, and unreadable checkpoints
+    remove_closed: bool = False  #: also damaged databases that may contain it
 
     def trace(self, path: Path, count: int, why: str = "") -> Trace:
-        """A file that holds it."""
+        """The trace for a file that contains it."""
         return Trace(place=self.traces.mask(str(path)), count=count, why=why)
 
 
@@ -87,35 +87,35 @@ class Purged(Struct, frozen=True, kw_only=True):
     dry_run: bool
     places: tuple[Trace, ...] = ()  #: where it was, or is
     forms: tuple[str, ...] = ()  #: the encodings that were searched
-    unreadable: tuple[Trace, ...] = ()  #: files that cannot be searched, or out of which it cannot be cut
-    removed: tuple[str, ...] = ()  #: files that went as a whole
+    unreadable: tuple[Trace, ...] = ()  #: files that cannot be searched, or from which it cannot be cut
+    removed: tuple[str, ...] = ()  #: files that were deleted
     searched_files: int = 0
     searched_bytes: int = 0
     left: tuple[Trace, ...] = ()  #: where it still is
-    held: tuple[str, ...] = ()  #: databases that another process reads, so that their free pages could not be given up
-    foreign: tuple[Trace, ...] = ()  #: what holds it, or may, behind links or in other repositories of git
+    held: tuple[str, ...] = ()  #: databases whose free pages could not be released, as another process reads them
+    foreign: tuple[Trace, ...] = ()  #: what contains it, or may, behind links or in other git repositories
     documents: tuple[Trace, ...] = ()  #: documents that are read and never written
     git: GitTraces = GitTraces()
     outside: tuple[str, ...] = OUTSIDE
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing of it is left in Scrimshaw's folders, as far as anybody can tell."""
+        """Whether nothing of it is left in Scrimshaw's folders, as far as can be known."""
         return not (self.left or self.held or self.unreadable or self.foreign)
 
 
-# Every work tree of a repository has a memory of its own, with its part of what is purged; the project's comes first.
+# Every work tree of a repository has its own memory, with its share of what is purged; the project's comes first.
 Scope = Sequence[tuple[Engine, PurgeTarget]]
 
 
 def secret_target(text: str, *, is_pattern: bool = False) -> PurgeTarget:
-    """A secret, or what an expression (RE2) describes; raises InvalidRequest."""
+    """The target for a secret or a regular expression (RE2); raises InvalidRequest."""
     find = secret_encodings.traces_of_pattern if is_pattern else secret_encodings.traces_of_secret
     return PurgeTarget(traces=find(text))
 
 
 def memory_target(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND) -> PurgeTarget:
-    """Memories, also deleted ones, with each line that only they have; raises NotFound, ReadOnly, InvalidMemoryId."""
+    """The target for memories, also deleted, and lines only they have; raises NotFound, ReadOnly, InvalidMemoryId."""
     found = []
     for memory_id, known in zip(ids, map(engine.index.get(ids).get, ids), strict=True):
         if known and (not known.writable or known.source == SERENA):
@@ -145,14 +145,14 @@ def memory_target(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND) -
         memory_ids=tuple(ids),
         files=files,
         names=names,
-        # As rows may have them: whole, or from the project on.
+        # As rows may store paths: absolute, or relative to the project.
         paths=(*map(str, files), *(str(project / path) for path in inside), *(path.as_posix() for path in inside)),
         entry=entry,
     )
 
 
 def find_traces(scope: Scope) -> Purged:
-    """Where it is now; nothing is changed. Raises StorageFailure."""
+    """Find where it is now; changes nothing. Raises StorageFailure."""
     documents = tuple(
         target.trace(path, count)
         for engine, target in scope
@@ -165,10 +165,10 @@ def find_traces(scope: Scope) -> Purged:
 
 
 def purge(scope: Scope, planned: Purged) -> Purged:
-    """Erase what was found, then search every byte again. Raises ReadOnly, VaultBusy, StorageFailure."""
+    """Erase it, then search every byte again. Raises ReadOnly, VaultBusy, StorageFailure."""
     erased = [erase(engine, target) for engine, target in scope]
     after = _search_all(scope)
-    # A link that went for the name in it leads nowhere any more: what it led to is as it was.
+    # A link deleted for the name in it leads nowhere any more; its target is unchanged.
     known = {trace.place for trace in after.foreign}
     return replace(
         after,
@@ -176,7 +176,7 @@ def purge(scope: Scope, planned: Purged) -> Purged:
         left=after.places,
         forms=planned.forms,
         documents=planned.documents,
-        git=_search_project(scope),  # which looks into cleaned files too
+        git=_search_project(scope),  # which searches cleaned files too
         foreign=(*after.foreign, *(trace for trace in planned.foreign if trace.place not in known)),
         removed=tuple(name for each in erased for name in each.removed),
         held=tuple(name for each in erased for name in each.held),
@@ -184,14 +184,14 @@ def purge(scope: Scope, planned: Purged) -> Purged:
 
 
 def _search_project(scope: Scope) -> GitTraces:
-    """What the git repository around the project holds."""
+    """What the git repository around the project contains."""
     (engine, target), roots = scope[0], [root for each, _ in scope for root in _roots(each)]
     return search_git(engine.settings.project, target.traces, target.files, roots)
 
 
 def erase(engine: Engine, target: PurgeTarget) -> Purged:
-    """Erase it from one memory, without searching afterwards. Raises ReadOnly, VaultBusy, StorageFailure."""
-    # Rows and the memories' files go last, as one: while these exist, the next purge knows what to look for.
+    """Erase it from one project's memory, without a search afterwards. Raises ReadOnly, VaultBusy, StorageFailure."""
+    # Rows and the memories' files go last, together: while they exist, the next purge knows what to look for.
     engine.vault_of("")  # raises ReadOnly
     home = engine.settings.home.resolve()
     roots = [root for root in _roots(engine) if root != home or _has_global(target)]
@@ -210,7 +210,7 @@ def erase(engine: Engine, target: PurgeTarget) -> Purged:
         meta = {**whole.decision_meta, "mark": secrets.token_hex(16)}
         with atomic_file_changes(engine.folder, str(meta["mark"]), changes) if changes else nullcontext():
             engine.maintenance.erase(target, replace(whole, decision_meta=meta), files)
-    if engine.storage.vectors:  # of which nobody can tell whose text they are of
+    if engine.storage.vectors:  # nothing says which text a cached vector belongs to
         engine.storage.vectors.clear()
     with _open_views(engine) as views:
         held = tuple(path for view in views for path in _clean_databases(view, target))
@@ -221,7 +221,7 @@ def erase(engine: Engine, target: PurgeTarget) -> Purged:
 
 @contextmanager
 def _open_views(engine: Engine) -> Iterator[list[Engine]]:
-    """The memory, and where a team's server has databases of its own beside it, the one that those belong to."""
+    """The memory, and, if a team's server has its own databases, the memory over those."""
     has_other = engine.team or (engine.folder / TEAM).is_dir()
     other = open_engine(engine.settings, folder=engine.folder, for_team=not engine.team) if has_other else None
     with other or nullcontext():
@@ -229,14 +229,14 @@ def _open_views(engine: Engine) -> Iterator[list[Engine]]:
 
 
 def _clean_databases(engine: Engine, target: PurgeTarget) -> list[str]:
-    """Bring an index in step with the cleaned files, give up free pages and logs; the files that others hold."""
+    """Update an index for the cleaned files, release free pages and logs; returns the files that others hold open."""
     storage = engine.team or engine.storage
     maintenance, held = storage.maintenance, [storage.folder / "index.db"]
     if engine.team and maintenance.count_traces("journal", target):
         maintenance.erase(target, target.entry)
     with engine.degradations.note_failure(INDEX):
         scan(engine)
-        stubborn = maintenance.compact()  # free pages and logs are given up, but those of files that others hold
+        stubborn = maintenance.compact()  # releases free pages and logs, except in files that others hold open
         if maintenance.count_traces("index", Wipe(target.traces)):
             engine.index.retire(None)
             scan(engine)
@@ -246,7 +246,7 @@ def _clean_databases(engine: Engine, target: PurgeTarget) -> list[str]:
 
 
 def erase_memories(engine: Engine, ids: Sequence[str], entry: Entry) -> None:
-    """Erase memories without searching afterwards; raises StorageFailure too where something may be left."""
+    """Erase memories without a search afterwards; raises StorageFailure too if something may be left."""
     erased = erase(engine, memory_target(engine, ids, entry))
     if left := [*erased.held, *(trace.place for trace in erased.unreadable)]:
         message = f"It is erased, but for what may be in {', '.join(left)}."
@@ -255,7 +255,7 @@ def erase_memories(engine: Engine, ids: Sequence[str], entry: Entry) -> None:
 
 
 def _own_passages(engine: Engine, texts: Sequence[str], files: Sequence[Path]) -> list[str]:
-    """The lines that only these memories have."""
+    """The lines that no other memory has."""
     lines = {line.strip() for text in texts for line in text.splitlines()}
     own = sorted((line for line in lines if len(line) >= PASSAGE_CHARACTERS), key=lambda line: (-len(line), line))
     own = own[:MOST_PASSAGES]
@@ -277,17 +277,17 @@ def _read_files(engine: Engine) -> Iterator[Path]:
 
 
 def other_memories(engine: Engine) -> list[Settings]:
-    """The settings of the memories in other work trees of the project's repository; none where git cannot be asked."""
+    """The settings of the memories in other work trees of the project's repository; none if git cannot be asked."""
     try:
         folders = other_work_trees(engine.settings.project)
-    except StorageFailure:  # the search in git reports it
+    except StorageFailure:  # the search of git reports it
         return []
     found = (replace(engine.settings, project=folder) for folder in folders)
     return [each for each in found if each.folder.is_dir() or (find_place(each.folder) / JOURNAL).exists()]
 
 
 def _roots(engine: Engine) -> list[Path]:
-    """The folders that are Scrimshaw's: the project's, what removed work trees of it left, and the user's own."""
+    """Scrimshaw's folders: the project's, those left by removed work trees, and the user's own."""
     left = find_left_places(engine.folder)
     folders = (engine.folder, engine.storage.place, *left, engine.settings.folder, engine.settings.home)
     return list(dict.fromkeys(folder.resolve() for folder in folders))
@@ -298,7 +298,7 @@ def _has_global(target: PurgeTarget) -> bool:
 
 
 def _search_all(scope: Scope) -> Purged:
-    """Every byte of the folders, every row of the databases, and the repositories of git within."""
+    """Search every byte of the folders, every row of the databases, and the git repositories within."""
     places, unreadable, foreign = list[Trace](), list[Trace](), list[Trace]()
     files = size = 0
     for engine, target in scope:
@@ -325,7 +325,7 @@ def _search_all(scope: Scope) -> Purged:
 
 
 def _search_root(engine: Engine, target: PurgeTarget, root: Path) -> Iterator[SearchedFile]:
-    """Every file with the number of all traces in it, and why nobody can tell, or cut them out."""
+    """Every file with its number of traces, and why it cannot be searched, or the traces cut out."""
     for file in erasing.search_folder(root, target.traces):
         count, doubt = file.inside + (file.path in target.files and file.path.is_file()), file.doubt
         if file.kind is Kind.ARCHIVE:
@@ -339,7 +339,7 @@ def _search_root(engine: Engine, target: PurgeTarget, root: Path) -> Iterator[Se
 def _search_foreign(
     engine: Engine, target: PurgeTarget, file: SearchedFile, repositories: set[Path]
 ) -> Iterator[Trace]:
-    """What is git's or behind a link, as far as it holds it or nobody can tell; each repository is searched once."""
+    """Places of git or behind a link that contain it or cannot be searched; each repository is searched once."""
     if file.kind is Kind.LINK:
         for path, count, closed in erasing.search_behind(file.path, _roots(engine), target.traces):
             why = f"not Scrimshaw's, {target.traces.mask(str(file.path))} leads there"
@@ -356,7 +356,7 @@ def _search_foreign(
 
 
 def _ledger_entries(engine: Engine, target: PurgeTarget, texts: Sequence[SearchedFile]) -> list[Entry]:
-    """The ledger's rows: one for each memory whose file changes or goes, the last one for the whole."""
+    """The ledger's rows: one for each memory whose file changes or is deleted, the last one for the whole purge."""
     keys = [(_ledger_key(engine, file, target), file.path) for file in texts if file.path not in target.files]
     rows: list[tuple[str, Path | None]] = [(key, path) for key, path in keys if key]
     rows += zip(target.memory_ids, target.files, strict=True) if target.memory_ids else [("", None)]
@@ -371,7 +371,7 @@ def _ledger_entries(engine: Engine, target: PurgeTarget, texts: Sequence[Searche
 
 
 def _ledger_key(engine: Engine, file: SearchedFile, target: PurgeTarget) -> str:
-    """What the ledger calls a file once it is clean, empty for one it does not know."""
+    """The ledger's name of a file once it is clean, empty for an unknown one."""
     if file.path == engine.settings.folder.resolve() / LINKS_FILE:
         return LINKS_FILE
     clean = erasing.clean_path(file.path, file.root, target.traces)
@@ -385,7 +385,7 @@ def _ledger_key(engine: Engine, file: SearchedFile, target: PurgeTarget) -> str:
 
 
 def _decide(file: SearchedFile, target: PurgeTarget) -> str:
-    """What becomes of a file: `remake`, `stay`, `remove`, `cut`, `memory`, which goes whatever it is, or nothing."""
+    """What to do with a file: `remake`, `stay`, `remove`, `cut`, `memory` (deleted in any case), or nothing."""
     if file.traces and file.path in target.files and file.kind is not Kind.LINK:
         return "memory"
     match file.kind:
@@ -394,9 +394,9 @@ def _decide(file: SearchedFile, target: PurgeTarget) -> str:
             return "remove" if (target.remove_unreadable if is_known else target.remove_closed) else "stay"
         case Kind.ARCHIVE | Kind.TEXT if file.traces:
             return "cut" if file.kind is Kind.TEXT else "remake"
-        case Kind.SCRATCH:  # nobody needs it, even unread
+        case Kind.SCRATCH:  # never needed, even if unreadable
             is_gone = bool(file.traces or file.doubt)
-        case Kind.LINK:  # goes for the path in it; resolve() fails in a circle
+        case Kind.LINK:  # deleted for the path in it; resolve() fails in a circle
             is_gone = file.inside > 0 or Path(os.path.realpath(file.path)) in target.files
         case _:
             is_gone = file.kind is Kind.NAME and file.traces > 0 and file.path.is_dir()
@@ -404,7 +404,7 @@ def _decide(file: SearchedFile, target: PurgeTarget) -> str:
 
 
 def _clean(file: SearchedFile, fate: str, target: PurgeTarget) -> None:
-    """Remove a file and the folders this empties, or cut it out of the file, and out of its name."""
+    """Remove a file and the folders this empties, or cut the traces out of the file and its name."""
     with storage_errors("remove" if fate == "remove" else "write", file.path):
         if fate == "cut" and file.path.is_file():
             replace_file(file.path, target.traces.erase(read_bytes(file.path)))
@@ -417,6 +417,6 @@ def _clean(file: SearchedFile, fate: str, target: PurgeTarget) -> None:
 
 
 def _floor(file: SearchedFile) -> Path:
-    """The folder of all of its kind, which stays."""
+    """The folder that stays even if it is empty: the one for all files of this kind."""
     inside = file.path.relative_to(file.root).parts
     return file.root / inside[0] if len(inside) > 1 else file.root

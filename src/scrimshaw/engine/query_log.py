@@ -1,6 +1,6 @@
-"""What was searched for, in a file beside the journal: each question, what was shown, and what was read of it later.
+"""The log of searches, a file next to the journal: each question, what was shown, and what was read of it later.
 
-It never leaves the machine, holds redacted text only, and is bounded; `[search] log = false` keeps nothing.
+It never leaves the machine, only has redacted text, and is bounded; `[search] log = false` switches it off.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 FILE, OLDER = "queries.jsonl", "queries.older.jsonl"
 MOST_BYTES = 2 * 1024 * 1024  # of each of the two files: some 3,000 searches
-READ_WITHIN_S = 1800.0  # what is read later than that was hardly found by the search
+READ_WITHIN_S = 1800.0  # a later read hardly comes from the search
 
 
 class LoggedSearch(Struct, frozen=True, kw_only=True, tag="search"):
-    """A search as it was answered; `stages` are milliseconds, `shown` the ids and scores, best first."""
+    """A search with its answer; `stages` are milliseconds, `shown` the ids and scores, best first."""
 
     at: float  #: seconds since 1970
     session: str
@@ -40,18 +40,18 @@ class LoggedSearch(Struct, frozen=True, kw_only=True, tag="search"):
     channels: tuple[str, ...]
     confidence: float
     shown: tuple[tuple[str, float], ...]
-    lifted: int  #: hits that a session or a causal relation lifted
+    lifted: int  #: hits that a session or a causal relation boosted
     stages: Mapping[str, float]
     failures: tuple[str, ...]
 
     @property
     def ms(self) -> float:
-        """What the whole search took."""
+        """The duration of the whole search."""
         return sum(self.stages.values())
 
 
 class LoggedRead(Struct, frozen=True, kw_only=True, tag="read"):
-    """A memory that somebody read as a whole."""
+    """A memory that was read as a whole."""
 
     at: float
     id: str
@@ -61,7 +61,7 @@ _Line = LoggedSearch | LoggedRead
 
 
 def append(engine: Engine, line: _Line) -> None:
-    """Add a line, unless the project wants none kept; a disk that takes none is no reason to fail."""
+    """Add a line, unless the log is switched off; a disk error is ignored."""
     if not engine.settings.search.log:
         return
     path = Path(engine.storage.place, FILE)
@@ -78,7 +78,7 @@ def append(engine: Engine, line: _Line) -> None:
 
 
 def log_search(engine: Engine, request: SearchRequest, session: Session | None, result: SearchResult) -> None:
-    """Keep a search and its answer, unless the project wants none kept or sessions are not recorded now."""
+    """Log a search and its answer, unless the log is off or sessions are not recorded now."""
     if not engine.settings.is_capturing:
         return
     append(
@@ -99,7 +99,7 @@ def log_search(engine: Engine, request: SearchRequest, session: Session | None, 
 
 
 def read_log(engine: Engine) -> list[_Line]:
-    """What is kept, oldest first; a line that is torn or from another version is passed over."""
+    """The lines of the log, oldest first; a torn line or one of another version is skipped."""
     lines = list[_Line]()
     for name in (OLDER, FILE):
         with suppress(OSError):
@@ -124,22 +124,22 @@ def pair_reads(lines: Sequence[_Line]) -> Iterator[tuple[LoggedSearch, tuple[str
 
 
 class SearchFigures(Struct, frozen=True, kw_only=True):
-    """What the kept searches of some days say; shares are of the searches, times are milliseconds."""
+    """Statistics of the logged searches of some days; shares are of the searches, times are milliseconds."""
 
     days: float
     searches: int
-    refused: float | None  #: nothing was sure enough to be shown
+    refused: float | None  #: share in which nothing was sure enough to be shown
     degraded: float | None
-    lifted: float | None  #: a session or a causal relation lifted a hit
-    read: float | None  #: of those with hits: one was read as a whole within half an hour
-    read_first: float | None  #: of those read: the best hit was
+    lifted: float | None  #: share with a hit that a session or a causal relation boosted
+    read: float | None  #: share of those with hits of which one was read within half an hour
+    read_first: float | None  #: share of those read in which the best hit was read
     intents: Mapping[str, int]
     failures: Mapping[str, int]
-    stages: Mapping[str, tuple[float, float]]  #: median and 95th percentile of each stage, and of all
+    stages: Mapping[str, tuple[float, float]]  #: median and 95th percentile of each stage, and of the whole
 
 
 def search_figures(engine: Engine, days: float) -> SearchFigures:
-    """Count what was searched for in the last days, as far as it is kept."""
+    """Statistics of the searches of the last days, as far as they are logged."""
     since = engine.clock() - days * DAY_S
     paired = [(each, read) for each, read in pair_reads(read_log(engine)) if each.at >= since]
     searches = [each for each, _ in paired]

@@ -1,4 +1,4 @@
-"""Finding and reading memories, and their review state: what is read stays present. Text is never changed."""
+"""Finding and reading memories, and their review state: reading slows forgetting. Text is never changed."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -27,19 +27,19 @@ from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.ports import Review
 
-# Attention fades by this factor per turn; warm memories bring so many characters of their text.
+# Attention fades by this factor per turn; warm memories return so many characters of their text.
 TURN_DECAY, WARM_CHARACTERS = 0.98, 150
 _EVENT = re.compile(r"#e\d+(\.\d+)?\Z")
-_ALL_FADED = 1000  # after so many turns what is left is below what an answer shows
-# A validation moves the confidence, 0.5 at first, by these; promotion to critical is proposed from here.
+_ALL_FADED = 1000  # after so many turns attention rounds to zero in an answer
+# A validation changes the confidence, 0.5 at first, by these; from this on, promotion to critical is proposed.
 USEFUL, NOT_USEFUL = 0.10, 0.05
 PROMOTE_CONFIDENCE, PROMOTE_REVIEWS = 0.9, 5
-_NOT_REVIEWED = ("session", "record", "peer")  # what sessions recorded fades with them, and peers keep their own
-MOST_STABLE_DAYS = 36_500.0  # longer than a century is for ever
+_NOT_REVIEWED = ("session", "record", "peer")  # records fade with their session, and peers have their own state
+MOST_STABLE_DAYS = 36_500.0  # a century counts as for ever
 
 
 class MemoryText(Struct, frozen=True, kw_only=True):
-    """A memory with its text as the file holds it now; `redacted` names the classes of what was taken out."""
+    """A memory with its text as the file holds it now; `redacted` names the classes of secrets removed."""
 
     memory: Memory
     body: str
@@ -49,7 +49,7 @@ class MemoryText(Struct, frozen=True, kw_only=True):
 
 
 class TriggerMatch(Struct, frozen=True, kw_only=True):
-    """A memory whose trigger phrases are in a text; `attention` 0..1 decides how much of its text is brought."""
+    """A memory whose trigger phrases are in a text; `attention` 0..1 decides how much of its text is returned."""
 
     memory: Memory
     phrases: tuple[str, ...]
@@ -59,7 +59,7 @@ class TriggerMatch(Struct, frozen=True, kw_only=True):
 
 
 class Validated(Struct, frozen=True, kw_only=True):
-    """Review state after a validation; `promotable` says that `critical` would be justified."""
+    """Review state after a validation; `promotable` if `critical` would be justified."""
 
     id: str
     confidence: float
@@ -68,7 +68,7 @@ class Validated(Struct, frozen=True, kw_only=True):
 
 
 def search(engine: Engine, request: SearchRequest, session: Session | None = None) -> SearchResult:
-    """The best memories for a query; raises InvalidRequest for one that cannot be searched."""
+    """The best memories for a query; raises InvalidRequest for a query that cannot be searched."""
     if not engine.settings.features.causal_boost:
         request = replace(request, channels=tuple(c for c in request.channels if c != Channel.GRAPH))
     around = sessions.session_context(engine, session, request.query, request.limit or engine.settings.search.limit)
@@ -84,7 +84,7 @@ def search(engine: Engine, request: SearchRequest, session: Session | None = Non
 def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
     """A memory's text, read from its file, or the text of a session's item; raises NotFound.
 
-    A memory may be named as texts do: `mem:NAME`, `NAME.md`, `[[NAME]]`, `NAME#ANCHOR`, and by the id that it had
+    A memory may be named as texts do: `mem:NAME`, `NAME.md`, `[[NAME]]`, `NAME#ANCHOR`, and by its id
     before its file was renamed.
     """
     if memory_id.startswith(sessions.ITEM_PREFIX):
@@ -107,11 +107,11 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
     digest = content_hash(raw)
     indexed = engine.index.bodies([memory_id]).get(memory_id) if digest == memory.content_hash else None
     body, classes = indexed or "", tuple[str, ...]()
-    if indexed is None or not raw.endswith(indexed.encode()):  # else nothing was redacted in it
+    if indexed is None or not raw.endswith(indexed.encode()):  # otherwise nothing in it was redacted
         redacted = redact(parse_memory_file(raw, memory.path).body)
         body, classes = redacted.text, redacted.classes
     session = memory.provenance.session
-    if session and _EVENT.fullmatch(f"#{anchor}"):  # by which a statement of a session's memory names its event
+    if session and _EVENT.fullmatch(f"#{anchor}"):  # how a line in a session's memory refers to its event
         return get(engine, f"{sessions.ITEM_PREFIX}{session}#{anchor}")
     section = find_section(body, headings := parse_headings(body, name=memory.path), anchor) if anchor else body
     if section is None:
@@ -145,7 +145,7 @@ def match_triggers(
     turn: int | None = None,
     cognitive: bool = True,
 ) -> list[TriggerMatch]:
-    """The memories whose trigger phrases are in a text, best first; with `cognitive` their attention cuts the text."""
+    """The memories whose trigger phrases are in a text, best first; with `cognitive` attention limits the text."""
     phrases = engine.searcher.match_phrases(text)
     filters = Filters(only=tuple(phrases), folder=folder, min_quality_score=engine.settings.search.min_quality_score)
     memories = engine.index.select(filters, sort="id", limit=len(phrases), offset=0)
@@ -182,7 +182,7 @@ def list_writable(engine: Engine, filters: Filters) -> list[Memory]:
 
 
 def with_trust(engine: Engine, memories: Mapping[str, Memory]) -> Mapping[str, Memory]:
-    """The memories, each with the trust of its lineage; the least where that cannot be read."""
+    """The memories, each with the trust of its lineage; the lowest if that cannot be read."""
     return lineage.resolve_trust(engine.index, memories, Degradations()) if memories else {}
 
 
@@ -190,7 +190,7 @@ def with_trust(engine: Engine, memories: Mapping[str, Memory]) -> Mapping[str, M
 
 
 def touch(engine: Engine, memories: Iterable[Memory]) -> None:
-    """Count an access to memories as reviews of grade good, one a day each; what cannot be counted is noted."""
+    """Count an access to memories as reviews of grade good, at most one a day each; a failure is noted."""
     for vault, other in engine.vaults.items():
         own = (each for each in memories if each.id.startswith(f"{vault}:"))
         touch(other, [replace(each, id=each.id.removeprefix(f"{vault}:")) for each in own])
@@ -223,14 +223,14 @@ def _review(engine: Engine, memory: Memory, grade: Grade, before: Review | None)
     last = before or begin_review(engine, memory)
     present = presence(memory, before, now, settings)[0]
     stability, difficulty = decay.review(last.stability, last.difficulty, present, grade)
-    # What did not help is no more present for having been looked at.
+    # A memory that did not help does not become more present by being read.
     at = now if grade is not Grade.AGAIN else (last_access(memory, before) or now)
     stability = min(stability, MOST_STABLE_DAYS)
     return replace(last, stability=stability, difficulty=difficulty, last_review=at, reviews=last.reviews + 1)
 
 
 def begin_review(engine: Engine, memory: Memory) -> Review:
-    """The state of a memory that was never reviewed."""
+    """The initial state of a memory that was never reviewed."""
     stability = decay.stability_of(memory.type, memory.tier, engine.settings.forgetting.half_life_days)
     stability, difficulty = min(stability, MOST_STABLE_DAYS), decay.INITIAL_DIFFICULTY
     return Review(memory_id=memory.id, stability=stability, difficulty=difficulty, last_review=0.0)

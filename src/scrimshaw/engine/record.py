@@ -1,4 +1,4 @@
-"""The record of sessions: passages of what was said and done, in the index as long as the journal holds the events."""
+"""The record of sessions: passages of prompts, answers and calls, indexed as long as the journal has the events."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -16,11 +16,11 @@ from scrimshaw.storage.ports import SessionRecord
 PREFIX = "session:"
 _DAY_S = 86_400.0
 _TITLE_CHARACTERS = 80
-_CUT = "\n\f\n"  # between passages, so that redaction of the whole moves no border
+_CUT = "\n\f\n"  # separates passages, so that redacting the whole text keeps the borders
 
 
 def sync_record(engine: Engine) -> None:
-    """Bring the passages of every session up to date with the journal; what is old or too much leaves the index."""
+    """Update the passages of every session from the journal; old or excess ones leave the index."""
     settings, now = engine.settings.index, engine.clock()
     records = engine.sessions.records()
     totals = accumulate(each.events for each in records)  # the newest sessions come first
@@ -44,7 +44,7 @@ def sync_record(engine: Engine) -> None:
 
 
 def read_passage(engine: Engine, passage_id: str) -> tuple[Memory, str]:
-    """The passage that an id such as `session:SID#e12` names, or that holds this event, with those around it."""
+    """The passage with an id such as `session:SID#e12`, or that contains this event, with its neighbours."""
     path, _, anchor = passage_id.rpartition("#")
     session = path.removeprefix(PREFIX)
     passages = make_passages(engine.sessions.events(session))
@@ -69,11 +69,11 @@ def read_passage(engine: Engine, passage_id: str) -> tuple[Memory, str]:
 
 
 def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document | None:
-    """The record of a session as the index stores it, a chunk a passage; None where nothing was said or done."""
+    """The record of a session for the index, one chunk per passage; None if it is empty."""
     passages = make_passages(engine.sessions.events(record.session))
     body = redact("".join(each.text.replace("\f", " ") + _CUT for each in passages))
     ends = [*accumulate(len(piece) + len(_CUT) for piece in body.text.split(_CUT)[:-1])]
-    if not passages or len(ends) != len(passages):  # or a secret went over a border
+    if not passages or len(ends) != len(passages):  # or a secret crossed a border
         return None
     chunks = [
         Chunk(
@@ -103,7 +103,7 @@ def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document
 
 
 def _title_of(engine: Engine, session: str) -> str:
-    """What a session was asked first, else its id; and the other work tree in which it ran."""
+    """The session's first prompt, or its id; and the other work tree in which it ran, if any."""
     found = engine.sessions.get(session)
     title = " ".join(found.task.split())[:_TITLE_CHARACTERS] if found and found.task else session
     return redact(f"{title} ({found.work_tree})" if found and found.work_tree else title).text

@@ -1,7 +1,7 @@
-"""Bringing a checkpoint back, also after the journal was lost.
+"""Restoring a checkpoint, even after the journal was lost.
 
-Everything is checked, kept safe and staged before the first byte changes. A damaged journal is moved away, never
-deleted: the files are the memory and stay, the checkpoint gives back what only the journal holds.
+Everything is checked, backed up and staged before the first byte changes. A damaged journal is moved away, never
+deleted. The memory files stay as they are; the checkpoint restores what only the journal had.
 """
 
 import secrets
@@ -38,7 +38,7 @@ from scrimshaw.storage.ports import Row, StoredText
 from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_room, lock, scratch
 
-# Restored memories that are looked up by their titles.
+# How many restored memories are searched for by their titles.
 SAMPLE = 10
 _COMPANIONS = ("", "-wal", "-shm")
 _NEW_LEDGER = "the journal was lost and no checkpoint could be used; it begins anew"
@@ -47,11 +47,11 @@ _NEW_LEDGER = "the journal was lost and no checkpoint could be used; it begins a
 class Recovery(Struct, frozen=True, kw_only=True):
     """What was lost with a journal."""
 
-    aside: str  #: where the damaged one is now, "" where nothing was left of it
-    age_s: float | None = None  #: seconds since the checkpoint that was brought back was made, None without one
-    lost: Mapping[str, int] = {}  #: by table, the rows that were new or changed since, as far as anybody can tell
-    unread: tuple[str, ...] = ()  #: tables of which there may be more
-    absent: tuple[str, ...] = ()  #: files of the checkpoint that were deleted since and were not brought back
+    aside: str  #: where the damaged one is now, "" if nothing was left of it
+    age_s: float | None = None  #: age of the restored checkpoint in seconds, None without one
+    lost: Mapping[str, int] = {}  #: by table, the rows that were new or changed since, as far as known
+    unread: tuple[str, ...] = ()  #: tables that may have lost more
+    absent: tuple[str, ...] = ()  #: files of the checkpoint that were deleted since and not restored
 
 
 class Restored(Struct, frozen=True, kw_only=True):
@@ -64,20 +64,20 @@ class Restored(Struct, frozen=True, kw_only=True):
     kept: int  #: how many files stay as they are
     edits: tuple[str, ...] = ()  #: files changed by hand that were, or would be, replaced
     purged: tuple[str, ...] = ()  #: files that were erased since the checkpoint was made and stay as they are
-    is_purged_since: bool = False  #: rows and other files of this backup may still hold what was purged since
-    redacted: tuple[str, ...] = ()  #: files that come back without what was hidden when they were kept
-    rows: Mapping[str, int] = {}  #: by table, how many rows came back
+    is_purged_since: bool = False  #: the backup's rows and other files may still contain what was purged since
+    redacted: tuple[str, ...] = ()  #: files restored without the secrets that were redacted in the backup
+    rows: Mapping[str, int] = {}  #: by table, how many rows were restored
     backup: str = ""  #: the checkpoint made before
     sampled: int = 0  #: how many restored memories were looked for
     found: int = 0  #: of these
     missing: tuple[str, ...] = ()  #: of these, by id
-    unrecorded: int = 0  #: how many files were not as the ledger said, and were taken as they are
+    unrecorded: int = 0  #: how many files differed from the ledger and were recorded as they are
     recovery: Recovery | None = None
     dry_run: bool = False
 
 
 class _Step(NamedTuple):
-    """A file that changes, by its name in the archive: as it is now, and its text then, None for no file."""
+    """A file to change, by its name in the archive: its state now and its text afterwards, None for no file."""
 
     name: str
     now: LedgerFile
@@ -98,13 +98,13 @@ def restore(
     rows_only: bool = False,
     actor: str = "human",
 ) -> Restored:
-    """Bring a checkpoint back: what is missing, or with `clear_existing` its exact state; all or nothing."""
-    # The ledger is never rewound. With `rows_only` files are left, and no checkpoint is made before.
+    """Restore a checkpoint: what is missing, or with `clear_existing` its exact state; all or nothing."""
+    # The ledger is never rewound. With `rows_only` files stay as they are, and no checkpoint is made before.
     engine.vault_of("")  # raises ReadOnly
     with open_archive(path, engine.maintenance.schema) as archive, engine.write_lock():
         present, steps = _plan_steps(engine, archive, clear_existing)
         history, parts = engine.journal.history(), archive.manifest.files
-        # No purge looked into an archive that is outside of the project's checkpoints.
+        # A purge does not search archives outside the project's checkpoints.
         is_elsewhere = archive.path.parent.resolve() != (engine.storage.place / CHECKPOINTS).resolve()
         is_purged_since, purged = _find_purged(engine, archive, steps, history, is_elsewhere)
         steps = [step for step in steps if step.name not in purged]
@@ -142,7 +142,7 @@ def restore(
 
 
 def _plan_steps(engine: Engine, archive: Archive, clear: bool) -> tuple[set[str], list[_Step]]:
-    """The files there are, and what has to change; every file of the archive is read, so that a broken one shows."""
+    """The current files, and what has to change; reads every file of the archive, so that a broken one is noticed."""
     parts = archive.manifest.files
     texts = {name: archive.text(name) for name in parts}
     present = checkpoints.current_files(engine, include_global=any(name.startswith(GLOBAL) for name in texts))
@@ -164,7 +164,7 @@ def _plan_steps(engine: Engine, archive: Archive, clear: bool) -> tuple[set[str]
 def _find_purged(
     engine: Engine, archive: Archive, steps: Sequence[_Step], history: Sequence[Row], is_elsewhere: bool
 ) -> tuple[bool, list[str]]:
-    """(whether the archive's ledger does not know every purge, the files that may hold what went)."""
+    """(whether the archive's ledger lacks a purge, the files that may contain purged text)."""
     purges = [row for row in history if row["action"] == Action.PURGE]
     rows = archive.rows() if purges else ()
     known = {row.get("at") for table, row in rows if table == "ledger" and row.get("action") == Action.PURGE}
@@ -185,7 +185,7 @@ def _find_purged(
 
 
 def _find_edits(engine: Engine, steps: Sequence[_Step], history: Sequence[Row]) -> list[str]:
-    """The files that would go and hold what a person wrote and no checkpoint keeps."""
+    """The files to be replaced that contain edits by hand which no checkpoint has."""
     recorded, rows = engine.journal.last_hashes(), dict[str, list[Row]]()
     for row in history:
         rows.setdefault(row["decision_meta"].get("file") or row["memory_id"], []).append(row)
@@ -203,7 +203,7 @@ def _find_edits(engine: Engine, steps: Sequence[_Step], history: Sequence[Row]) 
 
 
 def _hashes_since_edit(current: str, recorded: str | None, rows: Sequence[Row]) -> list[str]:
-    """The hashes of a file from now back to the edit by hand that went into it, empty without one; newest first."""
+    """The hashes of a file back to its last edit by hand, newest first; empty without one."""
     found = [current]
     if recorded != current:
         return found
@@ -220,7 +220,7 @@ def _hashes_since_edit(current: str, recorded: str | None, rows: Sequence[Row]) 
 def _carry_out(
     engine: Engine, archive: Archive, steps: Sequence[_Step], planned: Restored, actor: str, *, with_backup: bool
 ) -> Restored:
-    """The vault's lock is held. Rows are checked, a checkpoint is made, files and rows change as one."""
+    """With the vault locked, check the rows, make a checkpoint, and change files and rows together."""
     with (
         scratch(engine.folder) as folder,
         engine.maintenance.stage_rows(folder / "rows.db", archive.manifest.schema, archive.rows()) as commit,
@@ -233,7 +233,7 @@ def _carry_out(
             before = checkpoints.checkpoint_before(engine, "restore", include_global=include_global, is_locked=True)
             backup = before.name
         recorded = [step for step in steps if step.now.name]
-        # Rows of an archive need not have the texts, and an edit by hand may be the next change.
+        # Rows of an archive may lack the texts, and an edit by hand may be the next change.
         texts = [StoredText(step.now.name, hash_of(step.change.after), step.then) for step in recorded if step.then]
         files = [(step.now, step.now.data) for step in recorded if step.now.data is not None]
         texts += (StoredText(now.name, now.hash, redact(data.decode(errors="replace"))) for now, data in files)
@@ -255,7 +255,7 @@ def _carry_out(
 
 
 def _check_found(engine: Engine, steps: Sequence[_Step], outcome: Restored) -> Restored:
-    """The outcome with a check: some of the restored memories are searched by their titles."""
+    """The outcome with a check: some of the restored memories are searched for by title."""
     unreadable, unrecorded = _scan_restored(engine)
     restored = [step for step in steps if step.then is not None and step.name.endswith(SUFFIX)]
     ids = [step.now.name for step in restored if str(step.now.path) not in unreadable]
@@ -273,7 +273,7 @@ def _check_found(engine: Engine, steps: Sequence[_Step], outcome: Restored) -> R
 
 
 def _scan_restored(engine: Engine) -> tuple[set[str], int]:
-    """The paths that a scan passed over, and how many files the ledger took as changed by hand."""
+    """The paths that a scan skipped, and how many files the ledger recorded as changed by hand."""
     before = next((row["seq"] for row in engine.journal.history(limit=1)), 0)
     catch_up(engine)
     unreadable = {skip.path for skip in skipped_files(engine)}
@@ -282,7 +282,7 @@ def _scan_restored(engine: Engine) -> tuple[set[str], int]:
 
 
 def is_lost(settings: Settings) -> bool:
-    """Whether the journal is gone or not what was written; raises NewerDatabase for a sound one of a later version."""
+    """Whether the journal is missing or damaged; raises NewerDatabase for an intact one of a later version."""
     if settings.storage.engine != "sqlite":
         raise InvalidRequest("The journal is on a server.", "Restore the server's own backup (`pg_dump --schema`).")
     move_journal(settings.folder)
@@ -290,9 +290,9 @@ def is_lost(settings: Settings) -> bool:
 
 
 def set_aside(settings: Settings) -> Path | None:
-    """Move a lost or damaged journal out of the way; where it is now, None if it is sound."""
+    """Move a lost or damaged journal out of the way; returns its new place, None if it is intact."""
     with lock(settings.folder / LOCK_FILE, LOCK_TIMEOUT_S), storage_errors("move", settings.folder / JOURNAL):
-        # Behind the lock: another process may have brought it back meanwhile.
+        # Under the lock: another process may have restored it meanwhile.
         if not is_lost(settings):
             return None
         path = find_place(settings.folder) / JOURNAL
@@ -306,9 +306,9 @@ def set_aside(settings: Settings) -> Path | None:
 
 
 def restore_newest(engine: Engine, *, aside: Path | None = None) -> tuple[Restored, tuple[UnusableArchive, ...]]:
-    """Bring back what is missing from the newest sound checkpoint; and what was wrong with newer ones."""
-    # With `aside`, where a damaged journal went, only its rows come back: the files are newer than any checkpoint. Next
-    # best is a checkpoint whose ledger had been changed, which holds all else; then a new ledger that says so.
+    """Restore what is missing from the newest intact checkpoint; also returns what was wrong with newer ones."""
+    # With `aside`, the place of a damaged journal, only rows are restored: the files are newer than any checkpoint. The
+    # second choice is a checkpoint with a changed ledger, which has the rest; the last, a new ledger that says so.
     seen = read_ledger_end(engine.folder) or 0
     unusable, changed_ledgers = list[UnusableArchive](), list[Path]()
     for path in checkpoints.newest_first(engine):
@@ -333,7 +333,7 @@ def restore_newest(engine: Engine, *, aside: Path | None = None) -> tuple[Restor
 
 
 def demand_chained(path: Path, schema: int) -> None:
-    """Read all rows of a checkpoint; raises UnusableArchive where the chain breaks or the system refuses."""
+    """Read all rows of a checkpoint; raises UnusableArchive if the chain is broken or reading fails."""
     try:
         with open_archive(path, schema) as archive:
             rows = archive.rows()
@@ -347,7 +347,7 @@ def demand_chained(path: Path, schema: int) -> None:
 
 
 def _restore_rows(engine: Engine, checkpoint: Path | None, aside: Path, seen: int) -> Restored:
-    """Bring back the rows of a checkpoint, or begin a new ledger; count what was lost up to entry `seen`."""
+    """Restore the rows of a checkpoint, or begin a new ledger; count what was lost up to entry `seen`."""
     age_s, absent = None, tuple[str, ...]()
     if checkpoint:
         outcome = restore(engine, checkpoint, rows_only=True)
@@ -364,7 +364,7 @@ def _restore_rows(engine: Engine, checkpoint: Path | None, aside: Path, seen: in
         outcome = Restored(name="", clear_existing=False, written=(), removed=(), kept=0, unrecorded=unrecorded)
     note_ledger_end(engine.folder, is_restored=True)
     lost, unread = engine.storage.count_lost_rows(aside)
-    # The index counts entries of the ledger that nobody can read any more.
+    # The index knows of ledger entries that are no longer readable.
     if entries := max(lost.get("ledger", 0), seen):
         lost = {**lost, "ledger": entries}
     place = str(aside) if aside.exists() else ""

@@ -1,4 +1,4 @@
-"""The past of memories: who changed one and when, and all of them as they stood at a commit."""
+"""The past of memories: who changed one and when, and all of them as of a commit."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -23,14 +23,14 @@ from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.ports import Row
 from scrimshaw.storage.scan import SUFFIXES
 
-_CONFIG_SUFFIXES = (".toml", ".yml")  # what says how documents are read
+_CONFIG_SUFFIXES = (".toml", ".yml")  # settings of how documents are read
 
 
 class MemoryChange(Struct, frozen=True, kw_only=True):
-    """A change of a memory that git or the ledger tells of."""
+    """A change of a memory, from git or the ledger."""
 
     at: str  #: ISO time in UTC
-    id: str  #: what the memory was called then
+    id: str  #: the memory's id at the time
     what: str  #: the subject of the commit, or the action and its reason
     by: str  #: the author of the commit, or `human`, `agent` and the like
     session: str = ""
@@ -48,7 +48,7 @@ class MemoryLog(Struct, frozen=True, kw_only=True):
 
 
 def read_log(engine: Engine, memory_id: str, *, patches: bool = False) -> MemoryLog:
-    """The commits and the ledger's entries of a memory, across renames, of one that is gone too; raises NotFound."""
+    """The commits and ledger entries of a memory, across renames, even of a deleted one; raises NotFound."""
     known = engine.index.get([memory_id]).get(memory_id)
     vault, inside = engine.vault_of(memory_id)
     path = Path(known.path) if known else vault.root / f"{inside}{SUFFIX}"
@@ -104,7 +104,7 @@ def search_past(engine: Engine, request: SearchRequest, revision: str) -> Search
 
 @contextmanager
 def _open_past(settings: Settings, commit: Commit) -> Iterator[Engine]:
-    """The project's memory as it stood at a commit, without vectors: those of all texts would take minutes."""
+    """The project's memory as of a commit, without vectors: making them for all texts would take minutes."""
     with TemporaryDirectory(prefix="scrimshaw-", ignore_cleanup_errors=True) as folder:
         project = Path(folder).resolve() / settings.project.name
         moment = datetime.fromisoformat(commit.at).timestamp()
@@ -130,7 +130,7 @@ def _open_past(settings: Settings, commit: Commit) -> Iterator[Engine]:
 
 
 def _name_of(engine: Engine, path: str, now: Path) -> str:
-    """What a memory was called at a path below the top of the work tree; empty outside of its vault."""
+    """The id of a memory by its path in the work tree; empty outside its vault."""
     file = Path(work_tree(next(each for each in now.parents if each.is_dir())), path)
     for source in engine.sources:
         root = source.root.resolve()

@@ -1,4 +1,4 @@
-"""What a session adds to a search: attention, causal neighbours, its own record, what it was shown already."""
+"""What a session adds to a search: attention, causal neighbours, its own record, what it was already shown."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,13 +16,13 @@ from scrimshaw.session.rollout import is_given
 
 ITEM_PREFIX = "session:"
 _TITLE_LENGTH = 80
-# Measured on judged queries with stated relations: with all gains an answer fell 7 places, with 5 it fell 3.
+# Measured on judged queries with stated relations: with all boosts an answer fell 7 places, with 5 it fell 3.
 MOST_CAUSAL = 5
 _MINUTE_S, _HOUR_S = 60.0, 3600.0
 
 
 def bind_session(engine: Engine, session_id: str = "", processes: Sequence[int] = ()) -> Session | None:
-    """The session that is named, opened where it is new, else that of an ancestor process, else none."""
+    """The named session, opened if it is new; otherwise that of an ancestor process; otherwise none."""
     if session_id:
         now = engine.clock()
         silent_since = now - engine.settings.session.stale_hours * _HOUR_S
@@ -31,19 +31,19 @@ def bind_session(engine: Engine, session_id: str = "", processes: Sequence[int] 
 
 
 def previous_session(engine: Engine, session: Session) -> Session | None:
-    """The session that this one goes on from; none where that one went on as well, for they run side by side."""
+    """The session that this one continues; none if that one went on as well, as they run side by side."""
     before = engine.sessions.get(session.continues) if session.continues else None
     return before if before and before.last_event <= session.started else None
 
 
 def tick(engine: Engine, session_id: str, injected: Injected | None = None) -> int:
-    """Count one event of a session, and what its model was handed with it; the counter after it."""
+    """Count one event of a session, and what its model was given with it; returns the new counter."""
     modulus = engine.settings.session.counter_modulus
     return engine.sessions.tick(session_id, now=engine.clock(), modulus=modulus, injected=injected)
 
 
 def record_event(engine: Engine, seen: Observation, at: float | None = None) -> bool:
-    """Keep an event of a session, of now or `at`, and its item, all or nothing; False for one reported before."""
+    """Store an event of a session, of now or `at`, and its item, all or nothing; False for one reported before."""
     now, settings = engine.clock() if at is None else at, engine.settings.session
     admit = partial(working_memory.admit, now=now, settings=settings, event_decay=engine.settings.features.event_decay)
     return engine.sessions.observe(seen, admit, now=now, modulus=settings.counter_modulus)
@@ -57,9 +57,9 @@ def rank_working_memory(engine: Engine, session: Session) -> list[tuple[Item, fl
 
 
 def session_context(engine: Engine, session: Session | None, query: str, limit: int) -> SessionContext:
-    """What the moment adds to a search for `query`."""
+    """What the session adds now to a search for `query`."""
     boosts, recalled = _boosts(engine, session), _recall_hits(engine, session, query, limit)
-    # What came before the last start or compaction is not in the session's context any more.
+    # Whatever came before the last start or compaction is no longer in the session's context.
     starts = engine.sessions.events(session.id, EventKind.START, EventKind.COMPACT) if session else []
     in_context = (session.id if session else "", starts[-1].number if starts else 0)
     return SessionContext(
@@ -68,20 +68,20 @@ def session_context(engine: Engine, session: Session | None, query: str, limit: 
 
 
 def find_shown(engine: Engine, session: Session) -> dict[str, str]:
-    """The digests by id of the passages that are in the context of the session still, as far as can be known."""
+    """The digests, by id, of the passages that are still in the session's context, as far as known."""
     return engine.sessions.hashes_shown(
         session.id, since=engine.clock() - engine.settings.session.shown_minutes * _MINUTE_S
     )
 
 
 def mark_shown(engine: Engine, session: Session, hits: Iterable[Hit]) -> None:
-    """Remember the passages that the session is shown now; call it for what was really sent."""
+    """Remember the passages shown to the session; call it only for what was really sent."""
     if found := {hit.memory.id: hit.digest for hit in hits if hit.digest}:
         engine.sessions.mark_shown(session.id, found, now=engine.clock())
 
 
 def read_item(engine: Engine, item_id: str) -> Item | None:
-    """The item that an id such as `session:SID/3` names; being read is a mention of it."""
+    """The item that an id such as `session:SID/3` names; reading it counts as a mention."""
     session_id, _, number = item_id.removeprefix(ITEM_PREFIX).rpartition("/")
     found = next((item for item in engine.sessions.items(session_id) if str(item.number) == number), None)
     if found:
@@ -90,7 +90,7 @@ def read_item(engine: Engine, item_id: str) -> Item | None:
 
 
 def item_as_memory(item: Item) -> Memory:
-    """An item as a search answers it."""
+    """An item in the form of a search result."""
     title, tool = clip(item.text.strip().partition("\n")[0], _TITLE_LENGTH) or item.kind, item.source.source_tool
     return Memory(
         id=f"{ITEM_PREFIX}{item.session}/{item.number}",
@@ -119,7 +119,7 @@ def _boosts(engine: Engine, session: Session | None) -> Boosts | None:
             hops, relations = settings.causal_hops, tuple(Relation)
             edges = engine.index.neighbors(tuple(seeds), hops=hops, direction="both", relations=relations)
             gains = causal_boosts(seeds, edges, settings.causal_boost)
-            # hubs with many neighbours would lift them all, and so push better answers down
+            # a hub would boost its many neighbours, and so push better answers down
             causal = dict(sorted(gains.items(), key=lambda gain: (-gain[1], gain[0]))[:MOST_CAUSAL])
         parts = {}
         for name in names:
@@ -148,7 +148,7 @@ def attention_by_memory(engine: Engine, session: Session) -> dict[str, float]:
 
 
 def _recall_hits(engine: Engine, session: Session | None, query: str, limit: int) -> tuple[Hit, ...]:
-    """What this session and the one it continues recorded about the query."""
+    """Items that this session and the one it continues recorded about the query."""
     if session is None or not engine.settings.features.session_boost:
         return ()
     items = engine.sessions.items(session.id)

@@ -1,6 +1,6 @@
-"""Taking in a workspace of Spec Kit.
+"""Importing a workspace of Spec Kit.
 
-Documents inside the project are read in place by every scan. Records of sessions outside of it are saved, and from
+Documents inside the project are read in place by every scan. Session records outside it are saved, and from
 Spec Kit's database comes what no file says: causal links, validations, and the text of records whose file is gone.
 """
 
@@ -38,12 +38,12 @@ from scrimshaw.storage.scan import artifact_class
 
 _DATABASES = "context-index*.sqlite"
 _TABLES = ("memory_index", "causal_edges", "checkpoints")
-_AUTOMATIC = ("auto", "system", "inference")  # who makes links without anybody's word
-_CONFIDENCE = 0.5  # of a memory that nobody has validated, there as here
+_AUTOMATIC = ("auto", "system", "inference")  # creators of automatic links
+_CONFIDENCE = 0.5  # of a memory that was never validated, there as here
 
 
 def import_workspace(engine: Engine, place: Path, *, dry_run: bool = False) -> Iterator[ImportResult]:
-    """Take in a folder of Spec Kit, with the databases below it, or a database alone; raises UnreadableFile."""
+    """Import a folder of Spec Kit, with the databases below it, or a database alone; raises UnreadableFile."""
     scan(engine)
     paths = [place] if place.is_file() else sorted(place.rglob(_DATABASES))
     databases = {path: read_foreign_tables(path, _TABLES, hint="Name Spec Kit's database.") for path in paths}
@@ -61,7 +61,7 @@ def import_workspace(engine: Engine, place: Path, *, dry_run: bool = False) -> I
 
 
 def _read_folder(engine: Engine, place: Path) -> FoundMemories:
-    """The records below a folder that no source reads, and how many documents are read in place or left."""
+    """The records below a folder that no source reads, and how many documents are read in place or skipped."""
     files, manifest = sorted(place.resolve().rglob("*.md")), engine.index.manifest()
     ids = [state.memory_id for file in files if (state := manifest.get(str(file))) and state.memory_id]
     if ids:
@@ -84,7 +84,7 @@ def _read_folder(engine: Engine, place: Path) -> FoundMemories:
 
 
 def _read_rows(path: Path, rows: Sequence[Json], known: Mapping[str, str]) -> FoundMemories:
-    """The records whose file is not here, from the text that the database has of them."""
+    """The records whose file does not exist here, with their text from the database."""
     left = 0
     for row in rows:
         if text(row.get("document_type")) in ("", "memory") and not row.get("parent_id") and not _locate(row, known):
@@ -115,7 +115,7 @@ def _locate(row: Json, known: Mapping[str, str]) -> str:
 
 
 def _find_memory(engine: Engine, row: Json, known: Mapping[str, str]) -> str:
-    """The memory that a row is about: its file here, or what was saved of its text."""
+    """The memory of a row: its file here, or the memory saved from its text."""
     if name := _locate(row, known):
         return name
     body = redact(parse_memory_file(text(row.get("content_text"))).body).text
@@ -153,14 +153,14 @@ def _import_links(
 def _import_validations(
     engine: Engine, path: Path, rows: Sequence[Json], ids: Mapping[str, str], dry_run: bool
 ) -> Iterator[ImportResult]:
-    """How often a memory was found useful, for those that nobody has reviewed here."""
+    """Import how often each memory was found useful, unless it was reviewed here."""
     counts = Counter[str]()
     for row in rows:
         times, name = int(number(row.get("validation_count")) or 0), ids[str(row.get("id"))]
         if times < 1 or not name:
             continue
         confidence = min(1.0, max(0.0, number(row.get("confidence")) or 0.0))
-        # Each useful time raised the confidence, each other one lowered it; the database tells only both sums.
+        # Useful reviews raised the confidence, others lowered it; the database only has the sums.
         useful = round((confidence - _CONFIDENCE + NOT_USEFUL * times) / (USEFUL + NOT_USEFUL))
         useful = min(times, max(0, useful))
         verdict = {"useful": useful, "not_useful": times - useful, "confidence": confidence}

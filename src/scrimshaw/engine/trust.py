@@ -1,6 +1,6 @@
-"""Who vouches for a memory: a person does, by a recorded command, for the bytes of a file as they are.
+"""Who vouches for a memory: only a person, by a recorded command, for the exact bytes of a file.
 
-Whoever can write files can claim anything in them, so a file alone is at most important, and no instruction.
+Whoever can write files can claim anything in them, so a file alone is at most important, never an instruction.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,13 +17,13 @@ from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_mem
 from scrimshaw.models import Action, Entry, Filters, Memory, Provenance, Relation, Tier, Trust
 from scrimshaw.search.lineage import TRUST_RANKS, find_inherited_trusts
 
-HUMAN_ACTORS = frozenset({"human", "cli"})  # who acts when a person gave the command
-# An import that is run again brings what the same source says now, under the label that source has.
+HUMAN_ACTORS = frozenset({"human", "cli"})  # ledger actors for a person's commands
+# A repeated import brings the current text of the same source, with that source's label.
 _KEEPERS = HUMAN_ACTORS | {"import"}
 
 
 def demand_human(tier: Tier, trust: Trust, memory_id: str = "") -> None:
-    """Refuse the constitutional tier where no person vouches; raises InvalidRequest naming the command."""
+    """Refuse the constitutional tier unless a person vouches; raises InvalidRequest naming the command."""
     if tier == Tier.CONSTITUTIONAL and trust != Trust.HUMAN:
         command = f"edit {memory_id}" if memory_id else "save"
         hint = f"Ask the user to run `scrimshaw {command} --tier constitutional`, or save it as critical."
@@ -31,7 +31,7 @@ def demand_human(tier: Tier, trust: Trust, memory_id: str = "") -> None:
 
 
 def vouch_changes(engine: Engine, memory_id: str, changes: Mapping[str, object], actor: str) -> Mapping[str, object]:
-    """Changes that make a memory constitutional, with the provenance of the person who does; raises InvalidRequest."""
+    """The changes that make a memory constitutional, with the person's provenance; raises InvalidRequest."""
     demand_human(Tier.CONSTITUTIONAL, Trust.HUMAN if actor in HUMAN_ACTORS else Trust.AGENT, memory_id)
     _demand_people(engine, memory_id)
     return {**changes, "provenance": {"source": "cli", "trust": Trust.HUMAN.value}}
@@ -42,18 +42,18 @@ def vouch(engine: Engine, memories: Sequence[Memory]) -> None:
     entries = []
     for memory in memories:
         _demand_people(engine, memory.id)
-        # A row that names another file, here none, is no word on what a file of the vault holds.
+        # A row for another file, or none, does not vouch for a file of the vault.
         meta = {"vouched": True, **({} if memory.writable else {"file": ""})}
         entry = Entry(action=Action.TRUST, memory_id=memory.id, reason="vouched for", actor="human", decision_meta=meta)
         entries.append(replace(entry, prior_hash=memory.content_hash, new_hash=memory.content_hash))
     with engine.write_lock():
         engine.journal.record(entries)
-        engine.index.retire([memory.path for memory in memories])  # so that they are read as what they are now
+        engine.index.retire([memory.path for memory in memories])  # so that they are read again with their new trust
     scan(engine)
 
 
 def _demand_people(engine: Engine, memory_id: str) -> None:
-    """Refuse to vouch for what was derived from an agent's, a tool's or the web's words."""
+    """Refuse to vouch for text derived from an agent, a tool or the web."""
     trust = _inherited_trust(engine, memory_id)
     if trust != Trust.HUMAN:
         message = f"{memory_id!r} was derived from what has trust {trust}; a person vouches for people's words alone."
@@ -62,7 +62,7 @@ def _demand_people(engine: Engine, memory_id: str) -> None:
 
 
 def demand_changeable(files: Iterable[tuple[str, MemoryFile]], actor: str, command: str) -> None:
-    """Refuse to change constitutional memories to all but a person; `ID` in `command` names the refused one."""
+    """Let only a person change constitutional memories; `ID` in `command` is replaced by the refused one."""
     if actor in HUMAN_ACTORS:
         return
     for name, file in files:
@@ -74,14 +74,14 @@ def demand_changeable(files: Iterable[tuple[str, MemoryFile]], actor: str, comma
 
 
 def find_claims(engine: Engine) -> list[Memory]:
-    """The memories whose files claim to be constitutional and that count as important, as nobody vouches for them."""
+    """The memories whose files claim to be constitutional but count as important, as nobody vouches for them."""
     return [memory for memory in _of_tier(engine, Tier.IMPORTANT) if describe_claim(memory)]
 
 
 def describe_claims(engine: Engine) -> list[str]:
     """A sentence on each memory that claims more trust than it has, and on what to do."""
     lineages: Mapping[str, Trust] = {}
-    with suppress(DamagedDatabase):  # the check of the graph says so
+    with suppress(DamagedDatabase):  # the check of the graph reports it
         lineages = find_inherited_trusts(engine.index, tuple(each.id for each in _of_tier(engine, Tier.CONSTITUTIONAL)))
     return [*map(describe_claim, find_claims(engine))] + [
         f"{name!r} is constitutional, and not shown before every answer: what it was derived from has trust {trust}; "
@@ -91,7 +91,7 @@ def describe_claims(engine: Engine) -> list[str]:
 
 
 def describe_claim(memory: Memory) -> str:
-    """What to say of a memory whose file claims the constitutional tier that it does not have; usually nothing."""
+    """The notice for a memory whose file claims the constitutional tier without having it; usually empty."""
     stated = None
     with suppress(OSError, UnreadableFile):
         may_claim = memory.tier == Tier.IMPORTANT and memory.provenance.trust != Trust.HUMAN
@@ -105,9 +105,9 @@ def describe_claim(memory: Memory) -> str:
 
 
 def limit_reworded(before: MemoryFile, after: MemoryFile, actor: str, default: Trust = Trust.HUMAN) -> MemoryFile:
-    """A file after an edit; where anybody but a person changed its wording, at most an agent vouches for it.
+    """A file after an edit; if anyone but a person changed its wording, it has at most an agent's trust.
 
-    `default` vouches for a file that does not say who does.
+    `default` is the trust of a file that does not state one.
     """
     old, new = before.values, after.values
     is_same = before.body == after.body and parse_line(old.get("title")) == parse_line(new.get("title"))
@@ -117,12 +117,12 @@ def limit_reworded(before: MemoryFile, after: MemoryFile, actor: str, default: T
 
 
 def limit_unlinked(engine: Engine, memory_id: str, file: MemoryFile, actor: str) -> MemoryFile:
-    """A file that keeps, when anybody but a person takes a source from it, the trust that it had by that source."""
+    """A file that, if anyone but a person removes a source from it, keeps the lower trust that the source gave it."""
     return file if actor in HUMAN_ACTORS else _limit_trust(file, _inherited_trust(engine, memory_id))
 
 
 def demand_label_kept(engine: Engine, memory: Memory, relation: Relation, actor: str) -> None:
-    """Refuse to anybody but a person to take a source from a document that cannot keep the trust it had by it."""
+    """Let only a person remove a document's least trusted source, as the lower trust cannot be written into it."""
     if actor in HUMAN_ACTORS or relation != Relation.DERIVED_FROM:
         return
     trust = _inherited_trust(engine, memory.id)
@@ -133,7 +133,7 @@ def demand_label_kept(engine: Engine, memory: Memory, relation: Relation, actor:
 
 
 def _limit_trust(file: MemoryFile, trust: Trust, default: Trust = Trust.HUMAN) -> MemoryFile:
-    """The file, stating this trust at most; raises UnreadableFile where its front matter is broken."""
+    """The file, stating at most this trust; raises UnreadableFile if its front matter is broken."""
     file.raise_problem()
     if TRUST_RANKS[parse_provenance(file.values, default=default).trust] >= TRUST_RANKS[trust]:
         return file

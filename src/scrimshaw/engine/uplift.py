@@ -1,4 +1,4 @@
-"""What is told unasked, measured: sessions that were told beside those that were left without, by chance."""
+"""The effect of injection: sessions that were given memories compared with those that, by chance, were not."""
 
 import math
 from collections import Counter
@@ -11,13 +11,13 @@ from scrimshaw.engine.core import Engine
 from scrimshaw.models import EventKind, RecordedEvent
 from scrimshaw.session.rollout import is_given
 
-LEAST_CALLS = 3  # a session of fewer has nothing that could have gone better
-_DEVIATIONS = 1.96  # within which 95 % of the differences of two means lie
+LEAST_CALLS = 3  # a shorter session has nothing that could have gone better
+_DEVIATIONS = 1.96  # 95 % of the differences of two means are within it
 _READS = ("Read", "ReadRange", "ReadPart")
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """A measure of sessions: its mean with and without, and the 95 % interval of with less without."""
+    """A measure of sessions: its mean with and without memories, and the 95 % interval of the difference."""
 
     name: str
     told: float
@@ -27,12 +27,12 @@ class Difference(Struct, frozen=True, kw_only=True):
 
     @property
     def is_sure(self) -> bool:
-        """Whether the interval leaves out no difference at all."""
+        """Whether the interval excludes zero."""
         return self.low > 0 or self.high < 0
 
 
 class Uplift(Struct, frozen=True, kw_only=True):
-    """How many sessions were told and not, and what differs; without sessions of both kinds nothing does."""
+    """How many sessions got memories and how many did not, and the differences; none without both kinds."""
 
     percent: int
     told: int
@@ -41,7 +41,7 @@ class Uplift(Struct, frozen=True, kw_only=True):
 
 
 def measure_uplift(engine: Engine) -> Uplift:
-    """Compare the recorded sessions that `rollout.injection` gave memories with those that it left without."""
+    """Compare the recorded sessions that `rollout.injection` gave memories with those it did not."""
     percent = engine.settings.rollout.injection
     groups: Mapping[bool, list[Mapping[str, float]]] = {True: [], False: []}
     for record in engine.sessions.records():

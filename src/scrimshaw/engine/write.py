@@ -47,7 +47,7 @@ from scrimshaw.storage.scan import IGNORED_FOLDERS, SERENA
 
 Edit = Callable[[MemoryFile], MemoryFile]
 
-MANY = 10  # so many memories are deleted together that one by one is no way to bring them back
+MANY = 10  # from this many deleted together on, restoring them one by one is impractical
 
 # What no UTF-8 text file can hold.
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
@@ -55,11 +55,11 @@ _NOT_IN_SLUG = re.compile(r"[^\w]+")
 _SLUG_BYTES = 80
 # A memory that comes from elsewhere, or from other memories, is recorded as such.
 _ACTIONS = {"import": Action.IMPORT, "consolidation": Action.MERGE}
-AGENT, DRAFTED = "agent", "session"  # the origins of what agents save, and of what is made of a session
+AGENT, DRAFTED = "agent", "session"  # the origins of what agents save, and of sessions' memories
 _TEXT_OF = attrgetter("text")
-_CANDIDATES = 10  # sketches name the likeliest; the texts themselves decide
-_SAMPLE_LUCK = 0.5  # a minhash is a sample: texts that just are related share rarely less than half of what is expected
-# What people write when something took the place of something else; compared without case.
+_CANDIDATES = 10  # sketches select the likeliest; the texts themselves decide
+_SAMPLE_LUCK = 0.5  # a minhash is a sample: related texts rarely share less than half of the expected number
+# Words people use when one thing replaced another; compared without case.
 _CUES = re.compile(
     r"\b(?:instead|no longer|not any ?more|replac(?:es|ed|ing)|supersed(?:es|ed|ing)|deprecat(?:es|ed|ing)|obsolete"
     r"|outdated|(?:was|were|is) wrong|turned out|contrary to|revert(?:s|ed|ing)|rolled back"
@@ -73,25 +73,25 @@ class NewText(Struct, frozen=True, kw_only=True):
     content: str
     id: str = ""  #: Made from the title when empty.
     title: str = ""  #: The first heading or line when empty.
-    type: MemoryType | None = None  #: Of an agent's text told by its words when None, else general.
+    type: MemoryType | None = None  #: If None, guessed from the words of an agent's text, otherwise general.
     tier: Tier = Tier.NORMAL
     triggers: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
-    questions: tuple[str, ...] = ()  #: What it answers, in other words than the text.
+    questions: tuple[str, ...] = ()  #: Questions that it answers, in other words than the text.
     session: str = ""
     origin: str = AGENT
-    actor: str = ""  #: Who saves it, where that is not its `origin`.
+    actor: str = ""  #: Who saves it, if not its `origin`.
     trust: Trust = Trust.AGENT
     reason: str = "saved"
     created: str = ""  #: An ISO time, now when empty.
-    tool_calls: int | None = None  #: How many calls the session had that the text was made of.
+    tool_calls: int | None = None  #: The number of calls in the session that the text was made from.
     relations: tuple[Edge, ...] = ()
     facts: Mapping[str, object] = {}  #: Further keys of the front matter.
-    vault: str = ""  #: `serena` for Serena's memories, where the text stands bare; else the project's own vault.
+    vault: str = ""  #: `serena` for Serena's memories, without front matter; otherwise the project's own vault.
 
 
 class Similar(Struct, frozen=True, kw_only=True):
-    """A memory that says much the same."""
+    """A memory with a similar text."""
 
     id: str
     title: str
@@ -100,7 +100,7 @@ class Similar(Struct, frozen=True, kw_only=True):
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
-    """A relation from the new memory to `target` that seems true; stating it is up to the reader."""
+    """A likely relation from the new memory to `target`; it is up to the reader to state it."""
 
     relation: Relation
     target: str
@@ -108,7 +108,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 
 class Saved(Struct, frozen=True, kw_only=True):
-    """What became of a save."""
+    """The result of a save."""
 
     id: str
     #: `saved`, `updated`, `unchanged`, `duplicate` (`id` has the same text), `rejected` (by the quality gate) or
@@ -119,14 +119,14 @@ class Saved(Struct, frozen=True, kw_only=True):
     redacted: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()  #: Offsets into the content as it was given.
     similar: tuple[Similar, ...] = ()  #: Near duplicates and related memories, closest first.
-    proposals: tuple[Proposal, ...] = ()  #: Relations worth stating; nothing was done about them.
+    proposals: tuple[Proposal, ...] = ()  #: Relations worth stating; none was written.
     quality: Quality | None = None
     reasons: tuple[str, ...] = ()  #: Why the quality gate rejects it.
-    notices: tuple[str, ...] = ()  #: What became of a claim to the constitutional tier, or who vouches for one.
+    notices: tuple[str, ...] = ()  #: What happened to a claim to the constitutional tier, or who vouches for it.
 
 
 def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = False) -> Saved:
-    """Save a new memory; a text that exists already, or that the quality gate rejects, is not written unless forced."""
+    """Save a new memory; unless forced, a text that already exists or fails the quality gate is not written."""
     demand_human(new.tier, new.trust)
     content = _redact_content(engine, new.content)
     describe = partial(Saved, redacted=content.classes, spans=content.spans)
@@ -141,7 +141,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     with engine.write_lock():
         equal = [] if force else engine.index.find_ids(text_hash=hash_normalised_text(content.text))
         for same in engine.index.get(equal).values() if equal else ():
-            with suppress(OSError):  # only a file that is still as it was read says it already
+            with suppress(OSError):  # an unchanged file with the same text needs no save
                 if hash_of(Path(same.path).read_bytes()) == same.content_hash:
                     return describe(id=same.id, status="duplicate", content_hash=same.content_hash, path=same.path)
         stated = new.id.removeprefix("mem:").removesuffix(SUFFIX) if is_bare else new.id  # as Serena reads a name
@@ -225,7 +225,7 @@ def compose_memory(
 
 
 def _compose_bare(new: NewText, title: str, content: Redacted) -> tuple[MemoryFile, Redacted]:
-    """The file of a memory of Serena's, which its agents read as it is: the text, and no more keys than were stated."""
+    """The file of a memory of Serena's, which its agents read as it is: the text, and only the keys that were given."""
     heading, text = f"# {title}\n", content.text
     is_headed = text.startswith("#")
     if new.title and not is_headed:
@@ -246,7 +246,7 @@ def _compose_bare(new: NewText, title: str, content: Redacted) -> tuple[MemoryFi
 
 
 def choose_vault(engine: Engine, memory_id: str = "") -> str:
-    """Where a new memory goes by default: among Serena's where the project's vault holds nothing but session drafts."""
+    """The default vault of a new memory: Serena's if the project's vault has nothing but sessions' memories."""
     if engine.serena is None or memory_id.startswith(GLOBAL):
         return ""
     own = engine.index.select(Filters(source=engine.sources[0].name, include_deprecated=True))
@@ -279,7 +279,7 @@ def update(
         after = edit_memory_file(before, renewed, content)
         if after.text == before.text:
             return before
-        # A file without front matter gets none for its time alone.
+        # A file without front matter does not get one just for its time.
         more: dict[str, object] = {"updated": format_time(time.time())} if renewed or before.closing else {}
         if "quality" in after.values:
             verdict = judge(after, phrases=engine.settings.quality.phrases)
@@ -293,7 +293,7 @@ def update(
 
 
 def _describe_anew(before: MemoryFile, content: str) -> dict[str, object]:
-    """The phrases and topics of a new text, where those of the text before were taken from it."""
+    """The phrases and topics of a new text, if the old ones were extracted from the old text."""
     title = str(before.values.get("title", ""))
     pairs = zip(describe_text(title, before.body), describe_text(title, redact(content).text), strict=True)
     keys = ("trigger_phrases", "topics")
@@ -302,7 +302,7 @@ def _describe_anew(before: MemoryFile, content: str) -> dict[str, object]:
 
 
 def rewrite(engine: Engine, memory: Memory, change: Edit, entry: Entry, *, expected_hash: str | None = None) -> Saved:
-    """Replace a memory's file by what `change` makes of it, under the lock; only what changed is redacted."""
+    """Replace a memory's file by the result of `change`, under the lock; only what changed is redacted."""
     demand_writable(memory)
     memory_id = check_id(memory.id)
     with engine.write_lock():
@@ -329,7 +329,7 @@ def delete(
     session: str = "",
     backup: bool = True,
 ) -> list[str]:
-    """Retire memories, all or none: undo brings them back. With `purge` every copy of them goes; see `engine.purge`."""
+    """Retire memories, all or none; undo restores them. `purge` erases every copy; see `engine.purge`."""
     memories = [engine.memory(memory_id) for memory_id in dict.fromkeys(memory_ids)]
     demand_writable(*memories)
     if not (purge and memories):
@@ -350,7 +350,7 @@ def retire(
     backup: bool = True,
     only_unchanged: bool = False,
 ) -> list[str]:
-    """Remove the files of memories and record it; with `only_unchanged` of those whose file is as it was indexed."""
+    """Remove the files of memories and record it; with `only_unchanged` only files that are as indexed."""
     if not memories:
         return []
     if len(memories) >= MANY and backup:
@@ -375,7 +375,7 @@ def _parse_files(files: Iterable[LedgerFile]) -> Iterator[tuple[str, MemoryFile]
 
 
 def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> tuple[str, str]:
-    """File, journal, index, in this order, under the lock; the hash and path. What could not be read is not written."""
+    """Write file, journal, index, in this order, under the lock; the hash and path. Raises for an unreadable file."""
     place = change.file
     size, limit = len(file.raw), engine.settings.index.max_file_bytes
     if size > limit:
@@ -387,7 +387,7 @@ def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> tuple[st
         hint = "Split it, or raise default_max_tool_answer_chars in Serena's own configuration."
         raise InvalidRequest(message, hint, parameter="content")
     entry, meta = change.entry, change.entry.decision_meta
-    # A person's edit of what nobody vouches for, such as one more topic, does not say that its text was read.
+    # A person who edits a memory nobody vouches for, such as adding a topic, has not necessarily read its text.
     is_vouched = entry.actor in HUMAN_ACTORS and ("vouched" in meta or engine.is_vouched(place.name, place.hash))
     entry = replace(entry, decision_meta={**meta, "vouched": True}) if is_vouched else entry
     source = vault_file(place.source, place.name, place.path)
@@ -397,13 +397,13 @@ def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> tuple[st
     apply_changes(engine, [change._replace(entry=entry, new_hash=document.content_hash)], [(engine.embed_job, "")])
     with suppress(OSError):
         info = place.path.stat()
-        if place.path.read_bytes() == file.raw:  # else a hand was faster, and the next scan reads it
+        if place.path.read_bytes() == file.raw:  # otherwise it was edited by hand meanwhile, and the next scan reads it
             document = replace(document, file=replace(document.file, size=info.st_size, mtime_ns=info.st_mtime_ns))
-    with engine.degradations.note_failure(INDEX):  # it is durable all the same, and a scan brings it in
+    with engine.degradations.note_failure(INDEX):  # the file is durable anyway, and a scan will index it
         engine.index.put([document])
-        if "" in map(itemgetter(1), engine.index.edges(place.name)):  # a name that means nothing yet
+        if "" in map(itemgetter(1), engine.index.edges(place.name)):  # a reference that is not resolved yet
             follow_renames(engine)
-    # Not read back from the index: a process that read the file a moment before may have put its older text there.
+    # Not from the index: a process that read the file a moment before may have put its older text there.
     return document.content_hash, document.file.path
 
 
@@ -415,7 +415,7 @@ def _demand_data(file: LedgerFile) -> bytes:
 
 
 def demand_writable(*memories: Memory) -> None:
-    """Refuse documents, which are only read; raises ReadOnly."""
+    """Raise ReadOnly for documents, which are only read."""
     for memory in memories:
         if not memory.writable:
             message = f"{memory.id!r} is read from {memory.path}, which Scrimshaw never writes."
@@ -438,7 +438,7 @@ def slug(title: str) -> str:
 
 
 def check_new_id(memory_id: str) -> str:
-    """The id as it may be written; a name is stored as it is, so that one with a secret in it is refused."""
+    """The id in its final form; names are stored unredacted, so one that contains a secret is refused."""
     if redact(memory_id).spans:
         raise InvalidMemoryId("The id holds a secret.", "Choose another.", parameter="id", rule="it holds a secret")
     unread = IGNORED_FOLDERS.intersection(memory_id.split("/")[:-1])
@@ -449,12 +449,12 @@ def check_new_id(memory_id: str) -> str:
 
 
 def free_id(engine: Engine, title: str, vault_name: str = "") -> str:
-    """An id made from the title; where another text has it, the next free number is added."""
+    """An id made from the title; if another text has it, the next free number is added."""
     base = slug(title)
     for number in itertools.count(1):
         name = base if number == 1 else f"{base}-{number}"
         vault, inside = engine.vault_of(name, vault_name)
-        # The vault is asked too, where a hand may have been faster than a scan.
+        # The vault is asked too: a new file by hand may not be indexed yet.
         if not engine.index.find_ids(differing_in_case=name) and not (vault.root / f"{inside}{SUFFIX}").exists():
             return name
     raise AssertionError
@@ -475,7 +475,7 @@ def similar_memories(engine: Engine, text: str, *, exclude: str = "") -> tuple[S
     found = []
     for name, body in engine.index.bodies(ids).items():
         similarity = jaccard(own, split_runs(body))
-        # What is deleted meanwhile has no title any more.
+        # One deleted meanwhile has no title any more.
         if name != exclude and similarity >= settings.related and name in memories:
             kind = "near_duplicate" if similarity >= settings.near_duplicate else "related"
             found.append(Similar(id=name, title=memories[name].title, similarity=round(similarity, 3), kind=kind))
@@ -483,7 +483,7 @@ def similar_memories(engine: Engine, text: str, *, exclude: str = "") -> tuple[S
 
 
 def propose_supersedes(engine: Engine, text: str, similar: Sequence[Similar]) -> tuple[Proposal, ...]:
-    """For each similar memory whose text lacks a cue of change that the new text has, the proposal to supersede it."""
+    """Proposals to supersede similar memories, if the new text has a cue of change that theirs lacks."""
     cues, found = find_cues(text), []
     bodies = engine.index.bodies([each.id for each in similar]) if cues else {}
     for each in similar:
@@ -496,5 +496,5 @@ def propose_supersedes(engine: Engine, text: str, similar: Sequence[Similar]) ->
 
 
 def find_cues(text: str) -> tuple[str, ...]:
-    """The wordings in a text that tell of a change, each once, in order."""
+    """The cues of a change in a text, each once, in order."""
     return tuple(dict.fromkeys(" ".join(match.split()) for match in _CUES.findall(" ".join(text.casefold().split()))))
