@@ -1,4 +1,4 @@
-"""The only place where a score may rise: small named boosts, held together under one cap."""
+"""The only place where a score may rise: small named boosts under a common cap."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,11 +13,11 @@ def session_boost(attention: float, weight: float) -> float:
 
 
 def causal_boosts(seeds: Mapping[str, float], neighbours: Iterable[Neighbor], per_hop: float) -> Mapping[str, float]:
-    """What the causal neighbours of the seeds gain, as shares of their scores.
+    """The boosts of the seeds' causal neighbours, as shares of their scores.
 
-    `seeds` are hits with their scores; a weak hit lifts in proportion to the best. A neighbour gains
-    `per_hop / hop`, times the strengths on the way; its best way counts, once. No seed lifts itself, and no memory is
-    lifted for having been superseded.
+    `seeds` are hits with their scores; a weak one gives less, in proportion to the best. A neighbour gains
+    `per_hop / hop`, times the strengths on the path; only its best path counts. No seed boosts itself, and no memory is
+    boosted for having been superseded.
     """
     best = max(seeds.values(), default=0.0)
     gains: dict[str, float] = {}
@@ -31,7 +31,7 @@ def causal_boosts(seeds: Mapping[str, float], neighbours: Iterable[Neighbor], pe
 
 
 def cap_boosts(parts: Mapping[str, float], limit: float) -> Mapping[str, float]:
-    """The contributions above 0 by name, scaled together where their sum would exceed `limit`."""
+    """The contributions above 0 by name, scaled down if their sum would exceed `limit`."""
     given = {name: part for name, part in parts.items() if part > 0}
     total = sum(given.values())
     if total <= limit:

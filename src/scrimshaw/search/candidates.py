@@ -34,29 +34,29 @@ from scrimshaw.search.routing import Profile
 from scrimshaw.search.tokens import find_names, find_phrases
 from scrimshaw.storage.ports import Index, Piece, Query, Review
 
-# What share of its seed's score a causal neighbour takes per hop.
+# The share of its seed's score that a causal neighbour gets per hop.
 HOP_SHARE = 0.5
 DAY_S = 86_400.0
 MOST_REMEMBERED = 5_000  # memories without their texts, about 2 KB each
 
 
 class Candidate(Struct, kw_only=True):
-    """A memory on its way to a hit: what found it, and what lowered and lifted its score."""
+    """A memory that may become a hit: what found it, and what lowered and raised its score."""
 
     memory: Memory
-    retrievability: float  #: how present it is: 0..1, and the state that this means
+    retrievability: float  #: how present it is, 0..1, and the resulting state
     state: Retention
     confidence: float  #: share of the validations that found it useful; 0.5 without any
     fused: Fused = Fused(id="", score=0.0)
     score: float = 0.0
-    terms: Mapping[str, float] = {}  #: what a comparison with the other candidates adds to the fusion
+    terms: Mapping[str, float] = {}  #: terms added to the fused score by comparing it with the other candidates
     factors: Mapping[str, float] = {}
     boosts: Mapping[str, float] = {}
-    supersedes: tuple[str, ...] = ()  #: others among the best that it states to supersede
+    supersedes: tuple[str, ...] = ()  #: other candidates among the best that it says it supersedes
 
 
 class SearchState(Struct, kw_only=True):
-    """One search under way: what was asked, what follows from it, what was found, and what is noted on the way."""
+    """The state of a running search: the request, what follows from it, what was found, and the trace."""
 
     request: SearchRequest
     context: SessionContext
@@ -66,26 +66,26 @@ class SearchState(Struct, kw_only=True):
     filters: Filters
     always_on: tuple[Hit, ...]
     degradations: Degradations
-    lists: Mapping[str, Sequence[Match]] = {}  #: what the channels found that found anything
-    chunks: Mapping[str, int] = {}  #: memory id -> its best chunk, the one found by words before that by meaning
-    nearest: Mapping[str, int] = {}  #: memory id -> its nearest chunk by meaning, where that was found
-    questions: Mapping[str, int] = {}  #: memory id -> its question that matches better than its text
-    alike: Sequence[tuple[str, str]] = ()  #: pairs of the best memories whose passages say nearly the same
+    lists: Mapping[str, Sequence[Match]] = {}  #: results of the channels that found anything
+    chunks: Mapping[str, int] = {}  #: memory id -> its best chunk, by words if possible, otherwise by meaning
+    nearest: Mapping[str, int] = {}  #: memory id -> its nearest chunk by meaning, if found
+    questions: Mapping[str, int] = {}  #: memory id -> the question that matches better than its text
+    alike: Sequence[tuple[str, str]] = ()  #: pairs of the best memories with nearly the same passages
     phrases: Mapping[str, Sequence[str]] = {}  #: memory id -> its phrases that occur in the query
     record: dict[str, tuple[str, int, Memory]] = {}  #: passage id -> its document and chunk there, and as a memory
-    query_tokens: Any = None  #: a row for each token of the query, where the model was asked
-    lacking: frozenset[str] = frozenset()  #: what words found and nothing is known of by meaning: it has no vector yet
-    has_all_vectors: bool = True  #: every chunk that was searched by meaning has a vector
-    archived: list[str] = []  #: memories that words or phrases found, and that are not shown since they have faded
+    query_tokens: Any = None  #: a row for each token of the query, if the model was used
+    lacking: frozenset[str] = frozenset()  #: found by words and not comparable by meaning, as it has no vector yet
+    has_all_vectors: bool = True  #: whether every chunk searched by meaning has a vector
+    archived: list[str] = []  #: found by words or phrases, but hidden because they have faded
     trace: list[StageTrace] = []
     reached: float  #: when the last stage ended
 
     def place_of(self, name: str) -> tuple[str, int]:
-        """Where the passage of a candidate stands: the document and the chunk there."""
+        """The location of a candidate's passage: its document and chunk."""
         return self.record[name][:2] if name in self.record else (name, self.chunks.get(name, 0))
 
     def note(self, stage: Stage, entered: int, left: int, **notes: object) -> None:
-        """Add a stage that just ended, which so many memories entered and left."""
+        """Add a stage that just ended to the trace, with the number of memories that entered and left it."""
         now = time.perf_counter()
         ms = round((now - self.reached) * 1000, 3)
         self.trace.append(StageTrace(stage=stage, entered=entered, left=left, ms=ms, notes=notes))
@@ -103,13 +103,13 @@ class CandidateFinder:
         self._embed_query = lru_cache(maxsize=256)(self._embed)
 
     def find(self, state: SearchState) -> None:
-        """Add to the state what every channel asked for finds, and what a channel could not do."""
+        """Add to the state what each requested channel finds, or why it could not search."""
         query, channels, degradations = state.request.query, state.request.channels, state.degradations
         found = self._match_words_and_vectors(state, state.filters)
         if Channel.TRIGGER in channels:
             with degradations.tolerate(IndexPart.TRIGGERS):
                 state.phrases = self.match_phrases(query, titles=True)
-            if state.phrases:  # each scores what it covers of the query
+            if state.phrases:  # scored by the share of the query it covers
                 scores = {name: min(1.0, sum(map(len, each)) / len(query)) for name, each in state.phrases.items()}
                 found[Channel.TRIGGER] = self._select_matches(scores, state)[: self._depth]
         state.lists = {channel: matches for channel, matches in found.items() if matches}
@@ -129,7 +129,7 @@ class CandidateFinder:
         state.lacking = frozenset() if state.has_all_vectors else self._find_lacking(state)
 
     def _find_lacking(self, state: SearchState) -> frozenset[str]:
-        """What words found and meaning did not, and has no vector yet."""
+        """The results found by words, but not by meaning, that have no vector yet."""
         near = {match.id for match in state.lists.get(Channel.VECTOR, ())}
         words = (match.id for match in state.lists.get(Channel.TEXT, ()))
         places = {name: state.place_of(name) for name in words if name not in near}
@@ -139,7 +139,7 @@ class CandidateFinder:
         return frozenset(name for name, place in places.items() if place in pieces and not pieces[place].vector)
 
     def _count_records(self) -> int:
-        """The sessions with a record, counted once per state of the index: without any, nothing is asked."""
+        """The number of sessions with a record, counted once per state of the index; without any, no query is made."""
         generation = self._index.generation()
         if self._sessions[0] != generation:
             self._sessions = (generation, self._index.count(Filters(source=RECORD)).get("", 0))
@@ -148,7 +148,7 @@ class CandidateFinder:
     def _match_words_and_vectors(self, state: SearchState, filters: Filters) -> dict[str, list[Match]]:
         channels, found = state.request.channels, dict[str, list[Match]]()
         if Channel.TEXT in channels and state.terms:
-            words = (*state.terms, *find_names(state.request.query))  # the parts of a name are rarer together
+            words = (*state.terms, *find_names(state.request.query))  # a name is rarer than each of its parts
             with state.degradations.tolerate(IndexPart.FULL_TEXT):
                 found[Channel.TEXT] = self._index.match_text(Query((words,)), filters, self._depth)
         if Channel.VECTOR in channels:
@@ -157,7 +157,7 @@ class CandidateFinder:
         return found
 
     def _find_passages(self, state: SearchState) -> None:
-        """Add what the record of sessions has to the lists, but for what the asking session has before it."""
+        """Add passages of the record of sessions to the lists, except those in the asking session's context."""
         session, start = state.context.in_context
         filters = replace(state.filters, source=RECORD)
         if session and start <= 1:
@@ -178,7 +178,7 @@ class CandidateFinder:
                 state.lists = {**state.lists, channel: merged}
 
     def read_memories(self, ids: Collection[str]) -> Mapping[str, Memory]:
-        """Memories by id, these among them; what an earlier search read is read again once the index has changed."""
+        """Memories by id, including these; cached until the index changes."""
         generation = self._index.generation()  # before the rows, so that none is older than its number
         if self._memories[0] != generation or len(self._memories[1]) > MOST_REMEMBERED:
             self._memories = (generation, {})
@@ -199,12 +199,12 @@ class CandidateFinder:
         return self._select_matches({name: scores[name] for name in new}, state) if new else []
 
     def read_vectors(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Piece]:
-        """The passages at these places with their vectors and those of their tokens, empty where there are none."""
+        """The passages at these locations with their vectors and token vectors, empty if there are none."""
         assert not isinstance(self._embedder, Degradation)
         return self._index.pieces(places, vectors_of=self._embedder.model)
 
     def match_phrases(self, text: str, *, titles: bool) -> dict[str, list[str]]:
-        """Memory id -> its trigger phrases that occur in the text; with `titles` its title is one of them."""
+        """Memory id -> its trigger phrases that occur in the text; with `titles` the title counts as one."""
         return find_phrases(text, self._index.phrases(find_heads(text), titles=titles))
 
     def _select_matches(self, scores: Mapping[str, float], state: SearchState) -> list[Match]:
@@ -253,7 +253,7 @@ def event_of(passage_id: str) -> int:
 
 
 def vectors_pending(done: int, total: int) -> Degradation:
-    """What it means that only `done` of `total` pieces can be found by meaning."""
+    """The degradation if only `done` of `total` pieces can be found by meaning."""
     return Degradation(
         failure_mode=f"vectors_pending: {total - done} of {total} pieces",
         fallback_mode="found by their words",
@@ -263,7 +263,7 @@ def vectors_pending(done: int, total: int) -> Degradation:
 
 
 def tokens_pending(missing: int, total: int) -> Degradation:
-    """What it means that only some of the best passages can be compared word by word."""
+    """The degradation if only some of the best passages can be compared word by word."""
     return Degradation(
         failure_mode=f"tokens_pending: {missing} of the best {total} passages have no token vectors yet",
         fallback_mode="those keep their place among the best",
@@ -273,7 +273,7 @@ def tokens_pending(missing: int, total: int) -> Degradation:
 
 
 def last_access(memory: Memory, review: Review | None) -> float | None:
-    """When a memory was last reviewed or changed, in seconds since 1970; None where nothing tells."""
+    """When a memory was last reviewed or changed, in seconds since 1970; None if unknown."""
     at = review.last_review if review and review.reviews else None
     try:
         changed = datetime.fromisoformat(memory.updated or memory.created)
@@ -293,10 +293,10 @@ def presence(
     since = last_access(memory, review)
     if since is None:
         return 1.0, Retention.HOT
-    if review and review.reviews:  # only what did not help fades faster than its kind
+    if review and review.reviews:  # only unhelpful memories fade faster than their type
         stability = review.stability if review.not_useful else max(stability, review.stability)
     retrievability = decay.retrievability((now - since) / DAY_S, stability)
     state = decay.retention(retrievability, settings.state_thresholds)
-    # What a session left sinks in a week, but stays: nobody may have put it together with others.
+    # A session's memory sinks in a week, but is never archived: it may not be consolidated yet.
     is_rest = memory.type == MemoryType.SESSION and state == Retention.ARCHIVED
     return retrievability, Retention.DORMANT if is_rest else state

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from scrimshaw.models import Grade, MemoryType, Retention, Tier
 
 FACTOR, POWER = 19 / 81, -0.5  # FSRS v4: R(S) = 0.9
-_STATES = tuple(Retention)  # an enum makes its members anew for whoever walks over it
+_STATES = tuple(Retention)  # iterating over an enum is slow
 
 # An unreviewed memory has difficulty 5 on a scale of 1 to 10; stability is in days.
 INITIAL_DIFFICULTY, EASIEST, HARDEST = 5.0, 1.0, 10.0
@@ -37,12 +37,12 @@ TIER_FACTORS: Mapping[Tier, float] = {
 
 
 def stability_of(type_: MemoryType, tier: Tier, default: float) -> float:
-    """The stability, in days, of an unreviewed memory, whose R is 0.5 after its half-life; infinite if it never fades.
+    """The stability, in days, of an unreviewed memory, whose R is 0.5 at its half-life; infinite if it never fades.
 
-    It is 19/243 of the half-life, for there FACTOR * t/S is 3. `default` is the half-life of a type that is not listed.
+    It is 19/243 of the half-life, where FACTOR * t/S is 3. `default` is the half-life of a type that is not listed.
     """
     days = HALF_LIVES.get(type_, default)
-    if tier is Tier.TEMPORARY and math.isinf(days):  # whatever it decides, it is not meant to stay
+    if tier is Tier.TEMPORARY and math.isinf(days):  # even a temporary decision is not meant to stay
         days = default
     return days * TIER_FACTORS[tier] * FACTOR / 3
 
@@ -53,7 +53,7 @@ def retrievability(days: float, stability: float) -> float:
 
 
 def review(stability: float, difficulty: float, retrievability: float, grade: Grade) -> tuple[float, float]:
-    """Stability and difficulty after a review; what was nearly forgotten gains most from being recalled."""
+    """Stability and difficulty after a review; the nearly forgotten gain most from a recall."""
     if grade is Grade.AGAIN:
         grown = stability * LAPSE
     else:
@@ -64,7 +64,7 @@ def review(stability: float, difficulty: float, retrievability: float, grade: Gr
 
 
 def retention(retrievability: float, thresholds: tuple[float, float, float, float]) -> Retention:
-    """The state of a memory; `thresholds` are where hot, warm, cold and dormant begin, in falling order."""
+    """The state of a memory; `thresholds` are the lower bounds of hot, warm, cold and dormant, descending."""
     for state, least in zip(_STATES, thresholds, strict=False):
         if retrievability >= least:
             return state

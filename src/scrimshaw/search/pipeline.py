@@ -37,11 +37,11 @@ from scrimshaw.search.token_vectors import compare_vectors, is_packed, match_tok
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.ports import Index, Piece, Query, Review
 
-SEEDS = 5  # hits whose causal neighbours are looked at; more seeds lift what answers nothing
-NEAREST = 3  # hits that are named where nothing is sure to answer
-RECALLED_STAY = 3  # so many hits from the session's record stay, however good the memories are
-GATHERED = 0.5  # the part of the way up to the best hit that others of its session go (docs/evaluation.md)
-PREFIX = 0.5  # a word that only begins like one of the query's says half as much
+SEEDS = 5  # hits whose causal neighbours are used; more seeds raise irrelevant memories
+NEAREST = 3  # hits to name if none is likely to answer
+RECALLED_STAY = 3  # hits from the session's record that are kept, however good the memories are
+GATHERED = 0.5  # how far towards the best hit others of its session rise (docs/evaluation.md)
+PREFIX = 0.5  # a word that only shares a query word's prefix counts half
 NO_CONTEXT = SessionContext()
 ALL_OF_LIMIT = 1000
 
@@ -49,7 +49,7 @@ STRICT_MAX, ANY_LENGTH = 500, 20_000  # characters of a query, with `strict_quer
 
 _NO_PIECE = Piece(anchor="", heading="", text="")
 _STATES = list(Retention)
-# What a session's memory states, without a note and the event that proves it.
+# A statement in a session's memory, without its note and event.
 _STATEMENT = re.compile(r"(?m)^- (.+?)(?: \u2014 .*)? \(e\d+\)$")
 _STEM = 5  # words are compared by so many characters
 _STRICT = re.compile(r"[\w\s\-.,()&:]+", re.ASCII)
@@ -107,7 +107,7 @@ class Searcher:
         return self._finder.match_phrases(text, titles=False)
 
     def always_on(self) -> tuple[Hit, ...]:
-        """Constitutional memories that only people wrote, by id, as many as fit their own token budget."""
+        """Constitutional memories written only by people, by id, as many as fit their own token budget."""
         generation = self._index.generation()
         if self._always_on[0] != generation:
             memories = self._index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)), sort="id", limit=100, offset=0)
@@ -142,7 +142,7 @@ class Searcher:
                 found = self._index.match_text(concepts, filters, ALL_OF_LIMIT)
                 only = tuple(match.id for match in found)
         quality = filters.min_quality_score
-        # without what is shown anyway and what the quality gate hides
+        # without those shown anyway and those the quality gate hides
         filters = replace(
             filters,
             only=only,
@@ -162,7 +162,7 @@ class Searcher:
         )
 
     def _look_up(self, state: SearchState, names: Iterable[str]) -> dict[str, Candidate]:
-        """These memories as candidates, without those in a retention state that is not wanted."""
+        """These memories as candidates, without those in an excluded retention state."""
         request, context, ids = state.request, state.context, list(names)
         reviews: Mapping[str, Review] = {}
         if context.reviews:
@@ -173,7 +173,7 @@ class Searcher:
             faintest = min(faintest, _STATES.index(request.min_state))
         words = {match.id for name in (Channel.TEXT, Channel.TRIGGER) for match in state.lists.get(name, ())}
         found, now = dict[str, Candidate](), context.now
-        for name in ids:  # what was said stays said: no passage fades
+        for name in ids:  # passages of the record do not fade
             if name in state.record:
                 memory = state.record[name][-1]
                 found[name] = Candidate(memory=memory, retrievability=1.0, state=Retention.HOT, confidence=0.5)
@@ -189,7 +189,7 @@ class Searcher:
         return found
 
     def _fuse(self, state: SearchState, known: dict[str, Candidate]) -> list[Candidate]:
-        """The candidates in fused order, with causal neighbours of the best that no channel found."""
+        """The candidates in fused order, with causal neighbours of the best, even if no channel found them."""
         entered, weights = len(known), state.profile.weights
         found = fuse(state.lists, weights, self._settings.candidates, lacking=state.lacking)
         fused = [item for item in found if item.id in known]
@@ -213,7 +213,7 @@ class Searcher:
         return _with_fusion(fused, known)
 
     def _rank(self, state: SearchState, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """All of them by their lowered scores: a page must not depend on how many were looked at for it."""
+        """All candidates by their lowered scores: a page must not depend on how many were examined for it."""
         request = state.request
         if request.rerank:
             self._compare_passages(state, candidates[: rerank.COMPARED])
@@ -247,7 +247,7 @@ class Searcher:
         return sorted(limited, key=_sort_key)
 
     def _compare_passages(self, state: SearchState, best: Sequence[Candidate]) -> None:
-        """Give each of the best whose passage has token vectors what it adds to compare it with the others."""
+        """Add terms from comparing the best passages with each other, for those that have token vectors."""
         if not (self._has_tokens and best and state.query_tokens is not None and len(state.query_tokens)):
             return
         with state.degradations.tolerate(IndexPart.VECTORS):
@@ -257,7 +257,7 @@ class Searcher:
             found = self._finder.read_vectors({*places.values(), *near.values(), *asked.values()})
             compared = {place: found[place].tokens for place in (*places.values(), *asked.values()) if place in found}
             packed = {place: tokens for place, tokens in compared.items() if is_packed(tokens)}
-            if len(packed) < len(compared) and state.has_all_vectors:  # else that is said already
+            if len(packed) < len(compared) and state.has_all_vectors:  # otherwise that is already reported
                 state.degradations.note(tokens_pending(len(compared) - len(packed), len(compared)))
             matches = dict(zip(packed, match_tokens(state.query_tokens, [*packed.values()]), strict=True))
             for place, question in asked.items():
@@ -273,7 +273,7 @@ class Searcher:
                 state.alike = [pair for pair in pairs if not state.record.keys() & {*pair}]
 
     def _fall_back(self, state: SearchState, ranked: list[Candidate]) -> list[Candidate]:
-        """Where nothing was found, memories with words that begin like those of the query."""
+        """If nothing was found, memories with words that begin like those of the query."""
         if ranked or not state.terms or Channel.TEXT not in state.request.channels:
             state.note(Stage.FALLBACK, len(ranked), len(ranked), used="none")
             return ranked
@@ -299,7 +299,7 @@ class Searcher:
         return ranked
 
     def _fold_statements(self, state: SearchState, ranked: list[Candidate]) -> list[Candidate]:
-        """One hit, the passage, for a session's memory and the passage that holds what it states of the query."""
+        """Replace a session's memory by the passage, if both say the same about the query."""
         best = ranked[: self._settings.limit * 2]
         passages = [each for each in best if each.memory.id in state.record]
         told = {each.memory.provenance.session for each in passages}
@@ -318,7 +318,7 @@ class Searcher:
         return sorted((each for each in ranked if each.memory.id not in folded), key=_sort_key) if folded else ranked
 
     def _read_pieces(self, state: SearchState, page: Sequence[Candidate]) -> dict[str, Piece]:
-        """The passage of each, or the chunk that was found; an empty one where that is gone."""
+        """The passage of each, or the chunk that was found; empty if it is gone."""
         pieces = {each.memory.id: _NO_PIECE for each in page}
         with state.degradations.tolerate(IndexPart.EXCERPTS):
             places = {name: state.place_of(name) for name in pieces}
@@ -329,7 +329,7 @@ class Searcher:
         return pieces
 
     def _answer(self, state: SearchState, ranked: Sequence[Candidate]) -> SearchResult:
-        """One page: of the memories from the offset on, and of the session's record."""
+        """One page: memories from the offset on, and hits of the session's record."""
         request, profile = state.request, state.profile
         page = ranked[request.offset : request.offset + state.limit]
         recalled = state.context.recalled if request.first else ()
@@ -398,12 +398,12 @@ class Searcher:
         return hits
 
     def _may_refuse(self, state: SearchState) -> bool:
-        """Whether a whole answer can be judged: all was searched by meaning, by a model whose cosines were measured."""
+        """Whether an answer may be refused: everything was searched by meaning, with a calibrated model."""
         by_meaning = Channel.VECTOR in state.lists and state.has_all_vectors and self._model in CALIBRATIONS
         return by_meaning and state.request.first and not (state.request.all_of or state.context.recalled)
 
     def _judge(self, state: SearchState, each: Candidate, piece: Piece) -> float:
-        """How sure it is that a hit answers; what meaning did not find is no nearer than the last that it found."""
+        """The probability that a hit answers; one not found by meaning is no nearer than the last that was."""
         near = state.lists.get(Channel.VECTOR, ())
         floor = near[-1].score if near and state.has_all_vectors else None
         text = f"{each.memory.title}\n{piece.context}\n{piece.text}"
@@ -411,9 +411,9 @@ class Searcher:
 
 
 def _set_terms(best: Sequence[Candidate], met: Sequence[float], vectors: Sequence[bytes]) -> list[list[int]]:
-    """Set what the comparison with the others adds to each score: by its tokens, its vector and its length.
+    """Set the terms that comparison with the others adds to each score: by tokens, vector and length.
 
-    What comes back are the pairs, by their places, whose passages say nearly the same.
+    Returns the pairs, by position, with nearly the same passages.
     """
     tokens = rerank.compare_values(met, rerank.COEFFICIENTS["tokens"])
     scores = [each.fused.score + term for each, term in zip(best, tokens, strict=True)]
@@ -426,7 +426,7 @@ def _set_terms(best: Sequence[Candidate], met: Sequence[float], vectors: Sequenc
 
 
 def _guess_terms(best: Sequence[Candidate], lacking: Collection[str]) -> None:
-    """Take what has no vector yet to meet the tokens of the query as well as it meets its words."""
+    """Assume that a passage without a vector matches the query's tokens as well as its words."""
     guesses = rerank.compare_values([each.fused.score for each in best], rerank.COEFFICIENTS["tokens"])
     for each, term in zip(best, guesses, strict=True):
         if each.memory.id in lacking:
@@ -434,7 +434,7 @@ def _guess_terms(best: Sequence[Candidate], lacking: Collection[str]) -> None:
 
 
 def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate]) -> None:
-    """Lift what supersedes another of the best, or says nearly the same later, just above that one."""
+    """Raise a memory that supersedes another of the best, or is a later version of it, just above that one."""
     known, stated = {each.memory.id: each for each in best}, list[tuple[str, str]]()
     with state.degradations.tolerate(IndexPart.GRAPH):
         edges = index.edges(*known, relation=Relation.SUPERSEDES)
@@ -458,7 +458,7 @@ def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate
 
 
 def _gather_session(state: SearchState, ranked: Sequence[Candidate], limit: int) -> list[Candidate]:
-    """Lift what the record of the best hit's session says too: it completes that, and costs few labels to send."""
+    """Raise passages of the best hit's session: they complete it, and share its label in the reply."""
     for each in ranked[1:limit]:
         best = ranked[0]
         is_beside = each.memory.provenance.session == best.memory.provenance.session
@@ -470,23 +470,23 @@ def _gather_session(state: SearchState, ranked: Sequence[Candidate], limit: int)
 
 
 def _fit_room(hits: Sequence[Hit], room: int) -> tuple[Hit, ...]:
-    """The first hits that have at most so many tokens together."""
+    """The first hits with at most so many tokens in total."""
     sums = accumulate(count_sent(f"{hit.memory.id}{hit.memory.title}{hit.text}") for hit in hits)
     return tuple(hit for hit, tokens in zip(hits, sums, strict=True) if tokens <= room)
 
 
 def _with_fusion(fused: Sequence[Fused], known: Mapping[str, Candidate]) -> list[Candidate]:
-    """The candidates in the order of their fusion, each knowing it."""
+    """The candidates in fused order, each with its fused score."""
     for item in fused:
         known[item.id].fused = item
     return [known[item.id] for item in fused]
 
 
 def _apply_boosts(ranked: list[Candidate], context: SessionContext) -> None:
-    """Lift what the session works with; nothing else raises a score, and whoever gives boosts caps their sum."""
+    """Raise what the session works with. Nothing else raises a score, and the source of the boosts caps their sum."""
     if not context.boosts or not ranked:
         return
-    # what only a relation brought in answers nothing itself, and so lifts nothing
+    # a memory found only by a relation does not answer itself, and so boosts nothing
     answers = [each for each in ranked if each.fused.ranks.keys() != {Channel.GRAPH}]
     seeds = {each.memory.id: each.score for each in answers[:SEEDS]}
     boosts = context.boosts([each.memory.id for each in ranked], seeds)
@@ -499,5 +499,5 @@ def _apply_boosts(ranked: list[Candidate], context: SessionContext) -> None:
 
 
 def _sort_key(each: Candidate) -> tuple[float, int, str]:
-    """Best first; of equals, as far as a hit shows its score, the more trusted."""
+    """Best first; of scores that look equal in a hit, the more trusted."""
     return -round(each.score, DIGITS), lineage.TRUST_RANKS[each.memory.provenance.trust], each.memory.id

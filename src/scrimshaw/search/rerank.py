@@ -1,7 +1,7 @@
-"""What changes the fused score of a candidate: terms that compare the best ones, then factors. Pure.
+"""Changes to the fused score of a candidate: terms from comparing the best, then factors. Pure.
 
 A score is the fused one and its terms, together at least 0, times its factors and 1 + its boosts; so it may exceed 1.
-No factor is a bonus: each is at most 1, but for `floor`, which keeps the product for a normal memory at FLOOR; one of a
+No factor is a bonus: each is at most 1, except `floor`, which keeps a normal memory's product at FLOOR; that of a
 temporary or deprecated memory may be lower.
 """
 
@@ -12,32 +12,32 @@ from scrimshaw.models import RECORD, ArtifactClass, Memory, Retention, Tier, Tru
 
 FLOOR = 0.80
 
-# So many of the best are compared, and what one standard deviation adds: of how well the tokens of the passage meet
-# those of the query, of how near the passage is to those of the best others, and of the logarithm of the memory's
+# How many of the best are compared, and what one standard deviation adds: of how well the passage's tokens match
+# the query's, of how near the passage is to those of the other best, and of the logarithm of the memory's
 # length (docs/evaluation).
 COMPARED = 30
 COEFFICIENTS: Mapping[str, float] = {"tokens": 0.12, "agreement": 0.05, "length": -0.03}
 
-# Passages with this cosine are versions of one; the newer goes first where it scores less by no more (docs/evaluation).
+# Passages with this cosine are versions of one; the newer goes first if it scores at most this less (docs/evaluation).
 SAME_TEXT, NEWER_REACH = 0.85, 0.3
 
 _EQUAL = 1e-9  # values that differ by less differ by rounding
-DIGITS = 6  # decimals of a score and of its parts as a hit shows them; what is equal there is equal
+DIGITS = 6  # decimals shown of a score and its parts; scores that look equal are equal
 
-# Highest to lowest; deprecated memories are only seen when asked for.
+# Highest to lowest; deprecated memories are only included on request.
 TIER_FACTORS: Mapping[Tier, float] = {Tier.TEMPORARY: 0.90, Tier.DEPRECATED: 0.50}
 
-# A class other than the one the query names; measured on known-item queries over specifications (docs/evaluation).
+# For a class other than the query's; measured on known-item queries over specifications (docs/evaluation).
 OTHER_ARTIFACT = 0.80
 # Hardly any text: fewer characters than SHORT say little about the query.
 SHORT, SHORT_FACTOR = 50, 0.90
 LONG, LONG_FACTOR = 20_000, 0.97
-# What tools were asked and answered says less than what was said about it (measured on questions about sessions).
+# Tool calls and results say less than the conversation about them (measured on questions about sessions).
 OUTCOME_FACTOR = 0.85
-# The memory of a session says in few words what the session said itself, so that holds the answer more often.
+# A session's memory is a summary, so the session's own text has the answer more often.
 RETOLD_FACTOR = 0.80
 UNTRUSTED_FACTOR = 0.90  # validated as not useful: confidence falls from 0.5 to 0
-# Most hits per state where limits are asked for; room that a state does not use passes to the next.
+# Most hits per state if limits are requested; unused room passes to the next state.
 STATE_LIMITS: Mapping[Retention, int] = dict(zip(Retention, (5, 10, 3, 2, 1), strict=True))
 
 
@@ -57,9 +57,9 @@ def score_factors(
     length_penalty: bool = True,
     is_retold: bool = False,
 ) -> dict[str, float]:
-    """The factors by name, none that is 1; `confidence` is the share of validations that found it useful, or 0.5.
+    """The factors other than 1, by name; `confidence` is the share of validations that found it useful, or 0.5.
 
-    `is_retold` says that the record of the session which a memory is about was found too.
+    `is_retold` if the record of the session that the memory summarises was found too.
     """
     length = 1.0
     if length_penalty and memory.length < SHORT:

@@ -1,4 +1,4 @@
-"""What a search is asked and what it answers: hits with their explanations, fitted to a budget, and a trace."""
+"""Request and result of a search: hits with their explanations, fitted to a budget, and a trace."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from scrimshaw.storage.ports import Review
 
 
 class SearchRequest(Struct, frozen=True, kw_only=True):
-    """A search as asked, its types already validated."""
+    """A search request, its types already validated."""
 
     query: str
     all_of: tuple[str, ...] = ()  #: concepts that must each occur in a memory
     filters: Filters = Filters()
-    limit: int | None = None  #: hits from `offset` on; the limit of the settings where None
+    limit: int | None = None  #: hits from `offset` on; if None, the limit of the settings
     offset: int = 0
     channels: tuple[Channel, ...] = tuple(Channel)
     intent: Intent | None = None  #: what the answer is for: it is logged, and changes no ranking
     artifact: ArtifactClass | None = None
     constitutional: bool = True
-    #: The first page alone brings session entries, and the constitutional memories that no page has among its hits.
+    #: Only the first page has session entries and the constitutional memories, which are never among the hits.
     first: bool = True
     rerank: bool = True
     length_penalty: bool = True
     include_content: bool = False
-    decay: bool = True  #: what faded sinks, and archived memories are left out unless `include_archived`
+    decay: bool = True  #: faded memories sink, and archived ones are left out unless `include_archived`
     include_archived: bool = False
-    min_state: Retention | None = None  #: holds without `decay` too
+    min_state: Retention | None = None  #: applies without `decay` too
     state_limits: bool = False
-    min_confidence: float = 0.0  #: where no hit is so sure to answer, there are none but the nearest
+    min_confidence: float = 0.0  #: if no hit is this likely to answer, there are none, only `nearest`
     record: bool = False  #: passages of recorded sessions too, unless a filter asks for what only memories have
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Why a hit has its place: its score is (fused + terms, at least 0) x factors x (1 + boosts)."""
+    """Why a hit ranks where it does: its score is (fused + terms, at least 0) x factors x (1 + boosts)."""
 
     ranks: Mapping[str, int]  #: rank (from 1) and engine score in each channel that found it
     raw: Mapping[str, float]
     fused: float  #: the fusion of the channels, 0..1
-    terms: Mapping[str, float] = {}  #: what was added to it, and what lowered and lifted the sum: shares
+    terms: Mapping[str, float] = {}  #: added terms, then lowering factors and boosts of the sum
     factors: Mapping[str, float] = {}
     boosts: Mapping[str, float] = {}
     phrases: tuple[str, ...] = ()  #: its trigger phrases that occur in the query
@@ -68,26 +68,26 @@ class Hit(Struct, frozen=True, kw_only=True):
 
 
 class PeerHit(Struct, frozen=True, kw_only=True):
-    """What another memory server answers: its own text, or a memory of ours that it has a copy of."""
+    """A hit of another memory server: its own text, or a memory of ours that it has a copy of."""
 
     peer: str
-    id: str  #: `peer:NAME/ID`; the memory's own id where it is ours
+    id: str  #: `peer:NAME/ID`; the memory's own id if it is ours
     title: str
     text: str
     marks: tuple[str, ...] = ()  #: the peer's labels of it, among them the project whose copy it is
 
 
-# The ids of all candidates, and the scores of the few best that answer the query themselves, to the boosts by name.
+# From the ids of all candidates, and the scores of the few best that answer by themselves, to the boosts by name.
 Boosts = Callable[[Sequence[str], Mapping[str, float]], Mapping[str, Mapping[str, float]]]
 
 
 class SessionContext(Struct, frozen=True, kw_only=True):
-    """What the moment and the session add to a search."""
+    """What the session and the current time add to a search."""
 
     now: float = 0.0  #: seconds since 1970; nothing fades without it
     reviews: Callable[[Sequence[str]], Mapping[str, Review]] | None = None  #: review states by id
     boosts: Boosts | None = None
-    #: The session whose events from this number on are in the context of whoever asks.
+    #: The asking session, and the number of the first event that is in its context.
     in_context: tuple[str, int] = ("", 0)
     recalled: tuple[Hit, ...] = ()  #: hits from the session's own record, which memories never push out
 
@@ -108,20 +108,20 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     hits: tuple[Hit, ...]
     always_on: tuple[Hit, ...]  #: constitutional memories, which come before the hits
     confidence: float = 0.0  #: of its surest hit, 0..1
-    nearest: tuple[Hit, ...] = ()  #: the best of what was found, where nothing is sure enough to be a hit
-    intent: Intent | None = None  #: as it was given
+    nearest: tuple[Hit, ...] = ()  #: the best results, if none is sure enough to be a hit
+    intent: Intent | None = None  #: as given in the request
     artifact: ArtifactClass | None
     offset: int
-    next_offset: int | None  #: where the next page begins, with what was left out here
+    next_offset: int | None  #: offset of the next page, which begins with what was left out here
     omitted: int = 0  #: hits of the page that were left out
-    archived: int = 0  #: memories that match by words, and are left out since they have faded
+    archived: int = 0  #: memories that match by words, but are left out because they have faded
     trace: tuple[StageTrace, ...]
     degradations: tuple[Degradation, ...]
-    peers: tuple[PeerHit, ...] = ()  #: what other memory servers add; it never changes what the hits are
+    peers: tuple[PeerHit, ...] = ()  #: hits of other memory servers; they never change `hits`
     sources: Mapping[str, float] = {}  #: the peers that answered, and how many seconds ago
 
     def keep_hits(self, hits: Sequence[Hit]) -> SearchResult:
-        """The answer with only its first hits, cut as these are."""
+        """The answer with only these first hits, cut as they are."""
         first, others = (sum("session" not in hit.explanation.ranks for hit in some) for some in (hits, self.hits))
         following = self.next_offset if first == others else self.offset + first
         return replace(self, hits=tuple(hits), omitted=len(self.hits) - len(hits), next_offset=following)

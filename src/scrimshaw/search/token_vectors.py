@@ -1,7 +1,7 @@
-"""Token vectors: how well each word of a query is met by some word of a passage (late interaction).
+"""Token vectors: how well each word of a query matches some word of a passage (late interaction).
 
-The model makes a vector for every token on its way to that of the text. Here they are reduced to the directions in
-which the tokens of notes and sessions differ most, made length 1, and packed with 4 bits a number.
+The model computes a vector for every token before that of the text. Here they are reduced to the directions in
+which the tokens of notes and sessions differ most, scaled to length 1, and packed with 4 bits per number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Nearly as good as 128 directions in floating point (docs/evaluation.md).
 DIMENSIONS, LEVELS = 64, 16
 _HALF, _MIDDLE = DIMENSIONS // 2, (LEVELS - 1) / 2
-# By how much less than the best another passage scores to count less by a factor of e (docs/evaluation.md).
+# A passage scoring this much less than the best counts less by a factor of e (docs/evaluation.md).
 AGREEMENT_RANGE = 0.1
 # Little-endian float16, made by `scrimshaw eval projection`: the mean token, a row for each of its numbers with its
 # share in every direction, and the step between two levels in every direction.
@@ -39,13 +39,13 @@ def load_projection() -> tuple[Rows, Rows, Rows]:
 
 
 def project_tokens(hidden: Rows) -> Rows:
-    """The model's rows, a token each, in DIMENSIONS numbers, of length 1."""
+    """The model's rows, one per token, reduced to DIMENSIONS numbers and length 1."""
     mean, directions, _ = load_projection()
     return _unit(_unit(hidden) @ directions - mean @ directions)
 
 
 def pack_tokens(rows: Rows) -> bytes:
-    """The rows with a level for each number, two in a byte."""
+    """The rows packed as a level per number, two per byte."""
     import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
 
     levels = np.clip(np.rint(rows / load_projection()[2] + _MIDDLE), 0, LEVELS - 1).astype(np.uint8)
@@ -54,12 +54,12 @@ def pack_tokens(rows: Rows) -> bytes:
 
 
 def is_packed(tokens: bytes) -> bool:
-    """Whether there are tokens, and whole ones."""
+    """Whether these are the bytes of at least one whole token."""
     return len(tokens) > 0 and len(tokens) % _HALF == 0
 
 
 def match_tokens(query: Rows, passages: Sequence[bytes]) -> list[float]:
-    """Of each passage, none empty: the best cosine that a token of the query has with one of its, in the mean."""
+    """For each non-empty passage: the mean over query tokens of the best cosine with one of its tokens."""
     import numpy as np  # noqa: PLC0415 - heavy, only where vectors are searched
 
     packed = np.frombuffer(b"".join(passages), np.uint8).reshape(-1, _HALF)
@@ -74,7 +74,7 @@ def match_tokens(query: Rows, passages: Sequence[bytes]) -> list[float]:
 def compare_vectors(
     vectors: Sequence[bytes], scores: Sequence[float], same: float
 ) -> tuple[list[float], list[list[int]]]:
-    """The mean cosine of each passage to the others, weighed by their scores; the pairs of places with at least `same`.
+    """The mean cosine of each passage to the others, weighted by their scores; pairs of positions with at least `same`.
 
     Vectors are in float16.
     """

@@ -1,6 +1,6 @@
 """Words and tokens of texts: query terms, trigger phrases; counting and cutting with the bundled tokenizer.
 
-A token here is a WordPiece. White space costs nothing: the pieces alone already come to slightly more than the
+A token here is a WordPiece. White space costs nothing: the pieces alone are already slightly more than the
 tokens, white space included, that language models count (1.03-1.16 times one of a large vendor and 1.13-1.27 times
 cl100k_base on notes, specifications, Python, JavaScript and JSON), so a budget kept here is kept there.
 A word outside the vocabulary (emoji, rare scripts) costs one token per character.
@@ -29,25 +29,25 @@ TOKENIZER_FILE = Path(__file__).with_name("model") / "tokenizer.json"
 UNKNOWN = 100
 START = 101
 END = 102
-# A longer word is cut in parts of this length: trying all ends of a page of base64 takes the square of its length.
+# A longer word is cut in parts of this length: trying all ends of a page of base64 takes quadratic time.
 LONGEST_WORD = 100
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _UNSPACED = re.compile(r"[^ ]+")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]+|[!-~]")
-# Marks, and ideographs as BERT knows them: each is a word of its own.
+# Punctuation, and ideographs as in BERT: each is a word of its own.
 _ALONE = re.compile(
     r"[!-/:-@\[-`{-~\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b73f"
     r"\U0002b740-\U0002b81f\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f]"
 )
 # Most texts have under 6 characters a token: a head of this size nearly always holds the whole cut.
 HEAD_CHARACTERS = 12
-# Most terms of a query; bounds the cost of a pasted page. Judged queries have 2 to 35.
+# Maximum of terms in a query; bounds the cost of a pasted page. Judged queries have 2 to 35.
 MAX_TERMS = 64
 _WORD = re.compile(r"[^\W_]+")
 _NAME = re.compile(r"[^\W_]+(?:[_./:]+[^\W_]+)+")
 MAX_NAMES = 8
 _SPACED = re.compile(r"[^ \t\r\n]+")
-# English words that name no subject, and what remains of contractions once the apostrophe has split them.
+# English words that name no subject, and the parts of contractions split at the apostrophe.
 # Without the list nDCG@10 falls by .07 on the memories of a real project (docs/evaluation).
 _STOP_LIST = """
 a about after again all also am an and any are aren as at be because been before being between both but by
@@ -62,7 +62,7 @@ STOP_WORDS = frozenset(_STOP_LIST.split())
 
 
 class WordPiece(NamedTuple):
-    """A piece of a text: its id in the vocabulary, the characters it was made of, and how many tokens it counts for."""
+    """A piece of a text: its id in the vocabulary, its characters, and the number of tokens it counts as."""
 
     id: int
     start: int
@@ -79,22 +79,22 @@ class _TokenizerFile(msgspec.Struct):
 
 
 def query_terms(query: str, *, limit: int = MAX_TERMS) -> tuple[str, ...]:
-    """The distinct words of a query in lower case, at most `limit`; without stop words where it has others."""
+    """The distinct words of a query in lower case, at most `limit`; without stop words if it has others."""
     words = tuple(dict.fromkeys(word.lower() for word in _WORD.findall(query)))
     return (tuple(word for word in words if word not in STOP_WORDS) or words)[:limit]
 
 
 def find_names(query: str) -> tuple[str, ...]:
-    """The names in a query that marks hold together, such as `a_b`, `a.b` and `a/b.c`, at most a few."""
+    """The names in a query that contain punctuation, such as `a_b`, `a.b` and `a/b.c`, at most a few."""
     return tuple(dict.fromkeys(_NAME.findall(query)))[:MAX_NAMES]
 
 
 def find_phrases(text: str, phrases: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Of (phrase, memory id) pairs those whose phrase occurs whole in the text: id -> its phrases, longest first."""
+    """The (phrase, memory id) pairs whose whole phrase occurs in the text, as id -> its phrases, longest first."""
     text = normalise_text(text)
     words = space_words(text)
     found: dict[str, set[str]] = {}
-    for phrase, rows in groupby(phrases, key=itemgetter(0)):  # many memories share a phrase, and it is read once
+    for phrase, rows in groupby(phrases, key=itemgetter(0)):  # a phrase shared by many memories is searched for once
         if contains_phrase(phrase, words, text):
             for _, memory_id in rows:
                 found.setdefault(memory_id, set()).add(phrase)
@@ -112,7 +112,7 @@ def _count_word_tokens(word: str) -> int:
 
 
 def clip(text: str, limit: int) -> str:
-    """The longest start of `text` of at most `limit` tokens; one that was cut loses the white space at its end."""
+    """The longest start of `text` of at most `limit` tokens; a cut text loses the white space at its end."""
     for size in (max(limit, 0) * HEAD_CHARACTERS, len(text)):
         used = 0
         for piece in find_pieces(text[:size]):
@@ -125,12 +125,12 @@ def clip(text: str, limit: int) -> str:
 
 
 def piece_ids(text: str, limit: int) -> list[int]:
-    """Vocabulary ids of `text` as the model reads it: start, at most `limit` - 2 pieces, end."""
+    """Vocabulary ids of `text` for the model: start, at most `limit` - 2 pieces, end."""
     return [START, *(piece.id for piece in islice(find_pieces(text), limit - 2)), END]
 
 
 def find_content(pieces: Sequence[int]) -> list[int]:
-    """The places of the pieces that are no stop word, mark or bound; all places where there are no others."""
+    """The positions of pieces that are not stop words, punctuation or bounds; all positions if there are none."""
     return [place for place, piece in enumerate(pieces) if piece not in _empty_pieces()] or [*range(len(pieces))]
 
 
@@ -163,7 +163,7 @@ def find_pieces(text: str) -> Iterator[WordPiece]:
 
 @lru_cache(maxsize=4096)
 def normalise_character(character: str) -> str:
-    """What the model sees of a character: lower case, no accent, no control, with blanks around what stands alone."""
+    """A character in the model's form: lower case, no accents or controls, spaces around single-character words."""
     if character not in "\t\n\r" and (character == "\ufffd" or category(character) in ("Cc", "Cf", "Co")):
         return ""
     if character.isspace():
@@ -175,7 +175,7 @@ def normalise_character(character: str) -> str:
 
 @lru_cache(maxsize=8192)  # texts share most of their words
 def cut_word(word: str) -> list[WordPiece]:
-    """The longest known pieces of a word from its start on; UNKNOWN for the whole where one part is not known."""
+    """The longest known pieces of a word from its start on; UNKNOWN for the whole word if a part is unknown."""
     vocabulary, found, start = load_vocabulary(), list[WordPiece](), 0
     while start < len(word):
         prefix, end = "##" if start else "", len(word)

@@ -1,6 +1,6 @@
-"""What others did to a project's memories since a moment, and by whom.
+"""What others did to a project's memories since a given time, and who did it.
 
-Somebody else is whoever has another address than the one that git signs commits with here, and whoever's token a server
+Others are authors whose address is not the one configured for git here, and owners of tokens that a server
 wrote into the ledger. A commit counts from when it came into this checkout, not from when it was made.
 """
 
@@ -30,13 +30,13 @@ from scrimshaw.storage.scan import SERENA, SERENA_MEMORIES
 
 SAVED, CHANGED, DELETED = "saved", "changed", "deleted"
 MOST_NAMED = 4  # ids of a kind in a sentence
-_SOMEBODY = "somebody"  # whose name speaks to the agent
+_SOMEBODY = "somebody"  # for names that speak to the agent
 _VAULTS = {"": f"{PROJECT_FOLDER}/{MEMORIES}", SERENA: SERENA_MEMORIES}
-_WHAT = {"A": SAVED, "D": DELETED}  # git's letters; any other is a change
+_WHAT = {"A": SAVED, "D": DELETED}  # git's status letters; any other means a change
 
 
 class OthersChange(Struct, frozen=True, kw_only=True):
-    """What became of a memory, by whose hands."""
+    """A change of a memory, and who made it."""
 
     id: str
     what: str
@@ -51,13 +51,13 @@ class _FileStep(NamedTuple):
     what: str
     by: str
     at: float
-    read_last: Callable[[], str | None]  #: what a deleted file said
+    read_last: Callable[[], str | None]  #: the last text of a deleted file
 
 
 def list_others_changes(storage: Storage, settings: Settings, since: float) -> list[OthersChange]:
-    """The memories that others saved, changed or deleted, newest first, but private ones; raises StorageFailure.
+    """The memories that others saved, changed or deleted, newest first, except private ones; raises StorageFailure.
 
-    What was saved and deleted again is left out, as is what has been brought back or deleted here.
+    Memories saved and deleted again are left out, as are those restored or deleted here.
     """
     own = find_author(settings.project)
     steps = [*list_committed(settings.project, since, own), *list_recorded(storage, since, own)]
@@ -67,7 +67,7 @@ def list_others_changes(storage: Storage, settings: Settings, since: float) -> l
     found = list[OthersChange]()
     for path, each in by_path.items():
         raw, first, what = read_if_there(settings.project / path), each[0].what, each[-1].what
-        if (raw is None) != (what == DELETED) or (first == SAVED and what == DELETED):  # taken back by them, or here
+        if (raw is None) != (what == DELETED) or (first == SAVED and what == DELETED):  # reverted by them, or here
             continue
         if what != DELETED:
             what = SAVED if first == SAVED else CHANGED
@@ -80,7 +80,7 @@ def list_others_changes(storage: Storage, settings: Settings, since: float) -> l
 
 
 def tell_others(storage: Storage, settings: Settings, since: float) -> str:
-    """What others changed as a sentence; empty where that is nothing, or git cannot be asked."""
+    """What others changed, as a sentence; empty if there is nothing, or git cannot be asked."""
     with suppress(StorageFailure):
         return describe_changes(list_others_changes(storage, settings, since))
     return ""
@@ -111,7 +111,7 @@ def list_committed(project: Path, since: float, own: CommitAuthor) -> Iterator[_
 
 
 def list_recorded(storage: Storage, since: float, own: CommitAuthor) -> Iterator[_FileStep]:
-    """The changes in this checkout that somebody asked a server for."""
+    """The changes in this checkout that others made through a server."""
     for row in takewhile(lambda each: each["at"] >= since, storage.journal.history()):
         name, meta, person = row["memory_id"], row["decision_meta"], row["actor"].partition(":")[2]
         if name and person and not own.includes(person) and "file" not in meta and not name.startswith(GLOBAL):
@@ -126,12 +126,12 @@ def _show_name(name: str) -> str:
 
 
 def may_be_told(path: str, raw: bytes | None, last: _FileStep) -> bool:
-    """Whether a memory is neither private nor of a name that deceives; no where nobody can tell."""
+    """Whether a memory is neither private nor has a deceptive name; false if that is unknown."""
     if replace_invisible(path) != path or is_suspicious(path.replace("_", " ")):
         return False
     try:
         text = last.read_last() if raw is None else raw.decode(errors="replace")
-        if text is None or not ("visibility" in text.casefold() or "\\" in text):  # the start of a session has no time
+        if text is None or not ("visibility" in text.casefold() or "\\" in text):  # a shortcut for session starts
             return text is not None
         return not is_private(parse_memory_file(text))
     except (StorageFailure, UnreadableFile):

@@ -1,7 +1,7 @@
 """What failed, what was done about it and whether that helped: one rule for drafts, states and fixes. Pure.
 
-A failure is overcome when a later run of the same command or test passed. A cure is told only where the next run passed
-and little was changed between: the only change, or those that the error names.
+A failure is overcome when a later run of the same command or test passes. A cure is only given if the next run passed
+and little was changed in between: the only change, or those that the error names.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from scrimshaw.ingest.tool_calls import find_written_files, parse_command
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent
 from scrimshaw.session.statements import PATTERNS, WORDS, cut_line
 
-MOST_ACTS = 3  # that cure one failure: what changed more had other reasons
+MOST_ACTS = 3  # for one failure: more changes had other reasons
 LONGEST_ACT = 160  # characters of a command, and of a change
-_FAR = 30  # events from a failure to its next run: what was changed in a longer time had other reasons
+_FAR = 30  # events from a failure to its next run: changes over a longer time had other reasons
 _FAMILY_WORDS = 3
 _FAILURE = PATTERNS["failures"]
 _ERROR_LINES = [pattern for name, pattern in _FAILURE.items() if name.startswith("error_line_")]
 FIRM_ERRORS = _ERROR_LINES[:-1]
-# One of these stands in whatever tells of a failure; to look for them takes a twentieth of the time of the pattern.
+# Every report of a failure contains one of these; searching for them takes a twentieth of the pattern's time.
 _SIGNS = ("fail", "FAIL", "error", "Traceback", "** (")
-# Commands that take changes back, with their files; without any all that is not committed.
+# Commands that revert changes, with their files; without files they revert everything uncommitted.
 _TAKE_BACK = re.compile(
     r"(?:^|[;&|] *)(?:(?P<removal>(?:git )?rm)\b|git (?:checkout(?! -b)|restore(?! --staged)|reset --hard))"
     r"(?P<files>[^;&|]*)"
 )
-# Commands among which one writes a file; all are read only then, since that takes time.
+# A quick test: only a command that matches may write a file, and is parsed, since that takes time.
 _WRITES = re.compile(r"\bmv |\b(?:sed|perl) (?:\S+ )*?-p?i|\btee |(?:cat|echo|printf)\b[^;&|]*>")
 _COMMIT = re.compile(r"\bgit (?:-C \S+ )?commit\b")
 _WORD = re.compile(r"[a-z]{4,}")
@@ -50,7 +50,7 @@ class CommandRun(NamedTuple):
     event: RecordedEvent
     families: Sequence[str]  #: of its steps
     failed: bool
-    error: str = ""  #: the line that says most about what went wrong, where one does
+    error: str = ""  #: the line that says most about what went wrong, if any
 
     @property
     def family(self) -> str:
@@ -63,7 +63,7 @@ class CommandRun(NamedTuple):
         return self.event.text.partition("\n")[0]
 
     def repeats(self, other: CommandRun) -> bool:
-        """Whether this is a run of the same command, or of all the tests that it ran a part of."""
+        """Whether this is a run of the same command, or of all the tests of which it ran a part."""
         whole = (f"{each} " for each in self.families if TEST.search(each))
         return other.family in self.families or any(map(other.family.startswith, whole))
 
@@ -72,14 +72,14 @@ class Failure(NamedTuple):
     """The last run of a command or test that failed in one way."""
 
     run: CommandRun
-    following: CommandRun | None  #: its next run, which passed or failed in another way
+    following: CommandRun | None  #: its next run, which passed or failed differently
     passed: RecordedEvent | None  #: the later run that passed
-    is_open: bool  #: whether no command went well since
-    cure: Sequence[str]  #: where `following` passed, what it had more and what was run and changed before it
+    is_open: bool  #: whether no command succeeded since
+    cure: Sequence[str]  #: if `following` passed, what it had in addition, and what was run and changed before it
 
 
 def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Edits:
-    """The numbers of the events that changed each file and were not taken back later, by path as the tool had it."""
+    """The numbers of the events that changed each file and were not reverted later, by path as the tool gave it."""
     found, committed, attempts = dict[str, list[int]](), 0, _find_attempts(events, items)
     for event in events:
         if event.number in attempts:
@@ -89,9 +89,9 @@ def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Edits:
         for old, new in find_written_files(command) if writes else ():
             found.setdefault(new, found.pop(old, [])).append(event.number)
         for taken in _TAKE_BACK.finditer(command):
-            if event.failed and not taken["removal"]:  # of several files `rm` removes those that there are
+            if event.failed and not taken["removal"]:  # of several files `rm` removes those that exist
                 continue
-            first = 0 if taken["removal"] else committed  # a file that was removed is gone, committed or not
+            first = 0 if taken["removal"] else committed  # a removed file is gone, committed or not
             for path in _choose_paths(taken, found):
                 found[path] = [number for number in found[path] if number <= first]
         committed = event.number if _COMMIT.search(command) and not event.failed else committed
@@ -99,7 +99,7 @@ def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Edits:
 
 
 def _find_attempts(events: Sequence[RecordedEvent], items: Sequence[Item]) -> set[int]:
-    """The numbers of the events that changed a file, whether or not that lasted."""
+    """The numbers of the events that changed a file, even if it was reverted later."""
     by_shell, found = {each.source.source_call_id for each in items if each.text.startswith(("Edit ", "Write "))}, set()
     for event in events:
         writes = event.tool in ("Edit", "Write") or (event.tool == "Bash" and event.call_id in by_shell)
@@ -109,7 +109,7 @@ def _find_attempts(events: Sequence[RecordedEvent], items: Sequence[Item]) -> se
 
 
 def _choose_paths(taken: re.Match[str], paths: Iterable[str]) -> list[str]:
-    """The paths that a command takes back: by the name of any part for a removal, else by the end of the path."""
+    """The paths that a command reverts: by the name of any part for a removal, otherwise by the end of the path."""
     words = [word.rstrip("/") for word in taken["files"].split()]
     if taken["removal"]:
         names = [name for word in words if len(name := word.rpartition("/")[2]) > 2]
@@ -120,7 +120,7 @@ def _choose_paths(taken: re.Match[str], paths: Iterable[str]) -> list[str]:
 
 
 def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[CommandRun]:
-    """The commands that were run, in order; reading, searching and moving files are none."""
+    """The commands that were run, in order, except those that read, search or move files."""
     errors = {each.source.source_call_id for each in items if each.kind == ItemKind.ERROR}
     found = []
     for event in events:
@@ -132,14 +132,14 @@ def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[Co
     return found
 
 
-@lru_cache(maxsize=1024)  # of the commands of a session one in four was run before
+@lru_cache(maxsize=1024)  # one in four commands of a session was run before
 def _find_families(command: str) -> Sequence[str]:
     """Program and purpose of each step that matters: `cd a && mix test 2>&1 | tail` runs `mix test`."""
     found = list[str]()
     for step in _STEPS.split(command) if parse_command(command).name == "Run" else ():
         words = [word for word in step.split("|")[0].split() if not _NO_WORD.match(word)]
         if len(words) > 1 and _INTERPRETER.match(words[0]) and words[1].startswith("-"):
-            words = words[2:] if words[1] == "-m" else []  # a line of code is no command that is run again
+            words = words[2:] if words[1] == "-m" else []  # a line of code is not a command to be run again
         words[:1] = filter(None, [re.sub(r".*/bin/", "", word) for word in words[:1]])
         if words and words[0] not in WORDS["trivial_programs"] and not words[0].endswith("/"):
             options = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
@@ -151,7 +151,7 @@ def _find_families(command: str) -> Sequence[str]:
 def find_failures(
     events: Sequence[RecordedEvent], items: Sequence[Item], runs: Sequence[CommandRun], edits: Edits
 ) -> Iterator[Failure]:
-    """What failed, in order; of runs of a command that failed in one way after each other the last."""
+    """The failures in order; of consecutive runs of a command that failed in the same way the last."""
     attempts = _find_attempts(events, items)
     for place, run in enumerate(runs):
         later = runs[place + 1 :]
@@ -175,13 +175,13 @@ def find_failures(
 def _find_cure(
     run: CommandRun, following: CommandRun, between: Sequence[RecordedEvent], attempts: Container[int]
 ) -> Iterator[str]:
-    """What changed between a run that failed and the next: those the error names, or the one where that passed."""
+    """What changed between a failed run and the next: what the error names, or the only change if that run passed."""
     changes: dict[str, list[RecordedEvent]] = {}
     for event in between:
         if event.number in attempts:
             changes.setdefault(event.path, []).append(event)
     if len(between) > _FAR or any(PATTERNS["changes"]["scratch"].search(path) for path in changes):
-        return  # much else was done, or the script that failed was mended itself
+        return  # much else was done, or the failing script itself was fixed
     acts, named = dict[str, str](), {*_WORD.findall(run.error.lower())} - _SHARED_WORDS
     for path, edited in changes.items():
         change = "; ".join(read_change(each.text, path) for each in edited)
@@ -202,13 +202,13 @@ def _find_cure(
 
 
 def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:
-    """The steps, options and variables that the next run of a command had and this one did not."""
+    """The steps, options and variables that the next run of a command has in addition."""
     known = run.command.split()
     for step in _STEPS.split(following.command):
         words = [word for word in step.split() if word not in known]
         if run.family in _find_families(step):
             yield from [step.split()[0]] if words[:1] == step.split()[:1] and "/" in words[0] else []
-            # an option with its values; a word that stands alone is another subject, not another way
+            # an option with its values; a word on its own is another subject, not another way
             options = re.findall(r"(?<!\S)(?:--[^\s'\"]+(?: [^-\s|<>][^\s]*)*|\w+=\S+)", " ".join(words))
             yield from (each for each in options if not _FAILURE["no_cure"].search(each))
         elif words and (_FAILURE["remedy"].search(step) or step.split()[0] in ("source", ".")):
@@ -216,12 +216,12 @@ def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:
 
 
 def read_change(text: str, path: str) -> str:
-    """What an edit of a file did to it, as its event begins."""
+    """How an edit changed a file, from the beginning of its event."""
     return " ".join(text.partition("\n")[0].removeprefix(path).split())
 
 
 def find_error_line(event: RecordedEvent, kinds: Sequence[re.Pattern[str]] = _ERROR_LINES) -> str:
-    """The line that says most about what went wrong, cut at a word; empty where no line does."""
+    """The line that says most about what went wrong, cut at a word; empty if there is none."""
     lines = [line for line in event.text.splitlines()[1:] if not _FAILURE["noise"].search(line)]
     found = (line for pattern in kinds for line in lines if pattern.match(line))
     return cut_line(" ".join(next(found, "").split()))

@@ -1,4 +1,4 @@
-"""The words under which a session will be looked for: trigger phrases and topics. Pure."""
+"""The words by which a session will be searched for: trigger phrases and topics. Pure."""
 
 import math
 import re
@@ -14,11 +14,11 @@ from scrimshaw.session.statements import FENCE, LANGUAGES, PATTERNS, WORDS
 
 MOST_PHRASES, MOST_WORDS, MOST_TOPICS = 8, 4, 4
 _LONGEST_PHRASE, _SHORTEST_WORD = 40, 3
-_OPENING_LINES = 3  # of a text, after its title: they say of which type it is
-_WEIGHED = 80  # phrases that are counted in all that was said
+_OPENING_LINES = 3  # of a text, after its title: they decide its type
+_WEIGHED = 80  # phrases that are counted in the whole session
 _FEW = 3
-_SOLID = 2  # occurrences that make a plain word worth a topic
-# By its number of words: two or three words say most, a name alone says as much as two.
+_SOLID = 2  # occurrences that make an ordinary word a topic
+# Weight by number of words: two or three say most, a name alone says as much as two.
 _WORTH = {1: 1.3, 2: 1.5, 3: 1.5, 4: 1.2}
 
 _TOKEN = re.compile(r"`[^`\n]{2,60}`|[^\W\d_][\w.'’/-]*[\w]|[^\w\s]|\d[\w.-]*|\w")
@@ -29,7 +29,7 @@ _IDENTIFIER = re.compile(
 _ISSUE = re.compile(r"\A[A-Za-z]{2,12}-(?=[\w.]*\d)?[a-z0-9]{2,6}(?:\.\d+)?\Z|\A[A-Z]{2,8}-\d{1,6}\Z")
 _NO_NAME = re.compile(r"\A[0-9a-f]{7,40}\Z|\A\d|REDACTED|[<>{}()=$\\|]|\A\W|https?:|\.\w{1,4}\Z")
 _LINK = re.compile(r"https?://\S+")
-_PATH = re.compile(r"(?<![\w.-])[\w.-]++(?:/[\w.-]+)+\.\w+")  # no part of a word without a slash is tried again
+_PATH = re.compile(r"(?<![\w.-])[\w.-]++(?:/[\w.-]+)+\.\w+")  # possessive: no word without a slash is retried
 _VERBAL = re.compile(r"(?:ly|n't|'m|’m|'s|'ll|'ve|'re|'d|’s|’t)\Z")
 _SOFT = WORDS["soft"]  # words that say too little by themselves
 _SCRATCH = re.compile(r"(?i)\A(?:reproduc|repro_|verify_|check_|debug|tmp|temp|apply_|scratch|test_\w*\d)")
@@ -40,10 +40,10 @@ Weighted = tuple[str, float]
 def find_keywords(
     texts: Sequence[Weighted], names: Iterable[str], paths: Sequence[str], whole: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Up to eight trigger phrases of one to four words, those that say most first, and up to four topics.
+    """Up to eight trigger phrases of one to four words, the most telling first, and up to four topics.
 
     `texts` are pieces of the session with their weight, `names` the stems of changed files and other identifiers,
-    `paths` those files, `whole` all that was said: a phrase that comes back counts more.
+    `paths` those files, `whole` the whole text: a repeated phrase counts more.
     """
     phrases, nouns = defaultdict[str, float](float), defaultdict[str, float](float)
     for text, weight in texts:
@@ -60,7 +60,7 @@ def find_keywords(
 
 
 def _choose_phrases(scores: Mapping[str, float], whole: str, common: Sequence[str]) -> tuple[str, ...]:
-    """The phrases that score most, then `common`, without those of which more than half occurs in a better one."""
+    """The phrases with the highest scores, then `common`, except those contained by more than half in a better one."""
     text = whole.lower()
     best = sorted((-score, phrase.lower(), place, phrase) for place, (phrase, score) in enumerate(scores.items()))
     ranked = sorted(
@@ -78,7 +78,7 @@ def _choose_phrases(scores: Mapping[str, float], whole: str, common: Sequence[st
 
 
 def _choose_topics(counts: dict[str, float], paths: Sequence[str]) -> tuple[str, ...]:
-    """The language of most changed files, then the nouns that come up most."""
+    """The language of most changed files, then the most frequent nouns."""
     for path in paths:
         for word in re.findall(r"[a-z]{4,}", path.lower()):
             if not (word in WORDS["folders"] or word in _SOFT or _is_empty(word)):
@@ -93,7 +93,7 @@ def _choose_topics(counts: dict[str, float], paths: Sequence[str]) -> tuple[str,
 
 
 def describe_text(title: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Trigger phrases and topics of a text that somebody wrote; headings say more than lines, code nothing."""
+    """Trigger phrases and topics of a written text; headings count more than lines, code not at all."""
     prose = FENCE.sub("", text)
     lines = [(line, 1.5 if line.startswith("#") else 1.0) for line in prose.splitlines()]
     paths = _PATH.findall(prose)
@@ -101,9 +101,9 @@ def describe_text(title: str, text: str) -> tuple[tuple[str, ...], tuple[str, ..
 
 
 def find_type(title: str, text: str) -> MemoryType:
-    """The type that a text's title and first lines tell, general where they tell none."""
+    """The type that a text's title and first lines suggest, otherwise general."""
     lines = filter(str.strip, FENCE.sub("", text).splitlines())
-    opening = "\n".join([title, *islice(lines, _OPENING_LINES)]).lower()  # to ignore case takes twice as long
+    opening = "\n".join([title, *islice(lines, _OPENING_LINES)]).lower()  # ignoring case takes twice as long
     for kind, cue in PATTERNS["types"].items():
         if cue.search(opening):
             return MemoryType(kind)
@@ -111,7 +111,7 @@ def find_type(title: str, text: str) -> MemoryType:
 
 
 def file_stems(paths: Iterable[str]) -> Iterator[str]:
-    """The names of files without folder and extension, where they name something."""
+    """The names of files without folder and extension, if they are telling."""
     for path in paths:
         stem = path.replace("\\", "/").rpartition("/")[2].split(".")[0]
         is_name = (len(stem) >= 5 or _IDENTIFIER.match(stem)) and _names_subject(stem) and not _SCRATCH.match(stem)
@@ -119,9 +119,9 @@ def file_stems(paths: Iterable[str]) -> Iterator[str]:
             yield stem
 
 
-@lru_cache(maxsize=4096)  # each part of a draft asks it of the same sentences
+@lru_cache(maxsize=4096)  # each part of a draft asks about the same sentences
 def count_subjects(text: str) -> int:
-    """How many words of a text name a subject; the number of an issue counts twice."""
+    """The number of words in a text that name a subject; an issue number counts twice."""
     words = [token.strip("`") for token in _TOKEN.findall(text)]
     return sum(2 if _ISSUE.match(word) else 1 for word in words if _names_subject(word) and word.lower() not in _SOFT)
 
@@ -132,13 +132,13 @@ def find_issue_numbers(text: str) -> list[str]:
 
 
 def _find_common_words(whole: str) -> tuple[str, ...]:
-    """The words that come up most, for a session that names little."""
+    """The most frequent words, for a session with few names."""
     words = Counter(word.lower() for word in chain.from_iterable(_find_runs(whole)) if len(word) > _SHORTEST_WORD)
     return tuple(sorted(words, key=lambda word: (word in _SOFT, -words[word], word))[:_FEW])
 
 
 def _combine_words(run: Sequence[str]) -> Iterator[str]:
-    """Every name in a run of words, and what two to four of its words say together, no word twice."""
+    """Every name in a run of words, and its combinations of two to four words, no word twice."""
     shown = [word if _IDENTIFIER.match(word) else word.lower() for word in run]
     for start, first in enumerate(run):
         if _IDENTIFIER.match(first) or _ISSUE.match(first):
@@ -150,7 +150,7 @@ def _combine_words(run: Sequence[str]) -> Iterator[str]:
 
 
 def _find_runs(text: str) -> list[list[str]]:
-    """The words of a text that name a subject; a run ends where another word stands."""
+    """The words of a text that name a subject; a run ends at any other word."""
     runs: list[list[str]] = [[]]
     for token in _TOKEN.findall(_LINK.sub(" . ", text)):
         if _names_subject(word := token.strip("`").rstrip("()")):

@@ -1,4 +1,4 @@
-"""How full the client's context is, and how much an answer may bring then. Pure."""
+"""How full the client's context is, and how long an answer may be. Pure."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -7,22 +7,22 @@ from scrimshaw.config import ContextSettings
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Mode, Pressure
 
-# How much a mode brings, in rising order; auto has not chosen yet, so anything narrows it.
+# Modes by the length of their answers, ascending; auto has not chosen yet, so any other is narrower.
 _WIDTHS: Mapping[Mode, int] = {Mode.QUICK: 0, Mode.FOCUSED: 1, Mode.DEEP: 2, Mode.AUTO: 3}
 _WIDEST: Mapping[Pressure, Mode] = {Pressure.ELEVATED: Mode.FOCUSED, Pressure.HIGH: Mode.QUICK}
-# Replayed sessions of 128,000 tokens: with a fixed budget 2 of 51 were tipped over by an answer, with this none.
+# Replayed sessions of 128,000 tokens: with a fixed budget an answer made 2 of 51 overflow, with this none.
 SMALLEST_ANSWER = 300
 
 
 class Usage(NamedTuple):
-    """The share 0..1 of the context in use, None where nobody says, and who says so."""
+    """The share 0..1 of the context in use, None if unknown, and who reported it."""
 
     share: float | None
     source: str  #: `argument`, `client` or `unknown`
 
 
 def find_usage(argument: float | None, reported: float | None) -> Usage:
-    """What the caller passed, else what the client last reported; raises InvalidRequest for no share of 0..1."""
+    """The caller's value, otherwise the client's last report; raises InvalidRequest for a value outside 0..1."""
     if argument is None:
         return Usage(reported, "unknown" if reported is None else "client")
     if not 0.0 <= argument <= 1.0:
@@ -32,7 +32,7 @@ def find_usage(argument: float | None, reported: float | None) -> Usage:
 
 
 def pressure_level(share: float | None, thresholds: tuple[float, float]) -> Pressure:
-    """The pressure of a share; the first threshold belongs to elevated, and so does the second."""
+    """The pressure of a share; both thresholds belong to elevated."""
     if share is None:
         return Pressure.UNKNOWN
     elevated, high = thresholds
@@ -40,13 +40,13 @@ def pressure_level(share: float | None, thresholds: tuple[float, float]) -> Pres
 
 
 def narrow_mode(mode: Mode, pressure: Pressure) -> Mode:
-    """The mode under pressure, never a wider one. Resume keeps its way of answering: see `token_budget`."""
+    """The mode under pressure, never a wider one. Resume stays resume, with a smaller budget: see `token_budget`."""
     widest = _WIDEST.get(pressure, mode)
     return mode if mode is Mode.RESUME else min(mode, widest, key=_WIDTHS.__getitem__)
 
 
 def token_budget(mode: Mode, pressure: Pressure, settings: ContextSettings, *, share: float, high: float) -> int:
-    """The tokens that an answer may have; above the threshold `high` it shrinks with the room that is left."""
+    """The tokens that an answer may have; above the threshold `high` it shrinks with the remaining context."""
     least: int = min(getattr(settings, f"{each}_tokens") for each in (mode, _WIDEST.get(pressure, mode)))
     shrunk = round(least * (1 - share) / (1 - high)) if pressure is Pressure.HIGH else least
     return min(least, max(SMALLEST_ANSWER, shrunk))

@@ -1,4 +1,4 @@
-"""The record of a session as passages: what was said, packed to some sentences, and what was done in lines. Pure."""
+"""The record of a session as passages: a few sentences of what was said each, and a line per call. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,11 +8,11 @@ from msgspec import Struct
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, RecordedEvent, Trust
 
-# Measured on recorded sessions: 450 and 900 characters answer less for the same tokens.
+# Measured on recorded sessions: 450 and 900 characters answer fewer questions for the same tokens.
 PASSAGE_CHARACTERS = 600
 CONTEXT_CHARACTERS = 120  # of the prompt that a passage follows, embedded before it
 LINE_CHARACTERS, ERROR_LINES = 200, 3  # of a call, its result line and each line of its error
-_OPENINGS = (EventKind.PROMPT, EventKind.START, EventKind.COMPACT)  # no passage goes over them
+_OPENINGS = (EventKind.PROMPT, EventKind.START, EventKind.COMPACT)  # no passage spans them
 _BOUNDARIES = ("\n\n", "\n", ". ", " ")  # where a text may be cut, best first
 _SILENT_TOOLS = ("Read", "Grep", "Glob", "TodoWrite", "TaskOutput")
 _ERROR = re.compile(r"(?i)\b(?:\w*(?:error|exception)|fail(?:ed|ure)?|fatal|cannot|denied|not found|traceback)\b")
@@ -26,7 +26,7 @@ class Passage(Struct):
     events: list[int]
     text: str
     context: str  #: the head of the prompt before it
-    at: float  #: seconds since 1970, of its last event
+    at: float  #: time of its last event, seconds since 1970
     trust: Trust
 
     @property
@@ -36,7 +36,7 @@ class Passage(Struct):
 
 
 def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
-    """The passages of a session by where they begin; a prompt begins a new one, and so do a start and another trust."""
+    """The passages of a session in order; a prompt, a start or another trust begins a new one."""
     made, last, context, answers = list[Passage](), dict[bool, Passage](), "", set[str]()
     for event in events:
         trust, text = _describe_event(event)
@@ -61,7 +61,7 @@ def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
 
 
 def find_passage(passages: Sequence[Passage], anchor: str) -> int | None:
-    """The place of the passage of this anchor, else of the one that holds its event or comes before it."""
+    """The index of the passage with this anchor, otherwise of the one that contains its event or precedes it."""
     named = next((place for place, each in enumerate(passages) if each.anchor == anchor), None)
     if named is not None:
         return named
@@ -72,7 +72,7 @@ def find_passage(passages: Sequence[Passage], anchor: str) -> int | None:
 
 
 def _describe_event(event: RecordedEvent) -> tuple[Trust, str]:
-    """Who vouches for what an event adds to the record, and its text, empty for what proves nothing."""
+    """The trust and the text that an event adds to the record; the text is empty if it proves nothing."""
     match event.kind:
         case EventKind.PROMPT:
             return Trust.AGENT, f"> {event.text.strip()}" if event.text.strip() else ""
@@ -84,7 +84,7 @@ def _describe_event(event: RecordedEvent) -> tuple[Trust, str]:
 
 
 def _describe_call(event: RecordedEvent) -> str:
-    """A call and its result line, of one that failed its error."""
+    """A call and its result line; for a failed one its error."""
     subject, _, output = event.text.partition("\n")
     if event.tool == "Bash" and not event.failed and parse_command(subject).name in LOOKS:
         return ""

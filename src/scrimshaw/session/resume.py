@@ -1,4 +1,4 @@
-"""The words for what a session's record tells, and the entries of it that answer a query. Pure."""
+"""The wording of a session's items, and the items that answer a query. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from scrimshaw.models import Item
 from scrimshaw.search.boosts import session_boost
 from scrimshaw.search.tokens import STOP_WORDS, query_terms
 
-# Stands for what speaks to the agent and no person said; the entry can still be read by its id.
+# Replaces text that speaks to the agent and is not a person's; the entry can still be read by its id.
 WITHHELD = "held instruction-like text, not shown"
 
 
-# Why a state is asked for; each brings something different.
+# Occasions for a summary; each gets a different one.
 Occasion = StrEnum("Occasion", "START RESUME COMPACT CLEAR")
 
 
@@ -34,14 +34,14 @@ RECALL = re.compile(
     r"what (?:did|have) (?:we|i)|progress)\b",
     re.IGNORECASE,
 )
-# What names no subject of its own: "recent work", "the last changes".
+# Words that name no subject: "recent work", "the last changes".
 _SUBJECTLESS = STOP_WORDS.union(
     ["change", "changes", "context", "done", "session", "stuff", "thing", "things", "work", "worked", "working"]
 )
 _STEM = 5
-# Half of the words that name a subject must occur in an entry that was not asked for by recall wording.
+# Without recall wording, half of the words that name a subject must occur in an entry.
 _LEAST_SHARE = 0.5
-_RECALLED = 0.5  # an entry recalled as such counts at least this much, the rest comes from its first attention
+_RECALLED = 0.5  # the least score of a recalled entry; the rest comes from its initial attention
 
 
 def asks_only_for_session(query: str) -> bool:
@@ -58,7 +58,7 @@ class RecalledItem(Struct, frozen=True, kw_only=True):
 
 
 def recall_items(query: str, items: Sequence[Item], limit: int, attention_boost: float) -> list[RecalledItem]:
-    """The items that answer the query, best and newest first; all, boosted, where it asks for the session itself."""
+    """The items that answer the query, best and newest first; all, boosted, if it asks for the session itself."""
     stems = {term[:_STEM] for term in query_terms(query)}
     asks_for_session = bool(RECALL.search(query))
     has_no_subject = asks_only_for_session(query)

@@ -1,6 +1,6 @@
-"""Where a session stands, for who goes on with it: asked, next, open, decided, changed, tested.
+"""The state of a session's work, for whoever continues it: asked, next, open, decided, changed, tested.
 
-Every line names the event or the item it comes from, and nothing is told that a later event contradicts.
+Every line names the event or the item it comes from, and nothing is included that a later event contradicts.
 """
 
 import re
@@ -23,14 +23,14 @@ from scrimshaw.session.sections import COMMIT, Record
 from scrimshaw.session.statements import USER, Statement
 from scrimshaw.storage.ports import Index, Sessions
 
-# Characters of a line, of the agent's last words, and of what is worth a line when the budget ends.
+# Characters of a line, of the agent's last words, and of the shortest useful line at the end of the budget.
 LONGEST_TEXT, LONGEST_WORDS, SHORTEST_CUT = 400, 600, 80
-MOST_NAMED, MOST_ANSWERS = 8, 10  # files in a line; answers among which are the last that say something
-MOST_HEARD = 120  # events, the last ones, of which the agent's words are read: a start has milliseconds
+MOST_NAMED, MOST_ANSWERS = 8, 10  # files in a line; last answers to look for telling ones in
+MOST_HEARD = 120  # last events whose agent texts are read: a start has milliseconds
 MOST_EMPTY, MOST_PARALLEL = 20, 2  # sessions
-_RECENT = 0.85  # of the events of a session; an agent's plans of before are mostly carried out
+_RECENT = 0.85  # of the events of a session; an agent's earlier plans are mostly done
 _TELLING = 2  # words that name a subject, in an answer that says something
-_FEW = 4  # words of a prompt that only goes on: "yes, do that"
+_FEW = 4  # words of a prompt that only continues: "yes, do that"
 _SAME = 20  # characters; a shorter text that occurs in another one may still be news
 
 # The sections of a session's memory that are parts of its state.
@@ -39,9 +39,9 @@ _NOTED_LINE = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$")
 _NOTED_PARTS = (*_NOTED.values(), "commits")
 Notes = Mapping[str, Sequence[StateLine]]
 
-# The parts of a state in the order of their use, each with its most lines. A new session wants the outcome of the last
-# one, a resumed one first what it was working with, a compacted one all that the summary may lose; whoever cleared the
-# context wants it clear, and is only told the task.
+# The parts of a state, most useful first, each with its maximum of lines. A new session needs the outcome of the last
+# one, a resumed one first what it was working with, a compacted one all that the summary may lose. After a clear the
+# context should stay empty, except for the task.
 _ATTENDED = {"noticed": 1, "files": 1, "results": 1}
 _ENDING = {"broke off": 1, "task unfinished": 1, "next": 1, "said": 1, "failures": 2, "open": 4, "task since": 3}
 _COURSE = {"decisions": 8, "done": 4, "tests": 1}
@@ -66,9 +66,9 @@ _CLEAN = re.compile(r"(?m)^nothing to commit, working tree clean")
 def session_state(
     events: Sequence[RecordedEvent], items: Sequence[Item], occasion: Occasion, notes: Notes | None = None
 ) -> list[StateLine]:
-    """What to say about a session on this occasion, most useful first, of a part the newest. Pure.
+    """The summary of a session for this occasion, most useful first, the newest lines of each part. Pure.
 
-    What the session's memory says, as `read_notes` gives it, is not sought in the events.
+    Parts that the session's memory has, as `read_notes` returns them, are not looked for in the events.
     """
     if not items and all(event.kind is EventKind.START for event in events):
         return []
@@ -80,7 +80,7 @@ def session_state(
 
 
 def read_notes(body: str, events: Sequence[RecordedEvent], trust: str, origin: str) -> Notes:
-    """What a session's memory says now, by part; a line that quotes no event, as a person's, comes from the memory."""
+    """The lines of a session's memory now, by part; one that quotes no event, such as a person's, cites the memory."""
     numbered, notes = {event.number: event for event in events}, {part: list[StateLine]() for part in _NOTED_PARTS}
     for section in f"\n{body}".split("\n## ")[1:]:
         heading, _, rest = section.partition("\n")
@@ -91,13 +91,13 @@ def read_notes(body: str, events: Sequence[RecordedEvent], trust: str, origin: s
             is_proven = event is not None and statements.contains_text(event, quoted)
             if event and is_proven:
                 notes[part].append(_quote_statement(part, Statement(quoted, event.number, note), event))
-            elif part != "done":  # of changes the files stand there too, and they are told as git has them
+            elif part != "done":  # files among the changes are reported as git has them
                 notes[part].append(StateLine(part=part, text=text, origin=origin, trust=trust))
     return notes
 
 
 def _choose_lines(lines: Sequence[StateLine], most: int, known: list[str]) -> list[StateLine]:
-    """The last lines that say something new beside the `known` texts, those of one event as one line."""
+    """The last lines that add something to the `known` texts, those of one event as one line."""
     chosen, texts = list[StateLine](), list[str]()
     for line in reversed(lines):
         if len(texts) == most:
@@ -116,7 +116,7 @@ def _choose_lines(lines: Sequence[StateLine], most: int, known: list[str]) -> li
 
 
 def _find_lines(record: Record, parts: Container[str]) -> Mapping[str, list[StateLine]]:
-    """By part, all that could be told, the best last: of what was attended to the most attended, else the newest."""
+    """All possible lines by part, the best last: by attention, otherwise the newest."""
     events = {event.number: event for event in record.events}
     numbers = {event.call_id: event.number for event in record.events if event.call_id}
     found = defaultdict[str, list[tuple[float, int, StateLine]]](list)
@@ -134,7 +134,7 @@ def _find_lines(record: Record, parts: Container[str]) -> Mapping[str, list[Stat
 
 
 def _choose_part(item: Item, event: RecordedEvent | None, last: int) -> str:
-    """Where an item is told; nowhere what its event tells better, what was overcome, and plans of the beginning."""
+    """The part of an item; none if its event says it better, if it was overcome, or for early plans."""
     if item.kind == ItemKind.PLAN and event and event.number < _RECENT * last:
         return ""
     if item.kind != ItemKind.ERROR:
@@ -158,24 +158,24 @@ def _quote_statement(part: str, statement: Statement, event: RecordedEvent) -> S
 
 
 def _find_tasks(record: Record) -> Iterator[Statement]:
-    """What the session began with, and what was wanted where that is another prompt."""
+    """The first prompt, and the prompt that states the task, if that is another one."""
     prompts, task = _list_prompts(record), find_task(record)
     for each in prompts:
-        if task and each.event == task.event:  # a draft takes a shorter piece of it
+        if task and each.event == task.event:  # a draft quotes a shorter piece of it
             yield Statement(each.text[max(0, each.text.find(statements.flatten(task.text)[:_SAME])) :], each.event)
         elif each is prompts[0]:
             yield each
 
 
 def _find_later_tasks(record: Record) -> Iterator[Statement]:
-    """What was asked for later, and at last whatever that was."""
+    """Later requests; the last prompt in any case."""
     task = find_task(record)
     yield from find_later_requests(record, task)
     yield from (each for each in _list_prompts(record)[-1:] if not task or each.event > task.event)
 
 
 def _find_next_step(record: Record) -> Iterator[Statement]:
-    """What the agent meant to do."""
+    """What the agent planned to do next."""
     asked = {each.event for each in record.sentences if each.by == USER}
     step = sections.find_next_step(record)
     if step and step.event not in asked:
@@ -183,13 +183,13 @@ def _find_next_step(record: Record) -> Iterator[Statement]:
 
 
 def _find_unfinished_task(record: Record) -> Iterator[Statement]:
-    """What was asked at last, where no answer came."""
+    """The last request, if there was no answer."""
     answered = max((event.number for event in record.events if event.kind in _ANSWERS), default=0)
     yield from (each for each in _list_prompts(record)[-1:] if each.event > answered)
 
 
 def _list_prompts(record: Record) -> list[Statement]:
-    """What the person sent, whole, but for what only goes on: "continue", "yes, do that", "where were we?"."""
+    """The person's prompts, in full, except those that only continue: "continue", "yes, do that", "where were we?"."""
     heard = {each.event for each in record.sentences if each.by == USER}
     spoken = [event for event in record.events if event.kind == EventKind.PROMPT and event.number in heard]
     texts = [statements.flatten(" ".join(statements.prose_parts(event))) for event in spoken]
@@ -201,7 +201,7 @@ def _list_prompts(record: Record) -> list[Statement]:
 
 
 def _find_last_words(record: Record) -> Iterator[Statement]:
-    """The agent's last answers that say something, each from its end as far as a line goes."""
+    """The agent's last telling answers, each cut from its end to the length of a line."""
     answers = [[*sentences] for _, sentences in groupby(record.answers(), key=attrgetter("event"))]
     for sentences in answers[-MOST_ANSWERS:]:
         texts = [each.text for each in sentences]
@@ -212,7 +212,7 @@ def _find_last_words(record: Record) -> Iterator[Statement]:
 
 
 def _find_uncommitted(record: Record) -> Iterator[Statement]:
-    """The files that were changed after the last commit, and after git last said that nothing waits for one."""
+    """The files changed after the last commit, and after git last reported a clean work tree."""
     clean = [event.number for event in record.events if event.tool == "Bash" and _CLEAN.search(event.text)]
     last = max([*clean, *(each.event for each in record.commits)], default=0)
     later = {path: [each for each in numbers if each > last] for path, numbers in record.edits.items()}
@@ -253,10 +253,10 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
 def tell_state(
     sessions: Sessions, index: Index | None, own: Session, occasion: Occasion, *, with_own: bool
 ) -> list[StateLine]:
-    """The state of a session, `with_own` of its own if it holds work, else of the newest other that does.
+    """The state of the session itself, `with_own` and if it has work, otherwise of the newest other one that has.
 
-    What its memory says, where it was made of all that happened, stands as it is there, a person's changes too.
-    Tasks of what ran beside that one are told too. After a compaction the state is the session's own, come what may.
+    If its memory covers all events, the memory's text is used, including a person's changes.
+    Tasks of parallel sessions are included. After a compaction the state is always the session's own.
     """
     earlier = sessions.latest(before=own.id, limit=MOST_EMPTY, with_work=True) if occasion != Occasion.COMPACT else []
     for about in [*([own] if with_own else []), *earlier]:
@@ -266,7 +266,7 @@ def tell_state(
             break
     else:
         return []
-    if about.process != own.process and Path(f"/proc/{about.process}").exists():  # where there is none, it broke off
+    if about.process != own.process and Path(f"/proc/{about.process}").exists():  # without a process it broke off
         lines = [replace(line, part="still running") if line.part == "broke off" else line for line in lines]
     lines = _name_work_tree(lines, about)
     beside = [each for each in earlier if each.id not in (about.id, own.id)]
@@ -278,14 +278,14 @@ def tell_state(
 
 
 def _name_work_tree(lines: list[StateLine], about: Session) -> list[StateLine]:
-    """The lines about a session, the first with the other work tree in which it ran."""
+    """The lines about a session, the first one naming the other work tree in which it ran."""
     if not lines or not about.work_tree or is_suspicious(about.work_tree.replace("-", " ")):
         return lines
     return [replace(lines[0], text=f"in work tree {about.work_tree}: {lines[0].text}"), *lines[1:]]
 
 
 def _find_notes(sessions: Sessions, index: Index | None, events: Sequence[RecordedEvent]) -> Notes | None:
-    """What the memory of a session says, unless something happened since it was made."""
+    """The lines of a session's memory, unless something happened since it was made."""
     record = next(iter(sessions.records(events[0].session)), None) if events else None
     if index is None or record is None or record.draft is None or record.draft.events < record.last:
         return None
@@ -295,7 +295,7 @@ def _find_notes(sessions: Sessions, index: Index | None, events: Sequence[Record
 
 
 def _holds_work(lines: Sequence[StateLine], events: Sequence[RecordedEvent], items: Sequence[Item]) -> bool:
-    """Whether more was done than asking this server, or something was decided about a task."""
+    """Whether the session did more than ask this server, or decided something about a task."""
     asked = {item.source.source_call_id for item in items if is_own_tool(item.source.source_tool)}
     calls = {event.call_id for event in events if event.kind == EventKind.TOOL}
     calls.update(item.source.source_call_id for item in items)
@@ -303,7 +303,7 @@ def _holds_work(lines: Sequence[StateLine], events: Sequence[RecordedEvent], ite
 
 
 def fit_lines(lines: Sequence[StateLine], budget: int, count: Callable[[str], int]) -> tuple[list[StateLine], int, int]:
-    """The lines that fit a budget in tokens, cut rather than left out, their tokens, and how many are left out."""
+    """The lines that fit a budget in tokens, the last one cut, their tokens, and how many are left out."""
     fitting, room = list[StateLine](), budget
     for line in lines:
         while (cost := count(f"{line.part} {line.text} {line.origin}")) > room and len(line.text) > SHORTEST_CUT:

@@ -1,4 +1,4 @@
-"""What was said in a session, sentence by sentence, each with the event that holds it. Pure."""
+"""What was said in a session, sentence by sentence, each with the event that contains it. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,14 +10,14 @@ from scrimshaw.ingest.chatter import remove_chatter
 from scrimshaw.ingest.tables import load_table
 from scrimshaw.models import EventKind, RecordedEvent
 
-# `cues.toml`, by which the prompts, answers and calls of a session are read.
+# `cues.toml`: patterns for reading the prompts, answers and calls of a session.
 _CUES = load_table(__file__, "cues", dict[str, dict[str, str]])
 WORDS: Mapping[str, frozenset[str]] = {name: frozenset(text.split()) for name, text in _CUES.pop("words").items()}
 LANGUAGES: Mapping[str, str] = _CUES.pop("languages")  #: by file extension
 
 
 class LazyPattern:
-    """A pattern that is compiled when it is first used: all of them take a hook 25 ms, and it needs only some."""
+    """A pattern that is compiled when it is first used: compiling all costs a hook 25 ms, and it needs only some."""
 
     def __init__(self, lines: str) -> None:
         self._text = "".join(map(str.strip, lines.split("\n")))
@@ -27,7 +27,7 @@ class LazyPattern:
         return found
 
 
-# By section and name; a pattern may go over several lines.
+# By section and name; a pattern may span several lines.
 PATTERNS: Mapping[str, Mapping[str, re.Pattern[str]]] = {
     section: {name: cast("re.Pattern[str]", LazyPattern(lines)) for name, lines in patterns.items()}
     for section, patterns in _CUES.items()
@@ -42,11 +42,11 @@ _TAGS = re.compile(r"</?[a-z][\w-]{0,40}>")
 _COMMAND = re.compile(r"\A/[\w:-]+(?:\s+\S+)?\Z")
 _COMMENT = re.compile(r"(?s)<!--.*?(?:-->|\Z)")
 FENCE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t\r]*$|\Z)")
-_WRAPPED = 76  # a line at least this long goes on in the next one
-_CUT = "\n\f\n"  # where something was left out; a form feed breaks paragraphs and occurs in no prompt
+_WRAPPED = 76  # a line at least this long continues in the next one
+_CUT = "\n\f\n"  # marks an omission; a form feed breaks paragraphs and never occurs in a prompt
 _ITEM = re.compile(r"\s*(?:[-*+•☐☒✓✔]|\d{1,2}[.)])\s+\S")
 _QUOTED = re.compile(r"`[^`\n]{1,200}`")
-# In code the marks are a power, and so they are between words or numbers, or with space on both sides.
+# The marks are a power in code, between words or numbers, or with space on both sides.
 _EMPHASIS = re.compile(r"(`[^`\n]{1,200}`)|(?<![\w*])\*\*(?=\S)|(?<=\S)\*\*(?![\w*])")
 _SUMMARY_OPENING = "This session is being continued from a previous conversation"
 
@@ -56,7 +56,7 @@ class Statement(Struct, frozen=True):
 
     text: str
     event: int  #: the number of the event that contains the text
-    note: str = ""  #: what the events around it tell
+    note: str = ""  #: a note from the events around it
 
 
 class Sentence(Struct, frozen=True, kw_only=True):
@@ -89,20 +89,20 @@ def split_sentences(events: Sequence[RecordedEvent]) -> list[Sentence]:
 
 
 def prose_parts(event: RecordedEvent) -> list[str]:
-    """The pieces of a prompt, answer or summary that belong together: client noise and code split them."""
+    """The coherent pieces of a prompt, answer or summary: client noise and code separate them."""
     text = strip_client_noise(event.text) if event.kind == EventKind.PROMPT else event.text
     return [part for part in FENCE.sub(_CUT, text).split(_CUT) if part.strip()]
 
 
 def strip_client_noise(prompt: str) -> str:
-    """A prompt without what the client or a harness added to it; empty for a bare command such as `/model opus`."""
+    """A prompt without additions of the client or a harness; empty for a bare command such as `/model opus`."""
     bare = _CUE["notes"].sub(_CUT, _TAGS.sub(_CUT, _COMMENT.sub(_CUT, _CUE["blocks"].sub(_CUT, prompt))))
     text = _CUE["rules_follow"].sub("", bare).strip() or bare.strip()
     return "" if _COMMAND.match(text) else text
 
 
 def flatten(text: str) -> str:
-    """Text as it is compared: white space collapsed, emphasis left out."""
+    """Text in the form for comparison: white space collapsed, emphasis removed."""
     return " ".join(_EMPHASIS.sub(r"\1", text).split())
 
 
@@ -132,12 +132,12 @@ def _sentences_of(text: str, event: int, by: str, turn: int) -> Iterator[Sentenc
     heading, place = "", 0
     for block in _paragraphs(text):
         title, is_item = _trim(block), bool(_ITEM.match(block))
-        # "That fails. Let's keep it so:" heads the call that follows, and is said all the same.
+        # "That fails. Let's keep it so:" introduces the next call, but counts as a statement.
         if _CUE["heading"].search(block) and len(block) < 100 and len([*split_paragraph(title)]) == 1:
             heading = title
             continue
         for words in map(_trim, split_paragraph(block)):
-            # what a user says counts however long it is
+            # a user's sentence counts whatever its length
             fits = SHORTEST_SENTENCE <= len(words) <= LONGEST_SENTENCE
             if len(words) >= SHORTEST_PROMPT if by == USER else fits:
                 yield Sentence(text=words, event=event, by=by, turn=turn, place=place, heading=heading, is_item=is_item)
@@ -145,7 +145,7 @@ def _sentences_of(text: str, event: int, by: str, turn: int) -> Iterator[Sentenc
 
 
 def split_paragraph(block: str) -> Iterator[str]:
-    """The sentences of a paragraph; a full stop within a code span ends none."""
+    """The sentences of a paragraph; a full stop within a code span does not end one."""
     hidden = _QUOTED.sub(lambda span: "`" + "x" * (len(span[0]) - 2) + "`", block)
     begin = 0
     for end in _CUE["sentence_end"].finditer(hidden):

@@ -1,4 +1,4 @@
-"""What a session keeps in mind: a few items, the weakest making room for the next. Pure."""
+"""Working memory: a session's few most important items; a new one replaces the weakest. Pure."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from scrimshaw.storage.ports import Admission
 
 
 def raw_attention(item: Item, counter: int, now: float, settings: SessionSettings, *, event_decay: bool) -> float:
-    """What an item is worth before the bounds, from a stored base and clock; the result is never stored."""
+    """The unbounded attention of an item, from its stored base and clock; the result is never stored."""
     if event_decay:
         rate, steps = settings.decay_rate, float((counter - item.event) % settings.counter_modulus)
     else:
@@ -30,7 +30,7 @@ def score(item: Item, counter: int, now: float, settings: SessionSettings, *, ev
 def rank_items(
     items: Iterable[Item], counter: int, *, now: float, settings: SessionSettings, event_decay: bool
 ) -> list[tuple[Item, float]]:
-    """The items with their scores, best first, of equals the newer first."""
+    """The items with their scores, best first; of ties the newer first."""
     ranked = []
     for item in items:
         attention = score(item, counter, now, settings, event_decay=event_decay)
@@ -41,12 +41,12 @@ def rank_items(
 def admit(
     held: Sequence[Item], newcomer: NewItem, counter: int, *, now: float, settings: SessionSettings, event_decay: bool
 ) -> Admission:
-    """Who is held once the newcomer has come: the strongest, of equals the newer; the spent leave."""
-    # the newcomer as an item, younger than any held
+    """The items to keep when a new one arrives: the strongest, of ties the newer; without faded ones."""
+    # the newcomer as an item, younger than all others
     values = asdict(newcomer) | {"text": newcomer.text.text}
     arriving = Item(**values, session="", number=sys.maxsize, event=counter, at=now)
     ranked = rank_items([*held, arriving], counter, now=now, settings=settings, event_decay=event_decay)
-    if newcomer.source.trust == Trust.AGENT:  # what an agent says pushes out no decision of a person
+    if newcomer.source.trust == Trust.AGENT:  # an agent's items do not replace a person's decisions
         ranked.sort(key=lambda pair: pair[0].kind != ItemKind.DECISION or pair[0].source.trust == Trust.AGENT)
     raw = partial(raw_attention, counter=counter, now=now, settings=settings, event_decay=event_decay)
     staying = [item for item, _ in ranked if raw(item) >= settings.delete_threshold][: settings.capacity]
