@@ -1,1 +1,1 @@
-"""Where bytes live: files, databases, and what keeps them in step."""
+"""Where data is stored: files, databases, and the code that keeps them in step."""

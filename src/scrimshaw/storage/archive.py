@@ -27,7 +27,7 @@ from scrimshaw.storage import durable
 from scrimshaw.storage.durable import storage_errors
 
 FORMAT = 1
-LATEST = 253_402_300_799.0  # the last second of the year 9999, where `datetime` ends
+LATEST = 253_402_300_799.0  # the last second of the year 9999, the limit of `datetime`
 
 _MANIFEST = "manifest.json"
 _FILES, _TABLES, _JSONL = "files/", "tables/", ".jsonl"
@@ -35,9 +35,9 @@ _UNREADABLE = (
     zipfile.BadZipFile, zlib.error, struct.error, lzma.LZMAError, msgspec.MsgspecError, EOFError, KeyError,
     OverflowError, RuntimeError, ValueError,
 )  # fmt: skip
-# What is read as a whole. A few bytes may unpack to a thousand times as many, so their number is looked at before.
+# Limits for parts read as a whole. A few bytes can unpack to a thousand times as many, so sizes are checked first.
 _LARGEST_LINE = 64 * 1024 * 1024  # of a table; of the manifest: a larger one names more than a hundred thousand files
-_LARGEST_TEXTS = 512 * 1024 * 1024  # all files together, which a restore holds in memory: 200,000 memories
+_LARGEST_TEXTS = 512 * 1024 * 1024  # all files together, which a restore keeps in memory: 200,000 memories
 
 
 class ArchivePart(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -46,11 +46,11 @@ class ArchivePart(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sha256: str
     size: int
     rows: int = 0  #: the number of a table's rows
-    original: str = ""  #: what a file's hash was before it was redacted
+    original: str = ""  #: a file's hash before it was redacted
 
 
 class _ManifestHead(Struct, frozen=True, kw_only=True):
-    """What is read of a manifest first, whatever else a later version writes."""
+    """The part of a manifest that is read first, whatever else a later version writes."""
 
     format: int
     schema: int
@@ -79,7 +79,7 @@ class Manifest(_ManifestHead, frozen=True, kw_only=True):
 
 
 class ArchivedFile(Struct, frozen=True, kw_only=True):
-    """A file for an archive: its name, its text (None: it is only named, as left out), and the hash it has on disk."""
+    """A file for an archive: its name, its text (None: left out, only named), and its hash on disk."""
 
     name: str
     text: Redacted | None
@@ -87,7 +87,7 @@ class ArchivedFile(Struct, frozen=True, kw_only=True):
 
 
 class Archive(NamedTuple):
-    """An open archive whose manifest was found sound; parts are checked as they are read."""
+    """An open archive whose manifest is intact; parts are checked when they are read."""
 
     path: Path
     manifest: Manifest
@@ -121,7 +121,7 @@ class Archive(NamedTuple):
 def write_archive(
     path: Path, head: Manifest, files: Iterable[ArchivedFile], rows: Iterable[tuple[str, Mapping[str, Any]]]
 ) -> Manifest:
-    """Write an archive durably, as a whole or not at all, for its owner alone; its manifest, with the parts."""
+    """Write an archive durably, all or nothing, readable by its owner only; returns its manifest, with the parts."""
     temporary, parts, left_out = durable.temporary_of(path), dict[str, ArchivePart](), list[str]()
     with storage_errors("write", path):
         durable.make_folders(path.parent, durable.PRIVATE_FOLDER)
@@ -151,7 +151,7 @@ def write_archive(
 
 
 def _write_part(opened: zipfile.ZipFile, name: str, chunks: Iterable[bytes]) -> ArchivePart:
-    """Write an entry without a time: the manifest has it, and the ZIP format knows none before 1980."""
+    """Write an entry without a time: the manifest has it, and ZIP times begin in 1980."""
     member, digest, size, count = zipfile.ZipInfo(name), hashlib.sha256(), 0, 0
     member.compress_type = zipfile.ZIP_DEFLATED
     with opened.open(member, "w", force_zip64=name.startswith(_TABLES)) as stream:
@@ -177,7 +177,7 @@ def open_archive(path: Path, schema: int) -> Iterator[Archive]:
 
 
 def read_age(path: Path) -> tuple[float, int | None] | None:
-    """When an archive was made, and the length of its ledger, if it says so; None where nothing can be read."""
+    """When an archive was made, and the length of its ledger, if it says so; None if nothing can be read."""
     try:
         with _open_zip(path) as (_, _, head):
             ledger = head.parts.get(f"{_TABLES}ledger{_JSONL}")
@@ -209,14 +209,14 @@ def _open_zip(path: Path) -> Iterator[tuple[zipfile.ZipFile, bytes, _ManifestHea
 
 @contextmanager
 def _refusals(path: Path) -> Iterator[None]:
-    """Turns what cannot be unpacked or decoded into UnusableArchive, and the disk's refusals into StorageFailure."""
+    """Turn errors of unpacking or decoding into UnusableArchive, and those of the disk into StorageFailure."""
     try:
         with storage_errors("read", path):
             yield
     except _UNREADABLE as error:
         raise _unusable(path, f"it is damaged or cut off ({error})") from error
     except StorageFailure as error:
-        if error.details["errno"] in (errno.EINVAL, None):  # a place in the file that cannot be; damaged bytes
+        if error.details["errno"] in (errno.EINVAL, None):  # an impossible position in the file; damaged bytes
             raise _unusable(path, "it is damaged or cut off") from error
         raise
 

@@ -1,4 +1,4 @@
-"""Changes to files that survive a crash the moment they return. Light to import: hooks use it."""
+"""Changes to files that survive a crash once they return. Light to import: hooks use it."""
 
 import errno
 import os
@@ -14,9 +14,9 @@ from scrimshaw.toml_text import read_regular_file
 TEMP_PREFIX = ".scrimshaw-tmp-"
 _HANDLES = Path("/proc/self/fd")
 PUBLIC_FILE, PUBLIC_FOLDER = 0o666, 0o777  # before the umask, as everybody makes files
-# For what sessions said and what is made from it.
+# For text of sessions and what is derived from it.
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
-STALE_AFTER_S = 3600.0  # no write takes an hour: what is older belongs to a killed writer
+STALE_AFTER_S = 3600.0  # no write takes an hour: an older file belongs to a killed writer
 
 _HINTS = {
     errno.ENOSPC: "The disk is full: free some space and try again.",
@@ -32,7 +32,7 @@ _HINTS = {
 
 @contextmanager
 def storage_errors(action: str, path: Path) -> Iterator[None]:
-    """Turn the system's refusals into StorageFailure, naming the path and what to do."""
+    """Turn the system's errors into StorageFailure, naming the path and what to do."""
     try:
         yield
     except OSError as error:
@@ -40,7 +40,7 @@ def storage_errors(action: str, path: Path) -> Iterator[None]:
 
 
 def failure_of(error: Exception, action: str = "use", path: Path | None = None) -> StorageFailure | None:
-    """The system's refusal as a user is told of it, None for another error."""
+    """The system's error as a StorageFailure for the user, None for any other error."""
     if str(error).startswith("Symlink loop"):  # what `Path.resolve` says before Python 3.13
         error = OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(error).partition("'")[2].rstrip("'"))
     if not isinstance(error, OSError):
@@ -51,7 +51,7 @@ def failure_of(error: Exception, action: str = "use", path: Path | None = None) 
 
 
 def make_private(path: Path) -> None:
-    """Create an empty file for its owner alone, if it can be made; Windows gives it the rights of its folder."""
+    """Create an empty file that only its owner can read, if possible; Windows gives it the rights of its folder."""
     with suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
 
@@ -79,11 +79,11 @@ def make_folders(folder: Path, mode: int = PUBLIC_FOLDER) -> None:
 def replace_file(
     path: Path, data: bytes, *, private: bool = False, check: Callable[[], object] = bool, root: Path | None = None
 ) -> None:
-    """Put `data` at `path` below `root` durably, whole or not at all, in the mode of what is there unless `private`."""
+    """Put `data` at `path` below `root` durably, all or nothing, with an existing file's mode unless `private`."""
     with pin_folder(path.parent, root) as folder:
         temporary = stage_file(folder / path.name, data, private=private)
         try:
-            check()  # right before the rename: forcing bytes out takes long enough for a person to save
+            check()  # right before the rename: syncing takes long enough for a person to save
             temporary.replace(folder / path.name)
         except BaseException:
             temporary.unlink(missing_ok=True)
@@ -93,7 +93,7 @@ def replace_file(
 
 @contextmanager
 def pin_folder(folder: Path, root: Path | None) -> Iterator[Path]:
-    """A folder by the name of its handle, which leads to no other folder; by its own where the system has no such."""
+    """A path to a folder through its handle, so that it cannot be swapped; its own path if the system has no such."""
     if not root or not _HANDLES.is_dir():
         yield folder
         return
@@ -108,12 +108,12 @@ def pin_folder(folder: Path, root: Path | None) -> Iterator[Path]:
 
 
 def temporary_of(path: Path) -> Path:
-    """A new name beside a file, for what shall become it or was it."""
+    """A new name next to a file, for its next or previous version."""
     return path.with_name(TEMP_PREFIX + os.urandom(8).hex())
 
 
 def read_if_there(path: Path) -> bytes | None:
-    """A file's bytes, None for no file; raises OSError where nobody can tell, as for a pipe in its place."""
+    """A file's bytes, None for no file; raises OSError if that is unclear, as for a pipe in its place."""
     try:
         return read_regular_file(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -121,7 +121,7 @@ def read_if_there(path: Path) -> bytes | None:
 
 
 def stage_file(path: Path, data: bytes, *, private: bool = False, temporary: Path | None = None) -> Path:
-    """Write `data` durably beside `path`, with the mode of a file that is there; the file to rename. Raises OSError."""
+    """Write `data` durably next to `path`, with an existing file's mode; returns the file to rename. Raises OSError."""
     make_folders(path.parent, PRIVATE_FOLDER if private else PUBLIC_FOLDER)
     temporary = temporary or temporary_of(path)
     mode = PRIVATE_FILE if private else None
@@ -149,7 +149,7 @@ def remove_file(path: Path, root: Path) -> None:
 
 
 def prune(folder: Path, root: Path) -> None:
-    """Remove a folder and its parents below `root` as far as they are empty, durably. Raises OSError."""
+    """Remove a folder and its parents below `root` if they are empty, durably. Raises OSError."""
     while folder != root:
         try:
             folder.rmdir()
@@ -162,7 +162,7 @@ def prune(folder: Path, root: Path) -> None:
 
 
 def delete_leftovers(folder: Path, pattern: str = "") -> None:
-    """Remove what killed writers left in a folder, with the pattern `**/` below it too; hold the vault's lock."""
+    """Remove what killed writers left in a folder, with the pattern `**/` below it too; needs the vault's lock."""
     import shutil  # noqa: PLC0415 - hooks have no use for it
 
     for leftover in list(folder.glob(f"{pattern}{TEMP_PREFIX}*")):

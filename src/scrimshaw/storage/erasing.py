@@ -1,4 +1,4 @@
-"""Finding a text in files of any kind, and removing it: from their bytes, their names, and checkpoints made again."""
+"""Finding a text in files of any kind, and removing it: from their bytes, their names, and rewritten checkpoints."""
 
 import base64
 import os
@@ -19,7 +19,7 @@ from scrimshaw.storage.durable import TEMP_PREFIX, prune, read_if_there, storage
 from scrimshaw.storage.maintenance import owners
 from scrimshaw.storage.sqlite import maintenance
 
-# Behind a link no more is searched: somebody may have linked a whole disk.
+# The limit for searching behind a link: somebody may have linked a whole disk.
 MOST_LINKED, MOST_BYTES = 2_000, 64 * 1024 * 1024
 
 _DATABASES = frozenset(name + end for name in ("index.db", "journal.db") for end in ("", "-wal", "-shm", "-journal"))
@@ -31,13 +31,13 @@ class Kind(StrEnum):
     """How a text is removed from a file."""
 
     DATABASE = "database"  # row by row, through its port
-    ARCHIVE = "archive"  # made again without it
+    ARCHIVE = "archive"  # rewritten without it
     TEXT = "text"  # cut out of its bytes
-    SCRATCH = "scratch"  # with the file, which nobody needs
+    SCRATCH = "scratch"  # with the file, which is not needed
     DAMAGED = "damaged"  # with the file: a text may be split over its pages
-    LINK = "link"  # with the link, where the path in it holds the text
-    NAME = "name"  # out of the name: a folder, or what is no file
-    GIT = "git"  # never: git alone may change it
+    LINK = "link"  # with the link, if the path in it contains the text
+    NAME = "name"  # from the name: a folder, or anything but a file
+    GIT = "git"  # never: only git may change it
 
 
 class SearchedFile(NamedTuple):
@@ -49,7 +49,7 @@ class SearchedFile(NamedTuple):
     size: int
     named: int
     inside: int
-    doubt: str = ""  #: why this proves nothing, empty where it does
+    doubt: str = ""  #: why the search is inconclusive, otherwise empty
 
     @property
     def traces(self) -> int:
@@ -58,7 +58,7 @@ class SearchedFile(NamedTuple):
 
 
 def search_folder(root: Path, traces: Traces) -> Iterator[SearchedFile]:
-    """Search names and bytes of the files below a folder, of a link the path in it. Raises StorageFailure."""
+    """Search names and bytes of the files below a folder, and the paths in links. Raises StorageFailure."""
     for path in files_below(root):
         with storage_errors("read", path):
             data = os.fsencode(path.readlink()) if path.is_symlink() else read_bytes(path)
@@ -69,7 +69,7 @@ def search_folder(root: Path, traces: Traces) -> Iterator[SearchedFile]:
 
 
 def _classify(path: Path, root: Path, data: bytes) -> tuple[Kind, str]:
-    """How the text is removed from a file, and why searching it proves nothing."""
+    """How the text is removed from a file, and why a search of it is inconclusive."""
     parts, name = path.relative_to(root).parts, path.name
     is_packed, is_sqlite = data.startswith((_SQLITE, _ZIP)), data.startswith(_SQLITE)
     is_journal = name.startswith("journal.db.damaged-") and not name.endswith("-shm")
@@ -98,19 +98,19 @@ def files_below(root: Path) -> Iterator[Path]:
 
 
 def _raise_unless_gone(error: OSError) -> None:
-    """A folder that is gone holds nothing; one that cannot be read may."""
+    """A missing folder contains nothing; an unreadable one may."""
     if not isinstance(error, FileNotFoundError):
         raise error
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file, none of one that is gone; raises StorageFailure."""
+    """The bytes of a file, empty if it is gone; raises StorageFailure."""
     with storage_errors("read", path):
         return (read_if_there(path) if path.is_file() else None) or b""
 
 
 def search_behind(link: Path, roots: Sequence[Path], traces: Traces) -> Iterator[tuple[Path, int, str]]:
-    """(path, how often it holds the text, why it was not searched) of what is behind a link and not clean."""
+    """(path, how often it contains the text, why it was not searched) of files behind a link that are not clean."""
     top = Path(os.path.realpath(link))
     if any(top.is_relative_to(root) for root in roots) or not os.path.lexists(top):
         return
@@ -130,7 +130,7 @@ def search_behind(link: Path, roots: Sequence[Path], traces: Traces) -> Iterator
 
 
 def rename_clean(path: Path, root: Path, traces: Traces) -> None:
-    """Give a file another name where the text is in it. Raises StorageFailure."""
+    """Rename a file if the text is in its name. Raises StorageFailure."""
     new = clean_path(path, root, traces)
     if new != path:
         with storage_errors("rename", path.parent):
@@ -141,7 +141,7 @@ def rename_clean(path: Path, root: Path, traces: Traces) -> None:
 
 
 def clean_path(path: Path, root: Path, traces: Traces) -> Path:
-    """The path without the text, and with a number where that is taken; the same path where it is clean."""
+    """The path without the text, numbered if that is taken; the same path if it is clean."""
     name = os.fsencode(path.relative_to(root))
     clean = traces.erase(name)
     if clean == name:
@@ -152,7 +152,7 @@ def clean_path(path: Path, root: Path, traces: Traces) -> Path:
 
 
 def count_in_archive(path: Path, schema: int, wipe: Wipe, names: Collection[str] = ()) -> int:
-    """How many rows, files and notes of an archive hold it; files of these `names` do. Raises UnusableArchive."""
+    """How many rows, files and notes of an archive have it; files of these `names` count. Raises UnusableArchive."""
     with open_archive(path, schema) as archive:
         head = archive.manifest
         notes = (head.name, *head.metadata, *head.metadata.values(), *head.left_out)
@@ -172,7 +172,7 @@ def count_in_archive(path: Path, schema: int, wipe: Wipe, names: Collection[str]
 def remake_archive(
     path: Path, schema: int, wipe: Wipe, names: Collection[str], redact: Callable[[str], Redacted]
 ) -> None:
-    """Make an archive again without the text, as old as it was; it is as before where this raises."""
+    """Rewrite an archive without the text, keeping its age; it stays as it was if this raises."""
     info, new, mask = path.stat(), temporary_of(path), wipe.traces.mask
     with TemporaryDirectory(dir=path.parent, prefix=TEMP_PREFIX) as scratch, open_archive(path, schema) as archive:
         head = archive.manifest

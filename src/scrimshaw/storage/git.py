@@ -1,7 +1,7 @@
-"""Asks git, which runs as a process of its own and may be missing: work trees, deleted and moved files, old content.
+"""Runs git, which may be missing: work trees, deleted and moved files, old content.
 
-A text that is searched for is never an argument of git, where every user of the machine could read it: git prints what
-it has, and the comparison happens here.
+A text to search for is never an argument of git, where every user of the machine could read it: git prints what
+it has, and the comparison is done here.
 """
 
 import os
@@ -27,7 +27,7 @@ from scrimshaw.models import PURGED, Degradation, Traces
 from scrimshaw.storage.durable import storage_errors
 
 TIMEOUT_S = 30.0
-# For questions that read no history: nothing that waits for an answer may hang on them.
+# For commands that read no history: somebody is waiting for the answer.
 PRESENT_S = 10.0
 SEARCH_S = 60.0
 MOST_PLACES = 50
@@ -35,7 +35,7 @@ _MOST_CONFLICTS = 127  # which `git merge-file` counts in its exit code; a highe
 SECRET_FILE = "FILE_WITH_THE_SECRET"
 
 _MARK = "\x01"
-_SERVER_DOMAIN = "scrimshaw.invalid"  # of the addresses of tokens that are none
+_SERVER_DOMAIN = "scrimshaw.invalid"  # for tokens whose name is not an address
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")
 _PATCHED = re.compile(r"^(?:\+\+\+ b/|rename to |--- a/)([^\n]+)", re.MULTILINE)
 _REPLACE_TEXT = (
@@ -56,12 +56,12 @@ _LEFTOVERS = (
     "stashes, which go with the reflog, and what other work trees have checked out",
     "a text over several lines, or in another form than in the file: search again when the commands are done",
 )
-# Below git's folder: what git searches itself, and repositories and stores of their own.
+# In git's folder: what git searches itself, and separate repositories and stores.
 _SEARCHED, _OTHERS = ("objects", "refs", "packed-refs", "scrimshaw"), ("modules", "lfs", "annex")
 
 
 def merge_texts(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
-    """A three-way merge of texts as git makes it, and whether it left conflicts between marks."""
+    """A three-way merge of texts by git, and whether it left marked conflicts."""
     with TemporaryDirectory(prefix="scrimshaw-") as folder:
         paths = [Path(folder) / name for name in ("ours", "base", "theirs")]
         for path, text in zip(paths, (ours, base, theirs), strict=True):
@@ -76,7 +76,7 @@ def merge_texts(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
 
 
 def ask_git(folder: Path, *arguments: str, answers: Collection[int] = (0,), timeout_s: float | None = None) -> str:
-    """What git prints in a folder; raises StorageFailure where it is missing, refuses or takes too long."""
+    """The output of git in a folder; raises StorageFailure if it is missing, fails or takes too long."""
     command = ["git", "-c", "core.quotePath=false", "-C", str(folder), *arguments]
     try:
         done = subprocess.run(
@@ -92,9 +92,9 @@ def ask_git(folder: Path, *arguments: str, answers: Collection[int] = (0,), time
 
 
 def commit_files(project: Path, paths: Sequence[str], author: str, message: str) -> None:
-    """Commit what changed at these paths below a project, and nothing else that is staged; raises StorageFailure.
+    """Commit the changes at these paths below a project, but nothing else that is staged; raises StorageFailure.
 
-    The author is a name or an address. Hooks and signing are the user's own, and wait for a person; they do not run.
+    The author is a name or an address. Hooks and signing do not run: they are the user's own and may wait for a person.
     """
     name = re.sub(r"[<>\n]", "", author)
     address = name if "@" in name else f"{re.sub('[^A-Za-z0-9._-]+', '-', name)}@{_SERVER_DOMAIN}"
@@ -109,7 +109,7 @@ def commit_files(project: Path, paths: Sequence[str], author: str, message: str)
 
 
 class CommitAuthor(NamedTuple):
-    """Who made a commit, as git says."""
+    """The author of a commit according to git."""
 
     name: str
     address: str
@@ -120,20 +120,20 @@ class CommitAuthor(NamedTuple):
         return self.address.endswith(f"@{_SERVER_DOMAIN}")
 
     def includes(self, person: str) -> bool:
-        """Whether the name of a token is this one's name, address, or what the address begins with."""
+        """Whether the name of a token is this author's name, address, or the beginning of the address."""
         known = {self.name, self.address, self.address.partition("@")[0]}
         return person.casefold() in map(str.casefold, known)
 
 
 def find_author(project: Path) -> CommitAuthor:
-    """Who a commit made in a project would be by; without names where nobody told git. Raises StorageFailure."""
+    """The author of a new commit in a project; without names if git has none. Raises StorageFailure."""
     ident = ask_git(project, "var", "GIT_AUTHOR_IDENT", answers=(0, 128), timeout_s=PRESENT_S)
     name, _, rest = ident.partition(" <")
     return CommitAuthor(name, rest.partition(">")[0])
 
 
 class CommittedChange(NamedTuple):
-    """What a commit did to a file, by its path below the project."""
+    """The change of a file by a commit, by its path below the project."""
 
     path: str
     status: str  #: git's letter: A, M, D and the like
@@ -143,9 +143,9 @@ class CommittedChange(NamedTuple):
 
 
 def list_changed_files(project: Path, before: str, since: float, folders: Sequence[str]) -> list[CommittedChange]:
-    """What the commits after one, or without one those made since a moment, did to files below these folders.
+    """How the commits after one, or without one those since a given time, changed files below these folders.
 
-    Newest first; a file that was moved is one deleted and one added. Raises StorageFailure.
+    Newest first; a moved file counts as deleted and added. Raises StorageFailure.
     """
     revisions = [f"{before}..HEAD"] if before else [f"--since={format_time(since)}", "HEAD"]
     form = (
@@ -261,7 +261,7 @@ class Deleted(Struct, frozen=True, kw_only=True):
 
 
 def list_deleted_files(project: Path, suffix: str) -> list[Deleted]:
-    """The files that history deleted, not renamed, and nobody brought back, newest first; raises StorageFailure."""
+    """The files that were deleted in git's history, not renamed or restored, newest first; raises StorageFailure."""
     log = ("log", "-z", "-M", "--diff-filter=D", "--name-only", "--relative", f"--format={_MARK}%H %cI")
     found: dict[str, Deleted] = {}
     for block in ask_git(project, *log, "--", f"*{suffix}").split(_MARK)[1:]:
@@ -278,7 +278,7 @@ def last_text(project: Path, deleted: Deleted) -> str:
 
 
 def list_moved_files(project: Path) -> Iterator[tuple[str, str]]:
-    """(old name, new name) of the files that history moved, oldest first; raises StorageFailure where git refuses."""
+    """(old name, new name) of the files moved in git's history, oldest first; raises StorageFailure if git fails."""
     log = ("log", "--reverse", "--diff-filter=R", "--find-renames", "--name-status", "--format=", "--relative", "-z")
     fields = iter(ask_git(project, *log).split("\0"))
     for field in fields:  # `R097 NUL old NUL new NUL`
@@ -287,7 +287,7 @@ def list_moved_files(project: Path) -> Iterator[tuple[str, str]]:
 
 
 class Commit(Struct, frozen=True, kw_only=True):
-    """A commit; of one file's history with the path that the file had then, and the change as a diff if asked for."""
+    """A commit; in a file's history with the file's path at the time, and the change as a diff on request."""
 
     commit: str
     at: str  #: ISO time
@@ -325,12 +325,12 @@ def list_commits(path: Path, *, patches: bool = False) -> list[Commit]:
     if not work_tree(folder):
         return []
     shown = "--patch" if patches else "--name-only"
-    # Before the first commit git has no history to tell of, and says so with 128.
+    # Before the first commit git has no history and exits with 128.
     return _read_commits(ask_git(folder, "log", "--follow", _COMMIT_FORMAT, shown, "--", str(path), answers=(0, 128)))
 
 
 def read_tree(folder: Path, commit: str, suffixes: Collection[str], most_bytes: int) -> Iterator[tuple[str, bytes]]:
-    """(path below the folder, content) of the files that end so in a commit; links and larger ones are left out."""
+    """(path below the folder, content) of the files with such an ending in a commit; except links and larger ones."""
     listed = ask_git(folder, "ls-tree", "-r", "-z", "--long", commit).split("\0")
     names = dict[str, list[str]]()
     for head, _, path in (each.partition("\t") for each in listed if each):
@@ -364,28 +364,28 @@ def _read_commits(output: str) -> list[Commit]:
 
 
 class GitPlace(Struct, frozen=True, kw_only=True):
-    """A place in git that holds the text; a ref, a file of git's own, and one not committed have a path alone."""
+    """A place in git that contains the text; a ref, a file of git's own, or an uncommitted one only has a path."""
 
     object: str = ""
     kind: str
-    commit: str = ""  #: the last one that changed it
+    commit: str = ""  #: the last commit that changed it
     path: str = ""
 
 
 class GitTraces(Struct, frozen=True, kw_only=True):
-    """Where git holds a text, the objects among `places` up to MOST_PLACES; `commands` rewrite history without it."""
+    """Where git has a text; `places` lists up to MOST_PLACES objects, and `commands` rewrite history without it."""
 
     objects: int = 0  #: objects read
-    found: int = 0  #: places that hold it, those beyond MOST_PLACES too
+    found: int = 0  #: all places that contain it, even beyond MOST_PLACES
     places: tuple[GitPlace, ...] = ()
     commands: tuple[str, ...] = ()
-    stays: tuple[str, ...] = ()  #: what the commands leave or take with them
-    unsearched: tuple[str, ...] = ()  #: what was not looked into
+    stays: tuple[str, ...] = ()  #: what the commands leave behind or remove in addition
+    unsearched: tuple[str, ...] = ()  #: what was not searched
     degradation: Degradation | None = None
 
 
 def search_git(project: Path, traces: Traces, paths: Sequence[Path] = (), own: Collection[Path] = ()) -> GitTraces:
-    """Look for a text, and for files, in everything that the repository around a folder has but Scrimshaw's `own`."""
+    """Search the repository around a folder for a text and for files, except in Scrimshaw's `own` folders."""
     try:
         if top := work_tree(project):
             return _search_repository(Path(top), traces, paths, own)
@@ -438,7 +438,7 @@ def _search_repository(top: Path, traces: Traces, paths: Sequence[Path], own: Co
 
 
 def _search_objects(top: Path, traces: Traces) -> tuple[int, list[tuple[str, str]]]:
-    """(objects read; name and kind of those that hold it)."""
+    """(objects read; name and kind of those that contain it)."""
     command = ["git", "-C", str(top), "cat-file", "--batch", "--batch-all-objects", "--unordered"]
     objects, found = 0, list[tuple[str, str]]()
     with (
@@ -471,7 +471,7 @@ def _locate_object(top: Path, name: str, kind: str) -> GitPlace:
 
 
 def _search_own_files(top: Path, traces: Traces, own: Collection[Path]) -> tuple[list[str], list[str]]:
-    """(logs, settings and begun messages of git that hold it; stores that were not searched)."""
+    """(git's logs, settings and message drafts that contain it; stores that were not searched)."""
     folder = (top / ask_git(top, "rev-parse", "--git-common-dir").strip()).resolve()
     found = []
     with storage_errors("look into", folder):

@@ -1,4 +1,4 @@
-"""Walks over edges that a database brought, and matches from its rows. Shared by every engine."""
+"""Walks over edges read from a database, and matches made from its rows. Shared by every engine."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from scrimshaw.models import QUESTIONS, Match, Neighbor
 
-# What the whole of a session adds to the score of its passages; from .15 to .5 hardly anything changes (measured).
+# The share of a session's score added to its passages; from .15 to .5 hardly anything changes (measured).
 SESSION_SHARE = 0.3
 
 
@@ -21,11 +21,11 @@ class Link(NamedTuple):
 
 
 def walk(starts: Iterable[str], links: Iterable[Link], *, hops: int, direction: str) -> list[Neighbor]:
-    """The edges within `hops` of each start, each once, at its nearest hop; by start, hop, source and target.
+    """The edges within `hops` of each start, each once, at its nearest hop; sorted by start, hop, source and target.
 
-    Of several edges between the same memories in the same relation the strongest counts.
+    Of several edges with the same relation between two memories the strongest counts.
     """
-    # Place -> the edges to follow from there, strongest first, and whether that is from source to target.
+    # Node -> the edges to follow from there, strongest first, and whether that is from source to target.
     ahead: dict[str, list[tuple[Link, bool]]] = {}
     for link in sorted(links, key=lambda link: (-link.strength, link.evidence)):
         if direction in ("outgoing", "both"):
@@ -59,7 +59,7 @@ def fold_chunks(rows: Iterable[tuple[str, int, float]]) -> list[Match]:
     """Rows of (id, ordinal or -1 for the whole, score), best first, as one match per memory.
 
     The score is the mean of the whole's and of the best chunk's; a memory of a single chunk has no row for the whole.
-    A question counts as a chunk; where it is the best one, the match names it beside the best of the body.
+    A question counts as a chunk; if it is the best one, the match names it and the best chunk of the body.
     """
     whole: dict[str, float] = {}
     best: dict[str, tuple[float, int]] = {}
@@ -81,7 +81,7 @@ def fold_chunks(rows: Iterable[tuple[str, int, float]]) -> list[Match]:
 
 
 def rank_passages(rows: Iterable[tuple[str, int, float]], limit: int) -> list[Match]:
-    """The best passages among such rows, with their share of the scores of their whole sessions."""
+    """The best passages in such rows, with a share of their whole session's score."""
     whole, passages = dict[str, float](), list[tuple[str, int, float]]()
     for row in rows:
         if row[1] < 0:
@@ -89,7 +89,7 @@ def rank_passages(rows: Iterable[tuple[str, int, float]], limit: int) -> list[Ma
         else:
             passages.append(row)
     for name, _, score in passages:
-        whole.setdefault(name, score)  # a session of one passage has no row as a whole
+        whole.setdefault(name, score)  # a session of one passage has no row for the whole
     unit = SESSION_SHARE * (passages[0][2] if passages else 0.0) / max(whole.values(), default=1.0)
     matches = [
         Match(id=name, score=(score + unit * whole[name]) / (1 + SESSION_SHARE), chunk=ordinal)

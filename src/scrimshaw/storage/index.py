@@ -28,19 +28,19 @@ from scrimshaw.storage.sql import (
     passage,
 )
 
-# How much a word counts in name, title, triggers and body; measured on judged queries (docs/evaluation).
+# Weights of words in name, title, triggers and body; measured on judged queries (docs/evaluation).
 FIELD_WEIGHTS = (2.0, 2.0, 2.0, 1.0)
-ROWS_PER_MEMORY = 5  # a memory comes with all its chunks, so this many rows are read for each memory wanted
-PASSAGES_PER_MATCH = 3  # passages read for each wanted, since a session lifts some over others
+ROWS_PER_MEMORY = 5  # rows to read per memory wanted, since each chunk has its own
+PASSAGES_PER_MATCH = 3  # passages to read per passage wanted, since sessions reorder them
 
-# The number of a text is that of its memory, shifted by so many bits, plus 0 for the memory's whole or 1 + the chunk's
+# The number of a text is its memory's, shifted by so many bits, plus 0 for the whole memory or 1 + the chunk's
 # ordinal.
 PART_BITS = 20
-_EMBED_ORDER = {True: "DESC", False: "ASC"}  # records are asked for newest first
+_EMBED_ORDER = {True: "DESC", False: "ASC"}  # records are read newest first
 _OF_RECORD = f"memory IN (SELECT memories.row FROM memories WHERE source = '{RECORD}')"
 
-# An edge's target is the memory of that id, else the one that was called so before its file was renamed, else the first
-# memory whose last name it is. References are resolved when they are read, so a memory that appears later is found.
+# An edge's target is the memory of that id; otherwise the one that had it before a rename; otherwise the first
+# memory whose id ends in it. References are resolved when they are read, so they find memories that appear later.
 TARGET = """coalesce(
     (SELECT memories.row FROM memories WHERE id = e.reference),
     (SELECT memories.row FROM renames JOIN memories ON memories.id = renames.id WHERE reference = e.reference),
@@ -51,7 +51,7 @@ WHERE e.kind = '{EdgeKind.EXTERNAL}'"""
 
 _CHUNKS = "memories m ON m.id = w.id JOIN chunks c ON c.memory = m.row AND c.ordinal = w.ordinal"
 _PIECE = f"SELECT m.id, c.ordinal, c.anchor, c.heading, {{}}, c.context, {{}}, {{}} FROM wanted w JOIN {_CHUNKS}"
-# To be filled in are empty bytes; of a chunk with its vectors also the bytes of `v.vector`, as the engine writes both.
+# Placeholders: empty bytes, and for a chunk with vectors the bytes of `v.vector`, as each engine writes them.
 TEXT_PIECE = _PIECE.format("substr(m.body, c.first + 1, c.last - c.first)", "{0}", "{0}")
 _OF_CHUNK = "LEFT JOIN vectors v ON v.memory = c.memory AND v.ordinal = c.ordinal AND v.model = ?"
 _VECTORS = _PIECE.format("''", "coalesce(packed, {0})", "coalesce({1}, {0})")
@@ -80,7 +80,7 @@ _PUT_EDGE = (
     " ON CONFLICT (source, reference, relation)"
     " DO UPDATE SET kind = excluded.kind, strength = excluded.strength, evidence = excluded.evidence"
 )
-# The columns of a memory that have their names from a document, and those from its file.
+# The columns of a memory named after fields of a document, and those after fields of its file.
 _OF_DOCUMENT = (
     "title", "type", "tier", "created", "updated", "content_hash", "text_hash", "tokens", "label_tokens"
 )  # fmt: skip
@@ -92,18 +92,18 @@ _PUT_TOPIC = "INSERT INTO topics (topic, memory) VALUES (?, ?) ON CONFLICT DO NO
 class SqlIndex:
     """The part of the Index port that engines share."""
 
-    INCOMPLETE: ClassVar[str]  #: paths of files whose memory is missing in part, and of memories of no known file
+    INCOMPLETE: ClassVar[str]  #: SQL: paths of files whose memory is incomplete, and of memories without a known file
     TEXT_PIECE: ClassVar[str]
     VECTOR_PIECE: ClassVar[str]
     _database: SqlDatabase
 
     @abstractmethod
     def put_words(self, write: SqlConnection, texts: Sequence[tuple[Any, ...]]) -> None:
-        """Make texts findable, each given by its number and its fields."""
+        """Add texts to the full-text search, each given by its number and fields."""
 
     @abstractmethod
     def remove_memories(self, write: SqlConnection, where: str, arguments: Sequence[str]) -> None:
-        """Remove the memories that satisfy a condition, with all that belongs to them."""
+        """Remove the memories that satisfy a condition, with everything that belongs to them."""
 
     def put(self, documents: Sequence[Document]) -> None:
         import hashlib  # noqa: PLC0415 - loads OpenSSL, which a hook has no use for
@@ -112,7 +112,7 @@ class SqlIndex:
             for document in documents:
                 file, body = document.file, document.body.text
                 words = (file.memory_id, document.title, "\n".join((*document.triggers, *document.topics)))
-                words = ("", "", "") if file.source == RECORD else words  # else every passage had those of the first
+                words = ("", "", "") if file.source == RECORD else words  # each passage would get the first one's
                 keys, vectors = list[str](), dict[str, list[list[Any]]]()
                 for chunk in document.chunks:
                     keys.append(hashlib.sha256(chunk.embedded_text(body).encode()).hexdigest()[:32])
@@ -126,7 +126,7 @@ class SqlIndex:
                 for chunk, key in zip(document.chunks, keys, strict=True):
                     place = (chunk.ordinal, chunk.anchor, chunk.heading, chunk.start, chunk.end, chunk.context)
                     places.append((row, *place, chunk.at, chunk.trust, key))
-                    # A question that is found by the words of the title too pushes out other memories (measured).
+                    # A question indexed with the title's words too would push out other memories (measured).
                     of_body = (*words, body[chunk.start : chunk.end])
                     fields = of_body if chunk.ordinal < QUESTIONS else ("", "", "", chunk.context)
                     texts.append((first + 1 + chunk.ordinal, *fields))
@@ -277,7 +277,7 @@ class SqlIndex:
 
 
 def _insert_memory(write: SqlConnection, document: Document) -> int:
-    """The row of a memory, with what is looked up by it."""
+    """Insert the row of a memory and the rows that refer to it."""
     file, quality, provenance = document.file, document.quality, document.provenance
     values = {
         **dict(zip(_OF_DOCUMENT, attrgetter(*_OF_DOCUMENT)(document), strict=True)),

@@ -21,16 +21,16 @@ LEDGER = (
 )
 _APPENDED = LEDGER.removeprefix("seq, ")
 _APPEND = f"INSERT INTO ledger ({_APPENDED}) VALUES (?,?,?,?,?,?,?,?,?,?,?) RETURNING seq"
-MOST_ROWS = 2**63 - 1  # the limit that is none
+MOST_ROWS = 2**63 - 1  # for no limit
 _PUT_CONTENT = "INSERT INTO contents (content_hash, memory_id, content, at) VALUES (?,?,?,?) ON CONFLICT DO NOTHING"
-KEPT_DONE_S = 30 * 86_400.0  # how long a done job can be asked for
+KEPT_DONE_S = 30 * 86_400.0  # how long a finished job is kept
 
-# Which file an entry is about: a memory's own, unless it names another.
+# The file of an entry: the memory's own, unless it names another.
 _FILE = "coalesce(json_extract(decision_meta, '$.file'), memory_id)"
 _MARKED = " AND json_extract(decision_meta, '$.mark') = ?"
 _REVIEW = Review.__struct_fields__
 _JOB = "id, kind, key, payload, state, attempts, done, total, error"
-# Every claim is another attempt, so a worker that lost its job to another is told so.
+# Every claim counts as an attempt, so a worker notices if another one took over its job.
 _CLAIMED = "id = ? AND state = 'running' AND attempts = ?"
 _DUE = (
     "(state = 'running' AND lease_until < ?) OR (state = 'queued' AND due <= ? AND NOT EXISTS ("
@@ -88,7 +88,7 @@ class SqlJournal:
         return found[0] if found else None
 
     def verify(self) -> tuple[int, int]:
-        noted = self._read_end() or 0  # before the rows, of which another process may write more
+        noted = self._read_end() or 0  # before the rows, as another process may add more
         with self._database.lend() as connection:
             checked, broken = verify_chain(connection)
         return checked, broken or (checked + 1 if checked < noted else 0)
@@ -137,10 +137,10 @@ class SqlJournal:
         now = time.time()
         is_given_back = state == JobState.QUEUED and retry_in_s is None
         state = state if retry_in_s is None else JobState.QUEUED
-        # Spread by a fifth either way, so that workers that failed at once do not come back at once.
+        # Varied by a fifth, so that workers that failed together do not retry together.
         due = now + (retry_in_s or 0.0) * (0.8 + 0.4 * os.urandom(1)[0] / 255)
         with self._database.write() as write:
-            if state == JobState.QUEUED:  # the same work that waits already gives way
+            if state == JobState.QUEUED:  # an identical waiting job is replaced
                 write.execute(_REPLACE_WAITING, (job.kind, job.key, job.id, job.attempts))
             write.execute(
                 f"UPDATE jobs SET state = ?, error = ?, due = ?, attempts = attempts - ? WHERE {_CLAIMED}",
@@ -166,7 +166,7 @@ class SqlJournal:
 
 
 def append_entries(write: SqlConnection, entries: Sequence[Entry], now: float) -> list[int]:
-    """Append entries to the ledger; their numbers."""
+    """Append entries to the ledger; returns their numbers."""
     chain = write.execute("SELECT chain FROM ledger ORDER BY seq DESC LIMIT 1").get or ""
     numbers = []
     for entry in entries:
@@ -179,7 +179,7 @@ def append_entries(write: SqlConnection, entries: Sequence[Entry], now: float) -
 
 
 def find_break(rows: Iterable[Sequence[Any]]) -> tuple[int, int]:
-    """(rows checked, number of the first entry that was changed or taken out, 0 when there is none)."""
+    """(rows checked, number of the first entry that was changed or removed, 0 if there is none)."""
     last, checked = "", 0
     for checked, row in enumerate(rows, start=1):
         last = _chain(last, row[1:-1])
@@ -189,14 +189,14 @@ def find_break(rows: Iterable[Sequence[Any]]) -> tuple[int, int]:
 
 
 def verify_chain(connection: SqlConnection) -> tuple[int, int]:
-    """(rows checked, number of the first entry that was changed, taken out or cut off the end, 0 when sound)."""
+    """(rows checked, number of the first entry that was changed, removed or cut off the end, 0 if intact)."""
     checked, broken = find_break(connection.execute(f"SELECT {LEDGER} FROM ledger ORDER BY seq"))
     given = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'ledger'").get or 0
     return checked, broken or (checked + 1 if given != checked else 0)
 
 
 def chain_again(write: SqlConnection) -> None:
-    """Compute the chain of a ledger of which rows were changed; raises StorageFailure if the new one is not sound."""
+    """Recompute the chain of a ledger whose rows were changed; raises StorageFailure if the new one is not valid."""
     last = ""
     for row in write.execute(f"SELECT {LEDGER} FROM ledger ORDER BY seq").fetchall():
         last = _chain(last, row[1:-1])
@@ -207,8 +207,8 @@ def chain_again(write: SqlConnection) -> None:
 
 
 def _chain(before: str, values: Sequence[Any]) -> str:
-    """The hash that ties a row, given without its number and its own hash, to the hash of the one before it."""
-    # A value of no type that was ever written comes from damage; then the hash is another one.
+    """The hash that chains a row, given without its number and own hash, to the hash of the row before."""
+    # A value of a type that is never written comes from damage; the hash then differs.
     return hashlib.sha256(json.dumps([before, *values], default=repr).encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""What looking after a journal means to every engine with SQL: statuses, and which rows belong to a memory."""
+"""Maintenance shared by the SQL engines: statuses of parts, and which rows belong to a memory."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -8,9 +8,9 @@ from scrimshaw.storage.ports import StatusChange
 from scrimshaw.storage.sql import SqlDatabase
 
 LEDGER = "ledger"
-LASTING = (LEDGER, "contents")  # what happened and what it replaced is never cleared: undo and the chain live from it
+LASTING = (LEDGER, "contents")  # never cleared: undo and the chain need them
 PURGED = "SELECT DISTINCT memory_id FROM ledger WHERE action = 'purge'"
-# They name a memory and hold nothing of it: the ledger that it existed, a draft that it is not made again.
+# They only name a memory: the ledger, that it existed; a draft, so that it is not made again.
 _NAMING = (LEDGER, "drafts")
 # The last change of every part, and the status before it.
 _LAST = """
@@ -18,7 +18,7 @@ SELECT name, status, was, at FROM (
     SELECT seq, name, status, coalesce(lag(status) OVER parts, '') AS was, at, lead(seq) OVER parts AS later
     FROM capabilities WINDOW parts AS (PARTITION BY name ORDER BY seq)) AS changes
 WHERE later IS NULL ORDER BY seq"""
-# So that a part that comes and goes does not fill the disk.
+# So that a part which often changes does not fill the disk.
 _MOST_CHANGES = 100
 _TRIM = """
 DELETE FROM capabilities WHERE name = ? AND seq <= (
@@ -49,7 +49,7 @@ def _last_changes(rows: Iterable[tuple[Any, ...]]) -> dict[str, StatusChange]:
 
 
 def owners(table: str, wipe: Wipe) -> Mapping[str, Sequence[str]]:
-    """The columns that name the memory a row is about, with the names that go."""
+    """The columns that name a row's memory, with the names to erase."""
     if table in _NAMING:
         return {}
     return {"key": wipe.memory_ids} if table == "jobs" else {"memory_id": wipe.memory_ids, "path": wipe.paths}

@@ -1,4 +1,4 @@
-"""Memory ids: which names may be written, and which file a name stands for."""
+"""Memory ids: which names may be written, and which file a name means."""
 
 import errno
 import os
@@ -12,13 +12,13 @@ from scrimshaw.errors import InvalidMemoryId, NotFound
 from scrimshaw.storage.durable import storage_errors
 
 SUFFIX = ".md"
-MAX_ID_CHARS = 240  # a path of 260 characters is where Windows ends
-MAX_SEGMENT_BYTES = 120  # names of 143 bytes are where eCryptfs ends; leaves room for ".md"
+MAX_ID_CHARS = 240  # Windows allows paths of 260 characters
+MAX_SEGMENT_BYTES = 120  # eCryptfs allows names of 143 bytes; leaves room for ".md"
 
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL})
 
 _HINT = "Use a relative path such as storage/wal-reset, without .md."
-# Each rule, and the pattern of what breaks it somewhere in a name, compiled when a name is first judged.
+# Each rule with the pattern that breaks it anywhere in a name, compiled at the first check.
 _Rules = Sequence[tuple[str, str]]
 _CONTAINMENT_RULES: _Rules = (
     ("it is empty", r"\A\Z"),
@@ -28,7 +28,7 @@ _CONTAINMENT_RULES: _Rules = (
     ('it has a "." or ".." segment', r"(?:\A|/)\.{1,2}(?:/|\Z)"),
 )
 _NO_BACKSLASH = ("it holds a backslash", r"\\")
-# Control characters, half surrogate pairs, line separators, and marks that turn the direction of a text.
+# Control characters, half surrogate pairs, line separators, and marks that change the direction of text.
 _CONTROLS = "[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 _NO_CONTROL = ("it holds a control character", _CONTROLS)
 _RESERVED = r"con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]"
@@ -62,7 +62,7 @@ def _refusal(memory_id: str, rule: str, hint: str = _HINT) -> InvalidMemoryId:
 
 
 def check_id(memory_id: str) -> str:
-    """The id in Unicode form NFC, if it may be written on every system; else InvalidMemoryId naming the rule.
+    """The id in Unicode form NFC, if it may be written on every system; otherwise InvalidMemoryId naming the rule.
 
     Files that already exist under other names stay readable: see `locate`.
     """
@@ -76,9 +76,9 @@ def check_id(memory_id: str) -> str:
 
 
 def fault_of(memory_id: str, *, on_windows: bool = os.name == "nt") -> str:
-    """Why no file of a vault should have this id on this system, empty if one may.
+    """Why a vault's file must not have this id on this system, empty if it may.
 
-    Less strict than `check_id`, which is for new names: files that people named `what?` or `con` are there and read.
+    Less strict than `check_id`, which is for new names: existing files that people named `what?` or `con` are read.
     """
     return _find_broken_rule(memory_id, (*_FILE_RULES, *((_NO_BACKSLASH, *_WINDOWS_RULES) if on_windows else ())))
 
@@ -86,7 +86,7 @@ def fault_of(memory_id: str, *, on_windows: bool = os.name == "nt") -> str:
 def locate(root: Path, memory_id: str) -> Path:
     """The real path of a memory's file, links resolved, whether or not it exists.
 
-    Takes any name that stays inside `root`; InvalidMemoryId otherwise, also when a link leads out.
+    Accepts any name that stays inside `root`; raises InvalidMemoryId otherwise, even if only a link leads out.
     """
     if rule := _find_broken_rule(memory_id, _CONTAINMENT_RULES):
         raise _refusal(memory_id, rule)
@@ -103,7 +103,7 @@ class Vault(NamedTuple):
 
     root: Path
     name: str
-    shared: Path | None = None  #: the lock of a vault that several projects write
+    shared: Path | None = None  #: the lock, for a vault that several projects write
 
     def read(self, memory_id: str) -> bytes:
         """The bytes of a memory's file, whatever its name; NotFound, InvalidMemoryId, StorageFailure."""
@@ -120,7 +120,7 @@ class Vault(NamedTuple):
 
 
 def fold(memory_id: str) -> str:
-    """The id as a file system sees it that ignores case and composition."""
+    """The id as seen by a file system that ignores case and composition."""
     return unicodedata.normalize("NFC", memory_id.casefold())
 
 

@@ -1,7 +1,7 @@
-"""Where journal and checkpoints lie: below git's own folder, which `git clean -fdx` leaves. Light to import: hooks do.
+"""Where journal and checkpoints are stored: in git's folder, which `git clean -fdx` skips. Light to import for hooks.
 
 Each project of each work tree of a repository has a folder there, named after the work tree's own folder in git, which
-`git worktree move` keeps, and the project's path below the work tree. git itself is not asked: it costs milliseconds.
+`git worktree move` keeps, and the project's path below the work tree. git itself is not run: it takes milliseconds.
 """
 
 import os
@@ -19,8 +19,8 @@ from scrimshaw.toml_text import read_regular_file
 
 JOURNAL, CHECKPOINTS = "journal.db", "checkpoints"
 OWNER = "project"  # the file that names the project's folder
-MOST_SIBLINGS = 12  # each costs the start of a session a millisecond, and removed work trees leave theirs
-_OWN_COMMITS = ("commit:", "commit (amend):", "commit (initial):")  # a `commit (merge)` brings those of others
+MOST_SIBLINGS = 12  # each takes a session's start a millisecond, and removed work trees leave theirs behind
+_OWN_COMMITS = ("commit:", "commit (amend):", "commit (initial):")  # a `commit (merge)` brings commits of others
 _LABEL_CHARACTERS, _REMOVED = 40, ", which is removed"
 
 
@@ -36,11 +36,11 @@ def find_place(folder: Path) -> Path:
 
 
 def place_below_git(folder: Path) -> Path | None:
-    """Where they lie in a repository; None without one, where it cannot be written, and for a copy of a work tree."""
+    """Their place in a repository; None without one, if it is not writable, or for a copy of a work tree."""
     real = Path(os.path.realpath(folder))
     try:
         place = _name_place(*_locate(real.parent))
-    except (OSError, ValueError):  # no repository, or not as git writes it
+    except (OSError, ValueError):  # no repository, or not in git's format
         return None
     there = next(each for each in (place, *place.parents) if os.path.lexists(each))
     is_usable = os.path.lexists(place / JOURNAL) or os.access(there, os.W_OK)
@@ -48,16 +48,16 @@ def place_below_git(folder: Path) -> Path | None:
 
 
 def claim_place(place: Path, folder: Path) -> None:
-    """Make the place of a Scrimshaw folder and note which project has it. Raises OSError."""
+    """Create the place of a Scrimshaw folder and note its project in it. Raises OSError."""
     project = os.fsencode(os.path.realpath(folder.parent))
     make_folders(place, PRIVATE_FOLDER)
-    with suppress(OSError):  # as on a full disk, which a reader does not mind
+    with suppress(OSError):  # such as a full disk, which does not matter to a reader
         if read_if_there(place / OWNER) != project:
             replace_file(place / OWNER, project, private=True)
 
 
 def name_project(project: Path) -> str:
-    """A name for a project, which all work trees of its repository share; it changes where the repository is moved."""
+    """A name for a project, which all work trees of its repository share; it changes if the repository is moved."""
     real = Path(os.path.realpath(project))
     try:
         common, _, inside = _locate(real)
@@ -70,11 +70,11 @@ def name_project(project: Path) -> str:
 
 
 def find_siblings(folder: Path, *, every: bool = False) -> list[Path]:
-    """The places of a project in the other work trees of its repository, removed ones too: those written last."""
+    """The places of a project in the other work trees of its repository, even removed ones: the last written."""
     if (own := place_below_git(folder)) is None:
         return []
     common, _, inside = _locate(Path(os.path.realpath(folder)).parent)
-    # What a removed work tree was called its place still says.
+    # The place still has the name of a removed work tree.
     labels = (each.name.rpartition("-")[0].removesuffix(f"-{Path(inside).name}") for each in own.parent.glob("*"))
     found, trees = list[tuple[float, Path]](), {*labels, *map(attrgetter("name"), common.glob("worktrees/*"))}
     for tree in (".", *(f"worktrees/{name}" for name in trees)):
@@ -86,12 +86,12 @@ def find_siblings(folder: Path, *, every: bool = False) -> list[Path]:
 
 
 def find_left_places(folder: Path) -> list[Path]:
-    """Those of work trees that were removed."""
+    """The places of removed work trees."""
     return [place for place in find_siblings(folder, every=True) if is_left(place)]
 
 
 def is_left(place: Path) -> bool:
-    """Whether a place is that of a work tree that was removed."""
+    """Whether a place belongs to a removed work tree."""
     return describe_work_tree(place).endswith(_REMOVED)
 
 
@@ -106,14 +106,14 @@ def find_main_tree(project: Path) -> Path:
 
 
 class Arrivals(NamedTuple):
-    """What git's log of HEAD says of the time since a moment."""
+    """What git's reflog of HEAD has since a given time."""
 
-    before: str = ""  #: the commit that was checked out then; empty where the log does not go back so far
-    is_any: bool = False  #: whether anything but commits made here came since
+    before: str = ""  #: the commit that was checked out then; empty if the log does not go back so far
+    is_any: bool = False  #: whether it has more than commits made here
 
 
 def find_arrivals(project: Path, since: float) -> Arrivals:
-    """What came into the work tree around a project since a moment. git itself is not asked."""
+    """What came into the work tree around a project since a given time. git itself is not run."""
     before, is_any = "", False
     with suppress(OSError, ValueError, IndexError):
         _, git, _ = _find_git(Path(os.path.realpath(project)))
@@ -128,7 +128,7 @@ def find_arrivals(project: Path, since: float) -> Arrivals:
 
 
 def describe_work_tree(place: Path) -> str:
-    """The work tree that has a place, and the branch it is on; of a removed one the name alone."""
+    """The work tree of a place, and its branch; for a removed one only the name."""
     try:
         top, git, _ = _find_git(Path(_read(place / OWNER)))
         return f"{top.name}, {_read(git / 'HEAD').replace('ref: refs/heads/', 'branch ')}"
@@ -137,22 +137,22 @@ def describe_work_tree(place: Path) -> str:
 
 
 def _is_owner(place: Path, project: Path) -> bool:
-    """Whether no other folder has the place: the copy of a work tree leads to the same folder in git."""
+    """Whether no other folder owns the place: a copied work tree points to the same folder in git."""
     try:
         owner = Path(_read(place / OWNER))
         return owner.samefile(project) or _name_place(*_locate(owner)) != place
-    except (OSError, ValueError):  # nobody has it yet, or who had it was moved
+    except (OSError, ValueError):  # not owned yet, or the owner was moved
         return True
 
 
 def _locate(project: Path) -> tuple[Path, str, str]:
     """(git's folder of all work trees, that of the project's work tree in it, the project's in the work tree).
 
-    Raises OSError, ValueError where there is no repository as git writes it.
+    Raises OSError, ValueError without a repository in git's format.
     """
     top, git, common = _find_git(project)
     inside, tree = (Path(os.path.relpath(*each)).as_posix() for each in ((project, top), (git, common)))
-    if sys.platform in ("darwin", "win32"):  # where a folder can be entered by a name in other letters
+    if sys.platform in ("darwin", "win32"):  # where names of folders ignore case
         inside = inside.casefold()
     return common, tree, inside
 

@@ -1,6 +1,6 @@
-"""The ports of storage: what the rest of the product may ask of a database.
+"""The ports of storage: everything that other rooms may ask of a database.
 
-`Index` holds what was derived from files; dropping it loses nothing. `Sessions` and `Journal` are durable: when a
+`Index` has what is derived from files; deleting it loses nothing. `Sessions` and `Journal` are durable: when a
 method that writes has returned, its effect survives a crash. `Maintenance` looks after the files of all three. Every
 implementation is safe to call from several threads and, for one database, from several processes.
 """
@@ -40,7 +40,7 @@ DatabaseName = Literal["index", "journal"]
 
 
 class StoredText(NamedTuple):
-    """A text that a file held, by the name the ledger has for the file and the hash of its bytes."""
+    """A text of a file, by the file's name in the ledger and the hash of its bytes."""
 
     memory_id: str
     content_hash: str
@@ -48,56 +48,56 @@ class StoredText(NamedTuple):
 
 
 class Query(NamedTuple):
-    """Words to find: a memory matches if it holds at least one word of every group."""
+    """Words to find: a memory matches if it contains at least one word of every group."""
 
     groups: Sequence[Sequence[str]]
-    is_prefix: bool = False  #: a word of a memory that begins with a word of the query counts too
+    is_prefix: bool = False  #: words of a memory that begin with a word of the query count too
 
 
 class FileState(Struct, frozen=True, kw_only=True):
-    """What the index last saw of a file."""
+    """The last known state of a file."""
 
     path: str
     size: int
     mtime_ns: int
     content_hash: str
     memory_id: str  #: empty for a file that was skipped
-    reason: str = ""  #: why it was skipped, or what is wrong with one that is found by its text alone
+    reason: str = ""  #: why it was skipped, or what is wrong with one indexed by its text only
 
 
 class Piece(Struct, frozen=True, kw_only=True):
-    """The text of a chunk, the heading above it with its anchor, and the line that stands for its surroundings."""
+    """The text of a chunk, the heading above it with its anchor, and a line that describes its context."""
 
     anchor: str
     heading: str
     text: str
     context: str = ""
-    #: Where vectors were asked for, and are made: those of its tokens, packed, and its own in float16.
+    #: On request, if they exist: its packed token vectors, and its own vector in float16.
     tokens: bytes = b""
     vector: bytes = b""
 
 
 class PendingChunk(NamedTuple):
-    """A chunk text that has no vector, or no token vectors, of the model yet."""
+    """A chunk text without a vector of the model, or without token vectors."""
 
     place: int  #: its row, which only grows
-    key: str  #: names the text
+    key: str  #: identifies the text
     text: str
 
 
 class SessionRecord(NamedTuple):
-    """How far the record of a session goes, and its last draft."""
+    """The extent of a session's record, and its last draft."""
 
     session: str
     events: int
     last: int  #: the number of the last event
     at: float  #: when it happened, in seconds since 1970
     is_over: bool
-    has_new_calls: bool  #: whether a tool was called behind the last draft; another work tree makes its own drafts
+    has_new_calls: bool  #: whether a tool was called after the last draft; another work tree makes its own drafts
     draft: Drafted | None
 
     def waits_for_draft(self, silent_since: float) -> bool:
-        """Whether the session ended, or fell silent before then, with tool calls behind its last draft."""
+        """Whether the session ended, or fell silent before that time, with tool calls after its last draft."""
         return self.has_new_calls and (self.is_over or self.at < silent_since)
 
 
@@ -106,7 +106,7 @@ class VectorCounts(NamedTuple):
 
     chunks: int
     by_model: Mapping[str, int]
-    with_tokens: int = 0  #: texts with token vectors, whatever the model, of records and all others together
+    with_tokens: int = 0  #: texts with token vectors, of any model, in records and elsewhere
 
     def progress(self, model: str) -> tuple[int, int]:
         """(chunk texts with a vector of this model, all chunk texts)."""
@@ -114,7 +114,7 @@ class VectorCounts(NamedTuple):
 
 
 class Review(Struct, frozen=True, kw_only=True):
-    """Review state of a memory: what forgetting and validation know of it."""
+    """Review state of a memory, for forgetting and validation."""
 
     memory_id: str
     stability: float
@@ -126,7 +126,7 @@ class Review(Struct, frozen=True, kw_only=True):
     confidence: float = 0.5
 
 
-# A review state, or none where `change` of `update_review` may answer none.
+# A review state; may be None if `change` of `update_review` may return None.
 ReviewState = TypeVar("ReviewState", Review, Review | None)
 
 
@@ -137,8 +137,8 @@ class Admission(Struct, frozen=True, kw_only=True):
     leaving: tuple[int, ...] = ()
 
 
-# Decides over the items held now, the newcomer and the session's counter. It runs while other writers wait: it may
-# compute, and must not call the port again.
+# Decides from the current items, the newcomer and the session's counter. Other writers wait for it, so it may only
+# compute and must not call the port.
 Admit = Callable[[Sequence[Item], NewItem, int], Admission]
 
 
@@ -157,16 +157,16 @@ class Learning(Struct, frozen=True, kw_only=True):
 
 
 class StatusChange(Struct, frozen=True, kw_only=True):
-    """The status of a part since `at`, in seconds since 1970; `was` is the one before, empty at the first look."""
+    """The status of a part since `at`, in seconds since 1970; `was` is the previous one, empty at first."""
 
     status: str
     was: str
     at: float
 
 
-# Takes over staged rows and appends entries to the ledger, in one transaction; rows taken per table. With `clear` the
-# tables hold these rows and no others. The ledger is taken only where there is none, and contents are only added,
-# those of purged memories never.
+# Inserts staged rows and appends entries to the ledger, in one transaction; returns rows per table. With `clear` the
+# tables have only these rows. The ledger is inserted only if there is none, and contents are only added,
+# never those of purged memories.
 CommitRows = Callable[[Sequence[Entry], bool], dict[str, int]]
 
 
@@ -177,16 +177,16 @@ class Index(Protocol):
         """Store documents, replacing those of the same id, in one transaction."""
 
     def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
-        """Forget the files at these paths, or all, and their memories; with `orphans` what belongs to no memory too."""
+        """Forget the files at these paths, or all, and their memories; with `orphans` also what has no memory."""
 
     def record_file(self, file: SourceFile, content_hash: str, *, skipped: str = "") -> None:
-        """Remember size and time of an unchanged file, or why a file is `skipped`: then its memory is forgotten."""
+        """Remember size and time of an unchanged file, or why a file is `skipped`, whose memory is then forgotten."""
 
     def manifest(self, source: str = "") -> Mapping[str, FileState]:
-        """What is known of the files of a source, or of all sources, by path in order."""
+        """The known state of the files of a source, or of all sources, by path in order."""
 
     def incomplete_files(self) -> list[str]:
-        """Paths of files whose memory the index lacks in part, and of memories of which it knows no file."""
+        """Paths of files whose memory is incomplete in the index, and of memories without a known file."""
 
     def get(self, ids: Sequence[str]) -> dict[str, Memory]:
         """The memories of these ids; an unknown id is absent."""
@@ -195,42 +195,42 @@ class Index(Protocol):
         """The redacted bodies of these memories."""
 
     def pieces(self, wanted: Collection[tuple[str, int]], *, vectors_of: str = "") -> dict[tuple[str, int], Piece]:
-        """The chunks named by memory id and ordinal; what does not exist is absent.
+        """The chunks named by memory id and ordinal; unknown ones are absent.
 
-        With `vectors_of` a model its vectors instead of the texts, of which some stand in very long bodies.
+        With `vectors_of` a model its vectors instead of the texts, which may be in very long bodies.
         """
 
     def select(self, filters: Filters, *, sort: str = "id", limit: int = -1, offset: int = 0) -> list[Memory]:
         """A page of the memories that satisfy the filters; `sort` is `id`, `title`, `created` or `updated`."""
 
     def count(self, filters: Filters | None, *, by: str = "") -> dict[str, int]:
-        """Exact counts by `tier`, `type`, `artifact`, `source`, `folder` or `topic`; else the only key is `""`.
+        """Exact counts by `tier`, `type`, `artifact`, `source`, `folder` or `topic`; without one the only key is `""`.
 
-        Without filters what is counted is the chunks of everything, records too.
+        Without filters it counts all chunks, including those of records.
         """
 
     def find_ids(
         self, *, paths: Sequence[str] | None = None, text_hash: str | None = None, differing_in_case: str | None = None
     ) -> list[str]:
-        """The ids of memories read from these paths, of a normalised body, or equal to an id but for case."""
+        """The ids of memories read from these paths, with a normalised body, or equal to an id except for case."""
 
     def passages(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Memory]:
-        """The chunks of records named by document and ordinal, each as a memory of its own id, time and trust."""
+        """The chunks of records by document and ordinal, each as a memory with its own id, time and trust."""
 
     def match_text(self, query: Query, filters: Filters, limit: int) -> list[Match]:
-        """The best memories for a query; none for one without words. Of the source `record` the best chunks."""
+        """The best memories for a query, none if it has no words; for the source `record` the best chunks."""
 
     def match_vector(self, model: str, vector: Any, filters: Filters, limit: int) -> list[Match]:
         """The nearest memories by cosine to `vector`, a normalised float32 array; the best chunk counts.
 
-        Of the source `record` the nearest chunks.
+        For the source `record` the nearest chunks.
         """
 
     def phrases(self, heads: Collection[str], *, titles: bool) -> list[tuple[str, str]]:
         """(phrase, memory id) of the phrases with one of these heads; with `titles` also the titles of memories."""
 
     def near_duplicates(self, sketch: Sequence[int], *, shared: int, limit: int) -> list[str]:
-        """The ids of memories that share at least so many hashes with a sketch, those with most first."""
+        """The ids of memories that share at least so many hashes with a sketch, most first."""
 
     def generation(self) -> int:
         """A number that changes whenever the index does."""
@@ -241,20 +241,20 @@ class Index(Protocol):
         """Edges within `hops` of the starts; direction is `outgoing`, `incoming` or `both`."""
 
     def edges(self, *sources: str, relation: str = "") -> list[tuple[Edge, str]]:
-        """Edges as they are written, of these memories or of all, each with the id it means, empty while it dangles."""
+        """Edges as written, of these memories or of all, each with the id it resolves to, empty if it dangles."""
 
     def put_links(self, links: Sequence[Edge]) -> None:
-        """Replace the edges of kind `external` by these; one whose source is no memory, or states it, is left out."""
+        """Replace the edges of kind `external` by these; those with a missing source, or stated by it, are left out."""
 
     def put_renames(self, renames: Mapping[str, str]) -> None:
-        """Replace what references to names that no memory has any more mean now: ids by the reference."""
+        """Replace the current meanings of names that no memory has any more: ids by reference."""
 
     def chunks_to_embed(
         self, model: str, *, after: int, limit: int, record: bool = False, tokens: bool = False
     ) -> list[PendingChunk]:
-        """Chunk texts without a vector of this model, those behind `after`: of records the newest first, or all others.
+        """Chunk texts after `after` without a vector of this model: those of records, newest first, or all others.
 
-        With `tokens` those that lack token vectors, too.
+        With `tokens` also those without token vectors.
         """
 
     def put_vectors(
@@ -266,11 +266,11 @@ class Index(Protocol):
         """
 
     def vector_counts(self, *, record: bool = False) -> VectorCounts:
-        """How far the vectors of each model go, of records or of all others."""
+        """The number of vectors of each model, of records or of all others."""
 
 
 class Sessions(Protocol):
-    """Durable: sessions of all work trees of a repository, what happened in them, and what they were shown.
+    """Durable: sessions of all work trees of a repository, their events, and what they were shown.
 
     A change of a session or an item that does not exist raises NotFound.
     """
@@ -278,9 +278,9 @@ class Sessions(Protocol):
     def open(
         self, session: str, *, client: str = "", process: int = 0, now: float, silent_since: float | None = None
     ) -> tuple[Session, bool]:
-        """The session of this id, active again if it had ended, and whether it is new.
+        """Open the session of this id, active again if it had ended; returns it and whether it is new.
 
-        A client or process that is not given stays as it was. Sessions silent since `silent_since` are interrupted.
+        A client or process that is not given stays unchanged. Sessions silent since `silent_since` are interrupted.
         """
 
     def get(self, session: str) -> Session | None:
@@ -289,29 +289,29 @@ class Sessions(Protocol):
     def latest(
         self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1, with_work: bool = False
     ) -> list[Session]:
-        """Sessions but `before`, newest event first; with `processes` only active ones of these clients, 0 is none.
+        """Sessions except `before`, newest event first; with `processes` only active ones of these clients, 0 for none.
 
-        `with_work` leaves out those in which nothing was asked, done or said.
+        `with_work` leaves out those without prompts, calls or answers.
         """
 
     def tick(self, session: str, *, now: float, modulus: int, injected: Injected | None = None) -> int:
-        """Count one event, and what the model was handed with it; the counter after it. No two callers get the same."""
+        """Count one event, and what the model was given with it; returns the new counter, unique for each caller."""
 
     def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
-        """Open the session, store the event, count calls and prompts, remember its item; False if it is a repetition.
+        """Open the session, store the event, count calls and prompts, store its item; False if it is a repetition.
 
-        All or nothing; `admit` decides what working memory holds. An item that it holds already, or the same file
-        again, is a mention of it. The event `end` leaves the session completed.
+        All or nothing; `admit` decides what working memory keeps. An item that it already has, or the same file
+        again, counts as a mention. The event `end` completes the session.
         """
 
     def events(self, session: str, *kinds: EventKind) -> list[RecordedEvent]:
         """The events of a session in order, of all kinds or of these."""
 
     def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
-        """The newest calls of all sessions that hold one of these words, whatever its case, newest first."""
+        """The newest calls of all sessions that contain one of these words, ignoring case, newest first."""
 
     def records(self, session: str = "") -> list[SessionRecord]:
-        """How far the record of every session with events goes, or of one, newest session first."""
+        """The extent of the record of every session with events, or of one, newest session first."""
 
     def mention(self, session: str, number: int) -> None:
         """Add 1 to the mentions of an item; neither its base nor its clock changes."""
@@ -320,18 +320,18 @@ class Sessions(Protocol):
         """The items of a session in order; only those in working memory, or only those outside, if asked."""
 
     def record_draft(self, draft: Drafted) -> None:
-        """Store or replace what is known of a session's last draft."""
+        """Store or replace the state of a session's last draft."""
 
     def mark_shown(
         self, session: str, hashes: Mapping[str, str], *, now: float, injected: Injected | None = None
     ) -> None:
-        """Remember that the session was shown these (id -> digest of the passage), and what it was handed with them."""
+        """Store that the session was shown these (id -> digest of the passage), and what it was given with them."""
 
     def hashes_shown(self, session: str, *, since: float = 0.0) -> dict[str, str]:
-        """The last 100 things that the session was shown since then and since its context began: id -> digest."""
+        """The last 100 passages the session was shown since that time and since its context began: id -> digest."""
 
     def injections(self, session: str = "") -> list[Injected]:
-        """What the model of a session, or of every session, was handed, summed by session and occasion, in order."""
+        """What the model of a session, or of every session, was given, summed by session and occasion, in order."""
 
     def record_learning(self, row: Learning) -> None:
         """Store or replace the pre- or postflight of a task."""
@@ -346,7 +346,7 @@ class Journal(Protocol):
     def record(
         self, entries: Sequence[Entry], jobs: Sequence[tuple[str, str]] = (), texts: Sequence[StoredText] = ()
     ) -> list[int]:
-        """Append entries, enqueue (kind, key) jobs, store texts for undo, in one transaction; the entries' numbers."""
+        """Append entries, enqueue (kind, key) jobs, store texts for undo, in one transaction; the new numbers."""
 
     def history(
         self, memory_id: str = "", limit: int = -1, *, session: str = "", mark: str = "", new_hash: str = ""
@@ -354,82 +354,82 @@ class Journal(Protocol):
         """Ledger rows, newest first: of a memory, a session, a `mark` in decision_meta, a new hash, or all."""
 
     def last_hashes(self) -> dict[str, str]:
-        """The newest hash of every file, "" if removed, by memory id or by the `file` of the entry's decision_meta."""
+        """The newest hash of every file, "" if removed, by memory id or the `file` in the entry's decision_meta."""
 
     def prior_text(self, memory_id: str, content_hash: str) -> str | None:
-        """A content that a file of this name has or had, by the hash of its bytes; redacted."""
+        """A present or past content of the file of this name, by the hash of its bytes; redacted."""
 
     def verify(self) -> tuple[int, int]:
-        """(rows checked, number of the first row that breaks the chain or was cut off its end, 0 when sound)."""
+        """(rows checked, number of the first row that breaks the chain or was cut off its end, 0 if intact)."""
 
     def reviews(self, ids: Sequence[str]) -> dict[str, Review]:
         """Review states of these memories; an unreviewed one is absent."""
 
     def update_review(self, memory_id: str, change: Callable[[Review | None], ReviewState]) -> ReviewState:
-        """Store what `change` makes of a review state, None for none, in its place, in one transaction.
+        """Replace a review state, None for none, by the result of `change`, in one transaction.
 
-        What it makes may be that of another memory. It must not call the port.
+        The result may belong to another memory. `change` must not call the port.
         """
 
     def enqueue(self, kind: str, key: str, payload: Mapping[str, Any], total: int = 0) -> int:
-        """Add a job and return its id; while one of the same kind and key waits, that one's id."""
+        """Add a job and return its id; if one of the same kind and key waits, that one's id."""
 
     def claim(self, kinds: Sequence[str], lease_s: float) -> Job | None:
         """Take the oldest job that is due, also one whose lease ran out; a job waits while one of its key runs."""
 
     def wait_for_job(self, pause_s: float, wait: Callable[[float], bool]) -> None:
-        """Wait so long before looking for a job again; an engine that tells of new ones, longer where none comes.
+        """Wait so long before looking for a job again; an engine that announces new ones may wait longer.
 
-        `wait` waits so many seconds, or until the worker has to stop, and says whether it has to.
+        `wait` waits so many seconds, or until the worker has to stop, and returns whether it has to.
         """
 
     def renew_lease(self, job: Job, done: int, total: int, lease_s: float) -> bool:
         """Report progress and keep the lease; False when the job was cancelled or lost to another worker."""
 
     def finish(self, job: Job, state: JobState, error: str = "", retry_in_s: float | None = None) -> None:
-        """End a claimed job, or queue it again after `retry_in_s` seconds; nothing if another worker has it now.
+        """End a claimed job, or queue it again after `retry_in_s` seconds; no effect if another worker has it now.
 
-        Queued without `retry_in_s` it is due at once, and the attempt does not count. A done job is forgotten after 30
-        days, and cancels its like that failed before.
+        Queued without `retry_in_s` it is due at once, and the attempt does not count. A done job is deleted after 30
+        days, and cancels earlier failed ones like it.
         """
 
     def jobs(self, states: Sequence[str] = (), *, number: int | None = None) -> list[Job]:
         """Jobs, newest first, of these states or of all; with `number` only the one of this id."""
 
     def change_job(self, number: int, state: JobState) -> bool:
-        """Cancel a job unless it is done, or queue one that ended without being done; False if that cannot be."""
+        """Cancel an unfinished job, or queue one that ended unfinished; False if that is not possible."""
 
 
 class Maintenance(Protocol):
     """The health, size and bytes of the databases: `index` for the index, `journal` for journal and sessions."""
 
     version: str  #: the database engine, by name and version
-    schema: int  #: the number of the schema that `dump_rows` gives its rows in; it only grows
+    schema: int  #: the schema version of the rows from `dump_rows`; it only grows
 
     def check(self, database: DatabaseName, *, quick: bool = False) -> list[str]:
         """Faults that the database's own integrity check finds.
 
-        A quick check names absent tables; in the journal it writes a row and undoes it. Raises StorageFailure.
+        A quick check reports missing tables; in the journal it writes a row and undoes it. Raises StorageFailure.
         """
 
     def size_bytes(self, database: DatabaseName, *, tokens: bool = False) -> int:
         """Bytes on disk, or only those of token vectors."""
 
     def count_traces(self, database: DatabaseName, wipe: Wipe) -> dict[str, int]:
-        """How many rows hold what a purge is to erase, by table."""
+        """The number of rows with text that a purge is to erase, by table."""
 
     def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
-        """Take it out of the journal and append `purge` and `files`, in one transaction; rows by table.
+        """Erase it from the journal and append `purge` and `files`, in one transaction; returns rows by table.
 
-        Ledger rows that hold it are rewritten, and so is the chain; the decision_meta of `purge` records the rows, the
-        last hash of the chain before, and where that was broken, if it was.
+        Ledger rows that have it are rewritten, and so is the chain; the decision_meta of `purge` records the rows, the
+        last hash of the old chain, and where that was broken, if it was.
         """
 
     def compact(self) -> list[Path]:
-        """Give up the room of erased rows and words; the files that could not be rewritten, since others hold them."""
+        """Release the space of erased rows and words; returns the files not rewritten because others hold them open."""
 
     def dump_rows(self) -> Iterator[tuple[str, Row]]:
-        """(table, row) of everything durable, sessions included, as of one moment."""
+        """(table, row) of everything durable, including sessions, in one snapshot."""
 
     def stage_rows(
         self, path: Path, schema: int, rows: Iterable[tuple[str, Row]]
@@ -437,4 +437,4 @@ class Maintenance(Protocol):
         """Check dumped rows (bytes as base64) in a database at `path`; raises UnusableArchive naming what is wrong."""
 
     def record_statuses(self, seen: Mapping[str, str], *, now: float) -> dict[str, StatusChange]:
-        """Store the statuses of parts by name, as far as they changed; the last change of every part, by name."""
+        """Store the statuses of parts that changed; returns the last change of every part, by name."""

@@ -1,4 +1,4 @@
-"""Find the documents of a source in a fixed order, and the sources that a project's folders suggest."""
+"""Find the documents of a source in a fixed order, and the sources that a project has."""
 
 import os
 import re
@@ -21,21 +21,21 @@ from scrimshaw.storage.git import list_visible_files
 from scrimshaw.storage.paths import SUFFIX, printable
 from scrimshaw.toml_text import read_regular_file
 
-# Some 500,000 tokens: a larger file is no note that a person wrote.
+# Some 500,000 tokens: a larger file is not a note that a person wrote.
 MAX_BYTES = 2 * 1024 * 1024
-MOST_FOLDERS = 20_000  # without git to say what matters, as in a home folder; some two seconds
+MOST_FOLDERS = 20_000  # without git, as in a home folder; some two seconds
 IGNORED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages"})
-_MACHINERY = frozenset({".git", ".scrimshaw", ".venv", ".tox"})  # where nobody looks for documents
-# What documents are written in, besides SUFFIX.
+_MACHINERY = frozenset({".git", ".scrimshaw", ".venv", ".tox"})  # never searched for documents
+# Suffixes of documents, besides SUFFIX.
 OTHER_SUFFIXES = (".markdown", ".mdx", ".mdc", ".rst", ".adoc", ".asciidoc")
 SUFFIXES = (SUFFIX, *OTHER_SUFFIXES)
 SPEC_FOLDERS = ("specs", ".specify", ".opencode/specs")
-# Hidden folders are private to a tool, but for these, wherever they are.
+# Hidden folders are private to a tool, except these, wherever they are.
 _SHARED_FOLDERS = (".github", ".cursor/rules", *(each for each in SPEC_FOLDERS if each.startswith(".")))
 _SHARED = re.compile(rf"(?:^|/)(?:{'|'.join(map(re.escape, _SHARED_FOLDERS))})(?=/)")
 _SHARED_TOPS = frozenset(each.partition("/")[0] for each in _SHARED_FOLDERS)
 SERENA_MEMORIES, SERENA = ".serena/memories", "serena"  # the folder, and the name of its source
-_SERENA_CHARACTERS = 150_000  # Serena's own limit of a memory, where its settings state none
+_SERENA_CHARACTERS = 150_000  # Serena's own limit of a memory, if its settings state none
 NOT_DOCUMENTS = ("**/.specify/templates/**", "**/.specify/scripts/**")
 
 _BY_NAME = {str(each): each for each in ArtifactClass if each not in (ArtifactClass.MEMORY, ArtifactClass.UNKNOWN)}
@@ -59,26 +59,26 @@ class Source:
 
     name: str
     root: Path
-    #: Patterns relative to `root`, see `compile_globs`. Most hidden folders are entered only where one names them.
+    #: Patterns relative to `root`, see `compile_globs`. Most hidden folders are entered only if a pattern names them.
     include: tuple[str, ...] = ("**/*.md",)
     exclude: tuple[str, ...] = ()
     writable: bool = False
-    artifact: ArtifactClass | None = None  #: overrides the class that the path suggests
-    id_prefix: str = ""  #: in front of every id
+    artifact: ArtifactClass | None = None  #: overrides the class derived from the path
+    id_prefix: str = ""  #: prefix of every id
     ignored: tuple[str, ...] = ()  #: regular expressions (RE2) over whole ids, like `read_only`
     read_only: tuple[str, ...] = ()
-    trust: Trust = Trust.HUMAN  #: who vouches for a file that does not say so itself
-    honours_git: bool = False  #: what git ignores is left out
+    trust: Trust = Trust.HUMAN  #: the trust of a file that does not state one
+    honours_git: bool = False  #: skip what git ignores
     max_chars: int = 0  #: the longest text that may be written, 0 for any
 
     def takes(self, memory_id: str) -> bool:
-        """Whether a memory of this id may be written here; raises ConfigError."""
+        """Whether the source accepts a memory of this id; raises ConfigError."""
         is_closed = _compile_ids(self.ignored + self.read_only)
         return self.writable and not is_closed(memory_id)
 
 
 class _DocumentFile(NamedTuple):
-    """A file that the walk met, with its path under the source's root as its name."""
+    """A file found by the walk, named by its path below the source's root."""
 
     path: str
     name: str
@@ -86,8 +86,8 @@ class _DocumentFile(NamedTuple):
 
 
 def scan(source: Source, max_bytes: int = MAX_BYTES) -> Iterator[SourceFile | Skip]:
-    """Every document that the source asks for, as SourceFile or, with the reason, as Skip; raises ConfigError."""
-    # No linked folder is followed. A linked file comes after the plain ones, if its target is inside the root and not
+    """Every document that belongs to the source, as SourceFile or, with the reason, as Skip; raises ConfigError."""
+    # Linked folders are not followed. A linked file comes after plain ones, if its target is inside the root and not
     # itself in the source.
     root = os.path.realpath(source.root)
     classify = partial(_classify, source, max_bytes, _compile_ids(source.ignored), _compile_ids(source.read_only))
@@ -114,9 +114,9 @@ def scan(source: Source, max_bytes: int = MAX_BYTES) -> Iterator[SourceFile | Sk
 
 
 def discover(project: Path, serena_home: Path | None = None) -> list[Source]:
-    """The sources a project's folders suggest; only Serena's memories are written to; raises ConfigError."""
+    """The sources found in a project's folders; only Serena's memories are writable; raises ConfigError."""
     existing = [folder for folder in SPEC_FOLDERS if (project / folder).is_dir()]
-    # Of several names for one folder the one that is no link counts.
+    # Of several names for one folder the one that is not a link counts.
     existing.sort(key=lambda folder: not (project / folder).is_symlink())
     found = set({os.path.realpath(project / folder): folder for folder in existing}.values())
     specs = tuple(f"{folder}/**/*" for folder in SPEC_FOLDERS if folder in found)
@@ -155,13 +155,13 @@ def artifact_class(path: PurePosixPath) -> ArtifactClass:
 
 
 def compile_globs(globs: Iterable[str]) -> re.Pattern[str]:
-    """An expression that takes what any glob takes: `*` and `?` stay in one segment of the path, `**` crosses."""
+    """An expression for what any of the globs matches: `*` and `?` stay within a path segment, `**` crosses them."""
     parts = ("".join(_GLOB_MEANING.get(each) or re.escape(each) for each in _GLOB_TOKEN.split(glob)) for glob in globs)
     return re.compile("|".join(parts) or r"(?!)", re.DOTALL)
 
 
 def _walk_patterns(source: Source, root: str) -> Iterator[_DocumentFile | Skip]:
-    """What each pattern finds, in turn; a file may come more than once."""
+    """The files of each pattern, in turn; a file may occur more than once."""
     excluded = compile_globs(source.exclude)
     listed = list_visible_files(source.root, SUFFIXES) if source.honours_git else None
     for glob in source.include:
@@ -188,12 +188,12 @@ def _walk_patterns(source: Source, root: str) -> Iterator[_DocumentFile | Skip]:
 
 
 def _takes(wanted: re.Pattern[str], prefix: str, name: str) -> bool:
-    """Whether a pattern, whose folders in front of the first wildcard are `prefix`, takes a file."""
+    """Whether a pattern, whose folders before the first wildcard are `prefix`, matches a file."""
     return bool(wanted.fullmatch(name)) and not _is_hidden(name.removeprefix(prefix).rpartition("/")[0])
 
 
 def _is_hidden(path: str) -> bool:
-    """Whether a path leads through a hidden folder, or to a hidden file, but for those that are for everybody."""
+    """Whether a path leads through a hidden folder, or to a hidden file, except those that are for everybody."""
     return "/." in f"/{_SHARED.sub('', path + '/')}"
 
 
@@ -203,7 +203,7 @@ def _lower_suffix(name: str) -> str:
 
 
 def _walk(top: str, prefix: str, depth: float, excluded: re.Pattern[str]) -> Iterator[_DocumentFile | Skip]:
-    """Documents, each folder's own before those below, and folders not entered; `prefix` ends in `/`."""
+    """Documents, each folder's own before those below it, and folders not entered; `prefix` ends in `/`."""
     pending, entered = [(top, prefix, depth)], 0
     while pending:
         folder, prefix, depth = pending.pop()
@@ -275,7 +275,7 @@ def _classify(
 
 
 def _compile_ids(patterns: tuple[str, ...]) -> _IdTest:
-    """A test whether any of the expressions takes a whole id."""
+    """A function that tests whether any of the expressions matches a whole id."""
     if not patterns:
         return lambda memory_id: False
     import re2  # noqa: PLC0415 - native and needed only where a source has expressions
@@ -293,10 +293,10 @@ def _skip(path: str, reason: str) -> Skip:
 
 
 def _serena_sources(project: Path, home: Path | None) -> list[Source]:
-    """Serena's memories under Serena's own rules; what its settings ignore may not even be read."""
+    """Serena's memories under Serena's own rules; files that its settings ignore must not even be read."""
     if not (project / SERENA_MEMORIES).is_dir():
         return []
-    # The local file replaces what it names in the project's.
+    # Keys of the local file replace those of the project's.
     own = _serena_settings(project / ".serena/project.yml") | _serena_settings(project / ".serena/project.local.yml")
     shared = _serena_settings(home / "serena_config.yml") if home else {}
 
@@ -316,7 +316,7 @@ def _serena_sources(project: Path, home: Path | None) -> list[Source]:
         max_chars=limit if isinstance(limit, int) and limit > 0 else _SERENA_CHARACTERS,
     )
     of_user = replace(memories, name="serena-global", writable=False, include=("global/**/*.md",))
-    if (memories.root / "global").is_dir():  # to Serena such names mean the user's, so that it never reads these
+    if (memories.root / "global").is_dir():  # Serena takes such names for the user's and never reads these
         memories = replace(memories, read_only=(*memories.read_only, "global/.*"))
     if home is None or not (home / "memories/global").is_dir():
         return [memories]

@@ -56,14 +56,14 @@ _MENTIONED = "UPDATE items SET mentions = mentions + 1 WHERE session = ?"
 class SqlSessions:
     """The Sessions port over the journal of a project, and over those of the repository's other work trees.
 
-    A session stays in the journal where it began, wherever it goes on; of what several have this project's own counts.
+    A session stays in the journal where it began, wherever it goes on; of duplicates this project's own counts.
     """
 
     def __init__(self, database: SqlDatabase, find_others: Callable[[], Iterable[SqlDatabase]] = tuple) -> None:
         self._database, self._find_others = database, find_others
 
     def _read_all(self, read: Callable[[SqlDatabase], Iterable[_Value]]) -> Iterator[_Value]:
-        """What each journal answers, this project's first; nothing of another one that cannot be read."""
+        """The result for each journal, this project's first; unreadable ones of others are skipped."""
         yield from read(self._database)
         for database in self._find_others():
             with suppress(StorageFailure):
@@ -77,11 +77,11 @@ class SqlSessions:
         return next(self._read_all(lambda each: each.read(known, (session,), lambda _: each)), None)
 
     def _home(self, session: str) -> SqlDatabase:
-        """The journal that has a session; this project's for a new one."""
+        """The journal that has a session, or this project's for a new one."""
         return self._find_home(session) or self._database
 
     def _prepare(self, session: Session) -> tuple[SqlDatabase, Session]:
-        """The journal of a session, and the session: a new one goes on from the newest before it, not a later one."""
+        """The journal of a session, and the session: a new one continues the newest before it, never a later one."""
         if home := self._find_home(session.id):
             return home, session
         before = f"SELECT last_event, id FROM sessions WHERE last_event <= ? {_NEWEST} LIMIT 1"
@@ -117,11 +117,11 @@ class SqlSessions:
             where += f" AND state = 'active' AND process <> 0 AND process IN ({marks(processes)})"
         arguments = (before, *(processes or ()), limit)
         rows = self._read_all(partial(self._select_sessions, f"{where} {_NEWEST} LIMIT ?", arguments))
-        if processes is not None:  # which a call of a tool asks for: others only where this project has none
+        if processes is not None:  # for calls of tools: those of others only if this project has none
             rows = islice(rows, limit)
         found = dict[str, Session]()
         for each in rows:
-            found.setdefault(each.id, each)  # of several the one of this project
+            found.setdefault(each.id, each)  # of duplicates the one of this project
         return sorted(found.values(), key=attrgetter("last_event"), reverse=True)[:limit]
 
     def tick(self, session: str, *, now: float, modulus: int, injected: Injected | None = None) -> int:
@@ -137,7 +137,7 @@ class SqlSessions:
         home, new = self._prepare(new)
         with home.write() as write:
             counter = _open(write, new).counter
-            if seen.kind in (EventKind.START, EventKind.COMPACT):  # what was shown is in the context no more
+            if seen.kind in (EventKind.START, EventKind.COMPACT):  # what was shown is no longer in the context
                 write.execute("DELETE FROM shown WHERE session = ?", (session,))
             event = dict(zip(_OBSERVED, attrgetter(*_OBSERVED)(seen), strict=True))
             event |= {"number": _next_number(write, "events", session), "text": seen.text.text, "at": now}
@@ -148,7 +148,7 @@ class SqlSessions:
             if seen.kind in _COUNTED:
                 counter = _tick(write, session, now, modulus)
             if seen.task is not None or seen.context_used is not None:
-                # The task of a session is what was asked first; how full the context is changes.
+                # The first prompt is a session's task; how full the context is changes.
                 write.execute(
                     "UPDATE sessions SET task = coalesce(nullif(task, ''), ?, ''),"
                     " context_used = coalesce(?, context_used) WHERE id = ?",
@@ -177,7 +177,7 @@ class SqlSessions:
 
     def records(self, session: str = "") -> list[SessionRecord]:
         def read(database: SqlDatabase) -> Iterable[tuple[Any, ...]]:
-            # Nobody is left in a removed work tree to draft its sessions.
+            # In a removed work tree nobody is left to draft its sessions.
             is_ours = database is self._database or is_left(database.path.parent)
             return database.rows(_RECORDS, (is_ours, session))
 
@@ -253,7 +253,7 @@ def _open(write: SqlConnection, session: Session) -> Session:
 
 
 def _tick(write: SqlConnection, session: str, now: float, modulus: int) -> int:
-    """Count an event of a session; the counter after it. Raises NotFound."""
+    """Count an event of a session; returns the new counter. Raises NotFound."""
     counted = "UPDATE sessions SET counter = (counter + 1) % ?, last_event = max(last_event, ?) WHERE id = ?"
     counter = write.execute(f"{counted} RETURNING counter", (modulus, now, session)).get
     if counter is None:
@@ -277,7 +277,7 @@ def _remember(write: SqlConnection, session: str, new: NewItem, admit: Admit, no
 
 
 def _add_injected(write: SqlConnection, row: Injected) -> None:
-    """Add to what the session was handed on the occasion."""
+    """Add to what the session was given on the occasion."""
     values = asdict(row)
     write.execute(
         f"INSERT INTO injected ({', '.join(values)}) VALUES ({marks(values)})"

@@ -1,4 +1,4 @@
-"""What every engine with SQL shares: its port, filters as conditions, rows as structs, dates as they are compared."""
+"""Code shared by the SQL engines: their port, filters as conditions, rows as structs, comparable dates."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,11 +18,11 @@ _Row = TypeVar("_Row", bound=msgspec.Struct)
 
 
 class Rows(Protocol):
-    """What a statement brought."""
+    """The result of a statement."""
 
     @property
     def get(self) -> Any:
-        """The first column of the first row, the first row where it has several columns, or None."""
+        """The first column of the first row, the whole row if it has several columns, or None."""
 
     def fetchall(self) -> list[Any]: ...
     def __iter__(self) -> Iterator[Any]: ...
@@ -73,11 +73,11 @@ GROUPS = {
     "folder": "CASE WHEN instr(m.id, '/') > 0 THEN substr(m.id, 1, instr(m.id, '/') - 1) ELSE '' END",
     "topic": "t.topic",
 }
-# When a memory says it last changed, else when it says it was written. A date alone begins its day; what ends in Z
-# would come behind its own fractions of a second.
+# When a memory says it last changed, or otherwise was created. A bare date means the start of its day; one with Z
+# would sort after its own fractions of a second.
 _STATED = "coalesce(nullif(m.updated, ''), m.created)"
 _CHANGED = f"rtrim(CASE length({_STATED}) WHEN 10 THEN {_STATED} || 'T00:00:00' ELSE {_STATED} END, 'Z')"
-# A file that says neither is as new as its last change on the disk.
+# A file that says neither has the time of its last change on disk.
 _FILE_CHANGED = (
     "(SELECT strftime('%Y-%m-%dT%H:%M:%S', f.mtime_ns / 1000000000, 'unixepoch') FROM files f WHERE f.path = m.path)"
 )
@@ -89,14 +89,14 @@ _DAY_LENGTH = len("2026-11-21")
 
 
 def conditions(filters: Filters) -> tuple[str, list[Any]]:
-    """The filters as a condition on `memories m`, with its arguments; `true` when nothing restricts.
+    """The filters as a condition on `memories m`, with its arguments; `true` without restrictions.
 
     Raises InvalidRequest for an impossible date.
     """
     tiers, folder, only = filters.tiers, filters.folder.strip("/"), filters.only
     below = folder, len(folder) + 1, f"{folder}/"
     since, until = filters.since and earliest(filters.since), filters.until and latest(filters.until)
-    # Whether each restricts, the condition, its arguments.
+    # Whether each applies, the condition, its arguments.
     restrictions: list[tuple[object, str, Collection[Any]]] = [
         (tiers, f"m.tier IN ({marks(tiers)})", tiers),
         (filters.types, f"m.type IN ({marks(filters.types)})", filters.types),
@@ -107,9 +107,9 @@ def conditions(filters: Filters) -> tuple[str, list[Any]]:
         (filters.source, "m.source = ?", (filters.source,)),
         (not filters.source, f"m.source <> '{RECORD}'", ()),
         (since, f"coalesce(nullif({_CHANGED}, ''), {_FILE_CHANGED}) >= ?", (since,)),
-        # What bears no date is not known to be old.
+        # A memory without a date is not known to be old.
         (until, f"{_STATED} <> '' AND {_CHANGED} <= ?", (until,)),
-        # A file written by hand is never hidden, whatever it scores.
+        # A file written by hand is never hidden, whatever its score.
         (
             filters.min_quality_score is not None,
             "(m.origin = 'file' OR m.quality IS NULL OR m.quality >= ?)",

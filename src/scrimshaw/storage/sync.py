@@ -1,7 +1,7 @@
 """Keeping the index in step with the files.
 
-A file is looked at again only when its size or time changed, and parsed again only when its bytes did, or when the
-index lacks a part of it. The index learns of a file after the file was read, so that a failure is met again at the
+A file is read again only if its size or time changed, and parsed again only if its bytes did, or if the
+index lacks a part of it. The index records a file after the file was read, so that a failure is repeated at the
 next scan.
 """
 
@@ -18,15 +18,15 @@ from scrimshaw.storage.ports import FileState, Index
 from scrimshaw.storage.scan import Source, scan
 
 BATCH = 100  # a commit costs about as much as indexing a few files
-_DAY_NS = 86_400 * 10**9  # of the files of one day, such as those of a clone, the smallest come first
-_UNREAD = -1  # the size of a file that was skipped unread: that of no file, so that it is read once it may be
+_DAY_NS = 86_400 * 10**9  # within a day, such as in a fresh clone, the smallest files come first
+_UNREAD = -1  # an impossible size, for a file skipped unread, so that it is read once it is allowed
 
 Parse = Callable[[SourceFile, bytes], Document]
 Progress = Callable[[int, int], None]
 
 
 class Change(Struct, frozen=True, rename={"memory_id": "id"}):
-    """A file whose content changed, appeared (no prior hash) or went away (no new hash)."""
+    """A file whose content changed, that appeared (no prior hash) or disappeared (no new hash)."""
 
     memory_id: str
     path: str
@@ -35,19 +35,19 @@ class Change(Struct, frozen=True, rename={"memory_id": "id"}):
 
 
 class SyncReport(Struct, frozen=True):
-    """What a scan did."""
+    """The result of a scan."""
 
     files: int
     unchanged: int
     changes: tuple[Change, ...]  #: of memories
-    skipped: tuple[Skip, ...]  #: the files that cannot be a memory, with reasons
+    skipped: tuple[Skip, ...]  #: the files that cannot be memories, with reasons
     mended: int  #: unchanged files that were read again, since the index lacked a part of them
     added: int  #: memories that appeared
     removed: int
     updated: int  #: memories whose content changed
 
     def renames(self) -> Iterator[tuple[str, str]]:
-        """(old id, new id) of memories that went away while one of the same content appeared."""
+        """(old id, new id) of memories that disappeared while one of the same content appeared."""
         gone = {change.prior_hash: change.memory_id for change in self.changes if not change.new_hash}
         for change in self.changes:
             if not change.prior_hash and change.new_hash in gone:
@@ -64,7 +64,7 @@ def sync_index(
     progress: Progress | None = None,
 ) -> SyncReport:
     """Bring an index up to date with the sources; with `force` every file is read again."""
-    # Before the files: what another process adds meanwhile is not taken for gone.
+    # Before the files, so that what another process adds meanwhile does not look deleted.
     known = {path: state for source in sources for path, state in index.manifest(source.name).items()}
     incomplete: set[str] = set()
     with suppress(DamagedDatabase):  # its searches report it
@@ -72,7 +72,7 @@ def sync_index(
     files, skips = _find_files(sources, max_bytes)
     skipped = [skip for _, skip in skips]
     changes, batch, mended, broken = list[Change](), list[Document](), 0, list[Skip]()
-    # Vectors are made in the order in which files enter the index: what was changed last is asked for first.
+    # Vectors are made in the order in which files are indexed: the last changed are likely to be needed first.
     newest_first = sorted(files.values(), key=lambda file: (-file.mtime_ns // _DAY_NS, file.size))
     for number, file in enumerate(newest_first, start=1):
         state = known.pop(file.path, None)
@@ -106,13 +106,13 @@ def sync_index(
 
 
 def compare_files(index: Index, sources: Sequence[Source], max_bytes: int) -> dict[str, list[str]]:
-    """The ids that an index has `fresh`, `stale`, `missing` and `orphaned` beside the files; it stays as it is."""
+    """The ids that are `fresh`, `stale`, `missing` and `orphaned` in an index, given the files; changes nothing."""
     found: dict[str, list[str]] = {"fresh": [], "stale": [], "missing": [], "orphaned": []}
     known = {path: state for source in sources for path, state in index.manifest(source.name).items()}
     incomplete = set(index.incomplete_files())
     for file in _find_files(sources, max_bytes)[0].values():
         state = known.pop(file.path, None)
-        with suppress(OSError):  # a scan tells of it
+        with suppress(OSError):  # a scan reports it
             digest = content_hash(Path(file.path).read_bytes())
             is_same = state and state.content_hash == digest and file.path not in incomplete
             found["missing" if state is None else "fresh" if is_same else "stale"].append(file.memory_id)
@@ -121,7 +121,7 @@ def compare_files(index: Index, sources: Sequence[Source], max_bytes: int) -> di
 
 
 def _find_files(sources: Sequence[Source], max_bytes: int) -> tuple[dict[str, SourceFile], list[tuple[str, Skip]]]:
-    """The files to read by id, and the skipped ones with their source; the first source that has an id keeps it."""
+    """The files to read by id, and the skipped ones with their source; the first source with an id keeps it."""
     files, skips = dict[str, SourceFile](), list[tuple[str, Skip]]()
     for source in sources:
         for found in scan(source, max_bytes):
@@ -155,14 +155,14 @@ def _read_changed(
 
 
 def _remember_skip(state: FileState) -> Skip | None:
-    """Why a file was skipped that did not change since."""
+    """Why an unchanged file was skipped."""
     return Skip(path=state.path, reason=state.reason, is_found=bool(state.memory_id)) if state.reason else None
 
 
 def _update_skips(
     index: Index, skips: Sequence[tuple[str, Skip]], left: Mapping[str, FileState], read: Collection[str]
 ) -> list[Change]:
-    """Forget the files that are gone of those `left`, and remember why the others are skipped."""
+    """Of the files `left`, forget those that are gone and store why the others are skipped."""
     reasons = {skip.path: (source, skip.reason) for source, skip in skips if skip.path not in read}
     gone = {path: state for path, state in left.items() if path not in reasons or reasons[path][1] != state.reason}
     if gone:

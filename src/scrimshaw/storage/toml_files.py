@@ -1,4 +1,4 @@
-"""The TOML files beside a vault that travel with git: relations from read-only documents, and golden queries."""
+"""The TOML files next to a vault that are kept in git: relations of read-only documents, and golden queries."""
 
 import json
 import re
@@ -41,7 +41,7 @@ class _Links(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Golden(Struct, frozen=True, forbid_unknown_fields=True):
-    """A question, the ids it must bring, and among how many first hits."""
+    """A question, the ids it must find, and among how many of the first hits."""
 
     text: Annotated[str, Meta(min_length=1, max_length=2000)]
     expect: Annotated[tuple[_Name, ...], Meta(min_length=1)]
@@ -49,7 +49,7 @@ class Golden(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GoldenFile(Struct, frozen=True):
-    """The queries of a file that can be asked, and a sentence on each that cannot: file, line and what is wrong."""
+    """The queries of a file that can be asked, and a sentence on each other: file, line and what is wrong."""
 
     queries: tuple[Golden, ...]
     flaws: tuple[str, ...]
@@ -72,7 +72,7 @@ def read_links(path: Path, clean: Callable[[str], str]) -> tuple[Edge, ...]:
         except FileNotFoundError:
             return ()
         except (ValueError, msgspec.ValidationError) as error:
-            # The fault of a text that is no TOML has its line.
+            # The error for invalid TOML has its line.
             number = _LINK_NUMBER.search(str(error))
             line = _table_lines(text, _LINK_TABLE)[int(number[1]) :][:1] if number else []
             where = f" (the link at line {line[0]})" if line else ""
@@ -95,7 +95,7 @@ def render_links(links: Iterable[Edge]) -> str:
 
 
 def golden_text(path: Path) -> str:
-    """The file as it is, empty where there is none; raises UnreadableFile and StorageFailure."""
+    """The text of the file, empty if there is none; raises UnreadableFile and StorageFailure."""
     with storage_errors("read", path):
         try:
             return read_regular_file(path).decode().replace("\r\n", "\n")
@@ -106,7 +106,7 @@ def golden_text(path: Path) -> str:
 
 
 def add_query(path: Path, golden: Golden, redact: Callable[[str, str], Redacted], accept: Accept) -> Golden:
-    """Add a query at the end, hold the vault's lock; as it reads then. Raises UnreadableFile, StorageFailure."""
+    """Add a query at the end, under the vault's lock; returns it as read. Raises UnreadableFile, StorageFailure."""
     before = golden_text(path)
     head = before or GOLDEN_HEAD
     expect = ", ".join(map(_toml_value, golden.expect))
@@ -130,7 +130,7 @@ def read_golden(path: Path, accept: Accept, text: str | None = None) -> GoldenFi
     except (ValueError, msgspec.ValidationError) as error:
         raise UnreadableFile(f"{path}: {error}.", _HINT, path=str(path)) from error
     lines = _table_lines(text, _QUERY_TABLE)
-    # An inline list of tables has no line for each.
+    # Tables in an inline list have no lines of their own.
     places = [f"line {line}" for line in lines] if len(lines) == len(tables) else []
     good, flaws = list[Golden](), list[str]()
     for number, table in enumerate(tables):
@@ -146,5 +146,5 @@ def read_golden(path: Path, accept: Accept, text: str | None = None) -> GoldenFi
 
 
 def _toml_value(value: str | float) -> str:
-    # JSON is TOML here, but for the one control character that JSON leaves unescaped.
+    # JSON strings are valid TOML, except for one control character that JSON leaves unescaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,11 +1,11 @@
-"""Files changed as one, beside a database that has the last word; hold the vault's lock.
+"""Change several files atomically, together with a database that decides; the caller holds the vault's lock.
 
-One file is replaced by a rename, which is atomic by itself. For several a marker is written first, which tells a later
-process what a killed one was doing, and new files beside their places, so that the disk cannot be full later; then the
-places change by renames. If the database committed, the rest is tidied up, else every rename is taken back.
+One file is replaced by a rename, which is atomic by itself. For several, a marker is written first, which tells a later
+process what a killed one was doing, and the new files are staged, so that the disk cannot be full later. Then all
+files are renamed. If the database commits, the rest is cleaned up; otherwise every rename is reverted.
 
-A marker may have come with somebody's repository. So it is followed only inside folders that the caller knows, and
-nothing is replaced or removed whose bytes it does not name.
+A marker may have come with somebody's repository. So it is only followed inside folders that the caller names, and
+only files with exactly the stated bytes are replaced or removed.
 """
 
 import os
@@ -31,9 +31,9 @@ from scrimshaw.storage.durable import TEMP_PREFIX, storage_errors
 
 MARKER = TEMP_PREFIX + "swap.json"
 SCRATCH = TEMP_PREFIX + "scratch"
-# Shorter than the pause between two saves of one writer, so that it does not take the lock again before who waits.
+# Shorter than the pause between two saves of one writer, so that others get the lock in between.
 LOCK_POLL_S = 0.002
-# Where the threads of this process wait for a lock, by its path, so that only one of them polls the file's.
+# Locks for the threads of this process, by path, so that only one thread polls the file lock.
 _LINES = dict[str, LockType]()
 
 _PathText = Annotated[str, Meta(pattern=r"\A[^\0]+\Z")]
@@ -41,13 +41,13 @@ _Beside = Annotated[str, Meta(pattern=r"\A(\.scrimshaw-tmp-[0-9a-f]+)?\Z")]
 
 
 class FileChange(NamedTuple):
-    """What a file becomes."""
+    """The change of one file."""
 
     path: Path
     root: Path  #: folders that the change empties are removed, below this one
-    before: bytes | None  #: the bytes there now, None for no file: nothing else is replaced
+    before: bytes | None  #: the expected bytes, None for no file: anything else is not replaced
     text: Redacted | None  #: the new text, None to remove the file
-    name: str = ""  #: what errors call it, its path if empty
+    name: str = ""  #: its name in errors, its path if empty
 
     @property
     def after(self) -> bytes | None:
@@ -56,13 +56,13 @@ class FileChange(NamedTuple):
 
 
 class _Move(Struct, frozen=True):
-    """A move in a marker: `path` is below `root`, which is below the marker's folder if it can be."""
+    """A move in a marker: `path` is relative to `root`, and `root` to the marker's folder if possible."""
 
     root: _PathText
     path: _PathText
-    new: _Beside  #: the name beside `path` of what comes; empty for no file, like the hash of its bytes
+    new: _Beside  #: the new file's name next to `path`; empty for no file, like the hash of its bytes
     new_hash: str
-    old: _Beside  #: the name beside `path` that what goes is kept under meanwhile
+    old: _Beside  #: the old file's temporary name next to `path`
     old_hash: str
 
 
@@ -97,12 +97,12 @@ def _busy_error(path: Path, timeout_s: float) -> VaultBusy:
 
 @contextmanager
 def atomic_file_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> Iterator[None]:
-    """Change files for the block, and for good if it ends without raising. Raises Conflict, StorageFailure."""
-    if mark:  # which the block commits where `recover` will ask for it; a single file needs none
+    """Change files for the block, permanently if it ends without raising. Raises Conflict, StorageFailure."""
+    if mark:  # the block commits it where `recover` will look; a single file needs none
         with _marked_changes(folder, mark, changes):
             yield
         return
-    # What was there stays beside the file until the block has ended, since no room may be left by then.
+    # The old file stays next to the new one until the block ends, since the disk may be full by then.
     (change,) = changes
     path, before, after = change.path, change.before, change.after
     action, aside = "remove" if after is None else "write", durable.temporary_of(path)
@@ -115,7 +115,7 @@ def atomic_file_changes(folder: Path, mark: str, changes: Sequence[FileChange]) 
     except BaseException as error:
         note = "Nothing was changed."
         try:
-            if durable.read_if_there(path) == after:  # else it was not touched, or somebody else wrote it meanwhile
+            if durable.read_if_there(path) == after:  # otherwise unchanged, or written by somebody else meanwhile
                 path.unlink() if before is None else aside.replace(path)
         except OSError:
             note = f"{path} could not be put back; the text before is in the journal, and {aside} is the file."
@@ -131,24 +131,24 @@ def atomic_file_changes(folder: Path, mark: str, changes: Sequence[FileChange]) 
 
 
 def _replace(change: FileChange, aside: Path) -> None:
-    """Put the bytes to come in place of a file, which stands at `aside` then; raises Conflict, OSError."""
+    """Replace a file by the new bytes and keep the old one at `aside`; raises Conflict, OSError."""
     path, after = change.path, change.after
     if after is None:
         path.replace(aside)
         durable.sync_folder(path.parent)
-        _demand_before(change, aside)  # which nobody can change by name any more
+        _demand_before(change, aside)  # nobody can change it by name any more
     else:
         if change.before is not None:
             try:
                 os.link(path, aside)
-            except OSError:  # a file system where no file has two names
+            except OSError:  # a file system without hard links
                 durable.stage_file(path, change.before, temporary=aside)
-        # Once more right before the rename: forcing bytes out takes long enough for a person to save.
+        # Once more right before the rename: syncing takes long enough for a person to save.
         durable.replace_file(path, after, check=partial(_demand_before, change, path), root=change.root)
 
 
 def _tidy(change: FileChange, aside: Path) -> None:
-    """Remove what stood beside a file, and folders without any; what cannot be removed now is swept later."""
+    """Remove the copy next to a file, and empty folders; what cannot be removed now is removed later."""
     with suppress(OSError):
         aside.unlink(missing_ok=True)
         if not os.path.lexists(change.path):
@@ -182,12 +182,12 @@ def _marked_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> I
         if isinstance(error, StorageFailure):
             error.message = f"{error.message} Nothing was changed."
         raise
-    with suppress(StorageFailure):  # it is done: who locks the vault next removes a marker that stays
+    with suppress(StorageFailure):  # it is done: the next to lock the vault removes a remaining marker
         _finish(folder, moves, is_committed=True)
 
 
 def demand_hash(memory_id: str, current_hash: str, expected_hash: str | None) -> None:
-    """Refuse a file that is not the expected one: "" means no file, None any. Raises Conflict with `current_hash`."""
+    """Raise Conflict with `current_hash` for a file other than the expected one: "" means no file, None any."""
     if expected_hash is None or expected_hash == current_hash:
         return
     details = {"id": memory_id, "current_hash": current_hash}
@@ -213,7 +213,7 @@ def demand_room(changes: Iterable[FileChange]) -> None:
 
 
 def recover(folder: Path, is_committed: Callable[[str], bool], roots: Iterable[Path]) -> None:
-    """End what a killed process left half done; raises StorageFailure for a marker of others, Conflict."""
+    """Finish or revert what a killed process left half done; raises StorageFailure for a foreign marker, Conflict."""
     if os.path.lexists(folder / SCRATCH):
         _clear(folder / SCRATCH)
     marker = folder / MARKER
@@ -240,13 +240,13 @@ def recover(folder: Path, is_committed: Callable[[str], bool], roots: Iterable[P
 
 
 def is_interrupted(folder: Path) -> bool:
-    """Whether several files are being changed, or were left half done."""
+    """Whether several files are being changed, or were left half changed."""
     return os.path.lexists(folder / MARKER)
 
 
 @contextmanager
 def scratch(folder: Path) -> Iterator[Path]:
-    """An empty folder for whoever holds the vault's lock; it goes, at the latest when the lock is taken again."""
+    """An empty folder for the holder of the vault's lock; removed at the latest when the lock is taken again."""
     path = folder / SCRATCH
     with storage_errors("make", path):
         _clear(path)
@@ -285,7 +285,7 @@ def _locate_move(folder: Path, move: _Move, known: set[str]) -> _Move:
 
 
 def _go(move: _Move) -> None:
-    """Change one place. The old bytes are checked after the rename: from then on nobody can change them by name."""
+    """Move one file. The old bytes are checked after the rename: from then on nobody can change them by name."""
     path, old, is_ours = Path(move.path), Path(move.old), True
     if move.old:
         with suppress(FileNotFoundError):
@@ -300,7 +300,7 @@ def _go(move: _Move) -> None:
 
 
 def _finish(folder: Path, moves: Sequence[_Move], *, is_committed: bool) -> None:
-    """Tidy up or take back every move and remove the marker, unless the system refused: then the next process tries."""
+    """Clean up or revert every move and remove the marker, unless the system refuses: then the next process tries."""
     troubles: list[ScrimshawError] = []
     for move in moves:
         path = Path(move.path)
@@ -310,7 +310,7 @@ def _finish(folder: Path, moves: Sequence[_Move], *, is_committed: bool) -> None
                     _take_back(path, move)
         except (StorageFailure, Conflict) as error:
             troubles.append(error)
-        # What cannot be removed now is swept later.
+        # What cannot be removed now is removed later.
         with suppress(OSError):
             if temporary := move.old if is_committed else move.new:
                 Path(temporary).unlink(missing_ok=True)
@@ -323,8 +323,8 @@ def _finish(folder: Path, moves: Sequence[_Move], *, is_committed: bool) -> None
 
 
 def _take_back(path: Path, move: _Move) -> None:
-    """Undo what was done of a move, as many times as it takes; what a person wrote at its place stays."""
-    # Whether the new file came to its place; not one that a person put there meanwhile.
+    """Revert a move, however far it got; repeatable. A file that a person put there meanwhile stays."""
+    # Whether the new file is in place; not one that a person put there meanwhile.
     is_ours = path.is_file() and content_hash(path.read_bytes()) == move.new_hash
     if move.old and os.path.lexists(move.old):
         aside = path

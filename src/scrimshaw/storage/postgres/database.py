@@ -1,8 +1,8 @@
-"""One vault on a PostgreSQL server: connections lent, transactions, numbered migrations.
+"""One vault on a PostgreSQL server: a pool of connections, transactions, numbered migrations.
 
-Every vault has a schema of its own for its index and one for its journal, so the name of each row begins with the
-vault's: statements are the same as SQLite's, word statistics and the index of vectors are a vault's own, `DROP SCHEMA`
-removes it, and servers that distribute by schema can place each vault by itself.
+Every vault has a schema for its index and one for its journal, so each table's name begins with the
+vault's: statements are the same as SQLite's, each vault has its own word statistics and vector index, `DROP SCHEMA`
+removes a vault, and servers that distribute by schema can place each one separately.
 """
 
 import re
@@ -28,16 +28,16 @@ _SCHEMAS = Path(__file__).with_name("schema")
 _RECORD = "CREATE TABLE IF NOT EXISTS migrations (number bigint PRIMARY KEY, name text NOT NULL, at text NOT NULL)"
 _NEWEST = "SELECT coalesce(max(number), 0) FROM migrations"
 _CONNECT_S = 5
-# Of a process to the index or journal of a vault. More statements at once only slow each other down, and a server lets
-# 100 connections in unless it is told otherwise.
+# For a process to the index or journal of a vault. More statements at once only slow each other down, and a server
+# allows 100 connections by default.
 MOST_CONNECTIONS = 8
-# A client that died in a transaction keeps all writers of its vault waiting, so the server ends it.
+# A client that dies in a transaction blocks all writers of its vault, so the server ends it.
 _OPTIONS = (
     "-c search_path={vault},public -c lock_timeout={timeout} -c idle_in_transaction_session_timeout=60000"
     " -c synchronous_commit={commit} -c hnsw.iterative_scan=strict_order -c hnsw.ef_search=200 -c client_encoding=UTF8"
     " -c jit=off"
 )
-# PostgreSQL keeps no NUL in a text: this character stands for it, which Unicode leaves to such inner uses.
+# PostgreSQL allows no NUL in a text: it is replaced by this character, which Unicode reserves for internal use.
 _NUL, _STANDS_FOR_NUL = "\0", "\ufdd0"
 _LIST = re.compile(r"\b(NOT )?IN \(\?(?:,\?)*\)")
 _UNUSABLE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.InsufficientPrivilege)
@@ -45,33 +45,33 @@ _FOREIGN = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psyco
 
 
 class Server(NamedTuple):
-    """Where a vault is: the url of a database, and the vault's name, which is its schema's too."""
+    """Where a vault is: the url of a database, and the vault's name, which is part of its schemas' names."""
 
     url: str
     vault: str
 
     @property
     def place(self) -> Path:
-        """The server and the vault, as errors name them; a password is never told."""
+        """The server and the vault, for error messages; never with the password."""
         known = psycopg.conninfo.conninfo_to_dict(self.url)
         host, name = known.get("host") or "localhost", known.get("dbname") or "postgres"
         return Path(f"postgresql:{host}/{name}/{self.vault}")
 
 
 class PostgresRows:
-    """What a statement brought, as SQLite's driver gives it."""
+    """The result of a statement, as SQLite's driver returns it."""
 
     def __init__(self, cursor: psycopg.Cursor[Any]) -> None:
         self._cursor = cursor
 
     @property
     def get(self) -> Any:
-        """The first column of the first row, the first row where it has several columns, or None."""
+        """The first column of the first row, the whole row if it has several columns, or None."""
         row = next(iter(self.fetchall()), None)
         return row[0] if row and len(row) == 1 else row
 
     def fetchall(self) -> list[Any]:
-        """All rows, their texts as they were given, NUL too; none of a statement that brings none."""
+        """All rows with their original texts, NUL included; empty for a statement without a result."""
         rows = self._cursor.fetchall() if self._cursor.description else []
         if any(_STANDS_FOR_NUL in each for row in rows for each in row if each.__class__ is str):
             return [tuple(map(restore_nul, row)) for row in rows]
@@ -82,7 +82,7 @@ class PostgresRows:
 
 
 class PostgresConnection:
-    """A connection that takes the statements that SQLite takes."""
+    """A connection that accepts SQLite's statements."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.raw = connection
@@ -118,8 +118,8 @@ class PostgresConnection:
 class PostgresDatabase:
     """The tables of a vault of one kind, which migrate themselves when they are opened.
 
-    A `durable` commit is on the server's disk before it returns. Writers of a vault take turns, as they do in SQLite:
-    the ledger is one chain, and the numbers of events have no gaps.
+    A `durable` commit is on the server's disk before it returns. Writers of a vault take turns, as in SQLite:
+    the ledger is one chain, and event numbers have no gaps.
     """
 
     def __init__(self, server: Server, schema: str, *, durable: bool, busy_timeout_ms: int) -> None:
@@ -146,7 +146,7 @@ class PostgresDatabase:
 
     @contextmanager
     def lend(self) -> Iterator[PostgresConnection]:
-        """A connection for one piece of work; what the server refuses is raised as StorageFailure."""
+        """Lend a connection for one piece of work; errors of the server are raised as StorageFailure."""
         try:
             with self._take_turn():
                 with self._guard:
@@ -169,7 +169,7 @@ class PostgresDatabase:
 
     @contextmanager
     def _take_turn(self) -> Iterator[None]:
-        """Wait until fewer than MOST_CONNECTIONS are lent; a thread that has one gets another at once."""
+        """Wait until fewer than MOST_CONNECTIONS are lent; a thread that already has one gets another at once."""
         has_one = getattr(self._held, "has_one", False)
         if not has_one and not self._turns.acquire(timeout=self._patience_s):
             message = f"All {MOST_CONNECTIONS} connections to {self.path} were busy for {self._patience_s:g} s."
@@ -183,7 +183,7 @@ class PostgresDatabase:
                 self._turns.release()
 
     def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
-        """All rows of a query, as tuples; asked again where the connection turns out to be that of a server gone."""
+        """All rows of a query, as tuples; repeated if the connection turns out to be dead."""
         with self._guard:
             had = len(self._idle)
         for is_last in (*[False] * had, True):
@@ -196,7 +196,7 @@ class PostgresDatabase:
         return []
 
     def read(self, sql: str, arguments: Sequence[Any], make: Callable[[Sequence[Any]], _Value]) -> list[_Value]:
-        """What `make` makes of the rows of a query; a row it cannot use is damage."""
+        """The result of `make` for the rows of a query; a row it cannot use counts as damage."""
         rows = self.rows(sql, arguments)
         try:
             return list(map(make, rows))
@@ -204,7 +204,7 @@ class PostgresDatabase:
             raise self._damage_error(error) from error
 
     def structs(self, kind: type[_Row], rest: str, arguments: Sequence[Any] = ()) -> list[_Row]:
-        """The rows of a table, with which `rest` begins, as structs that have its columns."""
+        """The rows of the table that `rest` begins with, as structs of its columns."""
         sql = f"SELECT {', '.join(kind.__struct_fields__)} FROM {rest}"
         return self.read(sql, arguments, partial(make_struct, kind))
 
@@ -221,9 +221,9 @@ class PostgresDatabase:
             yield connection
 
     def wait_for_notice(self, timeout_s: float) -> bool:
-        """Whether something was told on the channel of this schema, after waiting so long for it at most.
+        """Wait at most so long for a notification on this schema's channel; whether one came.
 
-        True also where the connection that listens is new, since what was told before is not known.
+        Also True if the listening connection is new, since earlier notifications are unknown.
         """
         try:
             if self._listener is None:
@@ -236,7 +236,7 @@ class PostgresDatabase:
             raise self.explain(error) or error from error
 
     def close(self) -> None:
-        """Close the connections that nobody is using; others when they come back."""
+        """Close unused connections now, others when they are returned."""
         with self._guard:
             self._is_closed = True
             if self._listener is not None:
@@ -245,7 +245,7 @@ class PostgresDatabase:
                 self._idle.pop().raw.close()
 
     def missing_tables(self) -> list[str]:
-        """The tables of this kind that are not there."""
+        """The tables of this kind that are missing."""
         wanted = re.findall(r"^CREATE TABLE (\w+)", "".join(sql for _, _, sql in _migrations(self.kind)), re.MULTILINE)
         known = {row[0] for row in self.rows("SELECT tablename FROM pg_tables WHERE schemaname = ?", (self.vault,))}
         return [f"the table {name} is missing" for name in wanted if name not in known]
@@ -264,9 +264,9 @@ class PostgresDatabase:
         done = self.value(_NEWEST) if has_record else 0
         if done < known:
             with self.lend() as connection, connection.raw.transaction():
-                # Of processes that begin a vault at once the others wait here.
+                # If several processes create a vault at once, all but one wait here.
                 connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (self.vault,))
-                # Two vaults that begin at once must not both make what they share.
+                # Two vaults created at once must not both create shared objects.
                 connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('scrimshaw', 0))")
                 connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.vault}")
@@ -285,7 +285,7 @@ class PostgresDatabase:
             )
 
     def explain(self, error: Exception) -> ScrimshawError | None:
-        """What a refusal of the server means; None for what the keys forbid, which callers explain."""
+        """The failure for an error of the server; None for violated constraints, which callers explain."""
         if isinstance(error, psycopg.errors.NumericValueOutOfRange):
             return InvalidRequest("A number has more than 64 bits.", "Give a smaller one.")
         if isinstance(error, _UNUSABLE):
@@ -305,10 +305,10 @@ class PostgresDatabase:
 
 @lru_cache(maxsize=1000)
 def _translate(sql: str) -> tuple[bytes, Sequence[tuple[int, int]]]:
-    """A statement with `?` for each argument as the driver takes it, and which arguments are a list there, last first.
+    """A statement with `?` for each argument in the driver's form, and which arguments become lists, last first.
 
-    With a list for `IN (?,?)` the statement is the same however many there are, so the server plans it once. A list of
-    nothing holds nothing.
+    With a list for `IN (?,?)` the statement is the same for any number, so the server plans it once. An empty
+    list matches nothing.
     """
     lists = [(first, first + found[0].count("?")) for found in _LIST.finditer(sql)
              for first in [sql.count("?", 0, found.start())]]  # fmt: skip
@@ -317,7 +317,7 @@ def _translate(sql: str) -> tuple[bytes, Sequence[tuple[int, int]]]:
 
 
 def restore_nul(value: Any) -> Any:
-    """A value as it was given, with the NULs that PostgreSQL keeps in no text."""
+    """The original value, with the NULs that PostgreSQL cannot store."""
     return value.replace(_STANDS_FOR_NUL, _NUL) if isinstance(value, str) else value
 
 

@@ -27,12 +27,12 @@ from scrimshaw.storage.ports import Piece, Query
 from scrimshaw.storage.postgres.database import PostgresConnection, PostgresDatabase
 from scrimshaw.storage.sql import SqlConnection, conditions, marks
 
-# From so many vectors on they have a graph: below, to compare all takes no longer, and misses none.
+# From so many vectors on there is a graph; below, comparing all is as fast and misses none.
 GRAPH_FROM = 20_000
-# The place of a word among those of its field, which is in the bits above.
+# The position of a word in its field; the bits above have the field.
 _FIELD_BITS = 24
-# The texts that hold a word, or words that stand together: how often, times the weight of the field. All words are
-# looked up by one statement, however many they are, so that the server plans it once.
+# The texts with a word, or with adjacent words: how often, times the weight of the field. All words are
+# looked up by one statement for any number of words, so that the server plans it once.
 _WORDS = """
 SELECT q.phrase, q.grouped, w.part, w.length, w.weight
 FROM unnest(?::int[], ?::int[], ?::text[]) AS q (phrase, grouped, term) JOIN words w ON w.term = q.term"""
@@ -42,7 +42,7 @@ SELECT ?::int AS phrase, ?::int AS grouped, w.part, w.length, sum({_WEIGHT})::re
 FROM words w CROSS JOIN unnest(w.places) AS p WHERE {{}} GROUP BY w.part, w.length"""
 _IS_WORD, _IS_PREFIX = "{0}.term = ?", "{0}.term >= ? AND {0}.term < ? || chr(1114111)"
 _FOLLOWS = "EXISTS (SELECT 1 FROM words x WHERE x.part = w.part AND p + {} = ANY (x.places) AND {})"
-# BM25 as FTS5 has it: a word is the rarer, the more it counts; one that stands in most texts counts hardly anything.
+# BM25 as in FTS5: the rarer a word, the more it counts; one in most texts hardly counts.
 _TEXT = f"""
 WITH hits AS MATERIALIZED ({{}}), rare AS MATERIALIZED (
     SELECT phrase, greatest(ln((greatest(?::float8 - count(*), 0) + 0.5::float8) / (count(*) + 0.5::float8)), 1e-6)
@@ -58,8 +58,8 @@ _DISTANCE = "v.vector::public.halfvec({0}) OPERATOR(public.<#>) ?::public.halfve
 _OF_MODEL = (
     "FROM vectors v JOIN memories m ON m.row = v.memory WHERE v.model = ? AND public.vector_dims(v.vector) = {0}"
 )
-_BYTES = "substr(public.halfvec_send(v.vector), 5)"  # behind the number of its numbers
-# The graph goes by a query in float16; what it brings is compared with the query as it was given.
+_BYTES = "substr(public.halfvec_send(v.vector), 5)"  # after the bytes with its dimension
+# The graph uses the query in float16; its candidates are compared with the original query.
 _NEAREST = f"""
 SELECT id, ordinal, -(vector::public.vector({{0}}) OPERATOR(public.<#>) ?::public.vector({{0}}))
 FROM (SELECT m.id, v.ordinal, v.vector {_OF_MODEL} AND {{1}} ORDER BY {_DISTANCE} LIMIT ?) AS nearest"""
@@ -86,7 +86,7 @@ _STEPS = {
     ),
 }
 
-# See the statement of SQLite's index, whose table of full text is `texts` here.
+# See the statement of SQLite's index, whose full-text table is `texts` here.
 _INCOMPLETE = f"""
 WITH pieces AS (
     SELECT c.memory, count(*) AS many, max(c.last) AS reach, count(t.part) AS worded,
@@ -115,9 +115,9 @@ class PostgresIndex(SqlIndex):
     def __init__(self, database: PostgresDatabase, *, graph_from: int = GRAPH_FROM) -> None:
         self._database = database
         self._graph_from = graph_from
-        # SQLite's own tokeniser, so that both engines mean the same by a word.
+        # SQLite's own tokeniser, so that words are the same in both engines.
         self._tokenizer = apsw.Connection(":memory:").fts5_tokenizer("porter", ["unicode61"])
-        self._corpus = (-1, 0, 1.0)  #: a generation, and how many texts it had, of how many words on average
+        self._corpus = (-1, 0, 1.0)  #: a generation, its number of texts, and their mean number of words
 
     def generation(self) -> int:
         return int(self._database.value("SELECT value FROM meta WHERE key = 'generation'"))
@@ -131,7 +131,7 @@ class PostgresIndex(SqlIndex):
         }
 
     def _read_chunks(self, select: str, places: Collection[tuple[str, int]], *arguments: str) -> list[Any]:
-        # Lists, so that the statement is the same however many places there are, and is planned once.
+        # Lists, so that the statement is the same for any number of chunks, and is planned once.
         ids, ordinals = zip(*places, strict=True) if places else ((), ())
         wanted = f"WITH wanted (id, ordinal) AS (SELECT * FROM unnest(?::text[], ?::int[])) {select}"
         return self._database.rows(wanted, (list(ids), list(ordinals), *arguments)) if places else []
@@ -166,7 +166,7 @@ class PostgresIndex(SqlIndex):
             for path in paths or ():
                 write.execute("DELETE FROM files WHERE path = ?", (path,))
                 self.remove_memories(write, "path = ?", (path,))
-            if orphans:  # of which keys leave only texts
+            if orphans:  # foreign keys leave only texts
                 ownerless = f"part >> {PART_BITS} NOT IN (SELECT memories.row FROM memories)"
                 write.execute(f"DELETE FROM texts WHERE {ownerless}")
             write.execute(COUNT_CHANGE)
@@ -191,7 +191,7 @@ class PostgresIndex(SqlIndex):
             wanted *= ROWS_PER_MEMORY
 
     def find_words(self, query: Query) -> tuple[list[str], list[Any], int]:
-        """(statements that find the phrases of a query, their arguments, how many groups a text must hold one of)."""
+        """(statements that find the phrases of a query, their arguments, the number of groups a text must match)."""
         words, hits, arguments = list[tuple[int, int, str]](), list[str](), list[Any]()
         groups = [group for group in query.groups if group]
         reason = apsw.FTS5_TOKENIZE_QUERY | (apsw.FTS5_TOKENIZE_PREFIX if query.is_prefix else 0)
@@ -220,7 +220,7 @@ class PostgresIndex(SqlIndex):
         return list(map(str, found))
 
     def measure_corpus(self) -> tuple[int, float]:
-        """(how many texts there are, of how many words on average), as of this generation of the index."""
+        """(number of texts, their mean number of words), cached for this generation of the index."""
         generation = self.generation()
         if self._corpus[0] != generation:
             many, words = self._database.rows("SELECT count(*), coalesce(sum(length), 0) FROM texts")[0]
@@ -308,5 +308,5 @@ class PostgresIndex(SqlIndex):
 
 
 def _write_vector(vector: Any) -> str:
-    """A vector as pgvector reads it."""
+    """A vector in pgvector's format."""
     return f"[{','.join(map(str, vector.tolist()))}]"

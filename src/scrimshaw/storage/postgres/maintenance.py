@@ -1,7 +1,7 @@
-"""The Maintenance port in PostgreSQL: whether a vault is whole, and its rows, taken out, taken in and erased.
+"""The Maintenance port in PostgreSQL: whether a vault is intact, and dumping, restoring and erasing its rows.
 
-Rows have the form that SQLite gives them, so what one engine dumps another takes. They are staged and checked in a
-SQLite file, whose schema the archives name.
+Rows have the same form as in SQLite, so each engine can read the other's dump. They are staged and checked in a
+SQLite file, whose schema version archives state.
 """
 
 import time
@@ -31,8 +31,8 @@ SELECT table_name, column_name, data_type FROM information_schema.columns
 WHERE table_schema = current_schema() AND column_name <> 'rowid'
 AND table_name NOT IN ('migrations', 'sqlite_sequence', 'place')
 ORDER BY table_name, ordinal_position"""
-_ORDERED = ("sessions", "learnings")  # their rows are told newest first, and have the order in which they came
-# Numbers that the server gives go on behind those that were taken over.
+_ORDERED = ("sessions", "learnings")  # read newest first, by order of insertion
+# Generated numbers continue after the inserted ones.
 _RENUMBER = "SELECT setval(pg_get_serial_sequence('{0}', '{1}'), greatest((SELECT max({1}) FROM {0}), 1))"
 _NUMBERED = {"jobs": "id", "capabilities": "seq"}
 _Columns = Mapping[str, Mapping[str, str]]  # the type of each column of each table
@@ -144,7 +144,7 @@ def _read_columns(connection: PostgresConnection) -> _Columns:
 def take_over(write: PostgresConnection, read: Callable[[str], list[Any]], *, clear: bool) -> dict[str, int]:
     """Insert the staged rows that are missing, after clearing the tables if asked; rows inserted per table.
 
-    The ledger is taken only where there is none; the contents of purged memories stay away.
+    The ledger is inserted only if there is none; the contents of purged memories never are.
     """
     write.execute("SET CONSTRAINTS ALL DEFERRED")
     has_ledger = write.execute("SELECT 1 FROM ledger LIMIT 1").get is not None
@@ -176,7 +176,7 @@ def take_over(write: PostgresConnection, read: Callable[[str], list[Any]], *, cl
 def _changes(
     connection: PostgresConnection, table: str, columns: Mapping[str, str], traces: Traces
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(place, new values) of the rows that hold a trace."""
+    """(row id, new values) of the rows that contain a trace."""
     cleaners: Mapping[type, Callable[[Any], Any]] = {str: traces.mask, bytes: traces.erase}
     for place, *row in connection.execute(f"SELECT ctid::text, {', '.join(map(_quote, columns))} FROM {table}"):
         values = [each for each in zip(columns, row, strict=True) if type(each[1]) in cleaners]
@@ -185,7 +185,7 @@ def _changes(
 
 
 def _replace_traces(write: PostgresConnection, table: str, columns: Mapping[str, str], traces: Traces) -> int:
-    """The number of rows changed; rows of which two become the same are one."""
+    """The number of rows changed; rows that become identical are merged."""
     changes = list(_changes(write, table, columns, traces))
     for place, new in changes:
         setting = ", ".join(f"{_quote(name)} = ?" for name in new)
@@ -198,7 +198,7 @@ def _replace_traces(write: PostgresConnection, table: str, columns: Mapping[str,
 
 
 def _conditions(table: str, columns: Mapping[str, str], wipe: Wipe) -> Iterator[tuple[str, Sequence[str]]]:
-    """The conditions under which rows of a table are about the memories that go."""
+    """The conditions for rows of a table that belong to the erased memories."""
     for column, values in owners(table, wipe).items():
         if column in columns and values:
             yield f"{column} IN ({marks(values)})", values

@@ -1,4 +1,4 @@
-"""The ports of a vault on a PostgreSQL server, as `databases.py` gives those of SQLite's files."""
+"""The ports of a vault on a PostgreSQL server, as `databases.py` has them for SQLite's files."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -14,12 +14,12 @@ from scrimshaw.storage.postgres.index import GRAPH_FROM, PostgresIndex
 from scrimshaw.storage.postgres.maintenance import PostgresMaintenance
 from scrimshaw.storage.sessions import SqlSessions
 
-# A job that is due later, or whose worker died, is told by nobody; the first retry comes after five seconds.
+# Nobody announces a job that is due later, or whose worker died; the first retry is after five seconds.
 _MOST_PAUSES = 10
 
 
 class PostgresJournal(SqlJournal):
-    """The Journal port over the journal of a vault, which tells of new jobs."""
+    """The Journal port over the journal of a vault, which announces new jobs."""
 
     _database: PostgresDatabase
 
@@ -30,9 +30,9 @@ class PostgresJournal(SqlJournal):
 
 
 class PostgresStorage(Storage):
-    """The databases of a vault, each opened when it is first asked for. Nothing of them lies in the project's folder.
+    """The databases of a vault, each opened on first use. None of their data is in the project's folder.
 
-    A vault belongs to one checkout: its index follows the files of that one. Any number of processes share it.
+    A vault belongs to one checkout: its index follows that one's files. Any number of processes share it.
     """
 
     def __init__(self, folder: Path, server: Server, *, busy_timeout_ms: int, graph_from: int = GRAPH_FROM) -> None:
@@ -49,12 +49,12 @@ class PostgresStorage(Storage):
 
     @property
     def journal_name(self) -> str:
-        """The server and the journal's schema there, as people are told."""
+        """The server and the journal's schema, for messages."""
         return f"{self._of_journal.path.parent}/{self._of_journal.vault}"
 
     @cached_property
     def index(self) -> Index:
-        """What was derived from files."""
+        """The data derived from files."""
         return PostgresIndex(self._of_index, graph_from=self._graph_from)
 
     @cached_property
@@ -69,12 +69,12 @@ class PostgresStorage(Storage):
 
     @cached_property
     def maintenance(self) -> Maintenance:
-        """What looks after all of them."""
+        """Maintenance of all of them."""
         return PostgresMaintenance(self._of_index, self._of_journal)
 
     @property
     def openings(self) -> int:
-        """One: a server has no file that could be replaced."""
+        """Always 1: a server has no file that could be replaced."""
         return 1
 
     @property
@@ -87,7 +87,7 @@ class PostgresStorage(Storage):
         _ = self._of_index, self._of_journal
 
     def demand_own(self) -> None:
-        """Raise StorageFailure where the vault is another checkout's, whose index would follow other files."""
+        """Raise StorageFailure if the vault belongs to another checkout, whose index follows other files."""
         here, known = str(self.folder.resolve()), self._of_journal.value("SELECT folder FROM place")
         if known is None:
             with self._of_journal.write() as write:
@@ -99,7 +99,7 @@ class PostgresStorage(Storage):
             raise StorageFailure(message, hint, path=here)
 
     def demand_in_place(self) -> None:
-        """Raise StorageFailure where the server cannot be asked."""
+        """Raise StorageFailure if the server cannot be reached."""
         self._of_journal.value("SELECT 1")
 
     def close(self) -> None:
@@ -111,7 +111,7 @@ class PostgresStorage(Storage):
 
 
 def open_vault(folder: Path, settings: StorageSettings, *, busy_timeout_ms: int) -> PostgresStorage:
-    """The vault that settings name; raises StorageFailure where another checkout has it."""
+    """The vault that the settings name; raises StorageFailure if it belongs to another checkout."""
     storage = PostgresStorage(folder, Server(settings.url, settings.vault), busy_timeout_ms=busy_timeout_ms)
     try:
         storage.demand_own()

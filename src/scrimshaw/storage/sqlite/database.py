@@ -1,6 +1,6 @@
-"""One SQLite file: connections lent from a pool, transactions, numbered migrations.
+"""One SQLite file: a pool of connections, transactions, numbered migrations.
 
-apsw bundles a current SQLite, so neither the interpreter's own version nor its missing extension loading matters.
+apsw bundles a current SQLite, so the interpreter's own version and its missing extension loading do not matter.
 """
 
 import os
@@ -26,7 +26,7 @@ _Value = TypeVar("_Value")
 _Row = TypeVar("_Row", bound=Struct)
 _Identity = list[tuple[int, int] | None]
 _RETRY_S = 0.01
-# How SQLite says that the disk or its permissions are in the way, and not another process.
+# SQLite's errors for a problem of the disk or its permissions, not of another process.
 _UNUSABLE = (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.ProtocolError)
 _DAMAGED = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeDecodeError)
 _OBJECTS = "SELECT type || ' ' || name, sql FROM sqlite_master"
@@ -42,14 +42,14 @@ _SCHEMAS = Path(__file__).with_name("schema")
 class Database:
     """A database file that migrates itself when opened. `durable` commits reach the disk before they return.
 
-    A new file is for its owner alone, and so are its companions, which SQLite makes with the same mode.
-    With `through` it stops at the migration of that number, as a version of then left it.
-    Raises NewerDatabase for the file of a later version, and leaves that as it is.
+    Only its owner can read a new file and its companions, which SQLite creates with the same mode.
+    With `through` it stops at the migration of that number, like an older version.
+    Raises NewerDatabase for the file of a later version, and leaves it unchanged.
     Safe to use from many short-lived threads: connections are lent from a pool, not kept by a thread.
 
-    SQLite would go on in a file that was deleted, and lose all of it in the end. So what stands at the path is compared
-    with what is open at every loan and before every commit. Another file there is opened; a durable one that is gone is
-    refused, and made by nobody.
+    SQLite would keep using a deleted file, and lose everything in the end. So the file at the path is compared
+    with the open one at every loan and before every commit. Another file there is opened; a missing durable one is
+    an error and is never created again.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class Database:
         self._through = through
         self._idle: list[apsw.Connection] = []
         self._borrowers: list[int] = []  #: the thread of every connection on loan
-        self.log = path.with_name(f"{path.name}-wal")  #: the write-ahead log, which may not be there
+        self.log = path.with_name(f"{path.name}-wal")  #: the write-ahead log, which may not exist
         self._names = (str(path), str(self.log))
-        self._identity: _Identity = []  #: of the files that are open
+        self._identity: _Identity = []  #: of the open files
         self._guard = RLock()
         self.openings = 0  #: how many files were opened here, one after the other
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,12 +74,12 @@ class Database:
 
     @contextmanager
     def lend(self) -> Iterator[apsw.Connection]:
-        """A connection for one piece of work; what SQLite refuses is raised as StorageFailure."""
+        """Lend a connection for one piece of work; errors of SQLite are raised as StorageFailure."""
         own, patience = get_ident(), time.monotonic() + self._busy_timeout_ms / 1000
         try:
             with self._guard:
                 while (is_moved := self._identify() != self._identity) and self._borrowers:
-                    # SQLite must not have both logs open. Other threads return what is open, this one cannot meanwhile.
+                    # SQLite must not have both logs open. Other threads return theirs, this one cannot meanwhile.
                     if own in self._borrowers or time.monotonic() > patience:
                         raise _absence_error(self.path)
                     self._guard.release()
@@ -94,7 +94,7 @@ class Database:
             finally:
                 with self._guard:
                     self._borrowers.remove(own)
-                    # A read-only connection sees no changes, so it serves once.
+                    # A read-only connection sees no changes, so it is used once.
                     if connection.readonly("main"):
                         connection.close()
                     else:
@@ -111,7 +111,7 @@ class Database:
             return connection.execute(sql, tuple(arguments)).fetchall()
 
     def read(self, sql: str, arguments: Sequence[Any], make: Callable[[Sequence[Any]], _Value]) -> list[_Value]:
-        """What `make` makes of the rows of a query; a row it cannot use is damage."""
+        """The result of `make` for the rows of a query; a row it cannot use counts as damage."""
         rows = self.rows(sql, arguments)
         try:
             return list(map(make, rows))
@@ -119,7 +119,7 @@ class Database:
             raise _damage_error(self.path, error) from error
 
     def structs(self, kind: type[_Row], rest: str, arguments: Sequence[Any] = ()) -> list[_Row]:
-        """The rows of a table, with which `rest` begins, as structs that have its columns."""
+        """The rows of the table that `rest` begins with, as structs of its columns."""
         sql = f"SELECT {', '.join(kind.__struct_fields__)} FROM {rest}"
         return self.read(sql, arguments, partial(make_struct, kind))
 
@@ -130,7 +130,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[apsw.Connection]:
-        """An immediate transaction: committed when the block ends, undone when it raises."""
+        """An immediate transaction: committed when the block ends, rolled back when it raises."""
         with self.lend() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -145,10 +145,10 @@ class Database:
                 raise
 
     def check(self) -> list[str]:
-        """Faults that SQLite's integrity check reports, a schema that is not ours, and rows that nobody here wrote."""
+        """Faults that SQLite's integrity check reports, a wrong schema, and rows that were not written here."""
         found = [str(row[0]) for row in self.rows("PRAGMA integrity_check") if row[0] != "ok"] + self.schema_faults()
         if self._durable and not found:
-            with self.lend() as connection, connection:  # one state of both
+            with self.lend() as connection, connection:  # one snapshot for both
                 differences = {*connection.execute(_SEALS).fetchall()} ^ {*_sum_rows(connection).items()}
             found = [
                 f"the rows of {table} are not what was written" for table in {str(name) for name, _ in differences}
@@ -168,14 +168,14 @@ class Database:
         return sum(file.stat().st_size for file in (self.path, self.log) if file.exists())
 
     def close(self) -> None:
-        """Close the connections that nobody is using."""
+        """Close unused connections."""
         with self._guard:
             while self._idle:
                 self._idle.pop().close()
 
     def _open(self) -> None:
-        """Open what is at the path, after the first time only what somebody else put there."""
-        self.close()  # which takes into the file what was left in a log that lost its name
+        """Open the file at the path; after the first time only one that somebody else put there."""
+        self.close()  # which merges what was left in a log that lost its name
         if self.openings:
             if not self._durable and self.path.parent.is_dir():
                 make_private(self.path)
@@ -209,7 +209,7 @@ class Database:
         try:
             connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
             connection.set_busy_timeout(self._busy_timeout_ms)
-            # Of two processes that switch a new file to a write-ahead log at once SQLite refuses one without waiting.
+            # If two processes switch a new file to a write-ahead log at once, SQLite refuses one without waiting.
             patience = time.monotonic() + self._busy_timeout_ms / 1000
             while True:
                 try:
@@ -226,16 +226,16 @@ class Database:
         except _UNUSABLE:
             if not self.path.exists() or (self.log.exists() and self.log.stat().st_size):
                 raise
-            # On a full or read-only disk the file can be read alone, for everything committed is in it.
+            # On a full or read-only disk the file alone can be read: it has everything committed.
             return open_file(self.path, immutable=True)
 
 
 def open_file(
     path: Path, *, writable: bool = False, immutable: bool = False, busy_timeout_ms: int = 100
 ) -> apsw.Connection:
-    """A database file as it is, without migrations; it is not made where there is none.
+    """Open a database file as it is, without migrations; it is not created if missing.
 
-    From an `immutable` one, which nobody may be writing, nothing is made beside it either. Raises apsw.Error.
+    For an `immutable` one, which nobody may be writing, no companion files are made. Raises apsw.Error.
     """
     flags = (apsw.SQLITE_OPEN_READWRITE if writable else apsw.SQLITE_OPEN_READONLY) | apsw.SQLITE_OPEN_URI
     connection = apsw.Connection(f"{path.absolute().as_uri()}{'?immutable=1' if immutable else ''}", flags=flags)
@@ -274,7 +274,7 @@ def _digest(row: Sequence[Any] | None) -> int:
 
 
 def _explain(path: Path, error: Exception) -> ScrimshawError | None:
-    """What a refusal of SQLite means; None for what the journal's keys forbid, which its callers explain."""
+    """The failure for an error of SQLite; None for violated constraints of the journal, which callers explain."""
     if isinstance(error, OverflowError):
         return InvalidRequest("A number has more than 64 bits.", "Give a smaller one.")
     if isinstance(error, (apsw.BusyError, *_UNUSABLE)):
@@ -328,7 +328,7 @@ def _migrate(database: Database, schema: str, through: int | None) -> None:
         if number in recorded or (through is not None and number > through):
             continue
         with database.write() as write:
-            write.preupdate_hook(None)  # all rows are summed up at the end
+            write.preupdate_hook(None)  # all rows are summed at the end
             # Another process may have been first.
             if not write.execute("SELECT 1 FROM migrations WHERE number = ?", (number,)).get:
                 write.execute(sql)

@@ -1,6 +1,6 @@
-"""The Maintenance port in SQLite: whether the databases are sound, and their rows, taken out, taken in and erased.
+"""The Maintenance port in SQLite: whether the databases are intact, and dumping, restoring and erasing their rows.
 
-Tables and columns are read from the database itself, so that a table of a later migration is never forgotten.
+Tables and columns are read from the database itself, so that tables of later migrations are included.
 """
 
 import base64
@@ -24,7 +24,7 @@ from scrimshaw.storage.sqlite.database import Database, newest_migration, open_f
 from scrimshaw.storage.sqlite.index import BELONGING, SqliteIndex
 
 SCHEMA = "journal"
-# Readers hold the log for milliseconds; whoever reads longer than this is reported.
+# Readers hold the log for milliseconds; one that reads longer than this is reported.
 PATIENCE_S = 3.0
 _RETRY_S = 0.05
 _BUSY_MS = 10_000
@@ -37,7 +37,7 @@ _TABLES = (
 _COLUMNS = "SELECT name, type, pk FROM pragma_table_info(?)"
 _TYPES: Mapping[str, tuple[type, ...]] = {"INTEGER": (int,), "REAL": (float, int), "TEXT": (str,), "BLOB": (bytes,)}
 _CONTENTS = "contents"
-_OWN = ("migrations", "seals")  # what a database knows of itself
+_OWN = ("migrations", "seals")  # a database's own bookkeeping
 _TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'ledger'"
 _OWNERLESS = " UNION ALL ".join(
     f"SELECT '{table}', count(*) FROM {table} WHERE memory NOT IN (SELECT row FROM memories)" for table in BELONGING
@@ -45,7 +45,7 @@ _OWNERLESS = " UNION ALL ".join(
 
 
 class SqliteMaintenance(SqlMaintenance):
-    """The Maintenance port over the files of index and journal; a purge reaches the journals of `find_others` too."""
+    """The Maintenance port over the files of index and journal; a purge includes the journals of `find_others`."""
 
     _journal: Database
 
@@ -89,7 +89,7 @@ class SqliteMaintenance(SqlMaintenance):
         return dict(+counts)
 
     def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
-        for other in self._find_others():  # whose sessions this index has too
+        for other in self._find_others():  # this index has their sessions too
             with other.write() as write:
                 if erased := erase(write, Wipe(wipe.traces)):
                     append_entries(write, [replace(purge, memory_id="", decision_meta=erased)], time.time())
@@ -125,7 +125,7 @@ class SqliteMaintenance(SqlMaintenance):
             yield commit
 
     def _index_faults(self) -> list[str]:
-        """Faults of the full text and of the rows of memories, of which the integrity check knows nothing."""
+        """Faults of the full text and of memories' rows that the integrity check does not notice."""
         with self._index.lend() as connection:
             try:
                 connection.execute("INSERT INTO memory_text (memory_text) VALUES ('integrity-check')")
@@ -144,7 +144,7 @@ class _Table(NamedTuple):
 
     @property
     def names(self) -> str:
-        """The columns as SQL takes them, whatever they are called."""
+        """The columns quoted for SQL, whatever their names."""
         return ", ".join(f'"{name}"' for name in self.columns)
 
     @property
@@ -170,7 +170,7 @@ def _durable_tables(connection: apsw.Connection) -> list[_Table]:
 
 
 def dump(database: Database) -> Iterator[tuple[str, Row]]:
-    """(table, row) of everything, table after table, as it was at one moment."""
+    """(table, row) of everything, table after table, in one snapshot."""
     with database.lend() as connection:
         connection.execute("BEGIN")
         try:
@@ -182,9 +182,9 @@ def dump(database: Database) -> Iterator[tuple[str, Row]]:
 
 
 def stage(path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> Database:
-    """A database at `path` with these rows, checked against the schema they were written for and brought up to date.
+    """Make a database at `path` with these rows, checked against the schema they were written for and migrated.
 
-    BLOBs come as base64. Raises UnusableArchive for an unknown table or column, a wrong type, and what keys forbid.
+    BLOBs come as base64. Raises UnusableArchive for an unknown table or column, a wrong type, or a violated constraint.
     """
     with closing(Database(path, SCHEMA, durable=False, busy_timeout_ms=_BUSY_MS, through=schema)) as database:
         try:
@@ -203,7 +203,7 @@ def stage(path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> Database:
 
 
 def _check_type(place: str, declared: str, value: Any) -> Any:
-    """The value as the database takes it; raises UnusableArchive for one of another type."""
+    """The value in the database's form; raises UnusableArchive for one of another type."""
     if declared == "BLOB" and isinstance(value, str):
         try:
             return base64.b64decode(value, validate=True)
@@ -217,7 +217,7 @@ def _check_type(place: str, declared: str, value: Any) -> Any:
 def take_over(write: apsw.Connection, staged: Database, *, clear: bool) -> dict[str, int]:
     """Insert the staged rows that are missing, after clearing the tables if asked; rows inserted per table.
 
-    The ledger is taken only where there is none; the contents of purged memories stay away.
+    The ledger is inserted only if there is none; the contents of purged memories never are.
     """
     write.execute("PRAGMA defer_foreign_keys = ON")
     has_ledger = write.execute("SELECT 1 FROM ledger").get is not None
@@ -240,9 +240,9 @@ def take_over(write: apsw.Connection, staged: Database, *, clear: bool) -> dict[
 
 
 def count_lost_rows(damaged: Path, sound: Database) -> tuple[dict[str, int], list[str]]:
-    """(rows by table that a damaged journal holds and a sound one lacks, tables that could not be read to their end).
+    """(rows by table that a damaged journal has and an intact one lacks, tables that could not be read to their end).
 
-    A row that was changed since counts as one. The damaged file stays as it is.
+    A row changed since counts too. The damaged file stays as it is.
     """
     counts: dict[str, int] = {}
     unread: list[str] = []
@@ -265,10 +265,10 @@ def count_lost_rows(damaged: Path, sound: Database) -> tuple[dict[str, int], lis
 
 
 def erase(write: apsw.Connection, wipe: Wipe) -> dict[str, Any]:
-    """Remove rows that belong to the memory and put the marker in the place of every trace, in one transaction.
+    """Remove rows that belong to the memory and replace every trace by the marker, in one transaction.
 
-    What there is to say of it: `rows` by table, and of a ledger that was rewritten the last hash before, with the row
-    at which its chain was broken even then.
+    Returns `rows` by table and, if the ledger was rewritten, its last hash before, with the row
+    at which its chain was already broken.
     """
     write.execute("PRAGMA defer_foreign_keys = ON")
     counts, facts, tables = Counter[str](), dict[str, Any](), list(_read_tables(write))
@@ -289,7 +289,7 @@ def erase(write: apsw.Connection, wipe: Wipe) -> dict[str, Any]:
 
 @contextmanager
 def rewrite_ledger(write: apsw.Connection) -> Iterator[None]:
-    """The block may change rows of the ledger, inside the transaction of `write`; the chain is computed again after it.
+    """Let the block change rows of the ledger, inside the transaction of `write`, and recompute the chain after it.
 
     Only a purge does this, and it records that it did. Raises StorageFailure if the new chain is not sound.
     """
@@ -303,13 +303,13 @@ def rewrite_ledger(write: apsw.Connection) -> Iterator[None]:
 
 
 def _compact(database: Database) -> list[Path]:
-    """Write the file again without free pages and empty its log; the files that another process keeps as they were."""
+    """Rewrite the file without free pages and empty its log; returns the files that another process prevents."""
     patience = time.monotonic() + PATIENCE_S
     with database.lend() as connection:
         while time.monotonic() <= patience:
             with suppress(apsw.BusyError):
                 connection.execute("VACUUM")
-                # A reader of an older state prevents that everything is in the file itself and the log is empty.
+                # A reader of an older state keeps the log from being merged into the file and emptied.
                 if not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]:
                     return []
             time.sleep(_RETRY_S)
@@ -319,7 +319,7 @@ def _compact(database: Database) -> list[Path]:
 def _changes(
     connection: apsw.Connection, table: _Table, traces: Traces
 ) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """(key, new values) of the rows that hold a trace."""
+    """(key, new values) of the rows that contain a trace."""
     names = ", ".join(f'"{name}"' for name in (*table.keys, *table.columns))
     cleaners: Mapping[type, Callable[[Any], Any]] = {str: traces.mask, bytes: traces.erase}
     for row in connection.execute(f'SELECT {names} FROM "{table.name}"'):
@@ -329,7 +329,7 @@ def _changes(
 
 
 def _replace_traces(write: apsw.Connection, table: _Table, traces: Traces) -> int:
-    """The number of rows changed; rows of which two become the same are one."""
+    """The number of rows changed; rows that become identical are merged."""
     changes = list(_changes(write, table, traces))
     where = " AND ".join(f'"{key}" = ?' for key in table.keys)
     for key, new in changes:
@@ -339,7 +339,7 @@ def _replace_traces(write: apsw.Connection, table: _Table, traces: Traces) -> in
 
 
 def _conditions(table: _Table, wipe: Wipe) -> Iterator[tuple[str, Sequence[str]]]:
-    """The conditions under which rows of a table are about the memories that go."""
+    """The conditions for rows of a table that belong to the erased memories."""
     for column, values in owners(table.name, wipe).items():
         if column in table.columns and values:
             yield f'"{column}" IN ({marks(values)})', values
