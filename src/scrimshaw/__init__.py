@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where the public names live. They are looked up when first used: a hook imports this package and needs none of them.
+# The modules of the public names, imported on first use: a hook imports this package and needs none of them.
 _PUBLIC = {
     "app.library": ("OpenMemory", "open"),
     "engine.read": ("MemoryText",),

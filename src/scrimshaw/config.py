@@ -27,19 +27,19 @@ from scrimshaw.toml_text import parse_toml, read_regular_file
 PROJECT_FOLDER = ".scrimshaw"
 TEAM = "team"  # the folder, in the project's, of the databases that a team's server reads
 MEMORIES, GLOBAL = "memories", "global/"  # the folder of a vault; what the ids of the user's own begin with
-# Characters; no system opens a longer one, and to climb it would take gigabytes.
+# Characters; no system opens a longer path, and walking up one would take gigabytes.
 LONGEST_PATH = 32_767
 CONFIG_FILE = "config.toml"
-PAUSED = "capture.paused"  # stands in the project's folder while nothing is recorded
+PAUSED = "capture.paused"  # exists in the project's folder while recording is paused
 RESUMED = "capture.resumed"  # as old as the end of the last pause: transcripts are not read beyond it
 _PREFIXES = ("SCRIMSHAW_", "SPECKIT_", "MEMORY_SYNC_")
-_OTHER_NAMES = {"sync_immediate": ["MEMORY_SYNC_IMMEDIATE"]}  # of variables, as other memory routers call them
+_OTHER_NAMES = {"sync_immediate": ["MEMORY_SYNC_IMMEDIATE"]}  # of variables, as in other memory routers
 _NO_SETTINGS = ("SCRIMSHAW_HOME",)
-# Sections and keys of older versions; a file that still has one is no reason to refuse to start.
+# Sections and keys of older versions; a file that still has one does not prevent a start.
 _RETIRED = {"targets", "snippet_tokens", "quick_excerpt", "focused_excerpt", "deep_excerpt"}
 _LOCAL_URL = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?(/|$)")
 _SECRET = ("key", "token", "password", "secret")
-# Thresholds that mean nothing out of their order, and whether that is falling.
+# Thresholds that must be in order, and whether that is descending.
 _FALLING = {("session", "pressure_thresholds"): False, ("forgetting", "state_thresholds"): True}
 
 
@@ -51,7 +51,7 @@ def _note(what: str) -> Meta:
     return Meta(description=what)
 
 
-# Test data, scratch files and what others wrote are not knowledge of this project.
+# Test data, scratch files and files of others are not knowledge of this project.
 _NO_KNOWLEDGE = (
     "**/*fixtures/**", "**/__fixtures__/**", "**/testdata/**", "**/scratch/**", "**/vendor/**", "**/third_party/**",
 )  # fmt: skip
@@ -100,7 +100,7 @@ class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     # As many things as a person keeps in mind.
     capacity: Annotated[int, _within(1, 100, "items", "size of working memory")] = 7
     pressure_thresholds: Annotated[Shares, _note("context use from which answers are focused, quick")] = (0.60, 0.80)
-    # Nobody tells when a client drops an old answer from its context.
+    # No client reports when it drops an old answer from its context.
     shown_minutes: Annotated[float, _within(0, 1e6, "minutes", "what was shown longer ago is shown anew")] = 30.0
     stale_hours: Annotated[float, _within(1, 8760, "hours", "a silent session is interrupted after")] = 24.0
 
@@ -123,7 +123,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     # Deeper channels find nothing more on judged queries (docs/evaluation.md).
     candidates: Annotated[int, _within(10, 1000, "candidates per channel", "depth of each channel")] = 100
     constitutional_tokens: Annotated[int, _within(0, 20_000, "tokens", "room of always-on memories")] = 2000
-    # Of four characters of the whole reply: with 350 a third of the questions about recorded sessions is answered.
+    # Of four characters of the whole reply: 350 answer a third of the questions about recorded sessions.
     token_budget: Annotated[int, _within(50, 50_000, "tokens", "most tokens of an answer to an agent")] = 600
     min_confidence: Annotated[float, _within(0, 1, "probability", "an answer less sure is none; 0 shows all")] = 0.5
     min_quality_score: Annotated[float, _within(0, 1, "score", "what no person wrote and scores below is hidden")] = 0.3
@@ -280,7 +280,7 @@ class _ClientServers(Struct, frozen=True, rename="camel"):
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All settings of one project, checked. Built by `load`."""
+    """All settings of one project, checked. Made by `load`."""
 
     project: Path
     home: Path  #: the user's Scrimshaw folder
@@ -324,7 +324,7 @@ SECTIONS: Mapping[str, type[Struct]] = {
 _TABLES = (*SECTIONS, "sources", "rules", "peers", "vaults")
 _ENVIRONMENT = "environment"
 _OF_GIT_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
-# The values stated for each section and key, with the place that states it.
+# The values stated for each section and key, with the place of each.
 _Given = dict[tuple[str, str], tuple[Any, str]]
 
 
@@ -407,14 +407,14 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
 
 
 def find_local_peers(project: Path) -> dict[str, PeerSettings]:
-    """A Forgetful on this machine that the project's `.mcp.json` has the url of, by name.
+    """A Forgetful on this machine whose url is in the project's `.mcp.json`, by name.
 
-    A command that stands there is never run, since the file comes with a clone.
+    A command there is never run, since the file comes with a clone.
     """
     found = dict[str, PeerSettings]()
     try:
         servers = msgspec.json.decode(read_regular_file(project / ".mcp.json"), type=_ClientServers).mcp_servers
-    except (OSError, ValueError):  # none, or none of ours to complain about
+    except (OSError, ValueError):  # no file, or not ours to complain about
         return found
     for name, server in servers.items():
         if "forgetful" in name and "url" in server:
@@ -430,7 +430,7 @@ def user_folders(environment: Mapping[str, str] = os.environ) -> tuple[Path, Pat
 
 
 def environment_for_git() -> dict[str, str]:
-    """The environment without what git tells its hooks, so that it looks at the folder that it is asked about."""
+    """The environment without git's variables for hooks, so that git looks at the folder it is given."""
     return {name: value for name, value in os.environ.items() if name not in _OF_GIT_HOOKS}
 
 
@@ -445,7 +445,7 @@ def is_environment_silent() -> bool:
 
 
 def find_project(start: Path) -> Path:
-    """The nearest folder at or above `start` with a `.scrimshaw`, else the nearest with a `.git`, else `start`."""
+    """The nearest folder at or above `start` with a `.scrimshaw`, or else with a `.git`, or else `start`."""
     start = start.absolute()
     if len(str(start)) > LONGEST_PATH:
         return start
@@ -472,7 +472,7 @@ def release_freed_memory() -> None:
 
 
 def silence_runtime() -> None:
-    """Forbid onnxruntime to report to its maker. Call it before the import, which is reported already."""
+    """Forbid onnxruntime to report to its maker. Call it before the import, which would be reported already."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 
@@ -504,7 +504,7 @@ def _merge(table: Mapping[str, Any], origin: str, given: _Given, problems: list[
 
 
 def _merge_environment(env: Mapping[str, str], given: _Given) -> list[str]:
-    """Take the values that variables state; the names that no setting has, with the nearest."""
+    """Merge the values of variables; returns unknown names, with the nearest known one."""
     known = set[str]()
     for section, kind in SECTIONS.items():
         for key in kind.__struct_encode_fields__:
@@ -513,7 +513,7 @@ def _merge_environment(env: Mapping[str, str], given: _Given) -> list[str]:
                 if name in env:
                     given[section, key] = _environment_value(env[name], _types(kind)[key]), _ENVIRONMENT
     unknown = [(name, find_nearest(name, known)) for name in sorted(env.keys() - known)]
-    # Spec-kit has variables of its own; one of those that is like none of ours is no mistake.
+    # Spec-kit has its own variables; one that is unlike any of ours is not a mistake.
     ours = [(name, hint) for name, hint in unknown if hint or name.startswith(_PREFIXES[0])]
     return [f"{_ENVIRONMENT}: {name} is not known. {hint}".strip() for name, hint in ours]
 
@@ -554,7 +554,7 @@ def _quote(key: str, value: object) -> str:
 
 
 def _tables(table: dict[str, Any], name: str, kind: Any, path: Path, problems: list[str]) -> tuple[Any, ...]:
-    """The list of tables of that name, taken out of `table`; what cannot be read is added to `problems`."""
+    """The list of tables of that name, taken out of `table`; unreadable ones are added to `problems`."""
     try:
         return tuple(msgspec.convert(table.pop(name, []), list[kind]))
     except msgspec.ValidationError as error:

@@ -5,13 +5,13 @@ from typing import Any, ClassVar
 
 
 class ScrimshawError(Exception):
-    """Base of all errors a caller may handle: a stable `code`, what happened, what to do, values for programs."""
+    """Base of all errors a caller may handle: a stable `code`, what happened, what to do, details for programs."""
 
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
 
     def __init_subclass__(cls, *, code: str = "", exit_code: int = 0) -> None:
-        """Take what a kind of error states; the rest is its base's."""
+        """Set the class attributes of a kind of error; others are inherited."""
         cls.code, cls.exit_code = code or cls.code, exit_code or cls.exit_code
 
     def __init__(self, message: str, hint: str = "", **details: Any) -> None:
@@ -23,7 +23,7 @@ class ScrimshawError(Exception):
 
 
 def find_nearest(name: str, known: Iterable[str]) -> str:
-    """A hint that names what is most like a name; empty where nothing is."""
+    """A hint with the most similar known name; empty if there is none."""
     from difflib import get_close_matches  # noqa: PLC0415 - only to tell of a mistake
 
     found = get_close_matches(name, [*known], 2, 0.75)
@@ -31,7 +31,7 @@ def find_nearest(name: str, known: Iterable[str]) -> str:
 
 
 def describe_os_error(error: Exception) -> str:
-    """What an error of the system or of a decoder says, without Python's own words for it."""
+    """The message of a system or decoding error, without Python's additions."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     if isinstance(error, UnicodeDecodeError):
@@ -52,7 +52,7 @@ class InvalidMemoryId(InvalidRequest, code="invalid_id"):
 
 
 class UnusableArchive(InvalidRequest, code="archive"):
-    """A checkpoint or backup that is damaged, unsafe or of a newer make; nothing of it was used."""
+    """A checkpoint or backup that is damaged, unsafe or from a newer version; nothing of it was used."""
 
 
 class NotFound(ScrimshawError, code="not_found"):
@@ -72,7 +72,7 @@ class ReadOnly(ScrimshawError, code="read_only"):
 
 
 class Forbidden(ScrimshawError, code="forbidden"):
-    """The token does not allow it; `details["scope"]` names what would."""
+    """The token does not allow it; `details["scope"]` names the scope that would."""
 
 
 class UnreadableFile(ScrimshawError, code="unreadable"):
@@ -88,23 +88,23 @@ class PeerFailed(ScrimshawError, code="peer", exit_code=3):
 
 
 class PeerRefused(PeerFailed, code="peer_refused"):
-    """Another memory server answered that it would not do what it was asked."""
+    """Another memory server refused the request."""
 
 
 class PeerDenied(PeerFailed, code="peer_denied", exit_code=4):
-    """Another memory server wants other credentials."""
+    """Another memory server rejected the credentials."""
 
 
 class NoSemanticSearch(ScrimshawError, code="no_semantic_search", exit_code=3):
-    """A search by meaning alone, and neither vectors nor a peer can answer it."""
+    """A search by meaning alone that neither vectors nor a peer can answer."""
 
 
 class StorageFailure(ScrimshawError, code="storage", exit_code=3):
-    """The disk or the database refused; nothing was acknowledged."""
+    """The disk or the database failed; nothing was acknowledged."""
 
 
 class DamagedDatabase(StorageFailure, code="damaged"):
-    """A database file is damaged or of a make this version does not know; `details["path"]` names it."""
+    """A database file is damaged or in an unknown format; `details["path"]` names it."""
 
 
 class NewerDatabase(StorageFailure, code="newer"):

@@ -14,35 +14,35 @@ def content_hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-# The words of files, databases and tools: each member's value is its name in lower case.
+# The vocabulary of files, databases and tools: each member's value is its name in lower case.
 
-# How much a memory matters, in falling order.
+# How much a memory matters, descending.
 Tier = StrEnum("Tier", "CONSTITUTIONAL CRITICAL IMPORTANT NORMAL TEMPORARY DEPRECATED")
 # What kind of knowledge a memory holds.
 VaultName = StrEnum("VaultName", "VAULT SERENA")  # where a project keeps memories: its own folder, or Serena's
 MemoryType = StrEnum("MemoryType", "DECISION IMPLEMENTATION RESEARCH DISCOVERY SESSION PREFERENCE REFERENCE GENERAL")
-# What the asker wants to do with the answer.
+# What the answer is for.
 Intent = StrEnum("Intent", "ADD_FEATURE FIX_BUG REFACTOR SECURITY_AUDIT UNDERSTAND FIND_SPEC FIND_DECISION")
 # A causal edge between two memories, read from source to target.
 Relation = StrEnum("Relation", "CAUSED ENABLED SUPERSEDES CONTRADICTS DERIVED_FROM SUPPORTS")
-# Where an edge is written: a relation in front matter, a link in the text, or outside a file that is not ours; one of
-# neighbours follows from the names of two files in a folder, and is one only where both are there.
+# Where an edge is written: a relation in front matter, a link in the text, or outside a read-only file; one of
+# neighbours follows from the names of two files in a folder, and only exists if both do.
 EdgeKind = StrEnum("EdgeKind", "RELATION LINK EXTERNAL NEIGHBOURS")
-# Who vouches for a text, a person by a recorded command; a derived text takes the lowest trust of its sources.
+# Who vouches for a text, a person by a recorded command; a derived text has the lowest trust of its sources.
 Trust = StrEnum("Trust", "HUMAN FILE AGENT TOOL WEB")
 Channel = StrEnum("Channel", "TEXT VECTOR TRIGGER GRAPH")  # one way of finding candidates
 # What a ledger entry records.
 Action = StrEnum("Action", "CREATE UPDATE RETIRE RESTORE MERGE LINK UNLINK IMPORT PURGE EXTERNAL TRUST")
 JobState = StrEnum("JobState", "QUEUED RUNNING DONE FAILED CANCELLED")  # the life of a job; the last three are final
 Grade = StrEnum("Grade", "AGAIN HARD GOOD EASY")  # how well a memory was remembered at a review (FSRS)
-# How present a memory still is, by its retrievability, in falling order.
+# How present a memory still is, by its retrievability, descending.
 Retention = StrEnum("Retention", "HOT WARM COLD DORMANT ARCHIVED")
 Status = StrEnum("Status", "ON DEGRADED OFF")  # whether a part does what it should, does it in part, or not at all
-Mode = StrEnum("Mode", "AUTO QUICK FOCUSED DEEP RESUME")  # how much context an answer may bring
+Mode = StrEnum("Mode", "AUTO QUICK FOCUSED DEEP RESUME")  # how much context an answer may have
 # The life of a session; an active one that falls silent is interrupted.
 SessionState = StrEnum("SessionState", "ACTIVE COMPLETED INTERRUPTED")
 ItemKind = StrEnum("ItemKind", "DECISION PLAN ERROR FILE COMMIT RESULT")  # what an entry of working memory is about
-# How full the client's context is; unknown where nobody says.
+# How full the client's context is; unknown if nobody reports it.
 Pressure = StrEnum("Pressure", "UNKNOWN NORMAL ELEVATED HIGH")
 EventKind = StrEnum("EventKind", "START PROMPT TOOL ANSWER COMPACT STOP END")  # what a client reports
 
@@ -79,7 +79,7 @@ class Span(Struct, frozen=True, kw_only=True):
     secret_class: str
 
 
-PURGED = "[REDACTED:purged]"  # what stands in the place of a text that was purged
+PURGED = "[REDACTED:purged]"  # replaces a purged text
 RECORD = (
     "record"  # the source of recorded sessions, whose chunks are passages; filters leave it out unless they name it
 )
@@ -102,7 +102,7 @@ class Provenance(Struct, frozen=True, kw_only=True):
     session: str = ""
 
 
-# What is wrong with a file that is found by its text alone, among the flags of its quality.
+# Flags of quality for a file that is only indexed by its text, and why.
 BROKEN, CONFLICT = "broken_front_matter", "merge_conflict"
 
 
@@ -131,7 +131,7 @@ class Chunk(Struct, frozen=True, kw_only=True):
     start: int
     end: int
     context: str  #: the title and the heading path above the piece
-    at: str = ""  #: of a passage of a record: its ISO time, and who vouches for it
+    at: str = ""  #: for a passage of a record: its ISO time, and its trust
     trust: str = ""
 
     def embedded_text(self, body: str) -> str:
@@ -140,7 +140,7 @@ class Chunk(Struct, frozen=True, kw_only=True):
 
 
 class Phrase(Struct, frozen=True, kw_only=True):
-    """A phrase that brings a memory up: one its author named, or its title. `head` is what it is looked up by."""
+    """A phrase that triggers a memory: one its author named, or its title. `head` is its lookup key."""
 
     text: str
     head: str
@@ -168,9 +168,9 @@ class Neighbor(Struct, frozen=True, kw_only=True, omit_defaults=True):
     relation: str
     strength: float
     evidence: str
-    path_strength: float = 1.0  #: product of the strengths of the edges before this one, on the strongest shortest way
+    path_strength: float = 1.0  #: product of the strengths of the edges before this one, on the strongest shortest path
     outward: bool = True  #: the walk went from source to target
-    unresolved: bool = False  #: the target is no memory
+    unresolved: bool = False  #: the target does not exist
 
     @property
     def place(self) -> str:
@@ -178,7 +178,7 @@ class Neighbor(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.target if self.outward else self.source
 
 
-# Chunks numbered from here on are questions that a memory answers; what is below covers its body.
+# Chunks numbered from here on are questions that a memory answers; lower ones cover its body.
 QUESTIONS = 1 << 19
 
 
@@ -187,8 +187,8 @@ class Match(Struct, frozen=True, kw_only=True):
 
     id: str
     score: float  #: higher is better, on the channel's own scale
-    chunk: int = -1  #: the ordinal of the best chunk of the body where the channel knows it
-    question: int = -1  #: the place of the question that matches better than the body
+    chunk: int = -1  #: the ordinal of the best chunk of the body, if the channel knows it
+    question: int = -1  #: the index of the question that matches better than the body
 
 
 class SourceFile(Struct, frozen=True, kw_only=True):
@@ -201,19 +201,19 @@ class SourceFile(Struct, frozen=True, kw_only=True):
     mtime_ns: int
     writable: bool = False
     artifact: ArtifactClass = ArtifactClass.UNKNOWN
-    trust: Trust = Trust.HUMAN  #: who vouches for it where it does not say so itself
+    trust: Trust = Trust.HUMAN  #: its trust if it does not state one
     is_vouched: bool = False  #: a person does so by a recorded command
-    #: ISO times for a file that states none itself, as of its first and last commit; empty where nobody knows.
+    #: ISO times of its first and last commit, for a file that states none; empty if unknown.
     created: str = ""
     updated: str = ""
 
 
 class Skip(Struct, frozen=True, kw_only=True):
-    """A file that was passed over, and why."""
+    """A file that was skipped, and why."""
 
     path: str
     reason: str
-    is_found: bool = False  #: by its text alone all the same, since only what stands around that is broken
+    is_found: bool = False  #: still found by its text, since only the parts around it are broken
 
 
 class Document(Struct, frozen=True, kw_only=True):
@@ -221,30 +221,30 @@ class Document(Struct, frozen=True, kw_only=True):
 
     file: SourceFile
     content_hash: str
-    text_hash: str  #: SHA-256 of the body without regard to case and white space; equal for exact duplicates
+    text_hash: str  #: SHA-256 of the body ignoring case and white space; equal for exact duplicates
     title: str
     body: Redacted
     type: MemoryType = MemoryType.GENERAL
     tier: Tier = Tier.NORMAL
     triggers: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
-    questions: tuple[str, ...] = ()  #: what it answers, in other words than its own; chunks too
+    questions: tuple[str, ...] = ()  #: questions it answers, in other words than its own; chunks too
     headings: tuple[Heading, ...] = ()
     chunks: tuple[Chunk, ...] = ()
     edges: tuple[Edge, ...] = ()
     provenance: Provenance = Provenance()
-    quality: Quality | None = None  #: None where no gate has judged the file
+    quality: Quality | None = None  #: None if no gate has judged the file
     created: str = ""
     updated: str = ""
     tokens: int = 0  #: of the body
     label_tokens: int = 0  #: of id and title
-    phrases: tuple[Phrase, ...] = ()  #: those that bring the memory up
-    sketch: tuple[int, ...] = ()  #: a MinHash that tells texts which are much alike
-    problem: str = ""  #: why the front matter could not be read, or where a merge left its marks
+    phrases: tuple[Phrase, ...] = ()  #: those that trigger the memory
+    sketch: tuple[int, ...] = ()  #: a MinHash to find similar texts
+    problem: str = ""  #: why the front matter could not be read, or where the conflict marks are
 
 
 class Memory(Struct, frozen=True, kw_only=True):
-    """One memory as the index answers it, without its text, which has `length` characters and `tokens` tokens."""
+    """One memory as the index returns it, without its text, which has `length` characters and `tokens` tokens."""
 
     id: str
     source: str
@@ -268,7 +268,7 @@ class Memory(Struct, frozen=True, kw_only=True):
 
     @property
     def faults(self) -> list[str]:
-        """What is wrong with the file of a memory that is found by its text alone."""
+        """What is wrong with the file of a memory that is only indexed by its text."""
         return [flag for flag in (BROKEN, CONFLICT) if self.quality and flag in self.quality.flags]
 
 
@@ -279,9 +279,9 @@ class Filters(Struct, frozen=True, kw_only=True):
     types: tuple[MemoryType, ...] = ()
     artifacts: tuple[ArtifactClass, ...] = ()
     topics: tuple[str, ...] = ()
-    folder: str = ""  #: a prefix of the id; where none has it, folders at any depth whose path ends so
+    folder: str = ""  #: a prefix of the id; if no id has it, folders at any depth whose path ends in it
     source: str = ""
-    #: ISO dates compared with `updated`, in UTC without a zone; a date alone means the begin or the end of its day.
+    #: ISO dates compared with `updated`, in UTC without a zone; a bare date means the start or end of its day.
     since: str = ""
     until: str = ""
     only: tuple[str, ...] | None = None  #: the ids allowed
@@ -300,7 +300,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     memory_id: str
     reason: str
     actor: str
-    prior_hash: str = ""  #: hashes of the file before and after; empty where there was none
+    prior_hash: str = ""  #: hashes of the file before and after; empty if there was none
     new_hash: str = ""
     session: str = ""
     linked_memory_ids: tuple[str, ...] = ()
@@ -308,7 +308,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """Durable work: `kind` names the handler, `key` makes a second request of the same work a no-op while one waits."""
+    """Durable work: `kind` names the handler, a second request with the same `key` is ignored while one waits."""
 
     id: int
     kind: str
@@ -331,15 +331,15 @@ class Capability(Struct, frozen=True, kw_only=True, omit_defaults=True):
     since: str = ""  #: ISO time when that change was seen
 
 
-# Sessions and what happens in them
+# Sessions and their events
 
-DRAFTS, WAITS = "drafts", "it waits for a review"  # the folder of drafts, and why one is there that is no memory yet
+DRAFTS, WAITS = "drafts", "it waits for a review"  # the folder of drafts, and the reason of one under review
 DRAFT_JOB = "draft"  # the kind of job that makes a memory of a session; its key is the session's id
 DRAFTS_LOCK = "drafts.lock"  # held by the process that makes memories of sessions that are over
 
 
 class ItemSource(Struct, frozen=True, kw_only=True):
-    """Provenance of an item: the tool call it came from and the rule that kept it."""
+    """Provenance of an item: the tool call it came from and the rule that matched."""
 
     source_tool: str = ""
     source_call_id: str = ""
@@ -349,7 +349,7 @@ class ItemSource(Struct, frozen=True, kw_only=True):
 
 
 class NewItem(Struct, frozen=True, kw_only=True):
-    """What is to be remembered in a session; `attention` is 0..1 and is clamped."""
+    """Something to remember in a session; `attention` is 0..1 and is clamped."""
 
     text: Redacted
     kind: ItemKind
@@ -366,7 +366,7 @@ class Item(Struct, frozen=True, kw_only=True):
     number: int  #: counts from 1 within the session
     text: str
     kind: ItemKind
-    attention: float  #: base score 0..1 at `event`; what it is worth now is computed when read
+    attention: float  #: base score 0..1 at `event`; its current value is computed when read
     event: int  #: the session's counter
     at: float  #: seconds since 1970
     source: ItemSource
@@ -387,13 +387,13 @@ class Session(Struct, frozen=True, kw_only=True):
     task: str = ""
     started: float = 0.0
     last_event: float = 0.0
-    context_used: float | None = None  #: share of the client's context in use, as it last reported
-    continues: str = ""  #: the session this one goes on from
+    context_used: float | None = None  #: share of the client's context in use, as last reported
+    continues: str = ""  #: the session this one continues
     work_tree: str = ""  #: where it ran, with the branch there now; empty in the work tree that asks
 
 
 class Injected(Struct, frozen=True, kw_only=True):
-    """Text that a session's model was handed."""
+    """Text that a session's model was given."""
 
     session: str
     occasion: str  #: the hook's event, or the tool that answered
@@ -414,11 +414,11 @@ class Observation(Struct, frozen=True, kw_only=True):
     call_id: str = ""  #: equal in repeated reports of one event
     tool: str = ""
     path: str = ""  #: the file that a call is about
-    failed: bool | None = None  #: None where nothing tells
-    item: NewItem | None = None  #: what of the event is worth remembering
-    task: Redacted | None = None  #: stored with the session where given, like `context_used`
+    failed: bool | None = None  #: None if unknown
+    item: NewItem | None = None  #: what is worth remembering of the event
+    task: Redacted | None = None  #: stored with the session if given, like `context_used`
     context_used: float | None = None
-    injected: Injected | None = None  #: what the model was handed with the event
+    injected: Injected | None = None  #: what the model was given with the event
 
 
 class RecordedEvent(Struct, frozen=True, kw_only=True):
@@ -429,7 +429,7 @@ class RecordedEvent(Struct, frozen=True, kw_only=True):
     kind: EventKind
     tool: str
     call_id: str
-    text: str  #: the first line of a tool call's is what it was asked: the path, the command or the search
+    text: str  #: for a tool call the first line is its input: the path, the command or the search
     at: float  #: seconds since 1970
     path: str = ""
     failed: bool | None = None
@@ -445,20 +445,20 @@ class Drafted(Struct, frozen=True, kw_only=True):
 
 
 class Traces(Protocol):
-    """A text that has to go, in every form it may have taken."""
+    """A text to erase, in every form it may have."""
 
     def count(self, data: bytes) -> int:
-        """How often it stands in some bytes."""
+        """How often it occurs in some bytes."""
 
     def erase(self, data: bytes) -> bytes:
-        """The bytes with a marker in its place."""
+        """The bytes with it replaced by a marker."""
 
     def mask(self, text: str) -> str:
-        """The text, or the name of a file, with a marker in its place."""
+        """The text, or the name of a file, with it replaced by a marker."""
 
 
 class Wipe(Struct, frozen=True):
-    """What a purge erases: traces of a text wherever they stand, and rows about these memories or their files."""
+    """What a purge erases: traces of a text anywhere, and rows about these memories or their files."""
 
     traces: Traces
     memory_ids: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Reads files, and TOML, that anybody may have written."""
+"""Reads untrusted files and TOML."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ def read_regular_file(path: Path) -> bytes:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The tables of a text; raises ValueError where it is not TOML, or nested deeper than DEEPEST levels."""
+    """The tables of a text; raises ValueError if it is not TOML, or nested deeper than DEEPEST levels."""
     import tomllib  # noqa: PLC0415 - costs a hook 2 ms, and most of them read no TOML
 
     try:

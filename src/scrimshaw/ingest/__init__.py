@@ -1,1 +1,1 @@
-"""Raw text in, acceptable text out: pure functions without I/O or clock."""
+"""From raw text to text that may be stored: pure functions without I/O or clock."""

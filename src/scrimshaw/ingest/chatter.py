@@ -1,7 +1,7 @@
-"""The prose of a Markdown text, and the talk in it about the work that is not the work: chatter.
+"""The prose of a Markdown text, and the chatter in it: talk about the work instead of results.
 
-Front matter, headings, code, comments, quotations and rules are no prose. Chatter is narrated intent, raw tool traces
-and pasted chat replies, in whole sentences; one that gives a reason is none: "I'll use apsw because ..." is a decision,
+Front matter, headings, code, comments, quotations and rules are not prose. Chatter is narrated intent, raw tool traces
+and pasted chat replies, in whole sentences. A sentence with a reason is not: "I'll use apsw because ..." is a decision,
 whoever says it. One pass, linear in the length of the text.
 """
 
@@ -18,9 +18,9 @@ ChatterKind = Literal["narration", "tool trace", "chat reply"]
 
 _Openings = Mapping[str, Sequence[tuple[list[str], ChatterKind]]]
 
-_OPENING_SPAN = 120  # characters in which a sentence shows how it begins
+_OPENING_SPAN = 120  # characters that show how a sentence begins
 _WORD = re.compile(r"[^\W_][\w'\u2019]*")
-# Brackets and marks that open and close: a sentence with half of a pair cannot go without tearing its text.
+# Opening and closing marks: removing a sentence with half of a pair would damage the text.
 _OPENING, _CLOSING, _MARKS = "([\u201c", ")]\u201d", ("**", "`", '"', "__", "~~")
 _lines, _words = partial(load_lines, __file__, "chatter"), partial(load_words, __file__, "chatter")
 _OPENS_QUOTED = re.compile("[^\\w\"'`\u201c\u2018\u00ab]*[\"'`\u201c\u2018\u00ab]")
@@ -46,7 +46,7 @@ _TRACE = (
     rf"|[^\n]{{0,200}}\btoolu_\w{{16}}"
 )
 _MARK = r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(?:\[[ xX]\][ \t]+)?|\r?$)"
-# What a line opens or is, by the name of the group; what reads on as text matches none.
+# The kind of a line, by the name of the group; continued text matches none.
 _SHAPE = re.compile(
     r"(?P<blank>[^\S\n]*(?:\n|\Z))"
     r"|(?P<fence>[ \t]*(?:[-*+]|\d{1,9}[.)])?[ \t]*(?P<ticks>`{3,}|~{3,}))"
@@ -94,7 +94,7 @@ def split_lines(text: str) -> Iterator[Line]:
     at = head.end() if head else 0
     if at:
         yield Line("other", 0, at)
-    unclosed: set[str] = set()  # marks looked for in vain: a text full of open tags is not searched for each
+    unclosed: set[str] = set()  # marks without an end: not searched for again, as a text may be full of open tags
     while at < len(text):
         end = text.find("\n", at) + 1 or len(text)
         shape = _SHAPE.match(text, at, end)
@@ -106,7 +106,7 @@ def split_lines(text: str) -> Iterator[Line]:
 
 
 def _find_end(text: str, end: int, opening: re.Match[str], unclosed: set[str]) -> int:
-    """Where the lines of a code block, a comment or a tagged trace end; a tag that nothing closes is its line."""
+    """Where the lines of a code block, a comment or a tagged trace end; an unclosed tag is just its line."""
     if ticks := opening["ticks"]:
         closing = re.compile(rf"^[ \t]*{re.escape(ticks)}+[ \t]*\r?$", re.MULTILINE).search(text, end)
         found = closing.start() if closing else -1
@@ -142,7 +142,7 @@ def split_blocks(text: str) -> Iterator[Block]:
 
 
 def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Bounds of the sentences, without gaps: none ends before a small letter, or inside quotation marks or code."""
+    """The bounds of the sentences, without gaps: none ends before a small letter, or inside quotation marks or code."""
     quotes = _QUOTED.finditer(text, start, end)
     quote = next(quotes, None)
     for boundary in _BOUNDARY.finditer(text, start, end):
@@ -166,7 +166,7 @@ def _split_cells(text: str, line: Line) -> Iterator[Block]:
 
 
 class Chatter(NamedTuple):
-    """One foreign piece of a text: what it is, where, as offsets into the text, and in which block of it."""
+    """A piece of chatter: its kind, its offsets into the text, and its block."""
 
     kind: ChatterKind
     start: int
@@ -176,7 +176,7 @@ class Chatter(NamedTuple):
 
 @cache
 def default_phrases() -> tuple[str, ...]:
-    """How a sentence of chatter begins."""
+    """The beginnings of chatter sentences."""
     return (
         *(f"Let me {verb}" for verb in sorted(_words("looking", "doing"))),
         *(f"{intent} {verb}" for intent in _lines("intents") for verb in sorted(_words("looking"))),
@@ -186,7 +186,7 @@ def default_phrases() -> tuple[str, ...]:
 
 
 def remove_chatter(text: str, phrases: Sequence[str] | None = None) -> str:
-    """The text without its chatter. A sentence that begins with one of `phrases` goes whole; none is torn."""
+    """The text without its chatter. A sentence that begins with one of `phrases` is removed as a whole."""
     pieces, at = list[str](), 0
     for block, group in groupby(find_chatter(text, phrases), attrgetter("block")):
         starts = {piece.start for piece in group}
@@ -195,14 +195,14 @@ def remove_chatter(text: str, phrases: Sequence[str] | None = None) -> str:
         if _WORD.search(rest):
             pieces += (text[at : block.start], rest.rstrip())
             at = block.end
-        else:  # a block of which nothing is left goes with its lines
+        else:  # an emptied block is removed with its lines
             pieces += (text[at : block.first], "\n" if block.is_trace and not _SHAPE.match(text, block.last) else "")
             at = block.last
     return "".join([*pieces, text[at:]])
 
 
 def find_chatter(text: str, phrases: Sequence[str] | None = None) -> tuple[Chatter, ...]:
-    """What `remove_chatter` would take out of the text, in order."""
+    """The pieces that `remove_chatter` would remove from the text, in order."""
     openings = _kinds_by_opening(default_phrases() if phrases is None else tuple(phrases))
     pieces: list[Chatter] = []
     for block in split_blocks(text):
@@ -215,7 +215,7 @@ def find_chatter(text: str, phrases: Sequence[str] | None = None) -> tuple[Chatt
             if kind and (next_rest == block.end or not _SHAPE.match(text, next_rest)):
                 pieces.insert(place, Chatter(kind, start, end, block))
             else:
-                next_rest = start  # without what stands before it, this may open a list or a heading
+                next_rest = start  # without the text before it, this may become a list or a heading
     return tuple(pieces)
 
 
@@ -236,7 +236,7 @@ def _judge_sentence(sentence: str, openings: _Openings) -> ChatterKind | None:
 
 @lru_cache(maxsize=8)
 def _kinds_by_opening(phrases: tuple[str, ...]) -> _Openings:
-    """How chatter begins, and what it is, by its first word; what is shorter stands first."""
+    """The beginnings and kinds of chatter by first word, shorter ones first."""
     replies = [*map(_split_words, _lines("replies"))]
     openings: dict[str, list[tuple[list[str], ChatterKind]]] = {}
     for words in sorted(filter(None, map(_split_words, phrases)), key=len):

@@ -1,4 +1,4 @@
-"""Texts as they are compared: the same text, phrases that occur in one, and how alike two are.
+"""Comparing texts: the same text, phrases that occur in a text, and how similar two are.
 
 A phrase of words is found by its first word, a phrase of a script without spaces by its first character, so the time to
 find phrases in a text grows with the text and not with the number of phrases.
@@ -17,13 +17,13 @@ _WORD = re.compile(r"\w+")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _SHORTEST = 2
 _RUN = 3
-# The smallest hashes of a text are a fair sample of its runs. Of 24, texts that share 80 % of their runs have about 20
+# A text's smallest hashes are a random sample of its runs. Of 24, texts that share 80 % of their runs have about 20
 # in common, texts that share 30 % about 11.
 MINHASH_SIZE = 24
 
 
 def hash_normalised_text(body: str) -> str:
-    """SHA-256, in hex, of a body that differs from its equals only in case, white space or Unicode composition."""
+    """SHA-256, in hex, of a body, ignoring case, white space and Unicode composition."""
     import hashlib  # noqa: PLC0415 - loads OpenSSL, which a hook has no use for
 
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", body).casefold())
@@ -31,12 +31,12 @@ def hash_normalised_text(body: str) -> str:
 
 
 def normalise_text(text: str) -> str:
-    """Text as it is compared: composed, case folded, white space collapsed."""
+    """Text in the form for comparison: composed, case folded, white space collapsed."""
     return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
 def find_head(phrase: str) -> str:
-    """What a phrase is looked up by: its first word or character; empty for one too short to mean anything."""
+    """The key of a phrase: its first word or character; empty for one too short to mean anything."""
     text = normalise_text(phrase)
     words = _WORD.findall(text)
     if len("".join(words)) < _SHORTEST:
@@ -46,13 +46,13 @@ def find_head(phrase: str) -> str:
 
 
 def find_heads(text: str) -> set[str]:
-    """The heads of all phrases that could stand in a text."""
+    """The heads of all phrases that could occur in a text."""
     text = normalise_text(text)
     return {*_WORD.findall(text), *_UNSPACED.findall(text)}
 
 
 def contains_phrase(phrase: str, words: str, text: str) -> bool:
-    """Whether a normalised text holds a phrase as whole words; `words` are those of the text, by `space_words`."""
+    """Whether a normalised text contains a phrase as whole words; `words` are those of the text, by `space_words`."""
     wanted = normalise_text(phrase)
     return wanted in text if _UNSPACED.search(wanted) else space_words(wanted) in words
 
@@ -62,21 +62,21 @@ def space_words(text: str) -> str:
     return f" {' '.join(_WORD.findall(text))} "
 
 
-@lru_cache(maxsize=16)  # a save asks thrice for its own, and each save of like texts for those of the others
+@lru_cache(maxsize=16)  # a save needs its own three times, and saves of similar texts need the others'
 def split_runs(text: str) -> frozenset[Run]:
     """The runs of three words in a text, or the one run of a shorter text."""
     words = _WORD.findall(text.casefold())
     return frozenset(zip(words, words[1:], words[2:], strict=False) if len(words) >= _RUN else [tuple(words)])
 
 
-@lru_cache(maxsize=16)  # a save asks twice, and a change of other than the text once more
+@lru_cache(maxsize=16)  # a save needs it twice, and a change of anything but the text once more
 def compute_minhash(text: str) -> tuple[int, ...]:
-    """The smallest hashes (32 bits) of the runs of a text, at most MINHASH_SIZE, in rising order."""
+    """The smallest hashes (32 bits) of the runs of a text, at most MINHASH_SIZE, ascending."""
     runs = map(" ".join, split_runs(text))
     return tuple(nsmallest(MINHASH_SIZE, set(map(zlib.crc32, map(str.encode, runs)))))
 
 
 def jaccard(one: frozenset[Run], other: frozenset[Run]) -> float:
-    """The share of runs that both have."""
+    """The share of common runs."""
     common = len(one & other)
     return common / (len(one) + len(other) - common)

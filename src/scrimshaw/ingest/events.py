@@ -1,4 +1,4 @@
-"""What a client reports or its transcript says, in one shape whatever the client, and what is recorded of it."""
+"""Events from a client's reports or its transcript, in one form for all clients, and what is recorded of them."""
 
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -14,14 +14,14 @@ from scrimshaw.ingest.redact import MOSTLY_REMOVED_RATIO, redact
 from scrimshaw.ingest.tool_calls import Activity, ToolCall, canonical_tool, describe_call, is_own_tool
 from scrimshaw.models import EventKind, ItemKind, ItemSource, NewItem, Observation, Redacted, Trust
 
-# What is recorded of an event for later drafts; more of it is in the client's own transcript.
-RECORDED_CHARACTERS, RECORDED_TAIL = 4_000, 1_000  # at its end a run says how it went
+# How much of an event is recorded for later drafts; the client's own transcript has the rest.
+RECORDED_CHARACTERS, RECORDED_TAIL = 4_000, 1_000  # the end of an output says how the run went
 CUT_MIDDLE = "\n[...]\n"
 SUBJECT_CHARACTERS = 500
-READ_CHARACTERS = 64_000  # a tool's output is judged by its head and tail: what lies between costs time and says little
-# What a person keeps to themselves; one that nobody closes ends with the text.
+READ_CHARACTERS = 64_000  # only head and tail of a tool's output are judged: the middle takes time and says little
+# Private text of a person; without a closing tag it extends to the end.
 _PRIVATE = re.compile(r"(?is)<private>.*?(?:</private>|\Z)")
-# A folder nearer to the root says too little to be cut off the paths below it.
+# A folder nearer to the root is too general to be cut off the paths below it.
 _LEAST_DEPTH = 2
 # A decision counts as much as one in a tool's output, a plan as much as an installation.
 _ATTENTION_SAID = {ItemKind.DECISION: 0.8, ItemKind.PLAN: 0.6}
@@ -34,7 +34,7 @@ class Event(Struct, frozen=True, kw_only=True):
     kind: EventKind
     client: str = ""
     session: str = ""
-    at: float = 0.0  #: seconds since 1970; 0.0 for an event that happens now, or where a transcript does not say
+    at: float = 0.0  #: seconds since 1970; 0.0 for an event that happens now, or if a transcript does not say
     cwd: str = ""
     transcript: str = ""  #: the path of the client's transcript, or empty
     prompt: str = ""
@@ -42,34 +42,34 @@ class Event(Struct, frozen=True, kw_only=True):
     tool: str = ""
     tool_name: str = ""
     arguments: Mapping[str, Any] = {}
-    #: The tool's text; at a stop the agent's last words, at a compaction its summary where there is one.
+    #: The tool's text; at a stop the agent's last words, at a compaction its summary, if any.
     output: str = ""
-    failed: bool | None = None  #: None where nothing says
+    failed: bool | None = None  #: None if unknown
     call_id: str = ""
     #: At a start startup, resume, compact or clear; at a compaction auto, manual or maybe; at the end the reason.
     occasion: str = ""
-    said: tuple[str, ...] = ()  #: what the agent said since the last report, where a client tells that of itself
+    said: tuple[str, ...] = ()  #: what the agent said since the last report, if the client reports it
     agent: str = ""  #: the sub-agent; empty for the main one
     context_used: float | None = None  #: the share of the context in use, 0..1
 
 
 def add_call_id(event: Event, turn: str) -> Event:
-    """Give an event an id of what it says and of `turn`, the client's mark of the moment; equal reports get one."""
+    """Give an event an id made of its content and `turn`, the client's mark of the turn; equal reports get the same."""
     parts = (event.session, event.agent, event.kind.value, turn, event.occasion, event.tool_name, event.arguments)
     content = repr((*parts, event.output, event.prompt))
     return replace(event, call_id=hash_text(content, "backslashreplace"))
 
 
 def hash_text(content: str, errors: str = "replace") -> str:
-    """24 hexadecimal digits that stand for a text."""
+    """A hash of a text with 24 hexadecimal digits."""
     import hashlib  # noqa: PLC0415 - loads OpenSSL, 3 ms, and most events bring an id
 
     return hashlib.blake2b(content.encode("utf-8", errors), digest_size=12).hexdigest()
 
 
 def redact_id(value: str) -> str:
-    """An id as it is stored: without secrets; what may be a secret as a whole is hashed, for two ids stay two."""
-    found = redact(f"{value}\n")  # a text that is one token would be a name
+    """An id in the stored form, without secrets; one that may be a secret as a whole is hashed, to stay distinct."""
+    found = redact(f"{value}\n")  # a text of one token would count as a name
     return f"id-{hash_text(value)}" if found.classes == ("high-entropy",) else found.text.removesuffix("\n")
 
 
@@ -82,7 +82,7 @@ def redact_names(event: Event) -> Event:
 def make_observation(
     event: Event, rules: Sequence[Rule], *, process: int, extraction: bool, drop_ratio: float = MOSTLY_REMOVED_RATIO
 ) -> Observation:
-    """What is recorded of an event; everything in it has passed the redaction gate."""
+    """The observation to record of an event; everything in it has passed the redaction gate."""
     activity = describe_call(redact_call(event)) if event.kind is EventKind.TOOL else None
     is_prompt = event.kind is EventKind.PROMPT
     content = _PRIVATE.sub("[REDACTED:private]", event.prompt) if is_prompt else event.output
@@ -100,7 +100,7 @@ def make_observation(
         client=event.client,
         process=process,
         call_id=event.call_id,
-        # what changes a file by a shell counts as what it does
+        # a shell command that changes a file counts as an edit
         tool=activity.name if activity and activity.name in ("Edit", "Write") else event.tool,
         path=activity.path if activity and extraction else "",
         failed=activity.failed if activity else None,
@@ -111,7 +111,7 @@ def make_observation(
 
 
 def make_answers(event: Event, texts: Sequence[str], known: Container[str] = ()) -> list[Observation]:
-    """What the agent said and is not `known` by its hash, so each text once, with what of it should be kept."""
+    """The agent's texts whose hash is not `known`, each once, with the item to keep of it."""
     names = dict(zip(map(hash_text, texts), texts, strict=True))
     spoken = [(name, _clip(text)) for name, text in names.items() if name not in known]
     return [
@@ -128,7 +128,7 @@ def make_answers(event: Event, texts: Sequence[str], known: Container[str] = ())
 
 
 def _hear_item(text: Redacted, call_id: str, trust: Trust) -> NewItem | None:
-    """The decision or the next step in what was said; of an agent, or of a person, who has not vouched for it."""
+    """The decision or next step in a text by an agent, or by a person, who has not vouched for it."""
     from scrimshaw.ingest.said import find_said  # noqa: PLC0415 - most events are calls
 
     found = find_said(text.text, by_person=trust is Trust.FILE)
@@ -145,16 +145,16 @@ def _hear_item(text: Redacted, call_id: str, trust: Trust) -> NewItem | None:
 
 
 def find_redactions(observation: Observation) -> tuple[str, ...]:
-    """The classes of what the redaction gate removed from an observation, sorted."""
+    """The classes of secrets that the redaction gate removed from an observation, sorted."""
     item = observation.item.text.text if observation.item else ""
     return tuple(sorted(set(re.findall(r"\[REDACTED:([a-z0-9-]+)\]", f"{observation.text.text} {item}"))))
 
 
 def redact_call(event: Event) -> ToolCall:
-    """The tool call of an event as rules see it: redacted, the ends of long output, paths below `cwd` relative."""
+    """The tool call of an event for the rules: redacted, only the ends of long output, paths below `cwd` relative."""
 
     def clean(value: Any) -> Any:
-        if isinstance(value, str):  # records travel to other machines, where the folder has another name
+        if isinstance(value, str):  # records may go to other machines, where the folder has another name
             return redact(_make_relative(_cut_middle(value), event.cwd)).text
         if isinstance(value, Mapping):
             return dict(zip(map(str, value), map(clean, value.values()), strict=True))
@@ -192,7 +192,7 @@ def _extract_item(event: Event, activity: Activity, rules: Sequence[Rule], drop_
 
 
 def _clip(text: str) -> Redacted:
-    """The head and the tail of a text, redacted before it is cut: half a secret looks like none."""
+    """The head and the tail of a text, redacted before it is cut: half a secret is not recognised."""
     clean = redact(_cut_middle(text))
     if len(clean.text) <= RECORDED_CHARACTERS:
         return clean
@@ -224,7 +224,7 @@ class Transcript(Struct, frozen=True, kw_only=True):
 
     session: str
     client: str
-    cwd: str = ""  #: the folder it ran in; empty where the transcript does not say
+    cwd: str = ""  #: the folder it ran in; empty if the transcript does not say
     #: Prompts, answers (kind ANSWER, text in `output`), finished tool calls and compactions.
     events: tuple[Event, ...] = ()
     skipped: int = 0  #: lines that could not be read
@@ -238,13 +238,13 @@ class StoredSession(Struct, frozen=True, kw_only=True):
     place: str  #: the file or folder that holds it, for people
     folder: str
     size: int  #: bytes of all its files
-    began: float  #: seconds since 1970; 0.0 where the beginning of its files does not say
+    began: float  #: seconds since 1970; 0.0 if the beginning of its files does not say
     read_texts: Callable[[], list[str]]  #: the session's own text, then those of its sub-agents; raises UnreadableFile
     parse: Callable[[str], Transcript]
 
 
 class TranscriptBuilder:
-    """Collects events in the order of a file. A call becomes one with its result; this server's own tools never do."""
+    """Collects events in the order of a file. A call becomes one with its result, except of own tools."""
 
     def __init__(self, client: str) -> None:
         self.client = client
@@ -252,20 +252,20 @@ class TranscriptBuilder:
         self._waiting: dict[str, tuple[str, Mapping[str, Any]]] = {}
 
     def add_text(self, kind: EventKind, text: str, at: float, agent: str = "") -> None:
-        """Add a prompt, answer or summary of a compaction; an empty text is none, except for a compaction."""
+        """Add a prompt, answer or summary of a compaction; an empty text is ignored, except for a compaction."""
         words = text.strip()
         if words or kind is EventKind.COMPACT:
             prompt, output = (words, "") if kind is EventKind.PROMPT else ("", words)
             self.events.append(Event(kind=kind, at=at, agent=agent, prompt=prompt, output=output))
 
     def add_compaction(self, summary: str, at: float) -> None:
-        """Add a compaction; its boundary and its summary, one after the other, are one."""
+        """Add a compaction; a boundary and a summary in succession are one."""
         if self.events and self.events[-1].kind is EventKind.COMPACT and not self.events[-1].output:
             self.events.pop()
         self.add_text(EventKind.COMPACT, summary, at)
 
     def begin_call(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> None:
-        """Note a call until its result comes."""
+        """Remember a call until its result comes."""
         if name and not is_own_tool(name):
             self._waiting[call_id] = (name, arguments)
 
@@ -287,7 +287,7 @@ class TranscriptBuilder:
             self.events.append(replace(call, at=at, output=output, failed=failed, call_id=call_id, agent=agent))
 
     def build(self, session: str, *, cwd: str = "", skipped: int = 0) -> Transcript:
-        """The transcript, its ids as they are stored; an event without a time has that of the event before it."""
+        """The transcript, its ids as they are stored; an event without a time gets that of the event before it."""
         at, found, session = 0.0, [], redact_id(session)
         for event in self.events:
             at = event.at or at

@@ -1,6 +1,6 @@
-"""Decides which tool calls are worth remembering, and what of them: rules in, one short text out.
+"""Decides by rules which tool calls are worth remembering, and summarises each in one short text.
 
-Rules are data. The first that matches a call, in the order of trial, says how much it deserves attention and how it is
+Rules are data. The first that matches a call, in the order of trial, says how much attention it deserves and how it is
 summarised.
 """
 
@@ -43,18 +43,18 @@ class Summarizer(StrEnum):
 
 
 class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One extraction rule; patterns are RE2, searched anywhere, and an empty one matches everything."""
+    """One extraction rule; patterns are RE2 and may match anywhere; an empty one matches everything."""
 
     id: str
-    tool: str  #: searched in the activity's name and in the tool's own name
-    argument: str = ""  #: searched in the activity's subject: path, search or command
-    content: str = ""  #: searched in the output
+    tool: str  #: matched against the activity's name and the tool's own name
+    argument: str = ""  #: matched against the activity's subject: path, search or command
+    content: str = ""  #: matched against the output
     failed: bool | None = None
     min_lines: Annotated[int, Meta(ge=0)] = 0
-    attention: Annotated[float, Meta(ge=0.0, le=1.0)]  #: 0 means: leave this call alone, whatever later rules say
+    attention: Annotated[float, Meta(ge=0.0, le=1.0)]  #: 0 means: ignore this call, whatever later rules say
     kind: ItemKind = ItemKind.RESULT
     summarizer: Summarizer = Summarizer.STDOUT
-    priority: int = 0  #: rules are tried by rising priority, then in the order given; the default rules start at 10
+    priority: int = 0  #: rules are tried by ascending priority, then in the order given; the default rules start at 10
 
 
 @cache
@@ -64,19 +64,19 @@ def default_rules() -> tuple[Rule, ...]:
 
 
 def join_rules(own: Sequence[Rule], defaults: Sequence[Rule]) -> tuple[Rule, ...]:
-    """Own rules and defaults in the order of trial; an own rule that bears the id of a default takes its place."""
+    """Own rules and defaults in the order of trial; an own rule with the id of a default replaces it."""
     taken = {rule.id for rule in own}
     return order_rules([*own, *(rule for rule in defaults if rule.id not in taken)])
 
 
 def order_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """The rules as they are tried: by rising priority, then as given."""
+    """The rules in the order of trial: by ascending priority, then as given."""
     return tuple(sorted(rules, key=lambda rule: rule.priority))
 
 
 @cache
 def compile_pattern(pattern: str) -> Any:
-    """`pattern` on RE2, whose matching takes linear time; raises re2.error where RE2 refuses it."""
+    """`pattern` compiled by RE2, which matches in linear time; raises re2.error if RE2 rejects it."""
     import re2  # noqa: PLC0415 - native library, needed only where a call is matched
 
     options = re2.Options()
@@ -88,7 +88,7 @@ def compile_pattern(pattern: str) -> Any:
 
 
 class Extraction(Struct, frozen=True, kw_only=True):
-    """What is kept of a call: `attention` 0..1, `text` of at most 500 characters, `path` of the file it is about."""
+    """The extract of a call: `attention` 0..1, `text` of at most 500 characters, `path` of its file."""
 
     kind: ItemKind
     attention: float
@@ -98,7 +98,7 @@ class Extraction(Struct, frozen=True, kw_only=True):
 
 
 def extract(activity: Activity, rules: Iterable[Rule]) -> Extraction | None:
-    """What the first matching rule keeps of a call; None where none matches, or it says to leave the call alone."""
+    """The extract of a call by the first matching rule; None if none matches, or it says to ignore the call."""
     if len(activity.output) > LONGEST_SCAN:
         head, tail = activity.output[:_SCANNED_HEAD], activity.output[-(LONGEST_SCAN - _SCANNED_HEAD) :]
         activity = replace(activity, output=f"{head}\n{tail}")
@@ -110,7 +110,7 @@ def extract(activity: Activity, rules: Iterable[Rule]) -> Extraction | None:
 
 
 def find_rule(activity: Activity, rules: Iterable[Rule]) -> Rule | None:
-    """The first of `rules` that matches a call, one that says to leave it alone included."""
+    """The first of `rules` that matches a call, even one that says to ignore it."""
     return next(filter(partial(_matches, activity), rules), None)
 
 
@@ -127,7 +127,7 @@ def _matches(activity: Activity, rule: Rule) -> bool:
 def _finds(pattern: str, text: str) -> bool:
     if not pattern:
         return True
-    # Most patterns name tools, as `^(?:Edit|Write)$`: those words are compared, which spares a hook to compile them.
+    # Most patterns name tools, as `^(?:Edit|Write)$`: those words are compared, so that a hook need not compile them.
     if pattern[0] == "^":
         body = pattern[1:].removesuffix("$")
         words = body[3:-1].split("|") if body.startswith("(?:") and body.endswith(")") else [body]
@@ -163,7 +163,7 @@ def summarize(activity: Activity, summarizer: Summarizer) -> str:
 
 
 def _head(activity: Activity) -> str:
-    """What was done, in one line; of a long command the first and the last words, which often say what is run."""
+    """What was done, in one line; of a long command its first and last words, which often say what is run."""
     if activity.name == "Run":
         steps = _pattern("heredoc_mark").sub("", activity.command).splitlines()
         line = "; ".join(filter(None, map(" ".join, map(str.split, steps))))
@@ -196,7 +196,7 @@ def _rank_matches(lines: Sequence[str]) -> list[str]:
 
 
 def _rank_changes(activity: Activity, lines: Sequence[str]) -> list[str]:
-    """What the tool answers beyond success, then new lines before old ones, and code before imports and comments."""
+    """The tool's message, unless it just says success, then new lines before old, code before imports and comments."""
     changes = _select("letters", activity.change.splitlines())
     changes.sort(key=lambda line: (line.startswith("-"), line[1:].lstrip().startswith(("import ", "from ", "#"))))
     success = ("The file ", "File created", "File updated", "[File:")
@@ -226,7 +226,7 @@ def _rank_commit(lines: Sequence[str]) -> list[str]:
     return [*telling, *lines]
 
 
-# How lines are ranked where not all of them fit.
+# How lines are ranked if not all of them fit.
 _RANKINGS: Mapping[Summarizer, Callable[[Sequence[str]], Sequence[str]]] = {
     Summarizer.STDOUT: _rank_output,
     Summarizer.ERRORS: _rank_errors,
@@ -244,7 +244,7 @@ def _clip(line: str, longest: int) -> str:
 
 
 def _join(head: str, lines: Iterable[str], room: int = LONGEST_SUMMARY - LONGEST_HEAD) -> str:
-    """The head, and the lines that fit into `room` characters, each once; one that is too long is passed over."""
+    """The head, and the lines that fit into `room` characters, each once; one that is too long is skipped."""
     fitting = [head]
     for line in dict.fromkeys(_clip(line.strip(), LONGEST_LINE) for line in lines):
         if len(line) < room:

@@ -1,7 +1,7 @@
-"""Front matter: YAML read and written, and what its keys mean in the words of the model.
+"""Front matter: reading and writing YAML, and mapping its keys to the model.
 
-Reading tolerates older spellings and loose shapes. Writing gives the form a person would write: no line is folded, and
-only what must be is quoted.
+Reading tolerates older spellings and loose shapes. Writing uses the style of a person: no line is folded, and
+quotes are used only where necessary.
 """
 
 import json
@@ -36,17 +36,17 @@ SPELLINGS = {
     "questions": (),
 }
 
-CREATED = ("created", "created_at", "date")  # by any of these a file says when it was written
+CREATED = ("created", "created_at", "date")  # keys for when a file was written
 _NAME_DATES = (
     re.compile(r"(?<!\d)(?P<year>(?:19|20)\d\d)([-_.]?)(?P<month>\d\d)\2(?P<day>\d\d)(?!\d)", re.ASCII),
     re.compile(r"(?<!\d)(?P<day>\d\d)-(?P<month>\d\d)-(?P<year>\d\d)_\d\d-\d\d(?!\d)", re.ASCII),
 )
 _DEEP = re.compile(r"(?:[\[{]\s*){64}")  # ruamel.yaml spends seconds on a longer run before it gives up
 _NULL, _STRING, _MAP, _SEQUENCE = (f"tag:yaml.org,2002:{name}" for name in ("null", "str", "map", "seq"))
-_WIDTH = 110  # a list that would make its line longer is written one item a line
+_WIDTH = 110  # a longer list is written with one item per line
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
-# What needs no quotes where it fills the rest of its line, and inside brackets.
+# Values that need no quotes: as the rest of a line, and inside brackets.
 WHOLE_LINE = re.compile(r"[^\W\d_](?:(?!: | #).)*(?<![ :])")
 _FLOW = re.compile(r"[^\W\d_](?:[^,\[\]{}:#\"']*[^,\[\]{}:#\"' ])?")
 _KEY = re.compile(r"([A-Za-z_][\w-]*): (?=\S)", re.ASCII)
@@ -92,7 +92,7 @@ class _Mark(Struct, frozen=True):
 
 
 def _compose_plain(yaml: str) -> MappingNode | None:
-    """The nodes of lines as `format_entry` writes them, which need no scanner; None where one is of another shape."""
+    """The nodes of lines as `format_entry` writes them, which need no scanner; None if one has another form."""
     pairs, start, lines = list[tuple[Node, Node]](), 0, yaml.split("\n")
     try:
         for number, line in enumerate(lines[:-1]):
@@ -141,7 +141,7 @@ def _make_scalar(text: str, begin: tuple[int, int], at: int) -> ScalarNode:
 
 
 def convert_node(node: Node, seen: dict[int, object] | None = None) -> object:
-    """A node as plain mappings, lists, None and text; `seen` holds what aliases name."""
+    """A node as plain mappings, lists, None and text; `seen` has the targets of aliases."""
     seen = {} if seen is None else seen
     if id(node) in seen:
         return seen[id(node)]
@@ -159,7 +159,7 @@ def convert_node(node: Node, seen: dict[int, object] | None = None) -> object:
 
 
 def convert_value(value: object) -> object:
-    """A value as it is read back after it was written as YAML."""
+    """A value in the form in which YAML reads it back."""
     match value:
         case str():
             return _join_surrogates(str(value))
@@ -174,7 +174,7 @@ def convert_value(value: object) -> object:
 
 
 def _has_cycle(node: Node, is_open: dict[int, bool]) -> bool:
-    """Whether an alias leads back to a node that holds it; `is_open` tells of each node whether the walk is in it."""
+    """Whether an alias leads back to a node that contains it; `is_open` has the nodes that the walk is in."""
     if id(node) in is_open or not isinstance(node, MappingNode | SequenceNode):
         return is_open.get(id(node), False)
     is_open[id(node)] = True
@@ -184,7 +184,7 @@ def _has_cycle(node: Node, is_open: dict[int, bool]) -> bool:
 
 
 def _join_surrogates(text: str) -> str:
-    """Joins surrogate pairs that a JSON writer escaped, and replaces lone ones, which no UTF-8 file can hold."""
+    """Join surrogate pairs that a JSON writer escaped, and replace lone ones, which UTF-8 cannot encode."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -217,12 +217,12 @@ def format_entry(key: str, value: object, indent: str = "") -> str:
 
 
 def format_items(values: list[object] | tuple[object, ...], indent: str) -> list[str]:
-    """A block list, one line an item."""
+    """A block list, one line per item."""
     return [f"{indent}- {format_value(value)}" for value in values]
 
 
 def format_value(value: object, plain: re.Pattern[str] = _FLOW) -> str:
-    """A value that may be inside brackets, or as WHOLE_LINE one that fills the rest of its line."""
+    """A value for inside brackets, or with WHOLE_LINE for the rest of a line."""
     match value:
         case Verbatim():
             return value
@@ -244,7 +244,7 @@ def format_value(value: object, plain: re.Pattern[str] = _FLOW) -> str:
 
 
 def find_spelling(values: Values, key: str) -> str:
-    """The name under which the file knows a key: its own name first, then the older ones."""
+    """The spelling of a key in the file: its current name first, then the older ones."""
     for name in (key, *SPELLINGS.get(key, ())):
         if name in values:
             return name
@@ -257,7 +257,7 @@ def parse_line(value: object) -> str:
 
 
 def parse_member(values: Values, key: str, default: _Member) -> _Member:
-    """The member of an enum that a key names, such as a type or the tier that the file claims."""
+    """The member of an enum that a key names, such as a type or the claimed tier."""
     try:
         return type(default)(parse_line(values.get(find_spelling(values, key))).lower())
     except ValueError:
@@ -273,7 +273,7 @@ def parse_phrases(values: Values, key: str, clean: Clean = str, mark: str = ",")
 
 
 def parse_provenance(values: Values, clean: Clean = str, default: Trust = Trust.HUMAN) -> Provenance:
-    """Who vouches, `default` where the file does not say; an unknown trust is the lowest: no spelling raises it."""
+    """The provenance, by `default` if the file does not say; an unknown trust counts as the lowest."""
     stated = values.get("provenance")
     if stated is None:
         return Provenance(trust=default)
@@ -286,7 +286,7 @@ def parse_provenance(values: Values, clean: Clean = str, default: Trust = Trust.
 
 
 def parse_quality(values: Values, clean: Clean = str) -> Quality | None:
-    """The gate's verdict, also from the older top-level keys; None without a numeric score."""
+    """The gate's stored verdict, also from the older top-level keys; None without a numeric score."""
     stated = values.get("quality")
     if not isinstance(stated, Mapping):
         stated = {"score": values.get("quality_score"), "flags": values.get("quality_flags")}
@@ -302,18 +302,18 @@ def parse_quality(values: Values, clean: Clean = str) -> Quality | None:
 def parse_name_date(name: str) -> str:
     """The ISO date in a file's name: `2026-05-01-x`, `20260501_x`, or before a time the day first, `01-05-26_13-30__x`.
 
-    Empty where there is none.
+    Empty if there is none.
     """
     for pattern in _NAME_DATES:
         for found in pattern.finditer(name):
             year, month, day = (found[part] for part in ("year", "month", "day"))
-            with suppress(ValueError):  # numbers that are no date
+            with suppress(ValueError):  # numbers that are not a date
                 return datetime(int(year) + 2000 * (len(year) == 2), int(month), int(day)).date().isoformat()
     return ""
 
 
 def parse_time(value: object) -> str:
-    """An ISO date or time; a time with an offset is given in UTC. Nothing where it is neither."""
+    """An ISO date or time; a time with an offset is given in UTC. Empty if it is neither."""
     try:
         when = datetime.fromisoformat(parse_line(value))
         if when.tzinfo is None:

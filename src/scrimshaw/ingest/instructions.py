@@ -1,8 +1,8 @@
-"""Text that speaks to an agent instead of telling it something: orders, borrowed voices, hidden characters. Pure.
+"""Text that addresses an agent instead of informing it: orders, imitated voices, hidden characters. Pure.
 
-Nothing is judged by a word: cues are weighed, and only where enough of them stand close together is a text suspicious.
-What stands in quotes or in code counts half, for that is how people write about such text. The time is linear: words
-are looked up, and the expression behind a word sees a bounded stretch.
+No single word decides: cues have weights, and a text is only suspicious if enough of them are close together.
+Cues in quotes or in code count half, because that is how people write about such text. The time is linear: words
+are looked up, and the expression for a word reads a bounded stretch.
 """
 
 import re
@@ -20,17 +20,17 @@ FLAG = "instruction-like"
 
 ENOUGH = 0.9
 _NEAR = 500  # characters: about a paragraph
-_REACH = 200  # characters that the expression behind a word may see
+_REACH = 200  # characters that the expression after a word may read
 _QUOTED = 0.5
 _LONGEST_QUOTE = 160
 _QUOTES = (('"', '"'), ("`", "`"), ("“", "”"))
 _VALUE_FOLLOWS = (":", "=", "[", "{")
-_REPEATED = 3  # characters that hide something, in a row or spread over words
+_REPEATED = 3  # hiding characters, in a row or spread over words
 
 _WORD = re.compile(r"[a-z']+")
 _FENCE = re.compile(r"^[ \t]{0,3}(?:```|~~~)", re.MULTILINE)
 
-# Tags spell ASCII that nobody sees; in a flag of a region they are at home.
+# Tag characters spell invisible ASCII; only in flags of regions they are legitimate.
 _TAGS = re.compile("\U0001f3f4[\U000e0020-\U000e007f]{1,8}|([\U000e0020-\U000e007e]{3,})")
 _HIDDEN_IN_WORD = re.compile("(?<=[A-Za-z])[\u00ad\u200b\u200e\u200f\u2060-\u2064\ufeff]+(?=[A-Za-z])")
 _BIDI = re.compile("[\u202a\u202b\u202d\u202e]")
@@ -39,9 +39,9 @@ _FEW_WORDS = rf"(?:{_BETWEEN}\w{{1,40}}){{0,5}}?{_BETWEEN}"
 
 
 class _Cue(Struct, frozen=True):
-    """A wording or a mark: what it is a sign of and how much it says (0..1).
+    """A wording or a mark: what it indicates and its weight (0..1).
 
-    A wording has the words it begins with and what follows; a mark has its pattern and texts of which one is near it.
+    A wording has the words it begins with and what follows; a mark has its pattern and texts, one of which is near it.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class _CueTable(Struct, frozen=True):
 
 
 class _Sign(NamedTuple):
-    """A cue or mark that was met in a text, where, and its number among all of them."""
+    """A cue or mark found in a text, where, and its number among all of them."""
 
     start: int
     kind: str
@@ -70,7 +70,7 @@ class _Sign(NamedTuple):
 
 
 def is_suspicious(text: str) -> bool:
-    """Whether a text speaks to an agent: enough signs of it are near each other; nearly no text does."""
+    """Whether a text speaks to an agent: enough signs are near each other; hardly any text does."""
     folded, origin = fold_text(text)
     signs = sorted(_find_signs(folded))
     if not signs and text.isascii():
@@ -86,7 +86,7 @@ def is_suspicious(text: str) -> bool:
 
 @cache
 def _load_cues() -> tuple[_CueTable, Mapping[str, list[int]]]:
-    """The table, and for each first word the numbers of the cues that may begin there."""
+    """The table, and by first word the numbers of the cues that may begin with it."""
     table = load_table(__file__, "instruction_cues", _CueTable)
     by_head: dict[str, list[int]] = {}
     for number, cue in enumerate(table.cues):
@@ -97,14 +97,14 @@ def _load_cues() -> tuple[_CueTable, Mapping[str, list[int]]]:
 
 @cache
 def _compile_cue(number: int) -> re.Pattern[str]:
-    """The expression for what follows the first word of a cue; made when it is met, for a hook meets few."""
+    """The expression for what follows the first word of a cue; compiled on first use, as a hook needs few."""
     table, _ = _load_cues()
     rest = re.sub("<([a-z]+)>", lambda name: table.fragments[name[1]], table.cues[number].rest)
     return re.compile(rest.replace(" ?", "\0").replace(" ", _BETWEEN).replace("~", _FEW_WORDS).replace("\0", "[ -]?"))
 
 
 def _find_signs(folded: str) -> Iterator[_Sign]:
-    """The marks, and the strongest cue that begins at each word: what can be read in two ways is still said once."""
+    """The marks, and the strongest cue that begins at each word: an ambiguous text still counts once."""
     table, by_head = _load_cues()
     for number, mark in enumerate(table.marks, start=len(table.cues)):
         if any(map(folded.__contains__, mark.needles.split())):
@@ -122,7 +122,7 @@ def _find_signs(folded: str) -> Iterator[_Sign]:
 
 
 def _find_hidden(text: str) -> list[_Sign]:
-    """Characters that carry text nobody sees, or turn it round."""
+    """Characters that carry invisible text, or reverse its direction."""
     signs = [_Sign(tags.start(), "covert", ENOUGH, -1) for tags in _TAGS.finditer(text) if tags[1]]
     inside = [found.start() for found in _HIDDEN_IN_WORD.finditer(text)]
     if len(inside) >= _REPEATED:
@@ -133,7 +133,7 @@ def _find_hidden(text: str) -> list[_Sign]:
 
 
 def _is_quoted(folded: str, fences: Sequence[int], sign: _Sign) -> bool:
-    """Whether a sign is in code, or in a short quotation or code span of a sentence, not in a value such as JSON's."""
+    """Whether a sign is in code, or in a short quotation or code span of a sentence, but not in a value as in JSON."""
     behind = bisect_right(fences, sign.start)
     if behind % 2 == 1 and behind < len(fences):
         return True
@@ -148,7 +148,7 @@ def _is_quoted(folded: str, fences: Sequence[int], sign: _Sign) -> bool:
 
 
 def _is_crowded(signs: Sequence[_Sign]) -> bool:
-    """Whether enough of the signs, by their places, are near each other; the same cue counts once there."""
+    """Whether enough of the signs, sorted by place, are near each other; the same cue counts once."""
     first = 0
     for last, sign in enumerate(signs):
         while sign.start - signs[first].start > _NEAR:

@@ -1,6 +1,6 @@
-"""Characters that deceive: what a terminal obeys, what turns a line round, what hides, and what looks like a letter.
+"""Deceptive characters: terminal controls, changes of direction, invisible ones, and look-alikes of letters.
 
-A text of a memory or an event may come from anywhere. Letters of every script stay, and so do the marks that join them.
+Texts of memories and events may come from anywhere. Letters of every script stay, and so do marks that join them.
 """
 
 import re
@@ -11,14 +11,14 @@ from scrimshaw.ingest.redact import View
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
-# A terminal obeys the controls, C1 among them; the others turn the direction of what is read.
+# A terminal obeys the controls, including C1; the others change the direction of reading.
 _OBEYED = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069"
-# No width at all: what they hide in a word is read with it once they are gone.
+# Characters without width: once they are removed, the word that they split is readable.
 _HIDING = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f"
 )
-# Joiners are at home between letters that are not Latin, and in emoji; a variation selector behind what it varies.
+# Joiners are legitimate between non-Latin letters and in emoji; a variation selector after what it varies.
 _JOINERS = r"(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}"
 _FLAG_OF_REGION = "\U0001f3f4[\U000e0061-\U000e007a]{2,6}\U000e007f"
 
@@ -36,14 +36,14 @@ _FOREIGN = re.compile(f"[{_LOOK_ALIKES}\u24b6-\u24e9\uff01-\uff5e\U0001d400-\U00
 
 
 def replace_invisible(text: str) -> str:
-    """The text with a replacement character for each control and each turn of direction, and without what hides."""
+    """The text with a replacement character for each control and change of direction, and without invisible ones."""
     if text.isprintable() and text.isascii():
         return text
     return _UNSEEN.sub(lambda found: found[1] or (REPLACEMENT if found[2] else ""), text)
 
 
 def escape_invisible(encoded: str) -> str:
-    """JSON that says the same, in which every such character of a string is spelled out."""
+    """Equivalent JSON in which every such character of a string is escaped."""
     return encoded if encoded.isascii() and "\x7f" not in encoded else UNSEEN_IN_JSON.sub(_spell_out, encoded)
 
 
@@ -53,7 +53,7 @@ def _spell_out(found: re.Match[str]) -> str:
 
 
 def fold_text(text: str) -> tuple[str, View]:
-    """The text in lower case, with Latin letters for their look-alikes and without what nobody sees; its origin."""
+    """The text in lower case, with Latin letters for look-alikes and without invisible characters; with its offsets."""
     if text.isascii():
         return text.lower(), View(text, ())
     view = View(text, ((*found.span(), "") for found in _INVISIBLE.finditer(text)))
@@ -63,6 +63,6 @@ def fold_text(text: str) -> tuple[str, View]:
 
 @cache
 def _latin_letters() -> dict[int, int]:
-    """Look-alikes and styled letters to plain ones; each is one character, so that offsets stay."""
+    """A map from look-alikes and styled letters to plain ones; each is one character, so that offsets stay."""
     styled = {code: ord(unicodedata.normalize("NFKC", chr(code))) for codes in _STYLED for code in codes}
     return str.maketrans(_LOOK_ALIKES, _LATIN) | styled

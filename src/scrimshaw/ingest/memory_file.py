@@ -1,6 +1,6 @@
-"""A memory file, parsed once: the value that travels instead of its text.
+"""A memory file, parsed once: the value that is passed on instead of its text.
 
-An edit leaves every byte outside the changed keys as it was: order, comments, quoting, indentation and line ends. It is
+An edit leaves every byte outside the changed keys alone: order, comments, quoting, indentation and line ends. It is
 planned on the YAML that was parsed first, so editing a file, even several times, parses nothing again.
 """
 
@@ -40,14 +40,14 @@ from scrimshaw.models import (
 )
 
 BOM = "\ufeff"
-MOST_QUESTIONS, LONGEST_QUESTION = 8, 240  # so many of a file, and characters of each, are indexed
+MOST_QUESTIONS, LONGEST_QUESTION = 8, 240  # indexed per file, and characters of each
 _OPENING = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _LINES = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _MERGE_MARKS = re.compile(r"(?m)^<{7} .*\n(?:.*\n)*?={7}\r?\n(?:.*\n)*?>{7} ")
 _COLON = re.compile(r"[ \t]*:")
 _IDLE = re.compile(r"( *)(?:#.*)?\r?\n?")
-# Anchors, aliases, tags, explicit keys and tabs: with these an entry's text may not be all that belongs to it.
+# Anchors, aliases, tags, explicit keys and tabs: with these an entry may depend on text elsewhere.
 _ENTANGLED = re.compile(r"[&*!?%\t]")
 _SPELLINGS = (*front.SPELLINGS, *chain(*front.SPELLINGS.values()))
 _KEYS = {"title", "relations", "provenance", "created", "updated", "quality", *_SPELLINGS}
@@ -84,18 +84,18 @@ class MemoryFile:
 
     @cached_property
     def root(self) -> MappingNode | None:
-        """The YAML mapping with its offsets into `yaml`, None where there is none or it is empty."""
+        """The YAML mapping with its offsets into `yaml`, None if there is none or it is empty."""
         node = front.compose_yaml(self.yaml, "front matter") if self.yaml else None
         return node if isinstance(node, MappingNode) else None
 
     def raise_problem(self) -> None:
-        """Raise UnreadableFile where the front matter could not be read."""
+        """Raise UnreadableFile if the front matter could not be read."""
         if self.problem:
             raise self.problem
 
 
 def is_private(file: MemoryFile) -> bool:
-    """Whether a file is for nobody but who has it: of any `visibility` but `team`, one in broken front matter too."""
+    """Whether a file is private: with any `visibility` but `team`, even one in broken front matter."""
     if file.problem:
         return "visibility" in file.text
     stated = (value for key, value in file.values.items() if key.strip().lower() == "visibility")
@@ -103,7 +103,7 @@ def is_private(file: MemoryFile) -> bool:
 
 
 def parse_memory_file(raw: bytes | str, name: str = "front matter") -> MemoryFile:
-    """A file of any shape, broken front matter in its `problem`; raises UnreadableFile for what is no UTF-8 text."""
+    """A file of any shape, broken front matter in its `problem`; raises UnreadableFile if it is not UTF-8 text."""
     text = raw if isinstance(raw, str) else decode_text(raw, name)
     bom = BOM if text.startswith(BOM) else ""
     start = _OPENING.match(text, len(bom))
@@ -126,7 +126,7 @@ def parse_memory_file(raw: bytes | str, name: str = "front matter") -> MemoryFil
 
 
 def decode_text(raw: bytes, name: str) -> str:
-    """A file's bytes as text; raises UnreadableFile, naming `name` and line, for what is no UTF-8 text."""
+    """A file's bytes as text; raises UnreadableFile, naming `name` and line, if they are not UTF-8."""
     offset, found = raw.find(b"\0"), "a NUL byte: it is binary or UTF-16"
     try:
         if offset < 0:
@@ -138,7 +138,7 @@ def decode_text(raw: bytes, name: str) -> str:
 
 
 def render_memory_file(values: Mapping[str, object], body: str) -> MemoryFile:
-    """A new file: front matter with those of the keys that have values, then `body` exactly as given."""
+    """A new file: front matter with the keys that have values, then `body` exactly as given."""
     keys = {key: value for key, value in values.items() if value or isinstance(value, int)}
     yaml = "\n".join([*map(front.format_entry, keys, keys.values()), ""])
     parsed = dict(zip(keys, map(front.convert_value, keys.values()), strict=True))
@@ -150,9 +150,9 @@ def render_memory_file(values: Mapping[str, object], body: str) -> MemoryFile:
 
 
 def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str | None = None) -> MemoryFile:
-    """The file with the changed keys, and with `body` where one is given; None deletes a key.
+    """The file with the changed keys, and with `body` if one is given; None deletes a key.
 
-    A key is changed under the spelling that the file knows. A file without front matter gets one only for keys to hold,
+    A key is changed under the file's spelling. A file without front matter gets one only if there are keys for it,
     or so that a body starting with a `---` block is not read as one. Raises UnreadableFile where that is broken.
     """
     file.raise_problem()
@@ -189,13 +189,13 @@ def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str 
 def add_relation(
     file: MemoryFile, relation: Relation, target: str, strength: float = 1.0, evidence: str = ""
 ) -> MemoryFile:
-    """The file with the relation to `target`; one that is there already gets the new strength (0..1) and evidence."""
+    """The file with the relation to `target`; an existing one gets the new strength (0..1) and evidence."""
     new = markdown.format_relation(target, markdown.parse_strength(strength), evidence)
     return remove_relation(file, relation, target, new)
 
 
 def remove_relation(file: MemoryFile, relation: Relation, target: str, *instead: object) -> MemoryFile:
-    """The file without the relation to `target`, or with others `instead`; unchanged where there is none."""
+    """The file without the relation to `target`, or with others `instead`; unchanged if there is none."""
     file.raise_problem()
     present = file.values.get("relations")
     relations = dict(present) if isinstance(present, Mapping) else {}
@@ -210,7 +210,7 @@ def remove_relation(file: MemoryFile, relation: Relation, target: str, *instead:
 
 
 def _check_edit(base: MemoryFile, edited: MemoryFile) -> MemoryFile:
-    """The edited file, parsed to be sure where the edit may have reached beyond its keys; raises UnreadableFile."""
+    """The edited file, parsed again if the edit may have affected more than its keys; raises UnreadableFile."""
     if not edited.changes or not (
         not _KEYS.issuperset(edited.changes)
         or len(edited.yaml) > front.LONGEST
@@ -228,14 +228,14 @@ def _check_edit(base: MemoryFile, edited: MemoryFile) -> MemoryFile:
 
 
 def _is_long_flow(node: Node) -> bool:
-    """Whether a value in brackets, in quotes or plain goes on below its first line."""
+    """Whether a value in brackets, in quotes or plain continues after its first line."""
     if isinstance(node, CollectionNode) and not node.flow_style:
         return any(map(_is_long_flow, chain.from_iterable(node.value) if isinstance(node, MappingNode) else node.value))
     return bool(node.end_mark.line > node.start_mark.line)
 
 
 class _KeyPlace(NamedTuple):
-    """Where a key is: its nodes, and the offsets of its lines; blank and comment lines after it are not its own."""
+    """Where a key is: its nodes, and the offsets of its lines; blank and comment lines after it do not belong to it."""
 
     key: ScalarNode
     value: CollectionNode | ScalarNode
@@ -308,7 +308,7 @@ def _entry_end(text: str, start: int, node: Node) -> int:
 
 
 def _reuse_items(yaml: str, node: Node, values: Iterable[object]) -> list[object]:
-    """Items that were there before keep their own spelling."""
+    """The items, existing ones in their original spelling."""
     known, texts, items = list[object](), list[str](), list[object]()
     for child in node.value:
         start, end = child.start_mark.index, child.end_mark.index
@@ -323,12 +323,12 @@ def _reuse_items(yaml: str, node: Node, values: Iterable[object]) -> list[object
 
 
 def _inline_span(yaml: str, place: _KeyPlace) -> tuple[int, int] | None:
-    """Where a value is that starts on its key's line and is no block; an alias is elsewhere, so None."""
+    """The span of a value that starts on its key's line and is not a block; None for an alias, which is elsewhere."""
     key, value = place.key, place.value
     start, end = value.start_mark.index, value.end_mark.index
     if start < key.end_mark.index:
         return None
-    if start == end:  # nothing is written: ruamel.yaml puts the mark behind a comment
+    if start == end:  # an empty value: ruamel.yaml puts its mark after a comment
         colon = _COLON.match(yaml, key.end_mark.index)
         return (colon.end(), colon.end()) if colon else None
     is_flow = value.flow_style if isinstance(value, CollectionNode) else value.style not in ("|", ">")
@@ -346,10 +346,10 @@ _HEAD = 2000  # characters
 def build_document(
     source: SourceFile, file: MemoryFile, redact: Callable[[str], Redacted], *, count_tokens: Callable[[str], int]
 ) -> Document:
-    """The document that a file holds, redacted by `redact`.
+    """The document of a file, redacted by `redact`.
 
-    One with broken front matter, or in which a merge left its marks, says so in `problem`; without its front matter
-    nobody knows who wrote it, so that no more than an agent vouches for it.
+    One with broken front matter or conflict marks says so in `problem`; without its front matter
+    its author is unknown, so it has at most an agent's trust.
     """
 
     def clean(text: str) -> str:
@@ -370,7 +370,7 @@ def build_document(
     )
     triggers = front.parse_phrases(values, "trigger_phrases", clean)
     phrases = [Phrase(text=phrase, head=head) for phrase in triggers if (head := find_head(phrase))]
-    if len(title.split()) > 1 and (head := find_head(title)):  # a title of one word is found everywhere
+    if len(title.split()) > 1 and (head := find_head(title)):  # a title of one word would match everywhere
         phrases.append(Phrase(text=title, head=head, is_title=True))
     chunks = [*markdown.split_chunks(title, body.text, headings)]
     questions = list[str]()
@@ -382,7 +382,7 @@ def build_document(
     provenance = front.parse_provenance(values, clean, source.trust)
     if file.problem and source.writable:
         provenance = replace(provenance, trust=Trust.AGENT)
-    if source.is_vouched or provenance.trust == Trust.HUMAN:  # which any file can say of itself
+    if source.is_vouched or provenance.trust == Trust.HUMAN:  # any file can claim that
         provenance = replace(provenance, trust=Trust.HUMAN if source.is_vouched else Trust.FILE)
     if tier == Tier.CONSTITUTIONAL and not (source.is_vouched and source.writable):
         tier = Tier.IMPORTANT
@@ -414,7 +414,7 @@ def build_document(
 
 
 def _date_document(source: SourceFile, values: front.Values, body: str) -> tuple[str, str]:
-    """When a document was created and updated: as it states, else by its commits, its name or text, or the disk."""
+    """When a document was created and updated: as stated, or by its commits, its name or text, or the disk."""
     created = next(filter(None, map(front.parse_time, map(values.get, front.CREATED))), "")
     updated = front.parse_time(values.get("updated"))
     if created or updated:

@@ -9,10 +9,10 @@ from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file
 
 
 def merge_front_matter(base: MemoryFile, ours: MemoryFile, theirs: MemoryFile) -> MemoryFile:
-    """Our file with what the other side changed in its front matter since `base`, each key in the form it has there.
+    """Our file with the other side's changes to the front matter since `base`, each key in its form there.
 
-    Lists are sets: what either side added is in, what either side took away is out. Where both changed a value the file
-    that says the later `updated` wins.
+    Lists are sets: additions and removals of both sides apply. If both changed a value, the file
+    with the later `updated` wins.
     """
     sides = [(parse_time(file.values.get("updated")), file.text) for file in (ours, theirs)]
     merge = partial(_merge_value, theirs_wins=sides[1] > sides[0])
@@ -26,7 +26,7 @@ def merge_front_matter(base: MemoryFile, ours: MemoryFile, theirs: MemoryFile) -
 
 
 def _merge_value(before: object, own: object, other: object, *, theirs_wins: bool) -> object:
-    """One value of three sides; None where there is none."""
+    """The merged value of three sides; None for none."""
     if other in (before, own):
         return own
     if own == before:
@@ -41,6 +41,6 @@ def _merge_value(before: object, own: object, other: object, *, theirs_wins: boo
         old, ours, theirs = (side if isinstance(side, list) else [] for side in sides)
         kept = [each for each in ours if each not in old or each in theirs]
         return [*kept, *(each for each in theirs if each not in old and each not in ours)]
-    if own is None or other is None:  # one side took away what the other changed
+    if own is None or other is None:  # one side removed what the other changed
         return other if own is None else own
     return other if theirs_wins else own

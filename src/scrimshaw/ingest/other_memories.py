@@ -1,4 +1,4 @@
-"""Memories as other tools write them down: text in, `OtherMemory` out."""
+"""Parses the memories of other tools into `OtherMemory`."""
 
 import re
 from collections import Counter
@@ -15,11 +15,11 @@ from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.payload import Json, decode_json, first_text, number, parse_rows, sections, text
 from scrimshaw.models import Edge, Heading, MemoryType, Relation, Tier
 
-# Letters and digits below which a section holds nothing worth finding on its own: about a line.
+# A section with fewer letters and digits, about a line, is not worth a memory of its own.
 LEAST_SUBSTANCE = 60
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _WORD_CHARACTERS = re.compile(r"[^\W_]")
-# How somebody speaks who says how work is to be done.
+# Wording of rules for how to work.
 _RULE = re.compile(
     r"\b(?:always|never|must(?: not)?|should(?: not)?|do not|don't|prefer|avoid|make sure|ensure|only use|keep)\b"
     r"|^[ \t]*(?:[-*]|\d+\.)[ \t]+(?:\*\*)?(?:use|write|run|follow|add|put|name|test|check|ask|commit|stick)\b",
@@ -30,7 +30,7 @@ _RELATION = re.compile(
     r"^[ \t]*[-*][ \t]+(\w[\w \t-]{0,60}?)[ \t]+\[\[([^\]\[\n]+)\]\](?:[ \t]*\(([^()\n]*)\))?", re.MULTILINE
 )
 _TAG = re.compile(r"(?<!\S)#([^\W\d_][\w/-]*)")
-# What observations are called: as types of memories here, or in other words.
+# Names of observations: types of memories here, or other words for them.
 _OTHER_WORDS = {"convention": "preference", "fact": "reference", "insight": "discovery", "problem": "discovery"}
 _TYPES = "decision preference reference discovery research implementation"
 _CATEGORIES = {word: MemoryType(_OTHER_WORDS.get(word, word)) for word in (*_TYPES.split(), *_OTHER_WORDS)}
@@ -60,19 +60,19 @@ Tables = Mapping[str, Sequence[Json]]
 class OtherMemory(Struct, frozen=True, kw_only=True):
     """A memory of another tool."""
 
-    id: str  #: What it is called there, unique among its own.
+    id: str  #: Its name there, unique in its source.
     title: str
     content: str
     type: MemoryType = MemoryType.GENERAL
     topics: tuple[str, ...] = ()
-    relations: tuple[Edge, ...] = ()  #: Their targets are named in the other tool's words.
+    relations: tuple[Edge, ...] = ()  #: Their targets are the other tool's names.
     created: str = ""  #: ISO, or empty.
     tier: Tier = Tier.NORMAL
     triggers: tuple[str, ...] = ()
-    place: str = ""  #: Where it stands in the other tool's file, such as its row; empty where `id` says it.
+    place: str = ""  #: Its place in the other tool's file, such as its row; empty if `id` says it.
 
 
-# The memories of a file, and of how many others it holds each reason to leave them.
+# The memories of a file, and the number of skipped ones by reason.
 ParsedMemories = tuple[list[OtherMemory], Counter[str]]
 
 
@@ -83,7 +83,7 @@ def parse_note(source: str, path: str) -> OtherMemory:
     values, body = file.values, file.body.strip()
     observations = _OBSERVATION.findall(body)
     tags = (tag for _, words in observations for tag in _TAG.findall(words))
-    # The type that is stated, or that of the most frequent category.
+    # The stated type, or that of the most frequent category.
     counted = Counter(category.lower() for category, _ in observations).most_common()
     words = (parse_line(values.get("type")).lower(), *(category for category, _ in counted))
     return OtherMemory(
@@ -142,7 +142,7 @@ def parse_guidance(source: str, stem: str) -> tuple[OtherMemory, ...]:
     body = _COMMENT.sub("", file.body)
     headings, memories = parse_headings(body), []
     top = next((each for each in headings if each.level == 1), Heading(level=1, text="", anchor="", start=0))
-    # What comes before the first section stands under the first heading of level 1.
+    # Text before the first section belongs to the first heading of level 1.
     starts = {each.start: each for each in headings if each.level == 2 or (each.level == 1 and each.start > top.start)}
     for start, end in pairwise(sorted({0, len(body), *starts})):
         heading, part = top if start == 0 else starts[start], body[start:end].strip()
@@ -176,7 +176,7 @@ def parse_record(source: str, path: str) -> OtherMemory:
 
 
 def parse_record_row(row: Json) -> OtherMemory:
-    """A record of a session from the row that Spec Kit's database has of it."""
+    """A record of a session from its row in Spec Kit's database."""
     name = text(row.get("file_path")).replace("\\", "/").rpartition("/")[2].removesuffix(".md")
     source = text(row.get("content_text"))
     record = parse_record(source, f"{text(row.get('spec_folder')).strip('/')}/{name}".strip("/"))
@@ -192,13 +192,13 @@ def parse_record_row(row: Json) -> OtherMemory:
 
 
 def _parse_tier(values: Mapping[str, object], default: Tier) -> Tier:
-    """The tier that is stated; only a person's command makes a memory constitutional."""
+    """The stated tier; only a person's command makes a memory constitutional."""
     tier = parse_member(values, "tier", default)
     return Tier.IMPORTANT if tier == Tier.CONSTITUTIONAL else tier
 
 
 def parse_mem0(source: str) -> ParsedMemories:
-    """What mem0's `get_all` answers or an export holds: a list of memories, an object with one, or a line for each."""
+    """The memories of mem0's `get_all` or of an export: a list of memories, an object with one, or a line for each."""
     whole, found, left = decode_json(source), list[OtherMemory](), Counter[str]()
     if isinstance(whole, Mapping):
         rows = next((list(sections(whole[key])) for key in ("results", "memories") if key in whole), [whole])
@@ -227,7 +227,7 @@ def parse_mem0(source: str) -> ParsedMemories:
 
 
 def parse_forgetful(tables: Tables, project: str) -> ParsedMemories:
-    """The memories in Forgetful's database that are of a project, by its folder's name, or of none; all without one."""
+    """The memories in Forgetful's database of a project, by its folder's name, or of none; all if no name is given."""
     names = {
         row.get("id"): {text(row.get("name")), text(row.get("repo_name")).rpartition("/")[2]}
         for row in tables["projects"]
@@ -316,13 +316,13 @@ def _find_category(words: Iterable[str]) -> MemoryType:
 
 
 def _shorten(words: str) -> str:
-    """The first line as a title, cut between words."""
+    """The first line, shortened to a title at a word."""
     line = " ".join(words.strip().partition("\n")[0].strip(" #*_-").split())
     return line if len(line) <= _LONGEST_TITLE else f"{line[:_LONGEST_TITLE].rpartition(' ')[0]} ..."
 
 
 def _read_time(value: object) -> str:
-    """A database's time in UTC; what states no offset is in UTC already."""
+    """A database's time in UTC; one without an offset is in UTC already."""
     found = parse_time(text(value))
     return f"{found}Z" if "T" in found and datetime.fromisoformat(found).tzinfo is None else found
 
@@ -333,7 +333,7 @@ def first_heading(body: str) -> str:
 
 
 def map_relations(stated: Iterable[tuple[str, str, str]]) -> tuple[Edge, ...]:
-    """The edges of (relation in other words, target, evidence) that mean one of ours."""
+    """The edges of (foreign relation, target, evidence) that correspond to one of our relations."""
     found: dict[tuple[Relation, str], Edge] = {}
     for word, target, evidence in stated:
         relation, name = _RELATIONS.get(re.sub(r"[\s-]+", "_", word.strip().lower())), target.strip()

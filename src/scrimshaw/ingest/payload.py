@@ -1,4 +1,4 @@
-"""Reading JSON that another program wrote: a missing or misshapen value reads as empty, never as an error."""
+"""Reading JSON that another program wrote: a missing or malformed value reads as empty, never as an error."""
 
 import math
 import re
@@ -31,7 +31,7 @@ def first_text(fields: Json, *keys: str) -> str:
 
 
 def section(fields: Json, *path: str) -> Json:
-    """The object under a path of keys; empty where there is none."""
+    """The object under a path of keys; empty if there is none."""
     found: Any = fields
     for key in path:
         found = found.get(key) if isinstance(found, Mapping) else None
@@ -69,7 +69,7 @@ def total(fields: Json, *keys: str) -> float:
 
 
 def result_text(value: object, depth: int = _DEEPEST) -> str:
-    """The text in a tool's result: itself, its parts joined by line breaks, or what stands under a known key."""
+    """The text in a tool's result: itself, its parts joined by line breaks, or the value of a known key."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and depth:
@@ -82,7 +82,7 @@ def result_text(value: object, depth: int = _DEEPEST) -> str:
 
 
 def decode_json(raw: str) -> Any:
-    """The value of a JSON text; None where it is none. Half a character, which a cut leaves, reads as a mark."""
+    """The value of a JSON text; None if it is not JSON. Half a character, left by a cut, reads as U+FFFD."""
     for is_mended in (False, True):
         with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
             return msgspec.json.decode(replace_half_characters(raw) if is_mended else raw)
@@ -97,14 +97,14 @@ def replace_half_characters(raw: str) -> str:
 
 
 def select_rows(lines: Iterable[str], *marks: str) -> Iterator[Json]:
-    """The objects of the lines that hold one of `marks`; other lines are not decoded, broken ones are left out."""
+    """The objects of the lines that contain one of `marks`; other lines are not decoded, broken ones are left out."""
     for line in lines:
         if any(mark in line for mark in marks) and isinstance(row := decode_json(line), Mapping):
             yield row
 
 
 def parse_rows(source: str) -> tuple[list[Json], int]:
-    """The objects of all lines, and how many lines held none. Only a line feed ends a line: a text may hold others."""
+    """The objects of all lines, and how many lines had none. Only a line feed ends a line: a text may have others."""
     values = [decode_json(line) for line in source.split("\n") if line.strip()]
     found = [value for value in values if isinstance(value, Mapping)]
     return found, len(values) - len(found)

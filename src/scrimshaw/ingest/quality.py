@@ -1,6 +1,6 @@
-"""The quality gate: whether a memory file tells enough to be found and believed later.
+"""The quality gate: whether a memory file says enough to be found and trusted later.
 
-Each rule looks for one class of defect and says what to do about it. The words and sentences that say nothing are in
+Each rule looks for one class of defect and says what to do about it. Empty words and sentences are in
 `boilerplate.toml`.
 """
 
@@ -22,11 +22,11 @@ from scrimshaw.ingest.memory_file import MemoryFile
 from scrimshaw.ingest.tables import load_lines, load_pattern, load_words
 from scrimshaw.models import Document, Quality, Tier
 
-ACCEPTED = 0.65  # score from which a file is accepted; one with a defect that rejects does not reach it
+ACCEPTED = 0.65  # least score of an accepted file; a file with a rejecting defect does not reach it
 # Least score of each band; chosen so that a note with one weakness is still a B.
 BANDS: Mapping[str, float] = {"A": 0.85, "B": ACCEPTED, "C": 0.40, "D": 0.0}
 _SLIGHT, _GRAVE = 0.08, 0.16
-# Defects that leave little to believe, where the others leave a file that can be mended.
+# Defects after which little can be trusted; with the others a file can be repaired.
 _GRAVE_FLAGS = frozenset({"foreign_references", "has_contamination", "has_fallback_decision", "mostly_boilerplate"})
 
 _HEADING = re.compile(r"[ \t]*(#{1,6})[ \t]+([^\n]*)")
@@ -39,21 +39,21 @@ _METADATA = re.compile(r"[ \t]*```ya?ml[ \t]*\n(?=(?:.*\n)??(?:.*\n)?(?:session_
 _TITLE_PATH = re.compile(r"[ \t]*\[[^\]\n]*/[^\]\n]*\][ \t]*$")
 _MARKUP = re.compile(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
 
-_MANY_TOOL_CALLS = 5  # from here on a session must be findable by trigger phrases
+_MANY_TOOL_CALLS = 5  # from this many on, a session needs trigger phrases
 _FEWEST_TRIGGERS, _FEWEST_BLANKS, _FEWEST_TEMPORARY = 2, 3, 3
-_FEWEST_WORDS = 5  # different words that a session's file says of its own
-_FEWEST_WORDS_FRAMED = 30  # the same of one in a template's frame; the labelled ones worth keeping say 46 and more
+_FEWEST_WORDS = 5  # different words of its own in a session's file
+_FEWEST_WORDS_FRAMED = 30  # the same for a filled-in template; the labelled ones worth keeping have 46 or more
 _FEWEST_FOREIGN = 5  # mentions of another piece of work
 _DECISION_WORDS, _FILLING_SPACES, _SECTION_LEVEL = 3, 5, 2
-_COPIED = 50  # characters that do not agree by chance
+_COPIED = 50  # characters that are not equal by chance
 _NEAR, _LONGEST_QUOTE = 20, 60
 
-# What a text of nothing but filling, output or repetition looks like.
+# Signs of a text of nothing but filler, output or repetition.
 _FILLER_SHARE, _OUTPUT_SHARE, _FEWEST_LINES, _FEWEST_PIECES, _MOST_REPEATED = 0.25, 0.6, 5, 8, 3
 _FENCED, _DIGITS = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)"), re.compile(r"\d+")
 _TABLE_ROW = re.compile(r"\s*\|")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-# What the parts of a session's file weigh, by the sections they stand in; measured on drafts that were read.
+# Weights of the parts of a session's file, by section; fitted on drafts read by a person.
 _WORTH: Mapping[str, float] = {"decisions_in": 0.35, "changes_in": 0.35, "cures_in": 0.15, "rest_in": 0.15}
 _ENOUGH_CHANGES, _NAMES = 5, re.compile(r"`|\w_\w|\w\.\w")
 
@@ -61,7 +61,7 @@ _MENTION = re.compile(r'`[^`]*`|"[^"]*"')
 _DECISION = re.compile(r"Decision (\d+): *(.*)", re.IGNORECASE)
 _FOLDER = re.compile(r"[\w@+(-][\w.@+()&,'-]*(?:[/\\ ][\w@+(&-][\w.@+()&,'-]*)*")
 _WORK_ID = re.compile(r"\b\d{3}(?:-[a-z0-9]+){2,}\b")
-# More than two letters, or one of another script; no number.
+# More than two letters, or one of another script; not a number.
 _TELLING = re.compile(r"(?!\d+\Z)(?:\w{3,}|\w*[^\x00-\x7f]\w*)")
 _LETTERS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{1,2}|[^\\W\\d_]{4,}")
 _ANY = re.compile(r"\w+")
@@ -72,11 +72,11 @@ _SECTION_OF, _NAME_OF = attrgetter("section"), attrgetter("name")
 
 
 class QualityVerdict(Struct, frozen=True):
-    """What the gate says of a file: a score (0..1), the defects by name, and for each a sentence to act on.
+    """The gate's verdict on a file: a score (0..1), the defects by name, and for each a sentence with advice.
 
-    An accepted note scores 1, the file of a session 0.65 to 1 by how much of what a successor needs it tells. Each
-    defect takes 0.08 off, never below 0.65. A file with defects that reject it scores 0.60 less 0.16 for each that
-    leaves little to believe and 0.08 for each other one.
+    An accepted note scores 1, a session's file 0.65 to 1 by how much a successor can use it. Each
+    defect takes 0.08 off, never below 0.65. A rejected file scores 0.60 less 0.16 for each defect that
+    leaves little to trust and 0.08 for each other one.
     """
 
     score: float
@@ -89,11 +89,11 @@ class QualityVerdict(Struct, frozen=True):
         return self.score >= ACCEPTED
 
 
-# What a file says
+# The contents of a file
 
 
 class Field(NamedTuple):
-    """One thing a file says: under which heading, by what name (that of the heading, if it has none), and what."""
+    """One entry of a file: its heading, its name (or the heading's), and its text."""
 
     section: str
     name: str
@@ -101,7 +101,7 @@ class Field(NamedTuple):
 
 
 class SectionHeading(NamedTuple):
-    """A heading below the title, in the section it belongs to."""
+    """A heading below the title, with the section it belongs to."""
 
     section: str
     level: int
@@ -109,7 +109,7 @@ class SectionHeading(NamedTuple):
 
 
 class FileContents(NamedTuple):
-    """What a file says."""
+    """The contents of a file."""
 
     values: Mapping[str, object]  #: The front matter, joined with the metadata block that some tools put at the end.
     title: str
@@ -118,15 +118,15 @@ class FileContents(NamedTuple):
     fields: tuple[Field, ...]
     body: str
     folder: str  #: The piece of work that the file is filed under.
-    broken: str = ""  #: What could not be read as YAML, empty where all could.
-    chatter: Sequence[str] | None = None  #: How sentences of chatter begin, None for those of the product.
+    broken: str = ""  #: What could not be read as YAML, empty if all could.
+    chatter: Sequence[str] | None = None  #: The beginnings of chatter sentences, None for the built-in ones.
     is_session: bool = False  #: Whether the file is the record of a session, and not a note somebody wrote.
 
 
 def read_contents(
     file: MemoryFile, tool_calls: int | None = None, chatter: Sequence[str] | None = None
 ) -> FileContents:
-    """What any Markdown file says; never raises."""
+    """The contents of any Markdown file; never raises."""
     values, body, broken = file.values, file.body, file.problem.message if file.problem else ""
     headings: list[SectionHeading] = []
     fields: list[Field] = []
@@ -173,7 +173,7 @@ def read_contents(
 
 
 def _plain_words(text: str, joint: str = " ") -> str:
-    """A text as its words, lower case, for comparing; joined by `_` as the name of a heading or label."""
+    """A text as its words, lower case, for comparison; joined by `_` for the name of a heading or label."""
     return joint.join(_WORD.findall(text.lower()))
 
 
@@ -194,7 +194,7 @@ def _read_fields(section: str, line: Line, piece: str) -> Iterator[Field]:
             yield Field(section, section, text.strip())
 
 
-# Rules: each gives a sentence to act on and whether the file is not accepted with the defect, or None
+# Rules: each returns a sentence with advice and whether the defect rejects the file, or None
 
 _Defect = tuple[str, bool]
 _MALFORMED, _BOILERPLATE = "malformed field \u2014 ", "nothing but boilerplate \u2014 "
@@ -208,9 +208,9 @@ def _sentences(listing: str) -> tuple[str, ...]:
 
 
 def find_decisions(file: FileContents) -> tuple[str, ...]:
-    """What the file records as decided: titles (`Decision 1: ...`) or, where it has none, the lines under Decisions."""
+    """The decisions in the file: titles (`Decision 1: ...`) or, if it has none, the lines under Decisions."""
     fields = (field for field in file.fields if "decision" in field.section and field.name != "decision_count")
-    # A label says something too, where a field has one of its own.
+    # A label counts too, if a field has one of its own.
     labels = ((field, "" if field.name == field.section else field.name.replace("_", " ") + " ") for field in fields)
     stated = [title for _, title in _list_decision_titles(file)] or [label + field.value for field, label in labels]
     found = []
@@ -224,12 +224,12 @@ def find_decisions(file: FileContents) -> tuple[str, ...]:
 
 
 def _list_decision_titles(file: FileContents) -> list[tuple[str, str]]:
-    """The number and the title of each heading that states a decision."""
+    """The number and title of each heading that states a decision."""
     return [(match[1], match[2]) for heading in file.headings if (match := _DECISION.fullmatch(heading.text))]
 
 
 def _find_placeholders(file: FileContents) -> _Defect | None:
-    """A field that waits to be filled in; where it is required, the file waits too."""
+    """A field that is not filled in yet; a required one rejects the file."""
     fields, words, first = list[Field](), _words("required"), ""
     for key, value in file.values.items():
         for item in value if isinstance(value, list) else [value]:
@@ -249,7 +249,7 @@ def _find_placeholders(file: FileContents) -> _Defect | None:
 
 
 def _find_placeholder(value: str, *, is_required: bool) -> str:
-    """What stands in a field until it is filled in; a text may speak of placeholders, and so may a long value."""
+    """The placeholder in a field that is not filled in; text and long values may mention placeholders."""
     told = _MENTION.sub("", value).strip("* _\t")
     if _pattern("to_come").fullmatch(told):
         return told
@@ -271,7 +271,7 @@ def _count_blanks(values: Mapping[str, object]) -> int:
 
 
 def _find_malformed_folder(file: FileContents) -> _Defect | None:
-    """A piece of work that is no folder, or another one than the text says."""
+    """A work folder that is not a folder's name, or another one than in the text."""
     folder = file.folder.strip("/")
     stated = next((field.value.strip("/`* ") for field in file.fields if field.name == "spec_folder"), folder)
     if folder and not _FOLDER.fullmatch(folder):
@@ -282,7 +282,7 @@ def _find_malformed_folder(file: FileContents) -> _Defect | None:
 
 
 def _find_malformed_blocker(file: FileContents) -> _Defect | None:
-    """What is to block a session's work and cannot."""
+    """A stated blocker that cannot be one."""
     blocker = next((field.value for field in file.fields if field.name in ("blocker", "blockers")), "")
     if not _plain_words(blocker) or _plain_words(blocker).split()[0] in _words("nothing"):
         return None
@@ -315,7 +315,7 @@ def _find_fallback_decision(file: FileContents) -> _Defect | None:
 
 
 def _find_narration(file: FileContents) -> _Defect | None:
-    """Narration, tool traces and chat replies, in the title too."""
+    """Narration, tool traces and chat replies, even in the title."""
     for text in filter(None, (file.title, parse_line(file.values.get("description")), file.body)):
         if found := find_chatter(text, file.chatter):
             piece = " ".join(text[found[0].start : found[0].end].split())
@@ -324,11 +324,11 @@ def _find_narration(file: FileContents) -> _Defect | None:
 
 
 def _find_sparse_semantics(file: FileContents) -> _Defect | None:
-    """Nothing to find a session's file by."""
+    """A session's file without anything to find it by."""
     body = file.body
     chatter = (body[piece.start : piece.end] for piece in find_chatter(body, file.chatter))
     noise = {word for text in (file.folder, *chatter) for word in _plain_words(text).split()} | _words("generic_words")
-    # The phrases with a word that comes neither from the folder, nor from chatter, nor from every session.
+    # The phrases with a word that is not from the folder, from chatter, or common to all sessions.
     telling = [
         phrase
         for phrase in parse_phrases(file.values, "trigger_phrases")
@@ -345,7 +345,7 @@ def _find_sparse_semantics(file: FileContents) -> _Defect | None:
 
 
 def _find_generic_title(file: FileContents) -> _Defect | None:
-    """A title that fits any session; bearable where the file tells decisions."""
+    """A title that fits any session; tolerated if the file has decisions."""
     for title in (file.title, file.top):
         words = [*filterfalse(str.isdigit, _plain_words(title).split())]
         is_generic = bool(words) and _words("generic_title_words").issuperset(words)
@@ -356,7 +356,7 @@ def _find_generic_title(file: FileContents) -> _Defect | None:
 
 
 def _find_boilerplate(file: FileContents) -> _Defect | None:
-    """A session's file that says next to nothing of its own, and gives no reason for a decision either."""
+    """A session's file with hardly any words of its own, and no reason for a decision."""
     is_framed = not _words("frame").isdisjoint([heading.section for heading in file.headings])
     count, due = len(_own_words(file)), _FEWEST_WORDS_FRAMED if is_framed else _FEWEST_WORDS
     if count >= due or any(map(_pattern("reason").search, find_decisions(file))):
@@ -365,7 +365,7 @@ def _find_boilerplate(file: FileContents) -> _Defect | None:
 
 
 def _find_filling(file: FileContents) -> _Defect | None:
-    """A text that tells nothing, whoever wrote it."""
+    """A text without content, whoever wrote it."""
     words, prose = _WORD.findall(file.body.lower()), _FENCED.sub("", file.body)
     telling = filterfalse(_words("acknowledgements").__contains__, filter(_TELLING.fullmatch, words))
     if not _ANY.search(file.body):
@@ -384,7 +384,7 @@ def _find_filling(file: FileContents) -> _Defect | None:
 
 
 def measure_worth(file: FileContents) -> float:
-    """How much of what a successor needs the file of a session tells, 0..1: decisions, changes, cures, what is left."""
+    """How useful a session's file is to a successor, 0..1: decisions, changes, fixes, open points."""
     told = {kind: [each.value for each in file.fields if _pattern(kind).search(each.section)] for kind in _WORTH}
     decisions = told["decisions_in"] = [*find_decisions(file)]
     shares = {
@@ -397,7 +397,7 @@ def measure_worth(file: FileContents) -> float:
 
 
 def _own_words(file: FileContents) -> set[str]:
-    """The words a session's file does not owe to a template or to the names of its files."""
+    """The words of a session's file that are not from a template or the names of its files."""
     texts = [(field.section, field.value) for field in file.fields]
     texts += [(item.section, item.text) for item in file.headings if item.level > _SECTION_LEVEL]
     words: set[str] = set()
@@ -418,7 +418,7 @@ def _find_repeated_decisions(file: FileContents) -> _Defect | None:
 
 
 def _find_foreign_references(file: FileContents) -> _Defect | None:
-    """A file that is about another piece of work than the one it is filed under."""
+    """A file about another piece of work than the one it is filed under."""
     folder = file.folder
     texts = [field.value for field in file.fields if field.section not in _words("frame")]
     named = [ids for text in texts if (ids := _WORK_ID.findall(text))]
@@ -431,7 +431,7 @@ def _find_foreign_references(file: FileContents) -> _Defect | None:
 
 
 def _find_stale_references(file: FileContents) -> _Defect | None:
-    """A session's file that rests on temporary files, which are gone when it is read."""
+    """A session's file that refers to temporary files, which are gone when it is read."""
     paths = [word for field in file.fields for word in field.value.split() if _PATH_MARK.search(word)]
     temporary = [path for path in paths if _pattern("temporary").match(path.strip("`'\"([{"))]
     if len(temporary) < _FEWEST_TEMPORARY or 2 * len(temporary) <= len(paths):
@@ -443,7 +443,7 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "\u2026"
 
 
-# In the order in which their reasons are given, with the attribute of a file that one needs to be looked at.
+# In the order of their reasons, each with the attribute of a file that must be set for the rule to apply.
 _RULES: tuple[tuple[str, Callable[[FileContents], _Defect | None], str], ...] = (
     ("has_placeholders", _find_placeholders, ""),
     ("malformed_field", lambda file: (_MALFORMED + file.broken, True), "broken"),
@@ -462,7 +462,7 @@ _RULES: tuple[tuple[str, Callable[[FileContents], _Defect | None], str], ...] = 
 
 
 def judge(file: MemoryFile, *, tool_calls: int | None = None, phrases: Sequence[str] = ()) -> QualityVerdict:
-    """The verdict on a file of a session with so many tool calls; never raises. `phrases` begin further chatter."""
+    """The verdict on a file of a session with so many tool calls; never raises. `phrases` also begin chatter."""
     contents = read_contents(file, tool_calls, (*default_phrases(), *phrases))
     rejecting, bearable = dict[str, str](), dict[str, str]()
     for flag, find, needed in _RULES:
@@ -483,11 +483,11 @@ def band(score: float) -> str:
 
 
 def grade_record(document: Document, file: MemoryFile, phrases: Sequence[str] = ()) -> Document:
-    """A document with the gate's verdict on it if it is the record of a session; in the lowest band it is temporary.
+    """A document with the gate's verdict, if it is the record of a session; in the lowest band it becomes temporary.
 
-    What such a file says of its own quality and tier was written by the tool that made it, whatever it holds.
+    Such a file's own claims of quality and tier were written by the tool that made it, whatever its content.
     """
-    # The first test spares most notes the second, which takes milliseconds.
+    # The first test saves most notes the second, which takes milliseconds.
     if not _SESSION_ID.search(file.text) or not read_contents(file).is_session:
         return document
     verdict = judge(file, phrases=phrases)

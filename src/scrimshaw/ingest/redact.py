@@ -14,27 +14,27 @@ from scrimshaw.ingest.secret_values import TABLE, WORDS, SecretRule, is_masked, 
 from scrimshaw.models import Redacted, Span
 
 VARIED = 9  # distinct characters; no key of 20 or more drawn ones has fewer
-NAMED_SIZE, PREFIXED_SIZE, BARE_SIZE = 20, 24, 30  # letters and digits of a drawn value
+NAMED_SIZE, PREFIXED_SIZE, BARE_SIZE = 20, 24, 30  # letters and digits of a random value
 MOSTLY_REMOVED_RATIO = 0.90  # share of characters; above it an item is dropped
 
-# What begins with a set of characters is searched faster than what begins with a repeat, a choice or a look-behind.
+# A pattern that begins with a character set is faster than one with a repeat, an alternative or a look-behind.
 _DIGIT_GROUPS = r"[0-9][0-9][0-9]\)?[-. ][0-9]{2,3}[-. ][0-9]{4}"
 _LONG_WORD = r"[^\s\"'<>(),;`]{13}[^\s\"'<>(),;`]*"
 _MAIL_DOMAIN = r"@(?<=[\w.+%-]@)(?P<domain>[\w-]{1,63}(?:\.[\w-]{1,63}){0,5}\.[A-Za-z]{2,24})(?![\w-])"
 _MAIL_LOCAL = r"\w[\w.+%-]{0,63}\Z"
-# A run is tried once and whole: a shorter piece of it could not match either, and trying them all is quadratic.
+# A run is tried once as a whole: a shorter piece could not match either, and trying all of them is quadratic.
 _TOKEN = (
     r"(?<![A-Za-z0-9+/_.~-])(?=[A-Za-z0-9][A-Za-z0-9_.~+/:-]{15})(?:(?=[A-Za-z]{0,20}\d)[A-Za-z0-9]{8,20}:)?"
     r"[A-Za-z_.~+/-]*+\d[A-Za-z0-9_.~+/-]*+={0,2}+"
 )
 _SECRET_NEAR = r"(?i)(?:secret|token|passw|credential|auth(?!or(?!iz))|(?:api|access).?key).{0,80}(?:\n.{0,40})?\Z"
-# What precedes a digest, an image, an id, a public token or key, or a part of a path or URL; a certificate goes on.
+# Precedes a digest, an image, an id, a public token or key, or a part of a path or URL; a certificate continues.
 _BLOB_LEAD = (
     r"(?i)(?:[/.@#%]|base64,|(?:sha\d{1,3}|md5|integrity|id|h1|zh|ssh-\w{1,20})\W{0,5}"
     r"|(?:csrf|public|nonce|page.?token)[^\n]{0,30}|-----(?:\\n|\s)+|[a-z0-9+/]{60}(?:\\n)?[\s\"'\\,]{1,20})\Z"
 )
 _BLOB_TAIL = r"(?:\\n)?[\s\"'\\,]{1,20}[A-Za-z0-9+/]{16}"
-# A name that announces no secret; behind one only a prefix tells a key.
+# A name that does not announce a secret; after it only a prefix identifies a key.
 _NAME_LEAD = r"(?:\w,|[\w\])][\"']?\s?:?=\s?|[\"']\s?:\s?|(?:\A|\n)[\s-]*[\w.-]+:\s)[\"'`]?\Z"
 _MARKER = r"\[REDACTED:[a-z0-9-]+\]"
 _JOINT = (
@@ -45,7 +45,7 @@ _TRANSLATION = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 def _token_rule(line: str) -> SecretRule:
-    """The rule of a vendor's key, whose prefix must begin a word.
+    """The pattern of a vendor's key, whose prefix must begin a word.
 
     The look-behind comes after the prefix, because a pattern that begins with a literal is searched much faster.
     """
@@ -65,13 +65,13 @@ def redact(text: str) -> Redacted:
 
 
 def redact_head(head: str, text: str) -> Redacted:
-    """Redact what is put before a text that was redacted already."""
+    """Redact text that is put before an already redacted text."""
     whole, spans = head + text, _find_all(head)
     return _replace(whole, spans) if spans else Redacted(text=whole)
 
 
 def redact_edit(before: str, after: str) -> Redacted:
-    """Redact what an edit brings: lines of `after` are kept as they are as often as they stand in `before`."""
+    """Redact what an edit adds: lines of `after` stay as they are as often as they occur in `before`."""
     known = Counter(before.splitlines(keepends=True))
     common: list[tuple[int, int]] = []
     start = 0
@@ -84,11 +84,11 @@ def redact_edit(before: str, after: str) -> Redacted:
     return _replace(after, _outside(spans, common)) if spans else Redacted(text=after)
 
 
-_Cut = tuple[int, int, str]  # where a stretch of a text begins and ends, and what replaces it in a view
+_Cut = tuple[int, int, str]  # start and end of a stretch of text, and its replacement in a view
 
 
 class View:
-    """A text with cuts applied, whose offsets can be found in the original."""
+    """A text with cuts applied, whose offsets can be mapped to the original."""
 
     def __init__(self, text: str, cuts: Iterable[_Cut]) -> None:
         pieces, self._places, self._originals, end = [], [0], [0], 0
@@ -102,7 +102,7 @@ class View:
         self.text = "".join([*pieces, text[end:]])
 
     def find(self, place: int) -> int:
-        """The offset in the original text; behind a cut that was made there."""
+        """The offset in the original text; after a cut at that place."""
         piece = bisect_right(self._places, place) - 1
         return self._originals[piece] + place - self._places[piece]
 
@@ -117,7 +117,7 @@ def _mark(text: str, spans: Iterable[Span]) -> View:
 
 
 def _find_all(text: str) -> list[Span]:
-    """Every secret, until a text with these removed shows no more; each round covers new characters, so it ends."""
+    """Every secret, repeated until none is found in the rest; each round covers new characters, so it ends."""
     spans: list[Span] = []
     view = None
     while True:
@@ -132,9 +132,9 @@ def _find_all(text: str) -> list[Span]:
 
 
 def _scan_joined(text: str) -> Iterator[Span]:
-    """Secrets that a string concatenation or a line continuation splits; only the lines around one are read."""
+    """Secrets split by a string concatenation or a line continuation; only the lines around one are read."""
     joints: list[_Cut] = [(*match.span(), "") for match in re.finditer(_JOINT, text)]
-    gaps, end = list[_Cut](), 0  # the lines that no joint touches
+    gaps, end = list[_Cut](), 0  # the lines without a join
     for first, last, _ in joints:
         start = text.rfind("\n", 0, first) + 1
         if start > end:
@@ -155,7 +155,7 @@ def _covers_any(span: Span, cuts: Sequence[_Cut]) -> bool:
 def _scan(text: str) -> Iterator[Span]:
     lowered = text.lower()
     lowered = lowered if len(lowered) == len(text) else text.translate(_TRANSLATION)
-    # Secrets whose text gives them away; each rule is tried only where its literal is.
+    # Secrets recognisable by their text; each rule is only tried where its literal occurs.
     words = "\n".join(re.findall(_LONG_WORD, text))
     personal = TABLE.personal if re.search(_DIGIT_GROUPS, text) else ()
     for rules, place in ((TABLE.shapes, text), (TOKENS, words), (personal, text)):
@@ -172,7 +172,7 @@ def _scan(text: str) -> Iterator[Span]:
 
 
 def _is_secret(secret_class: str, value: str) -> bool:
-    """Whether a value of the shape of a secret is one, and not masked, typed or a placeholder."""
+    """Whether a value in the form of a secret is one, and not masked, typed or a placeholder."""
     if check := _CHECKS.get(secret_class):
         return check(value)
     return not (
@@ -204,7 +204,7 @@ _NEVER_TYPED = {"aws-key", "google-key"}
 
 
 def _find_emails(text: str) -> Iterator[Span]:
-    """Addresses of persons; reserved domains, git remotes and the host part of a URL's credentials are not."""
+    """Addresses of persons, except reserved domains, git remotes and the host part of a URL's credentials."""
     for match in re.finditer(_MAIL_DOMAIN, text):
         local = re.compile(_MAIL_LOCAL).search(text, max(0, match.start() - 64), match.start())
         domain = match["domain"].lower()
@@ -219,7 +219,7 @@ def _find_emails(text: str) -> Iterator[Span]:
 
 
 def _find_drawn(text: str, words: str) -> Iterator[Span]:
-    """Tokens that read like drawn characters: behind a word for a secret, or where they are long or have a prefix."""
+    """Tokens that look random: after a word for a secret, or if they are long or have a prefix."""
     tokens = {*re.findall(_TOKEN, words)}
     sizes = dict(zip(tokens, map(values.measure_drawn, tokens), strict=True))
     for match in re.finditer(_TOKEN, text) if max(sizes.values(), default=0) >= NAMED_SIZE else ():
@@ -239,7 +239,7 @@ def _find_drawn(text: str, words: str) -> Iterator[Span]:
 
 
 def _merge(spans: Iterable[Span]) -> list[Span]:
-    """Join what overlaps or touches; the class of the rule that stands first in the tables names the whole."""
+    """Join what overlaps or touches; the class of the rule that comes first in the tables names the whole."""
     merged: list[tuple[int, Span]] = []
     for rank, span in sorted(enumerate(spans), key=lambda item: (item[1].start, item[1].end)):
         if merged and span.start <= merged[-1][1].end:

@@ -1,4 +1,4 @@
-"""References of a memory to files of its project: where they are, which lead nowhere, what a rename makes of them."""
+"""References of a memory to files of its project: finding them, checking them, and following renames."""
 
 import posixpath
 import re
@@ -44,12 +44,12 @@ class Reference(Struct, frozen=True, kw_only=True):
     kind: ReferenceKind
     line: int  #: Line, from 1, and offset into the text.
     start: int
-    #: Otherwise only the existence of its first folder makes it a path: `src/search`, but `and/or`.
+    #: Otherwise it is only a path if its first folder exists: `src/search`, but not `and/or`.
     certain: bool = True
 
 
 def find_references(text: str) -> tuple[Reference, ...]:
-    """Every reference of a file, in fenced code only fields; URLs, globs, home paths, commands, placeholders: none."""
+    """Every reference of a file, in fenced code only fields; no URLs, globs, home paths, commands, placeholders."""
     found: list[Reference] = []
     # Line by line, since what a reference means depends on the fence around it, and offsets must be exact.
     offset, fence, in_list = 0, "", False
@@ -70,7 +70,7 @@ def find_references(text: str) -> tuple[Reference, ...]:
 def find_stale(
     references: Iterable[Reference], folder: str, exists: Exists, *, roots: Paths = ("",), names: Paths = ()
 ) -> tuple[Reference, ...]:
-    """The references that lead nowhere from `folder`, that of their file, or `roots`; wikilinks may be in `names`."""
+    """The references to nothing below `folder`, that of their file, or `roots`; wikilinks may be in `names`."""
     bases = tuple(dict.fromkeys((folder, *roots)))
 
     def is_stale(reference: Reference) -> bool:
@@ -87,7 +87,7 @@ def find_stale(
 
 
 def follow_renames(reference: Reference, folder: str, renames: Sequence[Rename]) -> str:
-    """The path after the renames of whole segments at its start, or at that of the place a path with dots means."""
+    """The path after renames of whole segments at its start; a path with dots is resolved first."""
     path = reference.path
     if (after := rename_path(path, renames)) != path or not path.startswith(("./", "../")):
         return after
@@ -97,7 +97,7 @@ def follow_renames(reference: Reference, folder: str, renames: Sequence[Rename])
 
 
 def rename_path(path: str, renames: Sequence[Rename]) -> str:
-    """A path after the renames, in order; it stays where it does not start with the old name, or has the new one."""
+    """A path after the renames, in order; unchanged if it does not start with the old name, or has the new one."""
     for old, new in renames:
         if _is_below(path, old) and not (new and _is_below(path, new)):
             path = f"{new}{path[len(old) :]}" if new else path[len(old) :].lstrip("/")
@@ -127,7 +127,7 @@ def _find_in_text(line: str) -> Iterator[_Hit]:
         path = _POSITION.sub("", content)
         if "/" in path.strip("/") and _is_possible(path):
             yield ReferenceKind.CODE, path, code.start(2) + code[2].index(content), _is_certain(path)
-    # A link that code was taken out of is none.
+    # A link with code removed from it is not a link.
     plain = _CODE.sub(lambda match: " " * len(match[0]), line)
     links = [link for pattern in (_LINK, _WIKILINK) for link in pattern.finditer(plain)]
     for link in filter(lambda link: line[slice(*link.span())] == link[0], links):
@@ -146,14 +146,14 @@ def _is_possible(path: str, *, rooted: bool = False) -> bool:
 
 
 def _is_certain(path: str) -> bool:
-    """Whether its form alone says that it is a path: a file's extension, a numbered folder, dots at the start."""
+    """Whether the form alone identifies a path: a file's extension, a numbered folder, dots at the start."""
     return path.startswith(("./", "../")) or bool(
         _pattern("file").fullmatch(path.rpartition("/")[2]) or _pattern("numbered").search(path)
     )
 
 
 def _join_path(base: str, path: str) -> str:
-    """Where a path lies under the project; nothing for the project itself and what lies above it."""
+    """A path relative to the project; empty for the project itself and anything above it."""
     place = posixpath.normpath(posixpath.join(base, path))
     return "" if place == "." or place.startswith("..") else place
 

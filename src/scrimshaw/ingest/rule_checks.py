@@ -1,7 +1,7 @@
 """The user's extraction rules, `[[rules]]` of the configuration: read, checked, and joined with the default ones.
 
-RE2 matches in linear time whatever it accepts. A pattern that would run without end on a backtracking engine is refused
-all the same: it is a mistake of its author, and rules are shared with tools that do backtrack.
+RE2 matches in linear time whatever it accepts. A pattern that would never end on a backtracking engine is rejected
+anyway: it is a mistake, and rules are shared with tools that do backtrack.
 """
 
 import re
@@ -20,7 +20,7 @@ from scrimshaw.models import ItemKind
 
 
 class RuleProblem(Struct, frozen=True, kw_only=True):
-    """What is wrong with a rule: the start fails on a fatal one, any other is a warning."""
+    """A problem of a rule: a fatal one stops the start, any other is a warning."""
 
     rule_id: str
     message: str
@@ -28,7 +28,7 @@ class RuleProblem(Struct, frozen=True, kw_only=True):
     fatal: bool
 
 
-# What other tools call the keys of a rule and its ways to make a text of a call.
+# Other tools' names for the keys of a rule and for its summarizers.
 _OTHER_KEYS = {"toolPattern": "tool", "contentPattern": "content"}
 _OTHER_SUMMARIZERS = {
     "firstLast500": Summarizer.FIRST_LAST,
@@ -38,7 +38,7 @@ _OTHER_SUMMARIZERS = {
 
 
 class Danger(NamedTuple):
-    """Why a pattern is turned away and how to rewrite it; `refused` when RE2 itself does not know the syntax."""
+    """Why a pattern is rejected and how to rewrite it; `refused` if RE2 itself does not accept the syntax."""
 
     why: str
     rewrite: str
@@ -46,7 +46,7 @@ class Danger(NamedTuple):
 
 
 def check_rules(tables: Sequence[object]) -> tuple[tuple[Rule, ...], list[RuleProblem]]:
-    """The own and the default rules in the order of trial, and what deserves a warning; raises ConfigError."""
+    """The own and default rules in the order of trial, and the warnings; raises ConfigError."""
     own = read_rules(tables)
     rules = join_rules(own, default_rules())
     problems = find_problems(rules) if own else []  # the tests check the default rules
@@ -58,7 +58,7 @@ def check_rules(tables: Sequence[object]) -> tuple[tuple[Rule, ...], list[RulePr
 
 
 def usable_rules(tables: Sequence[object]) -> tuple[Rule, ...]:
-    """All rules in the order of trial, without those of the user's own that must not be used: no hook stops for one."""
+    """All rules in the order of trial, without unusable ones of the user, so that no hook fails because of one."""
     own = []
     for number, table in enumerate(tables, start=1):
         with suppress(ConfigError):
@@ -68,7 +68,7 @@ def usable_rules(tables: Sequence[object]) -> tuple[Rule, ...]:
 
 
 def read_rules(tables: Sequence[object]) -> tuple[Rule, ...]:
-    """The rules of the configuration, in its order; raises ConfigError for a table that is no rule."""
+    """The rules of the configuration, in its order; raises ConfigError for a table that is not a rule."""
     return tuple(_read_rule(number, table) for number, table in enumerate(tables, start=1))
 
 
@@ -86,7 +86,7 @@ def _read_rule(number: int, table: object) -> Rule:
 
 
 def find_problems(rules: Sequence[Rule]) -> list[RuleProblem]:
-    """Every dangerous or impossible pattern and double id (fatal), then rules that can never win."""
+    """Every dangerous or impossible pattern and duplicate id (fatal), then rules that can never match first."""
     problems = [problem for rule in rules if (problem := find_pattern_problem(rule))]
     ids = [rule.id for rule in rules]
     for name in dict.fromkeys(name for name in ids if ids.count(name) > 1):
@@ -103,7 +103,7 @@ def find_problems(rules: Sequence[Rule]) -> list[RuleProblem]:
 
 
 def find_pattern_problem(rule: Rule) -> RuleProblem | None:
-    """The first of the rule's patterns that must not be used; the rule is unusable with it."""
+    """The first of the rule's patterns that makes the rule unusable."""
     for pattern in filter(None, (rule.tool, rule.argument, rule.content)):
         if danger := find_danger(pattern):
             fault = "a regex that RE2 cannot compile" if danger.refused else "potentially catastrophic regex"
@@ -113,7 +113,7 @@ def find_pattern_problem(rule: Rule) -> RuleProblem | None:
 
 
 def _covers(early: Rule, late: Rule) -> bool:
-    """Whether every call that matches `late` surely matches `early`."""
+    """Whether every call that matches `late` also matches `early`, for certain."""
     pairs = ((early.tool, late.tool), (early.argument, late.argument), (early.content, late.content))
     return (
         early.failed in (None, late.failed)
@@ -133,11 +133,11 @@ _SPECIAL = set("\\^$.|?*+()[]{}")
 _REPEAT = re.compile(r"([*+?])|\{(\d+)(,?)(\d*)\}")
 _ANCHORS = frozenset(("^", "$", r"\A", r"\b", r"\B", r"\z", r"\Z"))
 _SAMPLE = "".join(map(chr, range(128))) + "é"
-_MANY = 10  # rounds of a group that may match nothing: the attempts of a backtracking engine double with each
+_MANY = 10  # repeats of a possibly empty group: a backtracking engine's attempts double with each
 
 
 class _Part(NamedTuple):
-    """A piece of a pattern: whether it can be empty, and the places of the characters it may begin and end with."""
+    """A piece of a pattern: whether it can be empty, and the positions of characters it may begin and end with."""
 
     is_nullable: bool = True
     first: tuple[int, ...] = ()
@@ -157,7 +157,7 @@ _ALTERNATIVES = Danger(
 
 @cache
 def find_danger(pattern: str) -> Danger | None:
-    """The reason to turn `pattern` away, or None."""
+    """The reason to reject `pattern`, or None."""
     import re2  # noqa: PLC0415 - native library, needed only where rules are checked
 
     try:
@@ -174,7 +174,7 @@ def find_danger(pattern: str) -> Danger | None:
 class _PatternReader:
     """Reads a pattern once, and notes which characters may follow each other.
 
-    A repeated group is ambiguous when two of those that may come next can be the same one.
+    A repeated group is ambiguous if two of the possible next characters can be the same.
     """
 
     def __init__(self, pattern: str) -> None:

@@ -1,6 +1,6 @@
-"""What a person or an agent says that a session should keep: a decision, or what is to be done next. Pure.
+"""Finds what a session should keep of a person's or agent's words: decisions, and what to do next. Pure.
 
-A hook reads every answer by this, so it is a few patterns over sentences; a draft reads more closely.
+A hook reads every answer this way, so it is only a few patterns on sentences; a draft reads more closely.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Said(Struct, frozen=True, kw_only=True):
 
 
 def find_said(text: str, *, by_person: bool = False) -> Said | None:
-    """The decisions of a text, else its next steps: the last ones, each a sentence; usually nothing."""
+    """The decisions in a text, or else its next steps: the last ones, a sentence each; usually none."""
     sentences = [each for each in _split(text) if not _pattern("unsettled").search(each)]
     choices = ("decided", "wished") if by_person else ("decided",)
     for kind, cues in ((ItemKind.DECISION, choices), (ItemKind.PLAN, ("planned",))):

@@ -1,4 +1,4 @@
-"""The encodings in which a secret may have been written, found in bytes and replaced by a marker."""
+"""Finds a secret in bytes, in every encoding in which it may have been written, and replaces it by a marker."""
 
 import base64
 import json
@@ -13,16 +13,16 @@ from msgspec import Struct
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import PURGED
 
-# Shorter texts are everywhere by chance, and too little of their base64 is their own.
+# Shorter texts occur everywhere by chance, and too little of their base64 is specific.
 MIN_CHARACTERS = 6
-# Several words of it, or one drawn by chance, are a part of it. Words that stand between these are a value: a phrase, a
-# topic, a piece of an id; within a sentence they may be anybody's.
+# Several of its words, or a random one, count as a part of it. Between these marks, words are a value: a phrase, a
+# topic, a piece of an id; in a sentence they may be unrelated.
 _PART_CHARACTERS, _PART_WORDS = 8, 5
 _LEFT, _RIGHT = b"\"'[,-/", b"\"'],-/\r\n"
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _MEMORY_BYTES = 64 * 1024 * 1024
 _WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
-# The end of a line, with a mark that the text goes on, as it is or escaped; the next line may be indented.
+# The end of a line, with a continuation mark, plain or escaped; the next line may be indented.
 _END = rb"[ \t]*(?:[\\=]?\r?\n|(?:\\{1,2}r)?\\{1,2}n)[ \t]*"
 # One character as JSON escapes it, and its number if it has one.
 _NUMBER = re.compile(r"\\(?:u([0-9a-f]{4})|.)")
@@ -37,25 +37,25 @@ _FORMS = (
 
 
 class SecretTraces(Struct, frozen=True):
-    """Finds a text, or what an expression describes, in bytes; linear in their number."""
+    """Finds a text, or matches of an expression, in bytes; in linear time."""
 
     expression: Any  #: compiled by RE2, like the others; None for nothing
-    markers: Mapping[bytes, bytes]  #: those of forms that are not in UTF-8
-    forms: tuple[str, ...]  #: what is found, in words
+    markers: Mapping[bytes, bytes]  #: markers for forms that are not UTF-8
+    forms: tuple[str, ...]  #: the forms searched for, in words
     ends: Any = None  #: finds the ends of lines, and `joined` the text without them
     joined: Any = None
-    parts: Sequence[Any] = (None, None)  #: find neighbouring words of it, and its drawn word
+    parts: Sequence[Any] = (None, None)  #: find adjacent words of it, and its random word
 
     def count(self, data: bytes) -> int:
-        """How often it is in some bytes."""
+        """How often it occurs in some bytes."""
         return len(self._spans(data))
 
     def found(self, data: bytes) -> set[bytes]:
-        """The different forms in which it is in some bytes, on one line."""
+        """The different forms in which it occurs in some bytes, on one line."""
         return {match.group() for match in self.expression.finditer(data)} if self.expression else set()
 
     def erase(self, data: bytes) -> bytes:
-        """The bytes with a marker in its place."""
+        """The bytes with it replaced by a marker."""
         parts, end = [], 0
         for start, stop, marker in self._spans(data):
             parts += [data[end:start], marker]
@@ -63,7 +63,7 @@ class SecretTraces(Struct, frozen=True):
         return b"".join((*parts, data[end:]))
 
     def mask(self, text: str) -> str:
-        """The text with the marker in the place of the secret."""
+        """The text with the secret replaced by the marker."""
         return self.erase(text.encode(errors="surrogatepass")).decode(errors="replace")
 
     def _spans(self, data: bytes) -> list[tuple[int, int, bytes]]:
@@ -77,7 +77,7 @@ class SecretTraces(Struct, frozen=True):
         return spans
 
     def _find_parts(self, data: bytes) -> Iterator[tuple[int, int]]:
-        """(start, end) of the places where some words of it are a value, and where its drawn word is."""
+        """(start, end) of the places where some of its words are a value, and of its random word."""
         runs, drawn = ([match.span() for match in each.finditer(data)] if each else [] for each in self.parts)
         for start, end in runs:
             before = data[max(start - 2, 0) : start].removesuffix(b" ")[-1:]
@@ -86,7 +86,7 @@ class SecretTraces(Struct, frozen=True):
         yield from drawn
 
     def _over_lines(self, data: bytes) -> Iterator[tuple[int, int]]:
-        """(start, end) of the places where a line ends within it."""
+        """(start, end) of the places where it spans lines."""
         if not self.joined or not self.joined.search(self.ends.sub(b"", data)):
             return
         pieces, at, removed = [], [0], [0]
@@ -109,9 +109,9 @@ def traces_of_secret(secret: str) -> SecretTraces:
         message = f"A secret of less than {MIN_CHARACTERS} characters would be found everywhere."
         hint = "Describe it and what stands around it by an expression, with --pattern."
         raise InvalidRequest(message, hint, parameter="secret")
-    # Topics, phrases and ids are made of its words, in small letters. RE2 sees through the case of ASCII alone.
+    # Topics, phrases and ids are made of its words, in lower case. RE2 ignores case only for ASCII.
     words = re.findall(r"\w+", secret.casefold())
-    is_word = len(words) < 2 and not re.search(r"\d", secret)  # which may stand anywhere without the marks around it
+    is_word = len(words) < 2 and not re.search(r"\d", secret)  # it may occur anywhere without marks around it
     derived = {text for text in ("-".join(words), " ".join(words)) if len(text) >= MIN_CHARACTERS and not is_word}
     cases = {secret, secret.lower(), secret.upper(), secret.casefold()} | derived
     composed = {unicodedata.normalize(form, each) for form in ("NFC", "NFD") for each in cases} | cases
@@ -130,7 +130,7 @@ def traces_of_secret(secret: str) -> SecretTraces:
 
 
 def traces_of_pattern(pattern: str) -> SecretTraces:
-    """The traces of what an expression describes, in UTF-8; raises InvalidRequest for a bad or general one."""
+    """The traces of an expression's matches, in UTF-8; raises InvalidRequest for an invalid or too general one."""
     import re2  # noqa: PLC0415 - native library, needed only where something is purged
 
     _require_unicode(pattern, "pattern")
@@ -148,7 +148,7 @@ def traces_of_pattern(pattern: str) -> SecretTraces:
 
 
 def traces_of_passages(passages: Iterable[str], which: str = "lines") -> SecretTraces:
-    """The traces of longer texts, as they are and in JSON; `which` says in words what they are."""
+    """The traces of longer texts, plain and in JSON; `which` names them in words."""
     markers = {form: PURGED.encode() for text in passages for form in passage_forms(text)}
     return SecretTraces(_compile_any(markers), markers, (f"{which} as they are", "in JSON"))
 
@@ -167,7 +167,7 @@ def _require_unicode(text: str, parameter: str) -> None:
 
 
 def _compile_any(texts: Iterable[bytes], space: bytes = b"\\ ", *, any_case: bool = False) -> Any:
-    """An expression for any of some texts, of two that begin alike the longer one; None without texts."""
+    """An expression for any of some texts, preferring longer ones; None without texts."""
     import re2  # noqa: PLC0415 - native library, needed only where something is purged
 
     longest_first = sorted(texts, key=lambda text: (-len(text), text))
@@ -182,7 +182,7 @@ def _compile(expression: bytes, *, any_case: bool = False) -> Any:
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.max_mem, options.case_sensitive = _MEMORY_BYTES, not any_case
-    options.log_errors = False  # they would show the secret
+    options.log_errors = False  # logs would show the secret
     try:
         return re2.compile(expression, options)
     except re2.error as error:
@@ -191,7 +191,7 @@ def _compile(expression: bytes, *, any_case: bool = False) -> Any:
 
 
 def _encode_narrow(text: str) -> Iterator[bytes]:
-    """The forms in which every character takes the bytes of UTF-8 or ASCII."""
+    """The forms in which characters are bytes of UTF-8 or ASCII."""
     data = text.encode()
     yield from (data, text.replace("'", "''").encode(), data.hex().encode(), data.hex().upper().encode())
     yield from _encode_json(text)
@@ -205,14 +205,14 @@ def _encode_narrow(text: str) -> Iterator[bytes]:
         for digits in ("02X", "02x"):
             quoted = "".join(chr(byte) if byte in safe else f"%{byte:{digits}}" for byte in data)
             yield from (quoted.encode(), quoted.replace("%20", "+").encode())
-    for before in range(3):  # the characters of base64 that are the text's own, at each place in a group of three bytes
+    for before in range(3):  # base64 characters that depend on the text alone, at each offset in a group of three bytes
         whole = base64.b64encode(b"\0" * before + data)
         own = whole[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
         yield from (own, own.translate(bytes.maketrans(b"+/", b"-_")))
 
 
 def _encode_json(text: str) -> Iterator[bytes]:
-    """Inside a JSON string, and inside one that is in another."""
+    """The text inside a JSON string, and inside a nested one."""
     for ascii_only in (True, False):
         once = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
         twice = json.dumps(once, ensure_ascii=ascii_only)[1:-1]

@@ -1,4 +1,4 @@
-"""Judges values that may be secrets, and finds those that a name announces: `password = ...` in any notation."""
+"""Judges values that may be secrets, and finds those announced by a name: `password = ...` in any notation."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ from scrimshaw.models import Span
 
 
 class SecretRule(Struct, frozen=True, rename={"secret_class": "class"}):
-    """One shape of secret; the table says what its fields mean."""
+    """One form of secret; the table explains its fields."""
 
     secret_class: str
     hint: str
@@ -34,7 +34,7 @@ TABLE = load_table(__file__, "secrets", SecretTable)
 WORDS = {name: frozenset(listing.split()) for name, listing in TABLE.words.items()}
 _HINTS = TABLE.words["assignment_hints"].split()
 
-# Patterns are compiled when first used: most events hold nothing to judge.
+# Patterns are compiled when first used: most events have nothing to judge.
 _REFERENCE = (
     r"\$\(|\$?\{|\$+[A-Za-z_]\w*$|\$\d$|%\w+%$|%[sdr({]|<|@[A-Za-z_]+$|\*+$|\{\{|\[|#\{|\.\.|:\w+$|!(?:Ref|Sub|vault)\b"
 )
@@ -48,11 +48,11 @@ _UUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$"
 _LONG_HEX = r"(?:[0-9a-f]{32,}|[0-9A-F]{32,})$"
 _HASH = r"(?a)(?:0x)?[0-9a-fA-F]+$|sha\d{1,3}[-:=]"
 _LOCATOR = r"[a-z][a-z0-9+.-]*://|~?\.{0,2}/[\w.@~-]+(?:/|$)|[A-Za-z]:\\|arn:|[\w.-]+\.(?:json|ya?ml|pem|crt|key|txt|py|js|ts|go|rb|cer|p12|toml|md)$"
-# Digests, a name with an extension or a version, and a path: it has marks that no alphabet of keys has together.
+# Digests, a name with an extension or a version, and a path: its marks do not occur together in any key.
 _NO_KEY = r"^(?:0?x)?[0-9a-fA-F\W_]+$|^sha\d|\d\.\d+\.|\.[a-z][a-z0-9]{1,4}$|/.*[-_.~]|[-_.~].*/|\.\."
 _DOTTED = r"[A-Za-z_][\w-]*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)+$"
 _VERSION = r"(?:[a-z][\w-]*-)?v?\d+(?:\.\d+)+[\w.+-]*$|\d{4}-\d\d-\d\d"
-# Characters that tell how a value was drawn: names in a row would otherwise have each all that follows looked through.
+# Characters enough to judge a value by: for a row of names, each would otherwise scan the whole rest.
 _SAMPLE = 256
 _NAMED = r"[A-Za-z_]*\d{0,2}$"
 _TYPE = r"(?:&?(?:'static )?str|string|optional\[str\]|str \| none|secretstr|bytes)"
@@ -66,7 +66,7 @@ _OPERATOR = (
 _HEAD = r"(?P<lead>[<\"'`$]|--?|;[ ]?|)(?P<head>[A-Za-z0-9_.][A-Za-z0-9_.-]*|)\Z"
 _NAME_WORD = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[A-Z]|[0-9]+"
 _QUOTED_VALUE = r"[rbfuRBFU]{0,2}(?P<quote>\\?[\"'`])(?!(?P=quote))(?P<value>[^\n]{1,2000}?)(?P=quote)"
-# A value without quotes goes on to a space or to the next pair; in code any mark ends it.
+# A value without quotes extends to a space or the next pair; in code any mark ends it.
 _BARE_VALUE = r"(?:(?![;&,|][ ]?[\w.-]+(?: ID| [A-Z][a-z]+)?[=:])[^\s\"'`<>\\]){0,2000}+"
 _CALL = r"[({\[](?:(?<=\A.)|(?<=\w[(\[])(?:.*[)\]]|[rbfu]{0,2}[\"'`\\]|(?:.*[,(\[])?$))"
 _EXPRESSION = r"[)\]&|](?:(?<=[)\]])[^\w)\]},;]|(?<=&)&|(?<=[|])[|])"
@@ -84,7 +84,7 @@ def entropy(value: str) -> float:
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether `value` stands for a secret without being one: `<your-key>`, `${VAR}`, `xxxx`, `changeme`, `null`."""
+    """Whether `value` is a placeholder for a secret: `<your-key>`, `${VAR}`, `xxxx`, `changeme`, `null`."""
     value = value.strip(" '\">")
     lowered = value.lower()
     return (
@@ -97,22 +97,22 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_reference(value: str) -> bool:
-    """Whether `value` only names where the secret is: a variable, a template, a call."""
+    """Whether `value` only refers to a secret: a variable, a template, a call."""
     return bool(re.match(_REFERENCE, value) or re.search(_TEMPLATE, value))
 
 
 def is_masked(token: str) -> bool:
-    """Whether a token with a known prefix is blanked out, as documentation prints it."""
+    """Whether a token with a known prefix is masked, as in documentation."""
     return bool(re.search(_SAMPLE_PARTS, token))
 
 
 def is_typed_sample(token: str) -> bool:
-    """Whether a token holds half the alphabet in order, as only a sample typed by hand does."""
+    """Whether a token contains half the alphabet in order, as only samples typed by hand do."""
     return any(_ALPHABET[start : start + 13] in token.lower() for start in range(14))
 
 
 def is_random(value: str, shortest: int = 16) -> bool:
-    """Whether `value` reads like drawn characters: letters and digits in short runs, >= 3 bits per character."""
+    """Whether `value` looks random: letters and digits in short runs, >= 3 bits per character."""
     if len(value) < shortest or value.isdigit() or " " in value or not re.search(r"\d", value):
         return False
     if re.match(_LONG_HEX, value):
@@ -123,7 +123,7 @@ def is_random(value: str, shortest: int = 16) -> bool:
 
 
 def measure_drawn(value: str) -> int:
-    """How many letters and digits `value` has, if they look drawn: too few follow each other as in words; else 0."""
+    """How many letters and digits `value` has, if they look random, with few sequences as in words; otherwise 0."""
     value = re.sub(r"(?<!\.)\.\.?$", "", value)  # the end of its sentence
     plain = re.sub(r"[\W_]", "", value[:_SAMPLE])
     size, low = len(plain), plain.lower()
@@ -169,7 +169,7 @@ def _is_random_letters(value: str) -> bool:
     return len(value) >= 16 and value.isalpha() and sum(map(len, runs)) <= 2.6 * len(runs) and entropy(value) >= 3.5
 
 
-# Values with a name
+# Values announced by a name
 
 
 class _Pair(NamedTuple):
@@ -246,7 +246,7 @@ def _end_bare(text: str, match: re.Match[str]) -> tuple[int, int]:
 
 
 def _find_kind(name: str) -> str:
-    """What a name announces: `password`, `token`, `secret`, `api-key`, `key` (perhaps one) or nothing."""
+    """The kind that a name announces: `password`, `token`, `secret`, `api-key`, `key` (perhaps one) or nothing."""
     words = [word.lower() for word in re.findall(_NAME_WORD, name)]
     while words and (words[-1] in WORDS["neutral_tails"] or words[-1].isdigit()):
         words.pop()
@@ -278,7 +278,7 @@ def _accepts_password(pair: _Pair) -> bool:
         return is_argument if pair.operator in _DEFAULTS else not is_prose and _is_password_literal(value, name)
     if pair.after in _CODE or pair.operator in (*_COMPARISONS, ","):
         return False
-    # Where a plain word is a value: in settings files, in markup and on command lines.
+    # Contexts where a plain word is a value: settings files, markup and command lines.
     is_word = len(value) >= 4 and value.lower() != name and not is_placeholder(value)
     if pair.operator in (" ", ">", *_VERBS):
         is_option = lead in _OPTIONS and is_word and not (pair.operator == " " and value.isalpha())
@@ -289,13 +289,13 @@ def _accepts_password(pair: _Pair) -> bool:
         return not is_reference(value)
     if lead in ("-", "--") or (pair.is_tight and (pair.name.isupper() or "." in name)):
         return is_word
-    # Where code could stand as well.
+    # Contexts that could also be code.
     is_marked = value.isdigit() or (re.search(r"[!@#^&*?~%]", value) and not is_placeholder(value))
     return name != "pass" and ((bool(is_marked) and len(value) >= 6) or _is_strange(value))
 
 
 def _is_strange(value: str) -> bool:
-    """Whether a value is no word and no name of a variable; six letters and two digits are a usual password."""
+    """Whether a value is neither a word nor a variable's name; six letters and two digits are a usual password."""
     is_numbered = re.match(r"[A-Za-z]{6,}\d\d$", value) and not re.search("(?i)pass|pwd", value)
     return _is_bare_secret(value) or (bool(is_numbered) and not is_placeholder(value))
 
@@ -311,7 +311,7 @@ def _accepts_secret(pair: _Pair) -> bool:
 
 
 def _accepts_key(pair: _Pair) -> bool:
-    """A name that only ends in `key` or `login`: the value must be drawn; a hash needs a full name."""
+    """For a name that only ends in `key` or `login` the value must be random; a hash needs a full name."""
     if pair.operator in (" ", ",", ">", *_VERBS) or pair.after in _CODE:
         return False
     words = re.findall(_NAME_WORD, pair.name)

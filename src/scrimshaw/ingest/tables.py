@@ -1,8 +1,8 @@
-"""The one loader of tables: TOML files that lie beside the modules that use them.
+"""The loader of tables: TOML files next to the modules that use them.
 
-Hooks load tables too, and reading one with `tomllib` takes them longer than all else they do. Tables are therefore
-written in the part of TOML that one expression reads: headers, and one `key = value` a line, where a value is a literal
-string, a listing between three quotes, or whatever JSON writes alike. A test reads every table with `tomllib` as well.
+Hooks load tables too, and reading one with `tomllib` takes longer than all their other work. Tables are therefore
+written in a subset of TOML that one expression parses: headers, and one `key = value` per line; a value is a literal
+string, a listing between three quotes, or anything written as in JSON. A test reads every table with `tomllib` as well.
 """
 
 import re
@@ -44,7 +44,7 @@ def load_words(module_file: str, name: str, *listings: str) -> frozenset[str]:
 
 @cache
 def load_pattern(module_file: str, name: str, listing: str) -> re.Pattern[str]:
-    """The pattern whose lines are a listing in the table `name` beside a module."""
+    """The pattern written as a listing in the table `name` beside a module."""
     return re.compile("".join(load_lines(module_file, name, listing)))
 
 

@@ -1,4 +1,4 @@
-"""What an agent's tool call does: one name for a tool whatever its client calls it, and the activity behind a call."""
+"""What an agent's tool call does: one name for each tool in all clients, and the activity of a call."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -42,14 +42,14 @@ _EXIT_CODE = r"\A\s*(?:Error: )?(?:Exit code:?|Command failed with exit code|exi
 
 LONGEST_COMMAND = 20_000
 
-# Patterns are compiled when first used: the import is on the path of every hook.
+# Patterns are compiled when first used: every hook imports this module.
 _HEREDOC = r"(?s)<<-?[ \t]*(['\"]?)(\w+)\1([^\n]*)\n(.*?)(?:\n[ \t]*\2(?=\n|\Z)|\Z)"
 _WORD = r"(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|[^\s'\"\\;&|]|&(?=[>\d])|(?<=>)&)+"
 _COMMENT = r"(?m)^[ \t]*#[^\n]*$"
 _TOKEN = rf"(?s){_WORD}|&&|\|\||[;&|\n]"
 _ASSIGNMENT = r"\A\w+="
 _RANGE = r"\A(\d+),?(?:\d+|\$)?p\Z"
-_FILE = r"\S*[./]\S*"  # an operand that is a file: `True` and a line of code are none
+_FILE = r"\S*[./]\S*"  # an operand that is a file, unlike `True` or a line of code
 _WRITES_FILE = r"open\(\s*['\"]([^'\"\n]+)['\"]\s*,\s*['\"][wa]|Path\(\s*['\"]([^'\"\n]+)['\"]\)\.write_text"
 
 _WRAPPERS = frozenset({"sudo", "time", "nohup", "env", "exec", "command", "stdbuf", "nice"})
@@ -76,7 +76,7 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     tool: str  #: Read, Grep, Glob, Bash, Edit, Write, Web, Mcp or the client's own name
     arguments: Mapping[str, Any] = {}
     output: str = ""
-    failed: bool | None = None  #: None where the client does not say
+    failed: bool | None = None  #: None if the client does not say
     call_id: str = ""
 
 
@@ -97,15 +97,15 @@ class Activity(Struct, frozen=True, kw_only=True):
 
 
 def canonical_tool(name: str) -> str:
-    """Read, Grep, Glob, Bash, Edit, Write, Web or Mcp; a name that is none of them stays as it is."""
+    """Read, Grep, Glob, Bash, Edit, Write, Web or Mcp; any other name is unchanged."""
     if name.startswith(("mcp_", "MCP:")):
         return "Mcp"
     return _CANONICAL.get(name.replace("_", "").replace("-", "").lower(), name)
 
 
 def is_own_tool(name: str) -> bool:
-    """Whether a tool is one of this server's, whatever server and plugin names a client puts before its name."""
-    # Most tools are told apart without the pattern, which takes a hook half a millisecond to compile.
+    """Whether a tool is one of this server's, whatever server and plugin names the client prefixes."""
+    # Most tools are recognised without the pattern, which takes a hook half a millisecond to compile.
     return any(map(name.__contains__, _OWN_PARTS)) and re.search(_OWN_TOOL, name) is not None
 
 
@@ -155,7 +155,7 @@ def _command_line(call: ToolCall) -> str:
 
 
 def _task_lines(arguments: Mapping[str, Any]) -> Iterator[str]:
-    """`[status] task`, for every task of a list that an agent keeps; the tool's own answer says less."""
+    """`[status] task`, for every task of an agent's task list; the tool's own answer says less."""
     for key in _TASK_LIST_KEYS:
         for task in sections(arguments.get(key)):
             if content := first_text(task, *_TASK_KEYS):
@@ -163,7 +163,7 @@ def _task_lines(arguments: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _edit_lines(arguments: Mapping[str, Any]) -> Iterator[str]:
-    """The lines that an edit adds and removes, without those that both its texts hold; then the lines of a patch."""
+    """The lines that an edit adds and removes, without those in both its texts; then the lines of a patch."""
     for edit in (arguments, *sections(arguments.get("edits"))):
         before = first_text(edit, *_OLD_TEXT_KEYS).splitlines()
         after = first_text(edit, *_NEW_TEXT_KEYS).splitlines()
@@ -192,11 +192,11 @@ class _ShellStep(NamedTuple):
     piped: bool
 
 
-LOOKS = ("Read", "ReadRange", "ReadPart", "Grep", "Glob", "")  # shell commands that change and prove nothing
+LOOKS = ("Read", "ReadRange", "ReadPart", "Grep", "Glob", "")  # shell commands that neither change nor prove anything
 
 
 def parse_command(line: str) -> ShellCommand:
-    """The weightiest intent among the commands of `line`: running beats writing beats reading beats searching."""
+    """The main intent of the commands in `line`: running before writing before reading before searching."""
     line = line.strip()[:LONGEST_COMMAND]
     bodies = "\n".join(map(itemgetter(3), re.findall(_HEREDOC, line)))
     bare = re.sub(_COMMENT, "", re.sub(_HEREDOC, r"\3", line)).strip()
@@ -221,9 +221,9 @@ def parse_command(line: str) -> ShellCommand:
 
 
 def find_written_files(line: str) -> Iterator[tuple[str, str]]:
-    """The files that the steps of a command line edit, write or move, whatever else it runs: the old name and the new.
+    """The files that the steps of a command line edit, write or move, whatever else it runs: old and new name.
 
-    The old name is empty where there is none: `sed -i s/a/b/ x.py && git mv y.py z.py && pytest` gives `x.py` and both.
+    The old name is empty if there is none: `sed -i s/a/b/ x.py && git mv y.py z.py && pytest` gives `x.py` and both.
     """
     for step in _split_steps(line):
         names = [word for word in step.words[1:] if re.fullmatch(_FILE, word) and not word.startswith("-")]
@@ -231,7 +231,7 @@ def find_written_files(line: str) -> Iterator[tuple[str, str]]:
         if step.program == "mv" or step.words[:2] == ("git", "mv"):
             for source in names[:-1]:
                 name = source.rpartition("/")[2]
-                if "." in name:  # a folder that is moved is not known by its files
+                if "." in name:  # the files of a moved folder are not known
                     is_named = "." in names[-1].rpartition("/")[2]
                     yield source, names[-1] if is_named else f"{names[-1].rstrip('/')}/{name}"
         elif command.name == "Edit" and step.program == "sed":
@@ -242,7 +242,7 @@ def find_written_files(line: str) -> Iterator[tuple[str, str]]:
 
 
 def _split_steps(bare: str) -> list[_ShellStep]:
-    """The commands of a line, without what only wraps them: `sudo`, `timeout 5`, assignments."""
+    """The commands of a line, without wrappers: `sudo`, `timeout 5`, assignments."""
     steps: list[_ShellStep] = []
     words: list[str] = []
     piped = False
@@ -334,7 +334,7 @@ def _script_edit(bare: str, line: str, bodies: str, steps: list[_ShellStep]) -> 
         path = match[1] or match[2]
         if line.count(path) > 1:
             script = bodies or max((word for step in steps for word in step.words), key=len)
-            # String literals with a line end hold the new text; all lines do if there are none.
+            # String literals with a line end have the new text, or all lines if there are none.
             lines = [line.strip() for line in script.splitlines() if '\\n"' in line or "\\n'" in line]
             return ShellCommand("Edit", bare, path, change="\n".join(lines) or script)
     return None

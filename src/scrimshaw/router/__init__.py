@@ -1,1 +1,1 @@
-"""Canonical memory first; peers augment."""
+"""Own memories first; peers add to them."""

@@ -1,4 +1,4 @@
-"""The one entry for reading: the own memory answers first, and peers add to it within a deadline."""
+"""The single entry for searches: the project's memory answers first, and peers add hits within a deadline."""
 
 import logging
 import time
@@ -25,28 +25,28 @@ from scrimshaw.search.results import PeerHit, SearchRequest, SearchResult
 from scrimshaw.search.tokens import count_tokens
 
 _log = logging.getLogger(__name__)
-_SPARE = 7  # so many hits more than are wanted: some of them are copies of what was found already
+_SPARE = 7  # hits to ask for beyond those wanted, as some are copies of own memories
 
 
 class SourceStatus(Struct, frozen=True, kw_only=True):
-    """A place that answers a search; for a peer `memories` counts the copies that were put there."""
+    """A place that a search reads from; for a peer `memories` counts the copies of ours there."""
 
     name: str
     kind: Literal["folder", "journal", "peer"]
-    place: str = ""  #: folder, address or command; empty for what the journal has
+    place: str = ""  #: folder, address or command; empty for the journal's
     memories: int
-    answered_ms: float | None = None  #: how long a peer took, with its start; none where it gave no answer
+    answered_ms: float | None = None  #: how long a peer took, with its start; None if it did not answer
     synced: str = ""  #: when a copy last changed at a peer, ISO in UTC; empty for never
-    fault: str = ""  #: why it does not answer
+    fault: str = ""  #: why it did not answer
     exit_code: int = 0
 
 
 def list_sources(engine: Engine) -> Iterator[SourceStatus]:
-    """The folders, what the journal adds, and each peer, which is asked and waited for."""
+    """The folders, the sessions in the journal, and each peer, which is asked and waited for."""
     start_peers(engine.settings)  # all at once: some take seconds
     counts = engine.index.count(Filters(), by="source")
     for source in engine.sources:
-        # One that may be written is made by the first memory.
+        # A writable one is created by the first memory.
         fault = "" if source.writable or source.root.is_dir() else "there is no such folder"
         count = counts.pop(source.name, 0)
         yield SourceStatus(name=source.name, kind="folder", place=str(source.root), memories=count, fault=fault)
@@ -55,7 +55,7 @@ def list_sources(engine: Engine) -> Iterator[SourceStatus]:
 
 
 def probe_peer(engine: Engine, stated: PeerSettings) -> SourceStatus:
-    """Whether a peer answers, and what was put there."""
+    """Whether a peer answers, and how many copies of ours it has."""
     from scrimshaw.router.peer_copies import find_id_map  # noqa: PLC0415 - asyncio, for who has peers
     from scrimshaw.router.peers import connect_peer  # noqa: PLC0415 - as above
 
@@ -90,11 +90,11 @@ def start_peers(settings: Settings) -> None:
 def search(
     engine: Engine, request: SearchRequest, session: Session | None = None, *, wait_s: float = 0.0
 ) -> SearchResult:
-    """The best memories for a query, and what peers add to them; `wait_s` is patience with peers that have to start.
+    """The best memories for a query, and the peers' hits; `wait_s` is the time for peers that have to start.
 
     Peers are asked unless channels leave out vectors, or filters, concepts or pages ask for what only memories have.
-    Raises InvalidRequest for a query that cannot be searched, NoSemanticSearch where only meaning was asked for and
-    nothing can answer that.
+    Raises InvalidRequest for a query that cannot be searched, NoSemanticSearch if only meaning was asked for and
+    nothing can search by it.
     """
     if engine.vaults:
         return search_vaults(engine.vaults, request)
@@ -111,7 +111,7 @@ def search(
 
 
 def get_from_peer(engine: Engine, memory_id: str) -> read.MemoryText:
-    """What a peer has under an id such as `peer:NAME/17`; raises NotFound or PeerFailed."""
+    """The entry of a peer with an id such as `peer:NAME/17`; raises NotFound or PeerFailed."""
     name, _, native_id = memory_id.removeprefix(PREFIX).partition("/")
     stated = next((peer for peer in engine.settings.peers if peer.name == name), None)
     if stated is None:
@@ -136,7 +136,7 @@ def get_from_peer(engine: Engine, memory_id: str) -> read.MemoryText:
 
 
 def search_with_peers(engine: Engine, request: SearchRequest, session: Session | None, wait_s: float) -> SearchResult:
-    """A search while peers work on the same query, and what they have answered in time."""
+    """A search while peers work on the same query, and their answers that came in time."""
     from scrimshaw.router.peers import connect_peer  # noqa: PLC0415 - asyncio, for who has peers
 
     limits, began = engine.settings.router, time.monotonic()
@@ -155,7 +155,7 @@ def search_with_peers(engine: Engine, request: SearchRequest, session: Session |
         else:
             answers.append(found)
             sources[peer.name] = round(age, 1)
-        # The shape of the query, never its words.
+        # Properties of the query, never its words.
         took_ms, words = (time.monotonic() - began) * 1000, len(query.split())
         _log.debug("peer %s: %s after %.0f ms, %d words", peer.name, peer.name in sources, took_ms, words)
     added = choose_added(engine, result, answers, limits.slots if result.hits else wanted - _SPARE)
@@ -165,11 +165,11 @@ def search_with_peers(engine: Engine, request: SearchRequest, session: Session |
 def choose_added(
     engine: Engine, own: SearchResult, answers: Sequence[Sequence[PeerHit]], slots: int
 ) -> tuple[PeerHit, ...]:
-    """What peers add to the own hits, in turns and nothing twice.
+    """The peers' hits to add to the own ones, in turn and without duplicates.
 
-    A copy of a memory, which has its id for its title, its id and title, or its text, is left to the own search: it
-    is told, as that memory, only where there are no vectors to find it by, and never where a search would hide it. What
-    is marked as the copy of another project's memory is one of this project only by its text.
+    A copy of a memory, recognised by id as title, by id and title, or by its text, is left to the own search: it
+    is only returned, as that memory, if there are no vectors to find it by, and never if a search would hide it. One
+    labelled as a copy of another project counts as one of this project only by its text.
     """
     hits = [hit for hit in chain.from_iterable(zip_longest(*answers)) if hit]
     label = label_copies(engine.settings.project)
@@ -199,7 +199,7 @@ def choose_added(
 
 
 def list_possible_names(hit: PeerHit, label: str) -> tuple[str, ...]:
-    """The ids of memories of which this may be a copy; none where its label is that of another project."""
+    """The ids of memories of which this may be a copy; none if its label is another project's."""
     native_id = hit.id.partition("/")[2]
     if native_id.startswith(f"{label}/"):
         return (native_id.removeprefix(f"{label}/"),)
@@ -208,7 +208,7 @@ def list_possible_names(hit: PeerHit, label: str) -> tuple[str, ...]:
 
 
 def describe_loss(name: str, error: PeerFailed) -> Degradation:
-    """What it means that a peer gave no answer."""
+    """The degradation if a peer did not answer."""
     return Degradation(
         failure_mode=f"peer_silent ({name}): {error.message}",
         fallback_mode="own memories, and peers that answer",

@@ -1,4 +1,4 @@
-"""Copies of memories at a peer: what is sent of a memory, and what a place for copies must be able to do."""
+"""Copies of memories at a peer: what is sent of a memory, and the port for a place that keeps copies."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from scrimshaw.models import ArtifactClass, Filters, Memory, Tier
 from scrimshaw.storage.place import name_project
 from scrimshaw.storage.scan import compile_globs
 
-# Forgetful's scale, 1 to 10, where 7 is what an ordinary memory has.
+# Forgetful's scale, 1 to 10, where 7 is an ordinary memory.
 _IMPORTANCE = {Tier.CONSTITUTIONAL: 10, Tier.CRITICAL: 9, Tier.IMPORTANT: 8, Tier.TEMPORARY: 5}
-MARK = "scrimshaw-"  # how the label begins that copies of a project bear at a peer
-_ORDINARY, _MOST_KEYWORDS, _MOST_CONTEXT = 7, 10, 500  # what Forgetful takes
+MARK = "scrimshaw-"  # prefix of the label on a project's copies at a peer
+_ORDINARY, _MOST_KEYWORDS, _MOST_CONTEXT = 7, 10, 500  # Forgetful's default and limits
 
 
 class MemoryCopy(Struct, frozen=True, kw_only=True):
-    """What a peer is given of a memory; the name is its id."""
+    """The content sent to a peer for a memory; the name is its id."""
 
     name: str
     title: str
@@ -34,7 +34,7 @@ class MemoryCopy(Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of everything but the text's white space at the ends of lines."""
+        """SHA-256 of everything, ignoring white space at the ends of lines."""
         return sha256(msgspec.json.encode(msgspec.structs.replace(self, text=""))).hexdigest()
 
 
@@ -47,33 +47,33 @@ class PeerEntry(NamedTuple):
 
 
 class CopyStore(Protocol):
-    """Where copies are kept. Its methods raise PeerRefused for one that is not taken, PeerFailed for no answer."""
+    """Where copies are kept. Its methods raise PeerRefused if the peer rejects it, PeerFailed if there is no answer."""
 
     can_update: bool
     can_rename: bool
 
     def list_copies(self) -> list[PeerEntry]:
-        """All copies of this project's memories that are there."""
+        """All copies of this project's memories at the peer."""
 
     def create(self, memory: MemoryCopy) -> str:
-        """Make a copy; its id at the peer."""
+        """Make a copy; returns its id at the peer."""
 
     def update(self, peer_id: str, memory: MemoryCopy) -> None:
-        """Change a copy, its name too where the peer can."""
+        """Change a copy, and its name if the peer can."""
 
     def retire(self, peer_id: str, reason: str) -> None:
-        """Put a copy out of use."""
+        """Retire a copy."""
 
 
 def label_copies(project: Path) -> str:
-    """What tells the copies of this project's memories from those of others, as a tag or a folder at the peer."""
+    """The label of this project's copies, to tell them from those of others: a tag or a folder at the peer."""
     return f"{MARK}{name_project(project)}"
 
 
 def collect_copies(engine: Engine, exclude: Sequence[str], most_characters: int) -> dict[str, MemoryCopy]:
-    """What a peer should have, by name: the project's own memories that are not deprecated, redacted as in the index.
+    """The wanted copies, by name: the project's own memories except deprecated ones, redacted as in the index.
 
-    The user's own vault, documents, records of sessions and ids that match a glob of `exclude` stay here.
+    The user's own vault, documents, records of sessions and ids that match a glob of `exclude` are not copied.
     """
     sources = {source.name for source in engine.sources if source.artifact == ArtifactClass.MEMORY}
     hidden = compile_globs(exclude)
@@ -87,7 +87,7 @@ def collect_copies(engine: Engine, exclude: Sequence[str], most_characters: int)
 
 
 def make_copy(memory: Memory, body: str, most_characters: int) -> MemoryCopy:
-    """What is sent of a memory; a text of more characters than the peer takes is cut, which it says itself."""
+    """The copy of a memory; a text of more characters than the peer takes is cut and says so."""
     text = cut_text(body.strip(), most_characters)
     return MemoryCopy(
         name=memory.id,
@@ -101,9 +101,9 @@ def make_copy(memory: Memory, body: str, most_characters: int) -> MemoryCopy:
 
 
 def cut_text(text: str, most_characters: int) -> str:
-    """A text of at most so many characters (any number for 0), cut where a paragraph, line or sentence ends.
+    """A text of at most so many characters (0 for any number), cut at the end of a paragraph, line or sentence.
 
-    What is cut ends with the length and the hash of the whole, so that a change behind the cut is seen too.
+    A cut text ends with the length and hash of the whole, so that a change after the cut is noticed too.
     """
     if not most_characters or len(text) <= most_characters:
         return text
@@ -115,6 +115,6 @@ def cut_text(text: str, most_characters: int) -> str:
 
 
 def hash_text(text: str) -> str:
-    """SHA-256, in hex, of a text without what peers change: composition, white space at the ends of lines and text."""
+    """SHA-256, in hex, of a text ignoring what peers change: composition, white space at the ends of lines and text."""
     lines = unicodedata.normalize("NFC", text).strip().splitlines()
     return sha256("\n".join(map(str.rstrip, lines)).encode()).hexdigest()

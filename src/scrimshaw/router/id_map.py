@@ -1,7 +1,7 @@
-"""Which entry of a peer is the copy of which memory: a file in the user's Scrimshaw folder, a line for each change.
+"""The id map, from memories to their copies at a peer: a file in the user's Scrimshaw folder, a line per change.
 
-It holds names and hashes, no text. A line is forced to disk right behind the answer of the peer that it notes; what a
-killed process did not note is found by its name in what the peer lists.
+It has names and hashes, no text. A line is synced to disk right after the peer's answer; a copy that a
+killed process did not note is found by its name in the peer's list.
 """
 
 import os
@@ -16,23 +16,23 @@ from scrimshaw.storage.durable import PRIVATE_FILE, read_if_there, replace_file,
 
 
 class CopyRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A copy as it was last put there: its id at the peer, and hashes of all that was sent and of the text alone."""
+    """A copy as last sent: its id at the peer, and hashes of everything sent and of the text alone."""
 
     peer_id: str
-    digest: str = ""  #: empty where the copy was found there, and only its text compared
+    digest: str = ""  #: empty if the copy was found at the peer, and only its text compared
     text_hash: str
 
 
 class _Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str = ""
-    copy: CopyRecord | None = None  #: none for a copy that is no more
+    copy: CopyRecord | None = None  #: None for a copy that is gone
     is_open: bool | None = None  #: whether changes are under way; with it a line has no name
 
 
 class IdMap:
     """The copies at one peer by the names of their memories. Its methods may be called from any thread.
 
-    `is_open` says that changes were begun and not ended well, so that the peer may have what is not noted here.
+    `is_open` means that changes were begun and not completed, so the peer may have copies not noted here.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,13 +43,13 @@ class IdMap:
         for raw in lines:
             try:
                 line = msgspec.json.decode(raw, type=_Line)
-            except msgspec.DecodeError:  # the last words of a killed process
+            except msgspec.DecodeError:  # the torn last line of a killed process
                 self.is_open = True
             else:
                 self._follow(line)
 
     def begin(self, copies: Mapping[str, CopyRecord]) -> None:
-        """Note that changes begin, and what the peer has by then."""
+        """Note that changes begin, and what the peer has at that time."""
         self.copies = dict(copies)
         lines = [_Line(name=name, copy=copy) for name, copy in self.copies.items()]
         data = b"".join(msgspec.json.encode(line) + b"\n" for line in [*lines, _Line(is_open=True)])
@@ -62,7 +62,7 @@ class IdMap:
         self._append(_Line(is_open=False))
 
     def put(self, name: str, copy: CopyRecord | None) -> None:
-        """Note a copy that the peer has acknowledged, or that one is no more."""
+        """Note a copy that the peer has acknowledged, or that one is gone."""
         self._append(_Line(name=name, copy=copy))
 
     def _append(self, line: _Line) -> None:

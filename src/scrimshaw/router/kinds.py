@@ -1,4 +1,4 @@
-"""What each kind of memory server is asked, and how its answer is read: a table says it, and settings change that."""
+"""How to call each kind of memory server and read its answers: from a table that settings can override."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -14,28 +14,28 @@ from scrimshaw.search.results import PeerHit
 from scrimshaw.toml_text import parse_toml
 
 Use = Literal["search", "get", "list", "create", "update", "retire"]
-PREFIX = "peer:"  # of the ids of what only a peer has
+PREFIX = "peer:"  # of ids at a peer
 LARGEST_LIMIT = 20  # what Forgetful allows
 
 
 class PeerTool(Struct, frozen=True, kw_only=True):
-    """A tool of a peer: what it is called with, and the names that its answer uses."""
+    """A tool of a peer: its arguments, and the names in its answer."""
 
     tool: str
     arguments: Mapping[str, Any] = {}
-    by_word: bool = False  #: it looks for its query as it stands, so each word is asked for by itself
-    hits: str = ""  #: the key of the list; the answer is the only entry where empty
+    by_word: bool = False  #: it searches for its query literally, so each word is searched for separately
+    hits: str = ""  #: the key of the list; if empty, the answer is the only entry
     id: tuple[str, ...] = ()
     title: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
-    page: int = 0  #: entries of a full page of the list; all come at once where 0
-    mark: tuple[str, ...] = ()  #: the field that says whose an entry is, where an answer has those of others too
-    most_characters: int = 0  #: of the text that it takes; any number where 0
+    page: int = 0  #: entries of a full page of the list; 0 if all come at once
+    mark: tuple[str, ...] = ()  #: the field with an entry's label, if the answer has entries of others too
+    most_characters: int = 0  #: of a text that it takes; 0 for any number
     renames: bool = False  #: an update changes the name too
 
 
 def choose_tool(peer: PeerSettings, use: Use) -> PeerTool:
-    """The tool of the peer's kind for this use, with what the settings say otherwise; raises ConfigError for none."""
+    """The tool of the peer's kind for this use, overridden by the settings; raises ConfigError if there is none."""
     stated = {**load_kinds()[peer.kind].get(use, {}), **getattr(peer, use)}
     if "tool" not in stated:
         hint = f"Name its tool in [peers.{use}] of your configuration."
@@ -50,7 +50,7 @@ def load_kinds() -> dict[str, Any]:
 
 
 def fill_in(template: Any, values: Mapping[str, Any]) -> Any:
-    """Arguments with `{name}` replaced by the value of that name, of its own type where it stands alone."""
+    """Arguments with `{name}` replaced by the value of that name, of its own type if it stands alone."""
     if isinstance(template, str):
         alone = values.get(template[1:-1]) if template.startswith("{") else None
         return template if alone is None else alone
@@ -60,7 +60,7 @@ def fill_in(template: Any, values: Mapping[str, Any]) -> Any:
 
 
 def read_hits(peer: str, tool: PeerTool, answer: Any) -> Iterator[PeerHit]:
-    """What an answer holds; raises PeerFailed where it has not the form that the tool's names describe."""
+    """The hits in an answer; raises PeerFailed if it does not have the form that the tool's names describe."""
     for entry in read_entries(tool, answer):
         name, title, text = (read_text(entry, names) for names in (tool.id, tool.title, tool.text))
         marks = tuple(read_text(entry, tool.mark).splitlines())
@@ -78,7 +78,7 @@ def read_entries(tool: PeerTool, answer: Any) -> list[dict[str, Any]]:
 
 
 def read_text(entry: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    """The first of these fields that is there, a list of texts in lines."""
+    """The first of these fields that exists, a list of texts as lines."""
     value = next((entry[name] for name in names if entry.get(name) is not None), "")
     if isinstance(value, dict | list):
         return "\n".join(str(each) for each in (value.values() if isinstance(value, dict) else value))

@@ -1,4 +1,4 @@
-"""Copies at a peer over MCP: by which of its tools they are listed, made, changed and retired."""
+"""Copies at a peer over MCP: listed, made, changed and retired by the peer's tools."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from scrimshaw.router.sync import Freshness, PeerSync, compare_copies, sync_copi
 from scrimshaw.storage.transaction import lock
 
 FOLDER = "sync"  # of the id maps, in the user's Scrimshaw folder
-LOCK_TIMEOUT_S = 5.0  # a sync may take minutes, and the next one finds what it left
+LOCK_TIMEOUT_S = 5.0  # a sync may take minutes, and the next one does the rest
 
 
 class PeerCopies:
@@ -33,7 +33,7 @@ class PeerCopies:
         self.can_rename, self.most_characters = self._update.renames, self._create.most_characters
 
     def list_copies(self) -> list[PeerEntry]:
-        """All copies of this project's memories that are there."""
+        """All copies of this project's memories at the peer."""
         found, tool, offset = list[PeerEntry](), self._list, 0
         while True:
             values = {"project": self._project, "limit": tool.page, "offset": offset}
@@ -49,7 +49,7 @@ class PeerCopies:
             offset += tool.page
 
     def create(self, memory: MemoryCopy) -> str:
-        """Make a copy; its id at the peer."""
+        """Make a copy; returns its id at the peer."""
         values = self._describe(memory)
         hits = [*read_hits(self._stated.name, self._create, self._peer.call(self._create, values))]
         peer_id = hits[0].id.removeprefix(f"{PREFIX}{self._stated.name}/") if hits else ""
@@ -59,11 +59,11 @@ class PeerCopies:
         return peer_id
 
     def update(self, peer_id: str, memory: MemoryCopy) -> None:
-        """Change a copy, its name too where the peer can."""
+        """Change a copy, and its name if the peer can."""
         self._peer.call(self._update, {**self._describe(memory), "id": parse_native_id(peer_id)})
 
     def retire(self, peer_id: str, reason: str) -> None:
-        """Put a copy out of use."""
+        """Retire a copy."""
         self._peer.call(self._retire, {"id": parse_native_id(peer_id), "reason": reason})
 
     def _describe(self, memory: MemoryCopy) -> dict[str, object]:
@@ -91,6 +91,6 @@ def compare_peer(engine: Engine, stated: PeerSettings) -> Freshness:
 
 
 def find_id_map(home: Path, stated: PeerSettings, project: str) -> Path:
-    """The id map of a project at a peer; another server by the same name has another one."""
+    """The id map of a project at a peer; another server under the same name gets another one."""
     digest = hash_text(repr((stated.url, stated.command, sorted(stated.env.items()))))
     return home / FOLDER / project / f"{stated.name}-{digest[:8]}.jsonl"

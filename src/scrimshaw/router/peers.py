@@ -1,7 +1,7 @@
-"""Connections to other memory servers over MCP: one thread of this process has them all, and keeps them open.
+"""Connections to other memory servers over MCP: one thread of this process opens all of them and keeps them open.
 
-A peer that failed is left alone for a while. One that is late is not asked anew before it has answered, and what it
-answers then is kept for whoever asks the same. So a dead or slow peer costs one search its deadline, others nothing.
+A peer that failed is not asked for a while. One that is late is not asked again before it has answered, and its
+answer is cached for the same question. So a dead or slow peer delays one search by its deadline, others not at all.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ from scrimshaw.search.tokens import query_terms
 
 ANSWER_S = 30.0  # a call or a start that takes longer has failed
 CLOSE_S = 1.0  # how long the end of the process waits for connections to close
-WORDS = 6  # the longest words of a query, where each is asked for by itself
+WORDS = 6  # of a query, the longest ones, if each is searched for separately
 DENIED = (401, 403)  # HTTP
 PROBE_QUERY = "whether it answers"
-ANSWERS = 256  # answers kept of a peer
+ANSWERS = 256  # cached answers of a peer
 
 _guard = threading.Lock()
 _peers = dict[bytes, "Peer"]()
@@ -38,7 +38,7 @@ _loop: list[asyncio.AbstractEventLoop] = []
 
 
 class Question(NamedTuple):
-    """What a peer was asked: `pending` is its answer under way, why it was not asked, or None where it is known."""
+    """A question to a peer: `pending` is its running call, why it was not asked, or None if the answer is cached."""
 
     key: tuple[object, ...]
     pending: Future[Any] | PeerFailed | None
@@ -59,11 +59,11 @@ class Peer:
 
     @property
     def is_open(self) -> bool:
-        """Whether the handshake is done and nothing failed since."""
+        """Whether the connection is open and nothing has failed since."""
         return self._opened.done() and not self._fault
 
     def begin(self, query: str, limit: int, generation: int) -> Question:
-        """Ask, unless the answer is known; `generation` changes with every write to the own memory."""
+        """Ask, unless the answer is cached; `generation` changes with every write to the own memory."""
         key = (query, limit, generation)
         known = self._answers.get(key)
         if known and time.monotonic() - known[0] < self._limits.cache_s:
@@ -87,15 +87,15 @@ class Peer:
         return found[0]
 
     def probe(self) -> float:
-        """Seconds until it has answered a question, its start among them; raises PeerFailed."""
+        """Seconds until it has answered a question, including its start; raises PeerFailed."""
         began = time.monotonic()
-        # The number makes the question new: an answer that is known proves nothing.
+        # The number makes the question new: a cached answer proves nothing.
         question = self.begin(PROBE_QUERY, 1, time.monotonic_ns())
         self.finish(question, self._limits.start_s + self._limits.deadline_ms / 1000)
         return time.monotonic() - began
 
     def call(self, tool: PeerTool, values: Mapping[str, Any], patience_s: float = ANSWER_S) -> Any:
-        """What a tool answers; raises PeerRefused where the peer will not, PeerFailed for no answer."""
+        """The answer of a tool; raises PeerRefused if the peer refuses, PeerFailed if there is no answer."""
         future = asyncio.run_coroutine_threadsafe(self._call(tool, values), self._loop)
         try:
             return future.result(patience_s)
@@ -118,11 +118,11 @@ class Peer:
         return found, time.monotonic() - at if question.pending is None else 0.0
 
     def start(self) -> None:
-        """Connect before anybody asks; nobody waits for it."""
+        """Connect in advance, without waiting."""
         asyncio.run_coroutine_threadsafe(self.open(), self._loop)
 
     async def open(self) -> Any:
-        """The client of the connection, which is opened where there is none; raises whatever the library does."""
+        """The client of the connection, opened if necessary; raises whatever the library does."""
         if self._session is None or self._session.done():
             self._opened, self._fault = self._loop.create_future(), ""
             self._session = self._loop.create_task(self.keep_open(self._opened))
@@ -136,7 +136,7 @@ class Peer:
                 await self._session
 
     async def find(self, key: tuple[object, ...], tool: PeerTool, values: Mapping[str, Any]) -> None:
-        """Ask, and keep the answer; what more words of the query bring comes first."""
+        """Ask, and cache the answer; hits of more words of the query come first."""
         query = values["query"]
         asked = sorted(query_terms(query), key=len)[-WORDS:] if tool.by_word else [query]
         answers = await asyncio.gather(*(self._call(tool, {**values, "query": each}) for each in asked))
@@ -148,7 +148,7 @@ class Peer:
         self.counts["answered"] += 1
 
     async def _call(self, tool: PeerTool, values: Mapping[str, Any]) -> Any:
-        """What a tool of the peer answers; the connection is opened, and given up where it fails."""
+        """The answer of a tool of the peer; opens the connection, and gives it up if the call fails."""
         try:
             async with asyncio.timeout(ANSWER_S):
                 client = await self.open()
@@ -174,7 +174,7 @@ class Peer:
         """Keep a connection until cancelled: the library wants it closed by the task that opened it."""
         stated, limit_s = self._settings, self._limits.check_ms / 1000
         try:
-            if stated.url:  # far cheaper than to import the library for a server that is not there
+            if stated.url:  # far cheaper than importing the library for a server that is gone
                 url = urlsplit(stated.url)
                 port = url.port or (443 if url.scheme == "https" else 80)
                 _, writer = await asyncio.wait_for(asyncio.open_connection(url.hostname, port), limit_s)
@@ -206,12 +206,12 @@ class Peer:
 
 
 def connect_peer(settings: PeerSettings, limits: RouterSettings) -> Peer:
-    """The connection of this process to a peer, which is opened by the first question."""
+    """The connection of this process to a peer, opened by the first question."""
     key = msgspec.json.encode([settings, limits])
     with _guard:
         if not _loop:
             _loop.append(asyncio.new_event_loop())
-            # It complains on standard error of every server that is gone; answers and health name them.
+            # It reports every server that is gone on standard error; answers and health already name them.
             logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
             threading.Thread(target=_loop[0].run_forever, name="peers", daemon=True).start()
             atexit.register(close_peers)
@@ -231,19 +231,19 @@ def close_peers(patience_s: float = CLOSE_S) -> None:
 
 
 def parse_native_id(text: str) -> str | int:
-    """An id as its peer takes it: those of databases are numbers."""
+    """An id in its peer's form: those of databases are numbers."""
     return int(text) if text.isdecimal() else text
 
 
 def choose_failure(error: BaseException) -> type[PeerFailed]:
-    """PeerDenied where a server asks for other credentials, by the status of its answer, else PeerFailed."""
+    """PeerDenied if the status of a server's answer rejects the credentials, otherwise PeerFailed."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return PeerDenied if getattr(getattr(error, "response", None), "status_code", 0) in DENIED else PeerFailed
 
 
 def describe_failure(error: BaseException) -> str:
-    """Why a peer failed, in one line; of several errors at once the first."""
+    """Why a peer failed, in one line; of several errors the first."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):

@@ -1,8 +1,8 @@
-"""Keeps the copies of the memories at a peer in step with the files: one way, by name and hash, never by likeness.
+"""Keeps the copies at a peer in step with the files: one way, by name and hash, never by similarity.
 
-What should be there is compared with what the id map notes, or in full with what the peer lists. Each change is noted
-when the peer has acknowledged it. After a sync that did not end well the next one compares in full, so a copy whose
-acknowledgement was lost is found by its name before it would be made twice.
+The wanted copies are compared with the id map or, in full, with the peer's list. Each change is noted
+once the peer has acknowledged it. After a sync that was not completed the next one compares in full, so a copy whose
+acknowledgement was lost is found by its name and not made twice.
 """
 
 import threading
@@ -19,7 +19,7 @@ from scrimshaw.router.copies import CopyStore, MemoryCopy, PeerEntry
 from scrimshaw.router.id_map import CopyRecord, IdMap
 from scrimshaw.storage.sync import compare_files
 
-WORKERS = 4  # calls under way at once
+WORKERS = 4  # concurrent calls
 FEW = 10  # so many copies may be retired without a question
 GONE, TWICE = "Its memory was deleted, renamed or deprecated.", "It was there twice."
 
@@ -28,7 +28,7 @@ Approve = Callable[[int, int], None]
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """One change at a peer; `replace` is an update where the peer has none: retired and made anew."""
+    """One change at a peer; `replace` retires a copy and makes it again, if the peer has no update."""
 
     action: Literal["create", "update", "rename", "replace", "retire"]
     name: str
@@ -38,7 +38,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class SyncPlan(Struct, frozen=True, kw_only=True):
-    """What is at a peer, what is the same there, and the changes that make all of it the same."""
+    """The copies at a peer, those that are the same, and the changes that bring the rest in sync."""
 
     copies: Mapping[str, CopyRecord]
     in_sync: int
@@ -46,7 +46,7 @@ class SyncPlan(Struct, frozen=True, kw_only=True):
 
 
 class PeerSync(Struct, frozen=True, kw_only=True):
-    """What a sync did, or would do."""
+    """The result of a sync, or of a dry run."""
 
     peer: str
     is_full: bool
@@ -54,13 +54,13 @@ class PeerSync(Struct, frozen=True, kw_only=True):
     in_sync: int
     steps: tuple[Step, ...]  #: what was done
     failed: tuple[Step, ...] = ()  #: what the peer refused
-    left: int = 0  #: changes that were not tried
+    left: int = 0  #: number of changes that were not tried
     fault: str = ""  #: why the sync ended early
     exit_code: int = 0
 
 
 class Freshness(Struct, frozen=True, kw_only=True):
-    """How what is derived from the files compares with them: `stale` differs, `orphaned` has no memory any more."""
+    """How copies or an index compare with the files: `stale` ones differ, `orphaned` ones have no memory any more."""
 
     name: str
     in_sync: int = 0
@@ -88,11 +88,11 @@ def sync_copies(
     advance: Advance = lambda done, total: None,
     approve: Approve = lambda retired, total: None,
 ) -> PeerSync:
-    """Make the copies at a peer those that are wanted.
+    """Bring the copies at a peer in sync with the wanted ones.
 
     `approve` is called before more than a FEW copies and more than half of all are retired, and may raise.
 
-    What ends a sync early stands in its answer. Raises StorageFailure where the id map cannot be written.
+    The result says what ended a sync early. Raises StorageFailure if the id map cannot be written.
     """
     full = full or known.is_open
     try:
@@ -119,7 +119,7 @@ def plan_sync(
     known: Mapping[str, CopyRecord],
     listed: Sequence[PeerEntry] | None,
 ) -> SyncPlan:
-    """The changes that bring a peer from what is known, or `listed` by itself, to what is wanted."""
+    """The changes from the known copies, or those `listed` by the peer, to the wanted ones."""
     copies, surplus = dict(known), list[Step]()
     if listed is not None:
         copies, surplus = _follow_list(known, listed)
@@ -145,12 +145,12 @@ def plan_sync(
 
 
 def is_same(memory: MemoryCopy, copy: CopyRecord) -> bool:
-    """Whether a copy is of this memory as it is now."""
+    """Whether a copy has this memory's current content."""
     return memory.text_hash == copy.text_hash and copy.digest in ("", memory.digest)
 
 
 def compare_copies(name: str, store: CopyStore, wanted: Mapping[str, MemoryCopy]) -> Freshness:
-    """What a peer lists beside what it should have; what is there twice counts as orphaned."""
+    """The peer's list compared with the wanted copies; duplicates count as orphaned."""
     try:
         listed = store.list_copies()
     except PeerFailed as error:
@@ -176,7 +176,7 @@ def compare_copies(name: str, store: CopyStore, wanted: Mapping[str, MemoryCopy]
 
 
 def compare_index(engine: Engine) -> Freshness:
-    """What the index has beside the files, which are all read."""
+    """The index compared with the files, which are all read."""
     found = compare_files(engine.index, engine.sources, engine.settings.index.max_file_bytes)
     fresh, stale, missing, orphaned = (tuple(found[kind]) for kind in ("fresh", "stale", "missing", "orphaned"))
     code = int(bool(stale or missing or orphaned))
@@ -186,7 +186,7 @@ def compare_index(engine: Engine) -> Freshness:
 def _follow_list(
     known: Mapping[str, CopyRecord], listed: Iterable[PeerEntry]
 ) -> tuple[dict[str, CopyRecord], list[Step]]:
-    """The copies that a peer lists, and the ends of those that it lists twice; the one that is known stays."""
+    """The copies that a peer lists, and steps to retire duplicates; a known one stays."""
     ids = {copy.peer_id: copy for copy in known.values()}
     copies, surplus = dict[str, CopyRecord](), list[Step]()
     for entry in sorted(listed, key=lambda each: each.peer_id not in ids):
@@ -203,7 +203,7 @@ def _follow_list(
 def _take_steps(
     plan: PeerSync, store: CopyStore, wanted: Mapping[str, MemoryCopy], known: IdMap, advance: Advance
 ) -> PeerSync:
-    """Take all steps, several at once, until the peer gives no answer."""
+    """Take all steps, several at once, until the peer does not answer."""
     ended, lost, done, failed = threading.Event(), list[PeerFailed](), list[Step](), list[Step]()
 
     def take(step: Step) -> None:
@@ -223,7 +223,7 @@ def _take_steps(
         try:
             for number, _ in enumerate(pool.map(take, plan.steps), start=1):
                 advance(number, len(plan.steps))
-        finally:  # also where the disk refused, or the user interrupted it
+        finally:  # even if the disk failed, or the user interrupted it
             ended.set()
     code = lost[0].exit_code if lost else int(bool(failed))
     left = len(plan.steps) - len(done) - len(failed)
@@ -232,7 +232,7 @@ def _take_steps(
 
 
 def take_step(store: CopyStore, step: Step, memory: MemoryCopy | None) -> Iterator[tuple[str, CopyRecord | None]]:
-    """Make one change, and tell after each answer of the peer which copy is where; raises PeerFailed."""
+    """Make one change, and report each copy's new state after each answer of the peer; raises PeerFailed."""
     peer_id = step.peer_id
     if step.action in ("replace", "retire"):
         store.retire(peer_id, step.reason)

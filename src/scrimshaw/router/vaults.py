@@ -1,4 +1,4 @@
-"""One search over several memories: each answers for itself, and the surest of all come first."""
+"""One search over several memories: each ranks its own hits, and the most confident of all come first."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -10,14 +10,14 @@ from scrimshaw.engine import Engine, read
 from scrimshaw.search.results import Hit, SearchRequest, SearchResult
 
 _SURENESS = attrgetter("confidence")
-SEPARATOR = ":"  # between a vault and an id of it; no id holds one
+SEPARATOR = ":"  # between a vault and an id in it; no id contains one
 
 
 def search_vaults(vaults: Mapping[str, Engine], request: SearchRequest) -> SearchResult:
-    """The best memories of all vaults, each named `VAULT:ID`; raises InvalidRequest for what cannot be searched.
+    """The best memories of all vaults, each named `VAULT:ID`; raises InvalidRequest if it cannot be searched.
 
-    Scores are relative to a query's own candidates and so to a vault; the probability that a hit answers compares. Each
-    vault keeps its own order: where its next hit is the surest of all, that comes next.
+    Scores only compare within a vault's candidates; the probability that a hit answers compares across vaults. Each
+    vault keeps its own order: of the vaults' next hits, the most confident comes next.
     """
     limit = request.limit or next(iter(vaults.values())).settings.search.limit
     deep = replace(request, offset=0, limit=request.offset + limit)
@@ -41,7 +41,7 @@ def search_vaults(vaults: Mapping[str, Engine], request: SearchRequest) -> Searc
 
 
 def merge_hits(results: Sequence[Sequence[Hit]]) -> list[Hit]:
-    """The hits of all in one order: always the surest of those that come next in their own."""
+    """The hits of all vaults in one order: always the most confident of the vaults' next hits."""
     waiting, merged = [[*reversed(hits)] for hits in results if hits], list[Hit]()
     while waiting:
         surest = max(waiting, key=lambda hits: _SURENESS(hits[-1]))
@@ -51,7 +51,7 @@ def merge_hits(results: Sequence[Sequence[Hit]]) -> list[Hit]:
 
 
 def _name_vault(vault: str, result: SearchResult) -> SearchResult:
-    """The result with the vault in every id, in its trace, and in what it could not do."""
+    """The result with the vault's name in every id, in its trace and in its degradations."""
 
     def name(hits: Iterable[Hit]) -> tuple[Hit, ...]:
         return tuple(
