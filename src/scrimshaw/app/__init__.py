@@ -1,1 +1,1 @@
-"""What a process starts: the only code that knows a protocol, a client or a terminal."""
+"""Entry points of processes: the only code that knows a protocol, a client or a terminal."""

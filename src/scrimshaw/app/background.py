@@ -22,23 +22,23 @@ from scrimshaw.models import DRAFT_JOB, DRAFTS_LOCK, Degradation, Job, JobState
 from scrimshaw.storage.scan import SUFFIXES
 from scrimshaw.storage.transaction import lock
 
-# From the first question on, answers wait so long in all for the first scan: longer than a thousand unchanged files
-# take. Where nothing was ever read they would be empty: a thousand new files take so long on a slow machine.
+# Answers wait at most so long in all for the first scan, from the first question on: longer than 1,000 unchanged files
+# take. Without an index they would be empty; the longer time is for 1,000 new files on a slow machine.
 FIRST_ANSWER_S, FIRST_INDEX_S = 0.5, 5.0
 SETTLE_MS = 300  # an editor writes a file in several steps; one scan answers all of them
-WATCH_TIMEOUT_MS = 1_000  # how soon after its begin a watch is trusted to have begun
-POLL_S = 10.0  # between looks at files that the system will not watch; one at 1,000 files takes some 20 ms
-CANARY_S = 0.2  # of the first answer's time: less than a person notices, enough for five to twenty questions
-AGAIN_S, IDLE_S = 300.0, 2.0  # between looks although no file changed; how long nobody has asked anything by then
+WATCH_TIMEOUT_MS = 1_000  # after this time a watch is assumed to have begun
+POLL_S = 10.0  # between checks of files that the system cannot watch; one of 1,000 files takes some 20 ms
+CANARY_S = 0.2  # added to the first answer: less than a person notices, enough for five to twenty questions
+AGAIN_S, IDLE_S = 300.0, 2.0  # between checks without a file change; idle time needed before one
 
-LEASE_S = 60.0  # a worker that says nothing for this long is taken for dead
-BEAT_S = LEASE_S / 4  # so often a worker says that it lives, whatever the work at hand takes
-PAUSE_S = 0.5  # how long a worker without work waits before it looks again
+LEASE_S = 60.0  # a worker silent for this long counts as dead
+BEAT_S = LEASE_S / 4  # how often a worker renews its lease, however long a step takes
+PAUSE_S = 0.5  # how long an idle worker waits before it looks for jobs again
 FIRST_RETRY_S, MOST_ATTEMPTS = 5.0, 8
 STOPPED = "its worker was stopped"
 SYNC = "sync"  # the job that brings the copies at peers up to date
-MOST_DRAFTING_S = 120.0  # for drafts made beside no server: far longer than one takes
-NICENESS = 10  # of a process that works beside no server
+MOST_DRAFTING_S = 120.0  # for drafts made without a server: far longer than one takes
+NICENESS = 10  # of a process that works without a server
 
 _BUG = "a bug in Scrimshaw stopped it ({}); the log on standard error says where"
 
@@ -46,14 +46,14 @@ _log = logging.getLogger(__name__)
 
 
 def _run_draft_job(engine: Engine, job: Job, keep_going: index.KeepGoing) -> str:
-    """Make a draft, with what the client wrote down after the session's last hook."""
+    """Make a draft, including what the client wrote after the session's last hook."""
     if session := engine.sessions.get(job.key):
         hear_late_words(engine.storage, engine.settings, session)
     return drafts.run_draft_job(engine, job, keep_going)
 
 
 def _run_sync_job(engine: Engine, _job: Job, keep_going: index.KeepGoing) -> str:
-    """Sync the peers; what they refuse is told, one that gives no answer is tried again."""
+    """Sync the peers; refusals are reported, and a peer that does not answer is tried again."""
     from scrimshaw.router.peer_copies import sync_peer  # noqa: PLC0415 - asyncio, for who has peers
 
     def refuse(retired: int, total: int) -> None:
@@ -69,7 +69,7 @@ def _run_sync_job(engine: Engine, _job: Job, keep_going: index.KeepGoing) -> str
     return trouble.strip()
 
 
-# In the order of urgency: what was said yesterday is asked for first, vectors only make the answers better.
+# In order of urgency: yesterday's session is asked for first, vectors only improve answers.
 HANDLERS: Mapping[str, Callable[[Engine, Job, index.KeepGoing], str]] = {
     DRAFT_JOB: _run_draft_job,
     EMBED: index.run_embed_job,
@@ -85,12 +85,12 @@ class Worker:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._stop = threading.Event()
-        # What belongs to an index is for who has that one open, and sessions are no business of a team's server.
+        # Jobs of an index are for processes that have it open, and a team's server does not handle sessions.
         others = (DRAFT_JOB, EMBED) if engine.team else (EMBED_TEAM,)
         self._kinds = [kind for kind in HANDLERS if kind not in others]
 
     def run(self) -> None:
-        """Work until `stop` is called; while the journal refuses, jobs wait and health says so."""
+        """Work until `stop` is called; while the journal fails, jobs wait and health says so."""
         while not self._stop.is_set():
             is_refused = True
             with self._engine.degradations.note_failure("jobs"):
@@ -103,7 +103,7 @@ class Worker:
                 self._stop.wait(PAUSE_S)
 
     def stop(self) -> None:
-        """End `run`; the job at hand stops at its next report and is queued again."""
+        """End `run`; the current job stops at its next report and is queued again."""
         self._stop.set()
 
     def run_once(self, kinds: Iterable[str] = ()) -> bool:
@@ -118,7 +118,7 @@ class Worker:
         return True
 
     def _run(self, job: Job) -> tuple[JobState, str, float | None]:
-        """Run a job: what becomes of it, why, and when it is due again; one that fails is, later each time."""
+        """Run a job: its new state, the reason, and when a failed one is due again, later each time."""
         try:
             with self._keep_lease(job) as keep_going:
                 trouble = HANDLERS[job.kind](self._engine, job, keep_going)
@@ -128,7 +128,7 @@ class Worker:
             raise
         except Exception as error:  # noqa: BLE001 - a job that fails in a new way must not end the others
             text = str(error) if isinstance(error, ScrimshawError) else f"{type(error).__name__}: {error}"
-            trouble = redact(text).text  # it may quote anything, and is written down
+            trouble = redact(text).text  # it may quote anything, and is stored
             _log.warning("Job %s (%s), attempt %s: %s", job.id, job.kind, job.attempts, trouble)
             if job.attempts >= MOST_ATTEMPTS:
                 return JobState.FAILED, trouble, None
@@ -136,7 +136,7 @@ class Worker:
 
     @contextmanager
     def _keep_lease(self, job: Job) -> Iterator[index.KeepGoing]:
-        """Keep the lease while the block runs, however long one step of it takes; gives what reports its progress."""
+        """Keep the lease while the block runs, however long a step takes; yields the function that reports progress."""
         progress = [job.done, job.total]
         ended = threading.Event()
 
@@ -159,7 +159,7 @@ class Worker:
 
 
 def make_drafts() -> None:
-    """Make the memories that sessions left to make, in the project that the command line names; vectors may wait.
+    """Make the pending memories of sessions in the project that the command line names; vectors may wait.
 
     The process of a session's last hook: of several at once one does the work, and it gives up after MOST_DRAFTING_S.
     """
@@ -176,10 +176,10 @@ def make_drafts() -> None:
 
 
 def make_vectors() -> None:
-    """Make the vectors that wait in the project that the command line names, unless another process does so already.
+    """Make the missing vectors in the project that the command line names, unless another process already does.
 
-    The process that `init` and `import` leave behind. One that is stopped loses a batch; a server, another worker or
-    `scrimshaw scan` goes on from there.
+    The process that `init` and `import` start. If it is stopped, it loses one batch; a server, another worker or
+    `scrimshaw scan` continues from there.
     """
     _lower_priority()
     with open_engine(load(Path(sys.argv[1]))) as engine:
@@ -194,7 +194,7 @@ def _lower_priority() -> None:
 
 
 class Background:
-    """Threads beside a server: one that follows the files, one that runs jobs, one that looks again now and then."""
+    """Threads of a server: one follows the files, one runs jobs, one checks again now and then."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -204,18 +204,18 @@ class Background:
         self._first_question, self._last_question, self._tested_generation = 0.0, 0.0, -1
         self._synced_generation = -1
         self._opening = 0
-        self._is_new = False  #: whether nothing was ever read
+        self._is_new = False  #: whether no file was ever indexed
         parts = {"follow-files": self._follow_files, "run-jobs": self._run_jobs, "look-again": self._look_again}
         self._threads = [threading.Thread(target=work, name=name, daemon=True) for name, work in parts.items()]
 
     def start(self) -> None:
-        """Begin; returns at once. Until the first scan is done answers say so."""
+        """Start; returns at once. Until the first scan is done, answers say so."""
         self._engine.degradations.put(INDEX, SCAN_PENDING)
         for thread in self._threads:
             thread.start()
 
     def wait_until_fresh(self, timeout_s: float) -> bool:
-        """Whether the first scan is done, after waiting for it at most so long."""
+        """Wait at most so long for the first scan; returns whether it is done."""
         self._last_question = time.monotonic()
         self._first_question = self._first_question or self._last_question
         return self._fresh.wait(timeout_s)
@@ -237,7 +237,7 @@ class Background:
     def _follow_files(self) -> None:
         self._attempt(INDEX, self._scan)
         self._attempt("drafts", self._finish_drafts)
-        # The first answer should know what recall has lost, yet it waits for CANARY_S and no longer.
+        # The first answer should report lost recall, but only waits for CANARY_S.
         patience = threading.Timer(CANARY_S, self._fresh.set)
         patience.daemon = True
         patience.start()
@@ -253,9 +253,9 @@ class Background:
             self._attempt("canary", partial(self._test_recall, only_change=True))
 
     def _watch(self, roots: list[Path]) -> Iterator[None]:
-        """A turn soon after the watch began, for what changed before it did, and one for every change.
+        """Yield soon after the watch began, for changes before it, and then for every change.
 
-        Where the system will not watch the files, there is one every POLL_S.
+        If the system cannot watch the files, yield every POLL_S.
         """
         from watchfiles import watch  # noqa: PLC0415 - native and slow to import; start-up has no use for it
 
@@ -263,7 +263,7 @@ class Background:
             *roots,
             stop_event=self._stop,
             debounce=SETTLE_MS,
-            watch_filter=None,  # which would keep the first turn back while other files change all the time
+            watch_filter=None,  # the default would delay the first turn while other files keep changing
             rust_timeout=WATCH_TIMEOUT_MS,
             yield_on_timeout=True,
         )
@@ -286,9 +286,9 @@ class Background:
             yield
 
     def _find_opening(self) -> int:
-        """A number that changes when somebody takes the index away, so that there is another one."""
-        with suppress(StorageFailure):  # the next question says so
-            self._engine.index.generation()  # which opens what is there now
+        """A number that changes when somebody removes the index, so that a new one is opened."""
+        with suppress(StorageFailure):  # the next question reports it
+            self._engine.index.generation()  # opens the current file
         return self._engine.storage.openings
 
     def _scan(self) -> None:
@@ -314,13 +314,13 @@ class Background:
                 self._engine.journal.enqueue(SYNC, "", {})
 
     def _test_recall(self, *, only_change: bool = False) -> None:
-        """Ask known questions again; every answer says what they lost."""
+        """Ask known questions again; answers then report what is not found."""
         before, self._tested_generation = self._tested_generation, self._engine.index.generation()
         if not only_change or before != self._tested_generation or self._engine.degradations.of(RECALL):
             canary.check(self._engine, budget_s=CANARY_S)
 
     def _look_again(self) -> None:
-        """Now and then, while nobody asks: an index may be spoiled without a change of any file."""
+        """Check again now and then, while idle: an index may be damaged without a change of any file."""
         self._fresh.wait()
         wait = AGAIN_S
         while not self._stop.wait(wait):
@@ -332,14 +332,14 @@ class Background:
                 self._attempt("drafts", self._finish_drafts)
 
     def _attempt(self, part: str, work: Callable[[], object]) -> None:
-        """Do a part of the work; while it fails, health says so."""
+        """Do a part of the work; while it fails, health reports it."""
         try:
             work()
         except Exception as error:  # noqa: BLE001 - a bug in one part must not end what follows the files in silence
             fault, name = error, type(error).__name__
             if isinstance(fault, ScrimshawError):
                 _log.warning("%s: %s", part, fault)
-            else:  # its text may quote anything
+            else:  # its message may quote anything
                 _log.error("%s failed with %s\n%s", part, name, "".join(traceback.format_tb(error.__traceback__)))
                 fault = ScrimshawError(_BUG.format(name), "Report the bug with what the log says.")
             self._engine.degradations.put(part, fault)

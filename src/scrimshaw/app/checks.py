@@ -1,4 +1,4 @@
-"""Checks of what only a process that was started knows: the watcher, the hooks, the clients."""
+"""Health checks that need a running process: the watcher, the hooks, the clients."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ def process_checks(settings: Settings) -> tuple[Check, ...]:
     try:
         for connection in check_connections(settings.project, setup.find_programs()):
             found.setdefault(connection.client, []).append(connection)
-    except ConfigError:  # the check of the hook says so
+    except ConfigError:  # the check of the hook reports it
         return checks
     runs = {name: partial(_check_client, scopes) for name, scopes in found.items()}
     advice = "Run `scrimshaw setup {}`."
@@ -65,7 +65,7 @@ def _check_hook(engine: Engine) -> Result | str:
 
 
 def _check_peer(stated: PeerSettings, engine: Engine) -> Result | str:
-    """Ask the peer anything, and wait for its answer."""
+    """Send the peer a query, and wait for its answer."""
     from scrimshaw.router.peers import connect_peer  # noqa: PLC0415 - asyncio, for who has peers
 
     peer = connect_peer(stated, engine.settings.router)
@@ -78,7 +78,7 @@ def _check_peer(stated: PeerSettings, engine: Engine) -> Result | str:
 
 
 def _check_client(found: Sequence[Connection], _engine: Engine) -> Result | str:
-    """The worst of a client's scopes, in words."""
+    """The result for a client: that of its worst scope."""
     works = "server and hooks are set"
     text = "; ".join(f"{each.scope}: {each.fault or works}" if each.scope else each.fault for each in found)
     if any(each.is_broken or each.scope is None for each in found):

@@ -1,4 +1,4 @@
-"""Which sources a project can start from, and what importing one of them has to do."""
+"""Finds the sources that a project can import, and plans an import of each."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ from scrimshaw.toml_text import read_regular_file
 
 EVERYTHING, TRANSCRIPTS, SERENA = "all", "transcripts", "serena"
 GRAPH_FILES = ("memory.jsonl", "memory.json")
-# Imported only by name, since one database serves all projects of a user: where it usually lies below the home folder.
+# Only imported by name, since one database serves all projects of a user: its usual place below the home folder.
 _SHARED_DATABASES = {
     FORGETFUL: (
         ".local/share/forgetful/forgetful.db",
@@ -45,26 +45,26 @@ _SHARED_DATABASES = {
         "AppData/Local/forgetful/forgetful/forgetful.db",
     ),
     CLAUDE_MEM: (".claude-mem/claude-mem.db",),
-    MEM0: (),  # which has no file of its own: `get_all` answers what is to be imported
+    MEM0: (),  # it has no file of its own: `get_all` returns what to import
 }
 _HEAD_BYTES = 64 * 1024
 _AGE = attrgetter("began", "place")  # sorts sessions, oldest first
-# How many results are expected at least, and the work of an import, done as it is iterated.
+# The least number of results, and the work of an import, done while it is iterated.
 ImportPlan = tuple[int, Iterator[ImportResult]]
 
 
 class FoundSource(Struct, frozen=True, kw_only=True):
-    """Something to start from: `count` sessions, notes, files or records in `place`, `size` bytes together."""
+    """Something to import: `count` sessions, notes, files or records in `place`, `size` bytes together."""
 
     kind: str
     place: str
     count: int
     size: int
-    live: bool = False  #: whether every scan reads it in place, so that nothing has to be imported
+    live: bool = False  #: whether every scan reads it in place, so that no import is needed
 
 
 def find_sources(project: Path, home: Path) -> list[FoundSource]:
-    """All there is about this project, in the project and in the user's `home`; what cannot be read is left out."""
+    """All sources for this project, in the project and in the user's `home`; unreadable ones are left out."""
     found: list[FoundSource] = []
     for name, client in _transcript_clients().items():
         with suppress(UnreadableFile):
@@ -82,7 +82,7 @@ def find_sources(project: Path, home: Path) -> list[FoundSource]:
 
 
 def search_transcripts(project: Path, home: Path, traces: Traces) -> Iterator[tuple[Path, int, str]]:
-    """(where a client keeps a session of this project, how often it holds a text, why nobody can tell)."""
+    """(the place of a client's session of this project, how often it contains a text, why it cannot be searched)."""
     for client in _transcript_clients().values():
         try:
             for stored in client.find_sessions(project, home):
@@ -106,9 +106,9 @@ def plan_import(
     dry_run: bool = False,
     all_projects: bool = False,
 ) -> ImportPlan:
-    """The work for a source, at `path` or where it usually is; or for a file or folder of Markdown.
+    """The plan for a source, at `path` or in its usual place; or for a file or folder of Markdown.
 
-    Raises NotFound where there is nothing of the kind, InvalidRequest for a source that cannot be imported.
+    Raises NotFound if there is nothing of the kind, InvalidRequest for a source that cannot be imported.
     """
     clients, source = _transcript_clients(), GRAPH if source in GRAPH_FILES else source
     if source in clients:
@@ -188,7 +188,7 @@ def _transcript_clients() -> dict[str, Client]:
 
 
 def guidance_names() -> list[str]:
-    """The files by which clients are guided in a project."""
+    """The guidance files of clients in a project."""
     return [client.guidance_file for client in all_clients().values() if client.guidance_file]
 
 
@@ -211,7 +211,7 @@ def _find_guidance(project: Path, home: Path) -> list[Path]:
 
 
 def _find_graph(project: Path, home: Path) -> list[Path]:
-    """Where the project's memory server keeps its graph: as `MEMORY_FILE_PATH` says, or by its usual name."""
+    """The graph file of the project's memory server: from `MEMORY_FILE_PATH`, or by its usual name."""
     servers = _read_section(project / ".mcp.json", "mcpServers").values()
     environments = [server.get("env") for server in servers if isinstance(server, dict)]
     named = [each.get("MEMORY_FILE_PATH") for each in environments if isinstance(each, dict)]
@@ -223,7 +223,7 @@ def _find_graph(project: Path, home: Path) -> list[Path]:
 
 
 def _find_notes(project: Path, home: Path) -> list[Path]:
-    """The folders of basic-memory that lie in the project."""
+    """The folders of basic-memory in the project."""
     entries = _read_section(home / ".basic-memory" / "config.json", "projects").values()
     paths = (entry.get("path") if isinstance(entry, dict) else entry for entry in entries)
     folders = [Path(path).expanduser() for path in paths if isinstance(path, str)]
@@ -231,7 +231,7 @@ def _find_notes(project: Path, home: Path) -> list[Path]:
 
 
 def _read_section(file: Path, name: str) -> dict[str, Any]:
-    """An object in the object that a JSON file holds; empty where there is none."""
+    """An object in the top-level object of a JSON file; empty if there is none."""
     try:
         value = msgspec.json.decode(read_regular_file(file))
     except (OSError, msgspec.DecodeError, UnicodeError, RecursionError):
@@ -240,7 +240,7 @@ def _read_section(file: Path, name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-# In the order in which they are imported.
+# In the order of import.
 _FINDERS: dict[str, Callable[[Path, Path], list[Path]]] = {
     GUIDANCE: _find_guidance,
     GRAPH: _find_graph,

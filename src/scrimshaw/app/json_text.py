@@ -1,4 +1,4 @@
-"""JSON text with comments, changed only where it must be: what stays the same keeps its own wording."""
+"""Edits JSON text with comments, changing only what is necessary: everything else keeps its formatting."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def parse_json(text: str) -> Any:
 
 
 def edit_json(text: str, value: Any) -> str:
-    """`text` with the least change that makes it say `value`; its indent, line ends and unchanged parts stay."""
+    """`text` with the smallest change that gives it `value`; its indent, line ends and unchanged parts stay."""
     found, plain = _INDENT.search(text), _blank_comments(text)
     unit, parts, done = found[1] if found else "  ", list[str](), 0
     at = len(plain) - len(plain.lstrip())
@@ -39,7 +39,7 @@ def edit_json(text: str, value: Any) -> str:
 
 
 def is_same_json(one: Any, other: Any) -> bool:
-    """Whether two values are written the same, so that 1, 1.0 and true differ."""
+    """Whether two values are written the same; 1, 1.0 and true differ."""
     return repr(one) == repr(other)
 
 
@@ -51,12 +51,12 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _blank_comments(text: str) -> str:
-    """The text with spaces in the place of comments, so that positions stay."""
+    """The text with comments replaced by spaces, so that positions stay."""
     return _STRING_OR_COMMENT.sub(lambda each: each[0] if each[0][0] == '"' else re.sub(r"[^\r\n]", " ", each[0]), text)
 
 
 def _find_edits(text: str, plain: str, at: int, value: Any, unit: str) -> Iterator[tuple[int, int, str]]:
-    """Replacements (start, end, new text), by their start, after which the text says `value` at a place."""
+    """Replacements (start, end, new text), sorted by start, that give the text `value` at a place."""
     old, end = _DECODER.raw_decode(plain, at)
     margin = re.match(r"[ \t]*", text[text.rfind("\n", 0, at) + 1 :])
     outer = margin[0] if margin else ""
@@ -64,7 +64,7 @@ def _find_edits(text: str, plain: str, at: int, value: Any, unit: str) -> Iterat
         return
     if type(old) is not type(value) or not isinstance(old, dict | list):
         yield at, end, _render(value, unit, outer)
-    elif not old:  # what is in it may be a comment
+    elif not old:  # it may contain a comment
         yield len(text[: end - 1].rstrip()), end, _render(value, unit, outer)[1:]
     else:
         spans, wanted, left = [*_find_spans(plain, at)], [*_name_items(value)], list[int]()
@@ -81,7 +81,7 @@ def _find_edits(text: str, plain: str, at: int, value: Any, unit: str) -> Iterat
 def _splice(
     text: str, plain: str, spans: Sequence[tuple[int, int, int]], left: Sequence[int], new: Sequence[str], between: str
 ) -> Iterator[tuple[int, int, str]]:
-    """Replacements that leave some of the items of an array or object, and put new ones behind them."""
+    """Replacements that keep some of the items of an array or object, and add new ones after them."""
     if not left:
         start = spans[0][0] if new else len(text[: spans[0][0]].rstrip())
         yield start, spans[-1][2], f",{between}".join(new)
@@ -90,14 +90,14 @@ def _splice(
     ends = [
         *(plain.index(",", each[2]) + 1 for each in spans[:-1]),
         spans[-1][2],
-    ]  # behind the comma, where one follows
+    ]  # after the comma, if one follows
     if new:
         if ends[last] == end:
             yield end, end, ","
         line_end = f"{text}\n".index("\n", ends[last])
         tail = text[ends[last] : line_end].rstrip()
         is_remark = "\n" in between and not plain[ends[last] : line_end].strip() and "/*" not in tail
-        place = ends[last] + (len(tail) if is_remark else 0)  # a remark on the line is about what stands before it
+        place = ends[last] + (len(tail) if is_remark else 0)  # a comment on the line belongs to the item before it
         yield place, place, between + f",{between}".join(new)
     elif ends[last] != end:
         yield ends[last] - 1, ends[last], ""
@@ -122,12 +122,12 @@ def _skip(plain: str, at: int) -> int:
 
 
 def _name_items(value: Any) -> list[tuple[str, Any]]:
-    """The items of an array or object with what tells them apart."""
+    """The items of an array or object with a key that identifies each."""
     return [*value.items()] if isinstance(value, dict) else [(repr(each), each) for each in value]
 
 
 def _render(value: Any, unit: str, margin: str, is_line: bool = False) -> str:
-    """A new value as text: objects, and arrays with objects, over several lines, but within a line."""
+    """A new value as text: objects, and arrays with objects, on several lines, unless inside a line."""
     inner = margin + unit
     if isinstance(value, dict) and value and not is_line:
         lines = [f"{_dumps(key)}: {_render(each, unit, inner)}" for key, each in value.items()]

@@ -1,4 +1,4 @@
-"""The door for Python programs: an open memory whose methods are what people and agents do."""
+"""The Python interface: an open memory with the operations of people and agents as methods."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -61,7 +61,7 @@ class OpenMemory(AbstractContextManager["OpenMemory"]):
         It goes into the project's own vault, or among Serena's memories where these are all there is; `vault` chooses.
         """
         new = NewText(
-            content=text if text.endswith("\n") else f"{text}\n",  # as text files end
+            content=text if text.endswith("\n") else f"{text}\n",  # like any text file
             id=id,
             title=title,
             type=MemoryType(type) if type else None,

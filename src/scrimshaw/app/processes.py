@@ -1,4 +1,4 @@
-"""The processes this one runs under, nearest first: how a server knows whose session it serves. And those it starts."""
+"""Parent processes, nearest first, by which a server knows whose session it serves; and starting workers."""
 
 import os
 import sys
@@ -19,23 +19,23 @@ _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "busybox"})
 
 @cache
 def ancestors() -> tuple[int, ...]:
-    """Process ids of the ancestors; only the parent where the system has no /proc."""
+    """Process ids of the ancestors; only the parent on systems without /proc."""
     found: list[int] = []
     process = os.getppid()
     while process > 1 and len(found) < _MOST:
         found.append(process)
-        # The parent is the second field after the name, which may hold anything.
+        # The parent is the second field after the name, which may contain anything.
         process = int((_read_proc(process, "stat").rpartition(")")[2].split() or ["", "0"])[1])
     return tuple(found)
 
 
 def client_process() -> int:
-    """The process that started this one, past the shells it may have used for that; 0 when it is not known."""
+    """The process that started this one, not counting shells in between; 0 if unknown."""
     return next((each for each in ancestors() if _read_proc(each, "comm").strip() not in _SHELLS), 0)
 
 
 def start_drafting(storage: Storage, settings: Settings) -> None:
-    """Start the process that makes the memories of sessions that are over, unless nothing waits or one runs already."""
+    """Start the process that makes memories of finished sessions, unless none is pending or one runs already."""
     from scrimshaw.storage.transaction import lock  # noqa: PLC0415 - only the last hook of a session needs it
 
     silent_since = time.time() - settings.drafts.idle_minutes * 60.0
@@ -48,14 +48,14 @@ def start_drafting(storage: Storage, settings: Settings) -> None:
 
 
 def start_worker(work: str, project: Path) -> None:
-    """Start a process that does this function of `background` for a project.
+    """Start a process that runs this function of `background` for a project.
 
-    It is silent, outlives this one and waits behind all others.
+    It is silent, outlives this one and has the lowest priority.
     """
     import subprocess  # noqa: PLC0415 - few hooks need it
 
-    flags = ("DETACHED_PROCESS", "CREATE_NEW_PROCESS_GROUP", "IDLE_PRIORITY_CLASS")  # which only Windows has
-    # -P: modules come from the installation, never from the folder it happens to run in.
+    flags = ("DETACHED_PROCESS", "CREATE_NEW_PROCESS_GROUP", "IDLE_PRIORITY_CLASS")  # only on Windows
+    # -P: modules come from the installation, never from the working folder.
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", _WORKER.format(work), str(project)],
         stdin=subprocess.DEVNULL,
@@ -64,11 +64,11 @@ def start_worker(work: str, project: Path) -> None:
         start_new_session=True,
         creationflags=sum(getattr(subprocess, flag, 0) for flag in flags),
     )
-    process.returncode = 0  # or Python warns that nobody waited for it
+    process.returncode = 0  # otherwise Python warns that nobody waited for it
 
 
 def _read_proc(process: int, name: str) -> str:
     try:
-        return Path(f"/proc/{process}/{name}").read_bytes().decode(errors="replace")  # twice as fast as its text
+        return Path(f"/proc/{process}/{name}").read_bytes().decode(errors="replace")  # twice as fast as reading text
     except OSError:
         return ""

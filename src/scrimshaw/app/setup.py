@@ -1,4 +1,4 @@
-"""Connecting clients: changes of their files are worked out, shown, then written. And how clients are connected."""
+"""Connecting clients: plan, show and write changes to their files; and check how they are connected."""
 
 import difflib
 import re
@@ -28,19 +28,19 @@ Json = dict[str, Any]
 
 
 class SetupChange(Struct, frozen=True):
-    """A file below `root` as it is and as it shall be; None where there is no file."""
+    """A file below `root` before and after; None for no file."""
 
     root: Path
     path: Path
     before: str | None
     after: str | None
     is_executable: bool = False
-    needs_backup: bool = False  #: whether a copy of what it was is made
-    is_original: bool = False  #: whether it becomes what its copy says; the copy goes then
+    needs_backup: bool = False  #: whether to keep a copy of the original
+    is_original: bool = False  #: whether it is restored from its copy, which is then removed
 
     @property
     def action(self) -> str:
-        """What happens to the file: create, change or remove."""
+        """The action on the file: create, change or remove."""
         return "create" if self.before is None else "remove" if self.after is None else "change"
 
     def diff(self) -> str:
@@ -57,13 +57,13 @@ class Connection(Struct, frozen=True, kw_only=True):
     scope: Scope | None = None
     fault: str = ""
     fix: str = ""
-    is_broken: bool = False  #: whether it cannot work; else the fault is worth knowing
+    is_broken: bool = False  #: whether it cannot work; otherwise the fault is just worth knowing
 
 
 def plan_additions(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterator[SetupChange]:
-    """The changes that put our part into files; none for a file that has it.
+    """The changes that add our part to files; none for a file that has it.
 
-    Raises ConfigError, with what to paste, for a file that cannot be edited; Conflict for another's entry of our name.
+    Raises ConfigError, with text to paste, for a file that cannot be edited; Conflict for a foreign entry of our name.
     """
     for file in files:
         editor, before = editor_of(file), read_file(file.path)
@@ -73,7 +73,7 @@ def plan_additions(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterato
             raise ConfigError(error.message, f"{error.hint} Or put this into it:\n{editor.add('')}") from error
         if after == before:
             continue
-        # A copy is made where to take our part out again would not lead back to the byte.
+        # A copy is made if removing our part would not restore every byte.
         is_foreign = isinstance(file, SharedFile) and before is not None and editor.remove(before) == before
         needs_backup = is_foreign and (editor.is_bare(before or "") or editor.remove(after) != before)
         is_executable = isinstance(file, OwnFile) and file.is_executable
@@ -81,14 +81,14 @@ def plan_additions(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterato
 
 
 def plan_removals(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterator[SetupChange]:
-    """The changes that take our part out of files: to the byte as they were, if nothing else changed since."""
+    """The changes that remove our part from files; byte for byte the original, if nothing else changed since."""
     for file in files:
         editor, before = editor_of(file), read_file(file.path)
         if before is None or (rest := editor.remove(before)) == before:
             continue
         original, is_original = read_file(backup_of(file.path)), False
         if original is not None:
-            with suppress(ConfigError, Conflict):  # the copy differs from the file by our part alone
+            with suppress(ConfigError, Conflict):  # the copy differs from the file only by our part
                 is_origin = editor.remove(original) == original
                 is_original = is_origin and editor.is_same(editor.remove(editor.add(original)), rest)
         after = None if original is None and editor.is_bare(rest) else original if is_original else rest
@@ -96,7 +96,7 @@ def plan_removals(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterator
 
 
 def apply_change(change: SetupChange) -> None:
-    """Make a change; folders that a removal empties go too. Raises Conflict, StorageFailure."""
+    """Make a change; folders emptied by a removal are deleted too. Raises Conflict, StorageFailure."""
     if read_file(change.path) != change.before:
         raise Conflict(f"{change.path} was changed meanwhile.", "Run the same command again.")
     with storage_errors("write", change.path):
@@ -114,7 +114,7 @@ def apply_change(change: SetupChange) -> None:
 
 
 def read_file(path: Path) -> str | None:
-    """A file's text with its own line ends, None where there is no file; raises ConfigError, StorageFailure."""
+    """A file's text with its own line ends, None if there is no file; raises ConfigError, StorageFailure."""
     with storage_errors("read", path):
         try:
             return read_regular_file(path).decode()
@@ -125,12 +125,12 @@ def read_file(path: Path) -> str | None:
 
 
 def backup_of(path: Path) -> Path:
-    """Where the copy of a file is that was made before our part came in."""
+    """The path for the copy of a file from before our part was added."""
     return path.with_name(path.name + BACKUP)
 
 
 def find_programs() -> Programs:
-    """The programs beside this interpreter, never a shim that would look for one first; raises ConfigError."""
+    """The programs next to this interpreter, never a shim that would search for one; raises ConfigError."""
     for folder in (sysconfig.get_path("scripts"), str(Path(sys.argv[0]).absolute().parent)):
         server, hook = (shutil.which(name, path=folder) for name in (SERVER, HOOK))
         if server and hook and Path(folder).name != "shims":
@@ -140,9 +140,9 @@ def find_programs() -> Programs:
 
 
 def choose_clients(name: str, scope: Scope | None, remove: bool) -> tuple[Client, ...]:
-    """The client of a name, or all that are on this machine; with `remove` all there are.
+    """The client of a name, or all that are on this machine; with `remove` all.
 
-    Raises NotFound where there is none, InvalidRequest for a scope that a client has not.
+    Raises NotFound if there is none, InvalidRequest for a scope that a client does not have.
     """
     clients = all_clients()
     if client := clients.get(name):
@@ -162,7 +162,7 @@ def check_connections(project: Path, programs: Programs) -> Iterator[Connection]
         found = [*filter(None, (_check_scope(client, scope, project, programs) for scope in client.scopes))]
         works = next((each.scope for each in found if not each.is_broken), None)
         for each in found:
-            if works and each.is_broken and each.scope is Scope.SHARED:  # others may have its programs on their PATH
+            if works and each.is_broken and each.scope is Scope.SHARED:  # others may have the programs on their PATH
                 yield replace(each, is_broken=False)
             elif works and each.scope is not works and not each.fault:
                 fix = f"Run `scrimshaw setup {client.name} --{each.scope} --remove`."
@@ -174,7 +174,7 @@ def check_connections(project: Path, programs: Programs) -> Iterator[Connection]
 
 
 def find_scopes(client: Client, project: Path, programs: Programs) -> Sequence[Scope]:
-    """The scopes in which a client is connected, else its usual one."""
+    """The scopes in which a client is connected, otherwise its usual one."""
     found = (_check_scope(client, scope, project, programs) for scope in client.scopes)
     return [each.scope for each in found if each and each.scope and not each.is_broken] or client.scopes[:1]
 
@@ -203,15 +203,15 @@ def _check_scope(client: Client, scope: Scope, project: Path, programs: Programs
 
 
 def _is_installed(client: Client, home: Path) -> bool:
-    """Whether its command or its folder is there."""
+    """Whether its command or its folder exists."""
     return shutil.which(client.program) is not None or (home / client.folder).is_dir()
 
 
-# What set-up does to the text of one file: our part is put in and taken out; what others wrote stays
+# Editing the text of one file: our part is added and removed; what others wrote stays
 
 
 class Editor:
-    """Edits a file of a client that is all ours. Its functions are pure.
+    """Edits a file of a client that belongs to us alone. Its functions are pure.
 
     They raise ConfigError for a text that they cannot read.
     """
@@ -220,7 +220,7 @@ class Editor:
         self.file = file
 
     def add(self, text: str) -> str:
-        """The text with our part, the same text when it has it; raises Conflict for another's entry of our name."""
+        """The text with our part, unchanged if it has it; raises Conflict for a foreign entry of our name."""
         if not text or self.file.mark in text:
             return self.file.text
         if self.file.served_by and self.file.served_by in text:
@@ -229,7 +229,7 @@ class Editor:
         raise Conflict(f"{self.file.path} is a file of yours.", hint)
 
     def remove(self, text: str) -> str:
-        """The text without our part, the same text when it has none."""
+        """The text without our part, unchanged if it has none."""
         return "" if self.file.mark in text else text
 
     def is_same(self, one: str, other: str) -> bool:
@@ -237,7 +237,7 @@ class Editor:
         return one == other
 
     def is_bare(self, text: str) -> bool:
-        """Whether nothing is in the text that setup did not put there."""
+        """Whether the text has only what setup put there."""
         return not text
 
     def read_program(self, text: str) -> str:
@@ -264,7 +264,7 @@ class JsonEditor(Editor):
             if found is not None and not _program_of(found):
                 message = f"{self.path} has an entry `{name}` that runs something else."
                 raise Conflict(message, "Rename or remove it first.")
-            table[name] = {**(found or {}), **self.shared.entry}  # the other keys of our entry are the user's
+            table[name] = {**(found or {}), **self.shared.entry}  # other keys in our entry are the user's
         if self.shared.hooks:
             hooks = self._enter(value, ["hooks"])
             if broken := [event for event in self.shared.hooks if not isinstance(hooks.get(event, []), list)]:
@@ -295,7 +295,7 @@ class JsonEditor(Editor):
         return _program_of(found) if self.shared.place else ""
 
     def _enter(self, value: Json, keys: Iterable[str]) -> Json:
-        """The table that keys lead to, made where it is missing."""
+        """The table that keys lead to, created if missing."""
         for key in keys:
             value = value.setdefault(key, {})
             if not isinstance(value, dict):
@@ -331,7 +331,7 @@ class TomlEditor(JsonEditor):
             raise ConfigError(f"{self.path} is not TOML: {error}.", CORRECT_IT) from error
 
     def _rewrite(self, text: str, value: Json) -> str:
-        """The text with our table as `value` has it, if that makes it say so: the library is trusted only so far."""
+        """The text with our table set to `value`, parsed again to check it: the library is not fully trusted."""
         if self._parse(text) == value:
             return text
         document, (name, _) = tomlkit.parse(text), self.shared.place
@@ -361,7 +361,7 @@ def editor_of(file: SharedFile | OwnFile) -> Editor:
 
 
 def _remove_entry(table: Json, place: Sequence[str]) -> None:
-    """Take our entry out of a table, and the tables on the way that this empties."""
+    """Remove our entry from a table, and tables on the way that this empties."""
     name, *rest = place or ("",)
     found = table.get(name)
     if not rest and _program_of(found):
@@ -375,8 +375,8 @@ def _remove_entry(table: Json, place: Sequence[str]) -> None:
 def _replace_hooks(found: Json, wanted: Mapping[str, Json]) -> Json:
     """The lists of hooks by event with our element for each wanted event and nowhere else.
 
-    An element is a handler, or a group with handlers under `hooks`; foreign ones are never touched. Lists that this
-    empties go.
+    An element is a handler, or a group with handlers under `hooks`; foreign ones are never touched. Lists that become
+    empty are removed.
     """
     result: Json = {}
     for event in dict.fromkeys((*found, *wanted)):
@@ -391,7 +391,7 @@ def _replace_hooks(found: Json, wanted: Mapping[str, Json]) -> Json:
 
 
 def _without_our_hooks(element: Any) -> list[Any]:
-    """The element alone, or without our handlers; nothing when it has no others."""
+    """The element without our handlers; nothing if it has no others."""
     found = element.get("hooks") if isinstance(element, dict) else None
     handlers = found if isinstance(found, list) else []
     rest = [handler for handler in handlers if not _is_our_hook(handler)]
@@ -401,9 +401,9 @@ def _without_our_hooks(element: Any) -> list[Any]:
 
 
 def _is_our_hook(handler: object) -> bool:
-    """Whether a handler runs our hook, under whatever key its client reads the command from."""
+    """Whether a handler runs our hook, under any of the clients' keys for the command."""
     for command in handler.values() if isinstance(handler, Mapping) else ():
-        with suppress(ValueError):  # an open quote: not written by us
+        with suppress(ValueError):  # an unclosed quote: not written by us
             words = shlex.split(command) if isinstance(command, str) else []
             if words and _runs_program(HOOK, words[0]):
                 return True
@@ -411,9 +411,9 @@ def _is_our_hook(handler: object) -> bool:
 
 
 def _program_of(entry: object) -> str:
-    """The program of an MCP entry that starts our server, by its path or through a runner such as uvx; else empty.
+    """The program of an MCP entry that starts our server, by path or through a runner such as uvx; otherwise empty.
 
-    Clients write the command line as one text and arguments, or as one list.
+    Clients write the command line as a text and arguments, or as one list.
     """
     parts = (entry.get("command"), entry.get("args")) if isinstance(entry, Mapping) else ()
     lists = (part if isinstance(part, list) else [part] for part in parts)

@@ -1,4 +1,4 @@
-"""The line below a client's prompt: how much the project remembers, what the session was told, and what is broken."""
+"""The line below a client's prompt: the size of the memory, what the session was given, and what is broken."""
 
 import sys
 from contextlib import closing, suppress
@@ -17,7 +17,7 @@ _RED = "\033[31m{}\033[0m"
 
 
 def print_line() -> None:
-    """Answer what a client sends on standard input; an empty line where the project has no memory."""
+    """Answer a client's request on standard input; an empty line if the project has no memory."""
     payload: Json = {}
     with suppress(msgspec.MsgspecError):
         payload = msgspec.json.decode(sys.stdin.buffer.read(), type=Json)
@@ -26,7 +26,7 @@ def print_line() -> None:
 
 
 def describe_memory(folder: Path, session: str) -> str:
-    """How many memories there are and how many tokens of them a session was told; red where they cannot be read."""
+    """The number of memories and of tokens that a session was given; red if they cannot be read."""
     try:
         settings = load_settings(find_project(folder))
         if not settings.folder.is_dir():

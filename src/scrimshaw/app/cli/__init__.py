@@ -10,16 +10,16 @@ from scrimshaw.errors import ScrimshawError
 
 
 def run() -> None:
-    """The console entry point."""
-    if sys.argv[1:] == ["serve"]:  # the words that set-up writes
-        gc.disable()  # imports make no garbage, and looking for it in them costs 80 ms
+    """The console entry point: answers two frequent commands before the rest is imported."""
+    if sys.argv[1:] == ["serve"]:  # the command line that setup writes
+        gc.disable()  # imports make no garbage, and looking for it costs 80 ms
         from scrimshaw.app.serve import serve  # noqa: PLC0415 - the MCP SDK is heavy, only servers need it
 
         gc.enable()
-        with suppress(ScrimshawError):  # the command line stumbles over the same, and says so
+        with suppress(ScrimshawError):  # the command line meets the same error, and reports it
             serve(find_project(Path.cwd()))
             sys.exit()
-    if sys.argv[1:] == ["statusline"]:  # asked for after every answer
+    if sys.argv[1:] == ["statusline"]:  # run after every answer
         from scrimshaw.app.statusline import print_line  # noqa: PLC0415 - a server has no use for it
 
         print_line()

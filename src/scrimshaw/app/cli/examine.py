@@ -90,7 +90,7 @@ def lint(
 def _repair_references(
     paths: list[Path], wanted: list[str], propose: bool, dry_run: bool, yes: bool, project: Path | None, as_json: bool
 ) -> None:
-    """Rewrite the stale references that follow a rename, of those named or of those in git; or print the latter."""
+    """Rewrite stale references after the named renames or those in git; or print the latter."""
     paths += (Path(text) for text in wanted if "=" not in text)
     renames = [engine_lint.parse_rename(text) for text in wanted if "=" in text]
     with open_memory(project) as engine:
@@ -144,7 +144,7 @@ def _render_repairs(result: Mapping[str, Any]) -> Lines:
 def sarif_log(found: Sequence[Linted]) -> dict[str, Any]:
     """A log of one run: a rule per flag that occurs or is known, a result per reason and per stale reference.
 
-    Paths are relative URIs under the project. A result has a line where it is known.
+    Paths are relative URIs under the project. A result has a line if known.
     """
     known = Path(__file__).with_name("lint_rules.toml").read_text(encoding="utf-8")
     rules: Mapping[str, Mapping[str, str]] = parse_toml(known)
@@ -269,7 +269,7 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
             yield from _describe_files(report)
         health = check_health(engine, thorough=True, more=(*PROCESS, *peer_checks(engine.settings)))
         for row in health.capabilities:
-            if row.name not in {"vault", "git"}:  # the doctor examines these in a way of its own
+            if row.name not in {"vault", "git"}:  # the doctor has its own checks of these
                 drift = f"; {row.was} -> {row.status} since {row.since}" if row.was else ""
                 fix = health.advice.get(row.name, "")
                 yield Finding(row.name, health.verdicts[row.name], f"{row.detail}{drift}", fix)
@@ -297,7 +297,7 @@ def _describe_files(report: SyncReport) -> Iterator[Finding]:
 
 
 def _examine_clients(settings: Settings) -> Iterator[Finding]:
-    """How agent clients are connected; those that are not on this machine are passed over."""
+    """How agent clients are connected, except those not on this machine."""
     for found in check_connections(settings.project, setup.find_programs()):
         verdict = Severity.PROBLEM if found.is_broken else Severity.NOTE if found.fault else Severity.OK
         scope = f"{found.scope} scope: " if found.scope else ""

@@ -1,4 +1,4 @@
-"""What commands are made of: options that several take, the open memory, its vectors, and how an answer ends one."""
+"""The frame of commands: shared options, the open memory, its vectors, and printing the answer."""
 
 import inspect
 import math
@@ -40,7 +40,7 @@ from scrimshaw.storage.sql import earliest
 
 _WorkT = TypeVar("_WorkT", bound=Callable[..., Any])
 STDIN = "-"
-LEASE_S = 60.0  # long enough for a few batches on a slow machine; then another process may take a silent job over
+LEASE_S = 60.0  # enough for a few batches on a slow machine; then another process may take over a silent job
 SKIPS_SHOWN = 20
 IN_BACKGROUND = (
     "Search works at once; vectors are made in the background, and `scrimshaw doctor` tells how far they are."
@@ -49,7 +49,7 @@ HEAD_START_S = 2.0  # enough for all vectors of a small project, with the model 
 
 
 def _inherit(ctx: typer.Context, parameter: typer.CallbackParam, value: Any) -> Any:
-    """An option of every command may also stand in front of the command."""
+    """Allow options of every command in front of the command too."""
     return value or ctx.find_root().params.get(str(parameter.name), value)
 
 
@@ -63,14 +63,14 @@ def _date(value: str) -> str:
 
 
 def complete_id(incomplete: str) -> list[str]:
-    """For the shell: the ids that begin so; none where there is no memory."""
+    """Shell completion: the ids that begin with the text; none without a memory."""
     with suppress(ScrimshawError), open_engine(settings_of_memory(None)) as engine:
         return [each.id for each in engine.index.select(Filters()) if each.id.startswith(incomplete)]
     return []
 
 
 def complete_source(incomplete: str) -> list[str]:
-    """For the shell: the names of the project's sources that begin so."""
+    """Shell completion: the project's sources that begin with the text."""
     with suppress(ScrimshawError):
         return [each.name for each in project_sources(settings_of(None)) if each.name.startswith(incomplete)]
     return []
@@ -145,11 +145,11 @@ def command(
     empty: str = "",
     hidden: bool = False,
 ) -> Callable[[_WorkT], _WorkT]:
-    """Make a command of a function that takes its own options and answers what `render` writes for people.
+    """Make a command of a function that takes its own options and returns the answer that `render` writes for people.
 
-    It may name what every command has: `engine`, the open memory, compared with its files when `fresh`; `filters`,
-    made of the options that choose memories; `project` and `as_json`. `render` may name options too; `empty` says that
-    the answer is. `fails` gives the exit code. Examples are `arguments` behind the command's name, or
+    It may take what every command has: `engine`, the open memory, compared with its files if `fresh`; `filters`,
+    from the options that choose memories; `project` and `as_json`. `render` may take options too; `empty` tells whether
+    the answer is empty. `fails` returns the exit code. Examples are `arguments` after the command's name, or
     whole lines of a shell.
     """
 
@@ -191,8 +191,8 @@ def command(
 def channels_of(names: str, *, alone: bool = False) -> tuple[Channel, ...]:
     """The channels in a list such as `text,vector`; all without one.
 
-    Raises BadParameter for an unknown name, and for a graph that has no other channel, or with `alone` at all: it only
-    leads on from what others found.
+    Raises BadParameter for an unknown name, and for `graph` without another channel, or at all with `alone`: it only
+    extends what others found.
     """
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     unknown = [name for name in wanted if name not in set(Channel)]
@@ -204,7 +204,7 @@ def channels_of(names: str, *, alone: bool = False) -> tuple[Channel, ...]:
 
 
 def content_of(text: str, file: Path | None = None) -> str:
-    """A text as given, from standard input for `-`, or from a file; raises InvalidRequest for what is not UTF-8."""
+    """A text as given, from standard input for `-`, or from a file; raises InvalidRequest if it is not UTF-8."""
     try:
         if file is not None:
             return file.read_text(encoding="utf-8-sig")
@@ -215,14 +215,14 @@ def content_of(text: str, file: Path | None = None) -> str:
 
 
 def find_id(engine: Engine, name: str) -> str:
-    """The id of a memory named as an answer prints it: by its id, with or without .md, or its path, with a line too."""
+    """The id of a memory as printed in answers: its id, with or without .md, or its path, even with a line."""
     path = re.sub(r":\d+\Z", "", name)
     state = engine.index.manifest().get(str(Path(path).absolute()))
     return (state and state.memory_id) or path.removesuffix(".md")
 
 
 def demand_known(engine: Engine, filters: Filters) -> None:
-    """Raise NotFound for a source or a folder that there is none of, naming the nearest."""
+    """Raise NotFound for an unknown source or folder, naming the nearest."""
     sources = {source.name for source in engine.sources}
     if filters.source and filters.source not in sources:
         hint = find_nearest(filters.source, sources) or f"There are {', '.join(sorted(sources))}."
@@ -235,7 +235,7 @@ def demand_known(engine: Engine, filters: Filters) -> None:
 
 
 def write_output(path: Path, text: str, *, force: bool) -> str:
-    """Write a file that a person named, who is asked before one is replaced; its path. Raises StorageFailure."""
+    """Write a file that a person named, asking before replacing one; returns its path. Raises StorageFailure."""
     refusal = InvalidRequest(f"{path} is there already.", "Add --force to replace it.", parameter="force")
     confirm(f"{path} is there already. Replace it?", force or not path.exists(), refusal)
     with storage_errors("write", path):
@@ -244,7 +244,7 @@ def write_output(path: Path, text: str, *, force: bool) -> str:
 
 
 def run_editor(path: Path, line: int = 0) -> None:
-    """Wait for the user's editor on a file; raises InvalidRequest where there is none, or it fails."""
+    """Wait for the user's editor on a file; raises InvalidRequest if there is none, or it fails."""
     try:
         editor = shlex.split(config.editor())
     except ValueError as error:
@@ -280,9 +280,9 @@ def settings_of_memory(project: Path | None) -> Settings:
 
 @contextmanager
 def open_memory(project: Path | None, *, fresh: bool = True, with_rules: bool = False) -> Iterator[Engine]:
-    """The memory of a project, with what changed in its files since the last look when `fresh`.
+    """Open the memory of a project; if `fresh`, including changes of its files since the last scan.
 
-    Where the index could not follow the files, a note says so at the end. With `with_rules` a mistake in the extraction
+    If the index could not follow the files, a note at the end says so. With `with_rules` a mistake in the extraction
     rules stops the start with ConfigError.
     """
     settings = settings_of_memory(project)
@@ -296,9 +296,9 @@ def open_memory(project: Path | None, *, fresh: bool = True, with_rules: bool = 
 
 
 def fill_few(engine: Engine) -> None:
-    """Make the vectors of a handful of new chunks, so that a note of a minute ago is found by its meaning.
+    """Make the vectors of a few new chunks, so that a note just written is found by meaning.
 
-    A model or a table that refuses is not reported here: the search that follows says so with its answer.
+    An error of the model or database is not reported here: the following search reports it with its answer.
     """
     with suppress(StorageFailure):
         ready, total = index.vectors_ready(engine, record=False)
@@ -307,9 +307,9 @@ def fill_few(engine: Engine) -> None:
 
 
 def begin_vectors(engine: Engine, as_json: bool, *, skip: bool, wait: bool) -> dict[str, Any]:
-    """Make missing vectors for a moment and leave the rest to a process in the background; to `wait` for all.
+    """Make missing vectors for a moment and leave the rest to a background process; with `wait` make all.
 
-    Gives what `fill_vectors` does, and whether there is a rest.
+    Returns the result of `fill_vectors`, and whether some remain.
     """
     vectors = fill_vectors(engine, as_json, skip=skip, most_s=math.inf if wait else HEAD_START_S)
     in_background = not (skip or wait or vectors["degradation"]) and index.lacks_vectors(engine)
@@ -319,9 +319,9 @@ def begin_vectors(engine: Engine, as_json: bool, *, skip: bool, wait: bool) -> d
 
 
 def fill_vectors(engine: Engine, as_json: bool, *, skip: bool = False, most_s: float = math.inf) -> dict[str, Any]:
-    """Make missing vectors with a progress bar for so many seconds, unless told to `skip` it; refusals are reported.
+    """Make missing vectors with a progress bar for so many seconds, unless `skip`; errors are reported.
 
-    Gives the vectors made now, the chunks that have one, all chunks, and why some are missing.
+    Returns the number of vectors made now, of chunks that have one, of all chunks, and why some are missing.
     """
     made, degradation = 0, None
     if not skip and isinstance(engine.embedder, Degradation):
@@ -336,7 +336,7 @@ def fill_vectors(engine: Engine, as_json: bool, *, skip: bool = False, most_s: f
 def _fill(
     engine: Engine, advance: Advance, *, record: bool = True, most_s: float = math.inf
 ) -> tuple[int, Degradation | None]:
-    """Make missing vectors in place of the job that waits for it, if one does: how many, and what stopped it."""
+    """Make missing vectors in place of the waiting job, if any; returns how many, and what stopped it."""
     job, began = engine.journal.claim((engine.embed_job,), LEASE_S), time.monotonic()
 
     def keep_going(done: int, total: int) -> bool:
@@ -363,13 +363,13 @@ def _fill(
 
 
 def describe_skip(skip: Skip) -> str:
-    """A file that was passed over, and why, or what is wrong with it."""
+    """A skipped file and why, or what is wrong with it."""
     reason = skip.reason if skip.reason.startswith(skip.path) else f"{skip.path}: {skip.reason}"
     return f"{reason.removesuffix('.')}; found by its text alone." if skip.is_found else reason
 
 
 def render_coverage(skips: Sequence[Skip], vectors: Mapping[str, Any]) -> Lines:
-    """The files that were passed over, and how far the vectors are."""
+    """The skipped files, and how many vectors are made."""
     if skips:
         yield line((f"{len(skips)} skipped, or broken and found by their text alone", "yellow"))
     yield from (f"         {describe_skip(skip)}" for skip in skips[:SKIPS_SHOWN])

@@ -16,7 +16,7 @@ from scrimshaw.storage.git import ask_git, merge_texts
 git = command_group("git", "How git merges memories.", "install")
 
 ATTRIBUTES = "# Memories are merged key by key; `scrimshaw git install` tells git how.\n/memories/** merge=scrimshaw\n"
-# Where the program is gone git merges as it merges any text.
+# Without the program git merges as any other text.
 DRIVER = (
     "command -v scrimshaw >/dev/null 2>&1 || exec git merge-file %A %O %B; exec scrimshaw git merge %O %A %B --path %P"
 )
@@ -78,7 +78,7 @@ def merge(
             file.raise_problem()
         body, conflicts = merge_texts(*(file.body.encode() for file in (before, own, other)))
         merged = edit_memory_file(merge_front_matter(before, own, other), {}, body.decode()).raw
-    except (UnreadableFile, UnicodeError):  # then the whole is a text like any other
+    except (UnreadableFile, UnicodeError):  # then the whole file is merged as text
         merged, conflicts = merge_texts(*raw)
     ours.write_bytes(merged)
     return conflicts

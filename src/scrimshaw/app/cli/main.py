@@ -18,9 +18,9 @@ from scrimshaw.app.cli.output import complain
 from scrimshaw.errors import ConfigError, InvalidRequest, ScrimshawError
 from scrimshaw.storage.durable import failure_of
 
-# Packages add commands here: the name of an entry point is that of its command, its value a `typer.Typer`.
+# Packages add commands here: an entry point's name is the command's, its value a `typer.Typer`.
 COMMAND_GROUP = "scrimshaw.commands"
-# Bytes that are not UTF-8 come as lone surrogates, which no file and no database takes.
+# Bytes that are not UTF-8 arrive as lone surrogates, which cannot be stored.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # The help lists commands in this order, a panel for each group; others come last.
 PANELS: Mapping[str, tuple[str, ...]] = {
@@ -77,10 +77,10 @@ PANELS: Mapping[str, tuple[str, ...]] = {
 
 
 class CommandGroup(TyperGroup):
-    """The commands of this package, and those of entry points, which are imported when asked for."""
+    """The commands of this package, and those of entry points, which are imported on demand."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name, None where there is none."""
+        """The command of that name, None if there is none."""
         if cmd_name not in self.commands:
             for point in entry_points(group=COMMAND_GROUP, name=cmd_name):
                 self.commands[cmd_name] = get_command(point.load())
@@ -149,7 +149,7 @@ def main(arguments: Sequence[str]) -> int:
     except ScrimshawError as refused:
         error = refused
     except typer.TyperException as misuse:
-        # typer quotes what it asked to convert a value.
+        # typer quotes the name of the type.
         message = misuse.format_message().replace(": Value error, ", ": ", 1)
         path = getattr(getattr(misuse, "ctx", None), "command_path", "scrimshaw")
         error = ConfigError(message, f"See `{path} --help`.")
@@ -157,7 +157,7 @@ def main(arguments: Sequence[str]) -> int:
             return error.exit_code
     except typer.Abort:
         error = InvalidRequest("Nothing was done.")
-    except (OSError, RuntimeError) as refused:  # a path that was given and cannot be read
+    except (OSError, RuntimeError) as refused:  # a given path that cannot be read
         if (failure := failure_of(refused)) is None:
             raise
         error = failure

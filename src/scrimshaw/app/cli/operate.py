@@ -150,7 +150,7 @@ def run_jobs(
     engine: Engine, once: Annotated[bool, typer.Option("--once", help="End when nothing is due.")] = False
 ) -> dict[str, int]:
     """Run durable work as a server does, until interrupted."""
-    # A service manager's way to interrupt: the job at hand is given back either way.
+    # Service managers send SIGTERM: the current job is given back either way.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     done, worker = 0, Worker(engine)
     if not once:
@@ -225,7 +225,7 @@ def show_capture(project: Path | None) -> bool:
 
 
 def _explain_event(event: Event, rules: tuple[Rule, ...], extraction: bool) -> dict[str, Any]:
-    """What becomes of an event: what rules are matched with, the one that matched, what follows, and what is kept."""
+    """How an event is handled: the input of the rules, the matching rule, its effect, and what is stored."""
     seen = make_observation(event, rules, process=0, extraction=extraction)
     explanation: dict[str, Any] = {"event": event.kind, "reason": "Kept as an event.", "text": seen.text.text}
     explanation |= {"redacted": find_redactions(seen), "item": seen.item}

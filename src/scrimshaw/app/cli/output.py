@@ -1,4 +1,4 @@
-"""Where words go: results to standard output, everything else to standard error."""
+"""Output: results to standard output, everything else to standard error."""
 
 import os
 import sys
@@ -16,27 +16,27 @@ from scrimshaw.errors import InvalidRequest, ScrimshawError
 from scrimshaw.ingest.invisible_characters import escape_invisible, replace_invisible
 from scrimshaw.models import Degradation
 
-Lines = Iterable[str | Text]  # what a renderer gives: lines for people, plain or with styles
+Lines = Iterable[str | Text]  # the result of a renderer: lines for people, plain or with styles
 Advance = Callable[[int, int], None]
 
 
 class _Console(Console):
-    """A console that leaves the ending of the process to the program."""
+    """A console that does not end the process."""
 
     def on_broken_pipe(self) -> None:
-        """The reader has gone."""
+        """Raise the error for a reader that is gone."""
         raise BrokenPipeError
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console without guesses: no markup, no highlighting, lines of any length where nobody looks."""
+    """A console without markup or highlighting, and with lines of any length in a pipe."""
     made = _Console(stderr=stderr, markup=False, highlight=False, emoji=False)
     made.soft_wrap = not made.is_terminal
     return made
 
 
 def plain(text: str) -> str:
-    """The text as a terminal may be given it, since a memory's text may come from anywhere."""
+    """The text made safe for a terminal, since a memory's text may come from anywhere."""
     return replace_invisible(text.replace("\r\n", "\n"))
 
 
@@ -46,19 +46,19 @@ def line(*parts: str | tuple[str, str]) -> Text:
 
 
 def percent(share: float | None) -> str:
-    """A share 0..1 with one decimal, a dash where there was nothing to measure."""
+    """A share 0..1 with one decimal, a dash if there was nothing to measure."""
     return "-" if share is None else f"{share:.1%}"
 
 
 def print_lines(lines: Lines, *, stderr: bool = False) -> None:
-    """Lines on standard output, or beside the result."""
+    """Print lines on standard output, or on standard error."""
     target = console(stderr=stderr)
     for each in lines:
         target.print(line(each) if isinstance(each, str) else each)
 
 
 def show(value: object, as_json: bool, render: Callable[[Any], Lines]) -> None:
-    """The result on standard output, as JSON on one line or as `render` writes it for people."""
+    """Print the result on standard output, as JSON on one line or formatted by `render`."""
     if as_json:
         show_json(value)
         return
@@ -67,14 +67,14 @@ def show(value: object, as_json: bool, render: Callable[[Any], Lines]) -> None:
 
 
 def show_json(value: object) -> None:
-    """The value on standard output as JSON on one line; what nobody would see in a string is spelled out."""
+    """Print the value as JSON on one line on standard output; invisible characters in strings are escaped."""
     with _reader_may_leave():
         typer.echo(escape_invisible(msgspec.json.encode(value).decode()))
 
 
 @contextmanager
 def _reader_may_leave() -> Iterator[None]:
-    """A reader that has seen enough, as in `scrimshaw list | head`, is no error."""
+    """Do not fail if the reader has seen enough, as in `scrimshaw list | head`."""
     try:
         yield
         sys.stdout.flush()
@@ -83,19 +83,19 @@ def _reader_may_leave() -> Iterator[None]:
 
 
 def note(*texts: str) -> None:
-    """Remarks beside the result."""
+    """Print remarks on standard error."""
     print_lines((line((text, "yellow")) for text in texts), stderr=True)
 
 
 def note_degradations(degradations: Iterable[Degradation]) -> None:
-    """What could not be done, on standard error."""
+    """Print degradations on standard error."""
     for each in degradations:
         instead = f" Instead: {each.fallback_mode}." if each.fallback_mode != "none" else ""
         note(f"Note: {each.failure_mode}{instead} {each.retry_recommendation}")
 
 
 def complain(error: ScrimshawError, as_json: bool) -> None:
-    """An expected error on standard error: a sentence and what to do, or a JSON object."""
+    """Print an expected error on standard error: a sentence and what to do, or a JSON object."""
     if as_json:
         fault = {"code": error.code, "message": error.message, "hint": error.hint, "details": error.details}
         typer.echo(msgspec.json.encode({"error": fault}, enc_hook=str), err=True)
@@ -106,7 +106,7 @@ def complain(error: ScrimshawError, as_json: bool) -> None:
 
 @contextmanager
 def progress(what: str, as_json: bool) -> Iterator[Advance]:
-    """A progress bar on a terminal, nothing elsewhere; call what it gives with (done, total)."""
+    """A progress bar on a terminal, nothing elsewhere; call the result with (done, total)."""
     target = console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=target, transient=True, disable=as_json or not target.is_terminal) as bar:
@@ -115,7 +115,7 @@ def progress(what: str, as_json: bool) -> Iterator[Advance]:
 
 
 def confirm(question: str, yes: bool, refusal: InvalidRequest | None = None) -> None:
-    """Ask before something that cannot be undone; raises InvalidRequest where nobody can answer, Abort on a no."""
+    """Ask before something that cannot be undone; raises InvalidRequest if nobody can answer, Abort on a no."""
     if not yes and not is_interactive():
         nobody = InvalidRequest(f"{question} Nobody is there to answer.", "Add --yes to go ahead.", parameter="yes")
         raise refusal or nobody
@@ -124,5 +124,5 @@ def confirm(question: str, yes: bool, refusal: InvalidRequest | None = None) -> 
 
 
 def is_interactive() -> bool:
-    """Whether a person sits at the other end."""
+    """Whether a person is at the terminal."""
     return sys.stdin.isatty()

@@ -38,7 +38,7 @@ _SOURCES = """
 
 
 def create(settings: Settings) -> tuple[list[str], list[str]]:
-    """Make what is missing in a project's Scrimshaw folder: (names made, names that were there)."""
+    """Create what is missing in a project's Scrimshaw folder: (names created, names that existed)."""
     folder = settings.folder
     if folder == settings.home:
         raise ConfigError(f"{folder} is your own vault, which every project reads.", "Run init in a project's folder.")
@@ -55,11 +55,11 @@ def create(settings: Settings) -> tuple[list[str], list[str]]:
 
 
 def config_text() -> str:
-    """A configuration that changes nothing: each key with its default, meaning and range, commented out."""
+    """A configuration without effect: each key with its default, meaning and range, commented out."""
     parts = [_HEAD]
     for section in _SECTIONS:
         parts.append(f"\n# [{section}]\n")
-        # Strings, numbers, lists and booleans are written in TOML as they are in JSON.
+        # Strings, numbers, lists and booleans look the same in TOML and JSON.
         keys = [info for info in all_keys() if info.section == section]
         parts += (f"# {x.key} = {json.dumps(x.default)}  # {x.description} ({x.allowed})\n" for x in keys)
     return "".join([*parts, _SOURCES])

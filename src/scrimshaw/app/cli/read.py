@@ -45,11 +45,11 @@ from scrimshaw.session.resume import Occasion
 app = typer.Typer()
 
 SESSIONS_SHOWN = 20
-MOST_HITS, MOST_LISTED = 5, 20  # on a screen, unless told otherwise
-MOST_REJECTED = 0.20  # of the drafts of a day: more says that they are junk
-_TELLING = 60  # characters of a passage, by which its line in the file is found
+MOST_HITS, MOST_LISTED = 5, 20  # on a screen by default
+MOST_REJECTED = 0.20  # of the drafts of a day: more means that drafts are junk
+_TELLING = 60  # characters of a passage used to find its line in the file
 Sort = Literal["id", "title", "created", "updated"]
-Group = StrEnum("Group", "tier type artifact source folder")  # what memories can be counted by
+Group = StrEnum("Group", "tier type artifact source folder")  # for counting memories
 
 
 def _render_found(result: SearchResult, query: Sequence[str], explain: bool, trace: bool, jsonl: bool) -> Lines:
@@ -58,7 +58,7 @@ def _render_found(result: SearchResult, query: Sequence[str], explain: bool, tra
     else:
         yield from _render_hits(result, query_terms(" ".join(query)), explain)
         yield from _render_trace(result) if trace else ()
-    # What the opening of the memory noted already is not said twice, and the files were just looked through.
+    # Notes from opening the memory are not repeated, and the files were just scanned.
     said = ("index_behind: ", SCAN_PENDING.failure_mode)
     note_degradations(each for each in result.degradations if not each.failure_mode.startswith(said))
 
@@ -95,7 +95,7 @@ def _render_trace(result: SearchResult) -> Lines:
 
 
 def render_peers(result: SearchResult) -> Lines:
-    """What other memory servers add, with the age of their answers."""
+    """The hits of other memory servers, with the age of their answers."""
     for hit in result.peers:
         yield line(("+  ", "dim"), (hit.title, "bold"), (f"  {hit.peer}, {result.sources[hit.peer]:g} s old", "dim"))
         yield line("   ", (hit.id, "cyan"))
@@ -103,7 +103,7 @@ def render_peers(result: SearchResult) -> Lines:
 
 
 def _mark_words(text: str, terms: Sequence[str]) -> Text:
-    """The text, in which words that begin like a term stand out on a terminal."""
+    """The text with words that begin like a term highlighted on a terminal."""
     marked = line(text)
     if terms:
         marked.highlight_regex(rf"(?i)\b(?:{'|'.join(re.escape(term) for term in terms)})\w*", "bold yellow")
@@ -111,12 +111,12 @@ def _mark_words(text: str, terms: Sequence[str]) -> Text:
 
 
 def _find_place(hit: Hit) -> str:
-    """The file of a hit and the line where its passage begins, as terminals and editors open it."""
+    """The file of a hit and the line of its passage, in the form that terminals and editors open."""
     path, first = Path(hit.memory.path), (hit.text.strip().splitlines() or [""])[0][:_TELLING]
     text = ""
     with suppress(OSError):
         text = path.read_text(encoding="utf-8", errors="replace")
-    if not text:  # as of a commit
+    if not text:  # such as a hit from a commit
         return hit.memory.path
     number = text.count("\n", 0, max(0, text.find(first))) + 1
     return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{number}"
@@ -132,7 +132,7 @@ def _explain(why: Explanation) -> str:
 
 
 def _describe(memory: Memory, text: str = "") -> str:
-    """Tier, type, source and date; who vouches where that is no person, and a warning of what speaks to an agent."""
+    """Tier, type, source and date; the trust if it is not a person's, and a warning if the text speaks to an agent."""
     trust = memory.provenance.trust
     warning = FLAG if is_withheld(f"{memory.title}\n{text}", trust) else ""
     stated = (memory.tier, memory.type, memory.source, memory.updated[:10])
@@ -140,7 +140,7 @@ def _describe(memory: Memory, text: str = "") -> str:
 
 
 def render_text(found: MemoryText) -> Lines:
-    """The text under its title on a terminal; elsewhere the text as it is."""
+    """The text under its title on a terminal; elsewhere only the text."""
     if console().is_terminal:
         yield line((found.memory.title, "bold"), ("  " + _describe(found.memory, found.body), "dim"))
         yield line((f"{found.memory.path}  {found.content_hash}", "dim"))
@@ -151,7 +151,7 @@ def render_text(found: MemoryText) -> Lines:
 
 
 def _render_page(result: MemoryPage) -> Lines:
-    """One line a memory, on a terminal with its place among all; elsewhere fields between tabs."""
+    """One line per memory, on a terminal with its position; elsewhere fields separated by tabs."""
     is_terminal = console().is_terminal
     for memory in result.memories:
         fields = [memory.tier, memory.type, memory.updated[:10], " ".join(memory.title.split())]
@@ -362,7 +362,7 @@ def get(
         found = ask.get_from_peer(engine, memory_id)
     else:
         name, _, section = memory_id.partition("#")
-        is_part = name.startswith(ITEM_PREFIX)  # of a session, whose parts are numbered
+        is_part = name.startswith(ITEM_PREFIX)  # part of a session, which are numbered
         found = read.get(
             engine, memory_id if is_part else frame.find_id(engine, name), anchor or section * (not is_part)
         )
@@ -419,7 +419,7 @@ def stats(
         raise typer.BadParameter(f"{alone} answer alone, without filters, --by and --exclude.")
     if (days is not None and not (quality or searches)) or (check and not quality):
         raise typer.BadParameter("--days belongs to --quality and --searches, --check to --quality.")
-    if quality and not check:  # reads files alone, no index
+    if quality and not check:  # reads only files, no index
         return quality_figures(settings_of_memory(project), days=days or DAYS)
     with open_memory(project, fresh=not (chosen or no_scan)) as engine:
         if quality:

@@ -1,4 +1,4 @@
-"""The commands that look back, bring back and erase: ledger, undo, checkpoint, backup, restore, purge."""
+"""The commands for history, recovery and erasure: ledger, undo, checkpoint, backup, restore, purge."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ Global = Annotated[bool, typer.Option("--global", help="Your own vault of all pr
 
 
 def _one_line(text: str) -> str:
-    """What an archive or a disk calls something, on one line and harmless."""
+    """A name from an archive or disk, on one line and safe for a terminal."""
     return plain(text).replace("\n", "\N{REPLACEMENT CHARACTER}")
 
 
@@ -106,7 +106,7 @@ def _render_deleted(gone: Mapping[str, Any]) -> Lines:
 
 
 def _render_restored(restored: Restored) -> Lines:
-    """What came back and, after a journal was lost, how old it is and what is missing."""
+    """What was restored and, after a lost journal, how old it is and what is missing."""
     if restored.name:
         would = "would be " if restored.dry_run else ""
         for verb, names in (("written", restored.written), ("removed", restored.removed)):
@@ -131,7 +131,7 @@ def _render_restored(restored: Restored) -> Lines:
 
 
 def _describe_loss(restored: Restored, recovery: Recovery) -> Iterator[str]:
-    """How old the checkpoint is, and a line a table; what nobody can read is said to be unknown."""
+    """How old the checkpoint is, and a line per table; unreadable tables are called unknown."""
     if recovery.age_s is None:
         yield from (_NOTHING, f"The ledger took {restored.unrecorded} files as they are.")
     else:
@@ -222,7 +222,7 @@ def show_ledger(
 @command(ledger, "verify", render=_render_verified, fresh=False, fails=lambda verified: verified["broken"] > 0)
 def verify_ledger(engine: Engine) -> dict[str, int]:
     """Check that no entry was changed, taken out or cut off; exit code 1 if one was."""
-    # The second is the number of the first entry that is wrong or missing, 0 when the ledger is sound.
+    # The second is the number of the first entry that is wrong or missing, 0 if the ledger is intact.
     return dict(zip(("rows", "broken"), engine.journal.verify(), strict=True))
 
 
@@ -280,11 +280,11 @@ def undo(
 
 
 def _find_last_change(engine: Engine) -> int:
-    """The newest entry of the ledger that changed a file, is no undo, and was not undone."""
+    """The newest ledger entry that changed a file, is not an undo, and was not undone."""
     rows = engine.journal.history()
     undone = {row["decision_meta"].get("undoes") for row in rows}
     for row in rows:
-        is_known = row["action"] != Action.EXTERNAL or row["prior_hash"]  # of a file that appeared nothing is
+        is_known = row["action"] != Action.EXTERNAL or row["prior_hash"]  # nothing is known of a file that appeared
         changes = row["memory_id"] and row["prior_hash"] != row["new_hash"] and is_known
         if changes and row["seq"] not in undone and "undoes" not in row["decision_meta"]:
             return int(row["seq"])
@@ -359,7 +359,7 @@ def backup(
     include_global: Global = False,
 ) -> Checkpoint:
     """Write the whole memory to a file, with checksums."""
-    index.catch_up(engine)  # on a disk that cannot be written a backup is wanted most
+    index.catch_up(engine)  # must also work on a read-only disk, when a backup is needed most
     return checkpoints.backup(engine, file, include_global=include_global)
 
 
@@ -379,7 +379,7 @@ def restore(
     if newest and (clear_existing or overwrite_edits or dry_run):
         raise typer.BadParameter("--newest brings back what is missing and nothing else.")
     if file:
-        with open_memory(project, fresh=False) as engine:  # the backup fills an empty ledger
+        with open_memory(project, fresh=False) as engine:  # an empty ledger is filled from the backup
             return _bring_back(engine, file, clear_existing, overwrite_edits, dry_run, yes)
     settings = settings_of_memory(project)
     replace = "The journal is damaged. Move it away and begin with the newest checkpoint's rows? Stop servers"
@@ -458,7 +458,7 @@ def purge_traces(
 
 
 def _read_secret(given: str, file: Path | None) -> str:
-    """The secret from where no shell keeps it; an end of line is not part of it."""
+    """Read the secret from where no shell history keeps it; without the end of the line."""
     if given and file:
         raise typer.BadParameter("Give --secret or --secret-file, one of them.")
     if given and given != frame.STDIN:

@@ -1,4 +1,4 @@
-"""The commands that begin, take in and give out: init, serve, setup, import, export."""
+"""The commands to begin and to move memories in and out: init, serve, setup, import, export."""
 
 import sys
 import webbrowser
@@ -37,10 +37,10 @@ _SCOPE_ADVICE = {
     Scope.SHARED: "Commit the files; whoever has `scrimshaw` on the PATH, as after `uv tool install`, is then set up.",
     Scope.LOCAL: "What names programs by their path on this machine is for you alone: keep it out of git.",
 }
-# What a file is by its name alone, beside what guides a client.
+# Kinds of files recognised by name, besides guidance for clients.
 _KINDS = {"readme": "readme", "changelog": "changelog", "changes": "changelog", "contributing": "contributing"}
 PLACES_SHOWN = 5
-# Why documents are left out, and what changes that.
+# Why documents are left out, and how to change that.
 _IN_CONFIG = "in .scrimshaw/config.toml"
 _LEFT_OUT = {
     "hidden": ("hidden", f'to read them: [index] include = ["{{}}/**"] {_IN_CONFIG}'),
@@ -71,7 +71,7 @@ def _render_initialized(result: Mapping[str, Any]) -> Lines:
 
 
 def _render_sums(summary: Mapping[str, Any]) -> Lines:
-    """A line for everything that was not there already, then the sums."""
+    """A line for everything new, then the sums."""
     new = [each for each in summary["taken"] if each.status != "unchanged"]
     for each in new[:MOST_LINES]:
         details = [f"{each.events} events"] * bool(each.events) + [*each.memories, *each.reasons]
@@ -126,13 +126,13 @@ def init(
     with open_engine(settings) as engine:
         with progress("Reading files", as_json) as advance:
             report = index.scan(engine, progress=advance)
-        if claims := [] if as_json else trust.find_claims(engine):  # as in a fresh clone
+        if claims := [] if as_json else trust.find_claims(engine):  # such as in a fresh clone
             note(f"{len(claims)} files claim to be constitutional, and count as important: see `scrimshaw trust`.")
-            with suppress(typer.Abort, InvalidRequest):  # nobody is there to answer, or does not want it
+            with suppress(typer.Abort, InvalidRequest):  # nobody can answer, or the answer is no
                 write.vouch_for(engine)
         imported = _offer_import(engine, import_, as_json)
         in_haste = no_vectors or bool(imported and imported["interrupted"])
-        index.catch_up(engine)  # with what was imported
+        index.catch_up(engine)  # including what was imported
         vectors = frame.begin_vectors(engine, as_json, skip=in_haste, wait=wait)
         sources = [describe_source(engine, each) for each in engine.sources]
         left_out = index.left_out_documents(engine)
@@ -269,7 +269,7 @@ def report(
 
 
 def _run_import(plan: ImportPlan, as_json: bool) -> dict[str, Any]:
-    """Do the work of a plan with a progress bar; Ctrl-C ends it with what was done until then."""
+    """Carry out an import plan with a progress bar; after Ctrl-C returns what was done so far."""
     results: list[ImportResult] = []
     (total, work), interrupted = plan, False
     try:
@@ -291,7 +291,7 @@ def _run_import(plan: ImportPlan, as_json: bool) -> dict[str, Any]:
 
 
 def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> dict[str, Any] | None:
-    """What was taken in, if the user wants it; only a person at a terminal is asked, and only if there is something."""
+    """Offer an import to a person at a terminal, if there is something to import; returns the results."""
     if wanted is False or (wanted is None and (as_json or not is_interactive())):
         return None
     home = Path.home()
@@ -360,7 +360,7 @@ def setup(
 def _plan_changes(
     chosen: Sequence[Client], scope: Scope | None, remove: bool, project: Path, with_status_line: bool
 ) -> Iterator[tuple[Scope, SetupChange]]:
-    """All changes with their scopes; without one they go where a client is connected, and come out of every place."""
+    """All changes with their scopes; by default additions go where a client is connected, removals to every place."""
     programs = Programs() if remove or scope is Scope.SHARED else clients_setup.find_programs()
     plan = clients_setup.plan_removals if remove else clients_setup.plan_additions
     for client in chosen:

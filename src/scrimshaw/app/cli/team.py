@@ -57,7 +57,7 @@ def digest(
     checkout. What is private is not told. Your own sessions are named beside.
     """
     sessions = engine.sessions.latest(limit=MOST_SESSIONS)
-    # What the start of the newest session told of: it may be the one that this is asked in.
+    # The period that the newest session's start reported: it may be the session this is run in.
     earlier = sorted(each.started for each in sessions)[-2:-1]
     if since or not earlier:
         ago = _AGO.fullmatch(since or _DEFAULT)
@@ -141,6 +141,6 @@ def revoke_token(project: Path | None, name: Name, yes: frame.Yes = False) -> st
 
 
 def _describe_scopes(settings: Settings, scopes: Mapping[str, TokenScope]) -> dict[str, str]:
-    """The scopes by the names of their vaults; a folder that is served no more stands for itself."""
+    """The scopes by names of their vaults; a folder no longer served is shown as such."""
     names = {str(folder): name for name, folder in find_vaults(settings).items()}
     return {names.get(folder, folder): scope.value for folder, scope in scopes.items()}

@@ -112,7 +112,7 @@ def save(
         raise typer.BadParameter("Give the text, or - for standard input, or --file; one of them.")
     content = content_of(text, file) if text or file else _write_by_hand()
     new = write.NewText(
-        content=content if content.endswith("\n") else f"{content}\n",  # as text files end
+        content=content if content.endswith("\n") else f"{content}\n",  # like any text file
         id=memory_id,
         title=title,
         type=type_,
@@ -305,7 +305,7 @@ def consolidate(
 
 
 def _confirm_words(question: str, yes: bool, *found: MemoryText) -> tuple[str, ...]:
-    """Ask a person, who is told first whose words the memories hold; what there is to tell."""
+    """Ask a person, after saying whose words the memories contain; returns those notices."""
     doubts = []
     for memory, source, body in ((each.memory, each.memory.provenance, each.body) for each in found):
         if source.trust not in (Trust.HUMAN, Trust.FILE):
@@ -317,13 +317,13 @@ def _confirm_words(question: str, yes: bool, *found: MemoryText) -> tuple[str, .
 
 
 def _merge(present: Iterable[str], add: Texts, remove: Texts) -> Texts:
-    """The list with the additions and without the removals; None when there are neither."""
+    """The list with the additions and without the removals; None if there are neither."""
     merged = [item for item in dict.fromkeys((*present, *(add or ()))) if item not in (remove or ())]
     return merged if add or remove else None
 
 
 def _write_by_hand() -> str:
-    """What a person wrote in an editor."""
+    """The text that a person wrote in an editor."""
     with TemporaryDirectory(prefix="scrimshaw-") as folder:
         path = Path(folder) / "memory.md"
         path.touch(mode=0o600)
@@ -332,7 +332,7 @@ def _write_by_hand() -> str:
 
 
 def _edit_by_hand(engine: Engine, memory: Memory, yes: bool) -> Saved:
-    """What the file says after the user's editor has closed; a person may vouch for a constitutional one that way."""
+    """The file's text after the user's editor has closed; a person can vouch for a constitutional memory this way."""
     write.demand_writable(memory)
     frame.run_editor(Path(memory.path))
     index.scan(engine)

@@ -1,4 +1,4 @@
-"""The agent clients, one file each: every module here but `client` holds one, as `CLIENT`."""
+"""The agent clients, one file each: every module here except `client` has one, as `CLIENT`."""
 
 import os
 from collections.abc import Mapping

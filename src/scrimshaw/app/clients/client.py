@@ -1,4 +1,4 @@
-"""What the product knows of an agent client: its hooks, its transcripts, and how it is connected."""
+"""The base of agent clients: their hooks, their transcripts, and how they are connected."""
 
 import os
 import re
@@ -19,8 +19,8 @@ from scrimshaw.ingest.tool_calls import canonical_tool, is_own_tool
 from scrimshaw.models import EventKind
 
 SERVER, HOOK = "scrimshaw", "scrimshaw-hook"
-PATIENCE_S = 5  # the hook gives up after a quarter of a second by itself; this is for a machine too busy to start it
-# A transcript's beginning says its session and folder: its first line, which may hold 50 KB, and this much.
+PATIENCE_S = 5  # the hook gives up after a quarter of a second itself; this is for a machine too busy to start it
+# A transcript's beginning has its session and folder: its first line, which may be 50 KB, and this much.
 HEAD_BYTES = 64 * 1024
 LARGEST_FILE = 256 * 1024 * 1024  # a larger file would take gigabytes of memory to read as a whole
 
@@ -31,14 +31,14 @@ _REPORT_HEAD = r"(?s)\A(?:Command: .*?\n)?(?:Directory: [^\n]*\n)?Output: "
 
 
 class Scope(StrEnum):
-    """Where a client is set up: in files that a team commits, in one's own for the project, or for all projects."""
+    """Where a client is set up: in files that a team commits, or in the user's own for the project or for all."""
 
     SHARED = "shared"
     LOCAL = "local"
     USER = "user"
 
     def root(self, project: Path) -> Path:
-        """The folder that holds a client's files in this scope."""
+        """The folder with a client's files in this scope."""
         return Path.home() if self is Scope.USER else project
 
 
@@ -47,16 +47,16 @@ class Programs(Struct, frozen=True, kw_only=True):
 
     server: str = SERVER
     hook: str = HOOK
-    has_status_line: bool = False  #: whether what a client shows below its prompt is asked of the server's program
+    has_status_line: bool = False  #: whether a client gets the line below its prompt from the server's program
 
     def hook_command(self, *arguments: str, in_powershell: bool = False) -> str:
-        """The hook with its arguments; a program that is gone stops no client.
+        """The hook with its arguments; a missing program does not stop a client.
 
-        sh and PowerShell end with 0. cmd.exe hands on what follows as arguments, which the hook does not read, and
-        says 1 for a missing program: clients take that for a warning, and only other codes for a refusal.
+        sh and PowerShell end with 0. cmd.exe passes the rest as arguments, which the hook does not read, and
+        returns 1 for a missing program: clients take that as a warning, and only other codes as a refusal.
         """
         command = f"{shlex.join([Path(self.hook).as_posix(), *arguments])} ; exit 0"
-        return f"& {command}" if in_powershell and command.startswith("'") else command  # else it would be a text
+        return f"& {command}" if in_powershell and command.startswith("'") else command  # otherwise it is a string
 
     def server_entry(self, **more: Any) -> dict[str, Any]:
         """The MCP entry that most clients understand."""
@@ -64,17 +64,17 @@ class Programs(Struct, frozen=True, kw_only=True):
 
 
 class SharedFile(Struct, frozen=True, kw_only=True):
-    """A JSON or TOML file of a client, and what is ours in it."""
+    """A JSON or TOML file of a client, and our part in it."""
 
     path: Path
-    place: tuple[str, ...] = ()  #: the keys that lead to our entry, and what it is
+    place: tuple[str, ...] = ()  #: the keys that lead to our entry, and the entry
     entry: Mapping[str, Any] = {}
     hooks: Mapping[str, Any] = {}  #: our hooks by event, below the key `hooks`
-    base: Mapping[str, Any] = {}  #: what a new file begins with
+    base: Mapping[str, Any] = {}  #: the contents of a new file
 
 
 class OwnFile(Struct, frozen=True, kw_only=True):
-    """A file that is all ours, known by a `mark` in it; one that mentions `served_by` does our part by itself."""
+    """A file of ours alone, recognised by a `mark`; if it contains `served_by`, it works without a hook."""
 
     path: Path
     text: str
@@ -87,16 +87,16 @@ SetupFiles = tuple[SharedFile | OwnFile, ...]
 
 
 def name_events(**names: str) -> Mapping[str, EventKind]:
-    """What each of a client's names of events means, from its names by kind."""
+    """The kind of each of a client's event names, from its names by kind."""
     return {name: EventKind(kind) for kind, given in names.items() for name in given.split()}
 
 
 class Client:
-    """A client, with the ways of Claude Code where it does not say otherwise: several clients copied them."""
+    """A client, by default like Claude Code, which several clients copied."""
 
     name: str
     title: str
-    program: str  #: its command and what it keeps in the home; either says that it is installed
+    program: str  #: its command and its folder in the home; either shows that it is installed
     folder: str
     #: The client's names of the events that are used.
     events = name_events(
@@ -107,29 +107,29 @@ class Client:
         compact="PreCompact PostCompact",
         end="SessionEnd",
     )
-    #: The fields of a payload that tell one turn from another; the last resort is `timestamp`.
+    #: The fields of a payload that tell one turn from another; `timestamp` as a last resort.
     turn_keys: tuple[str, ...] = ("prompt_id", "turn_id", "generation_id")
-    #: The events after which it hands a text to its model, and the key it reads that from; empty for Claude Code's way.
+    #: The events after which it gives its model a text, and the key of that text; empty for Claude Code's way.
     reply_kinds: tuple[EventKind, ...] = (EventKind.START, EventKind.PROMPT)
     reply_key = ""
-    has_powershell = False  #: whether it is PowerShell that runs its hooks on Windows
+    has_powershell = False  #: whether PowerShell runs its hooks on Windows
     hides_outcome = False  #: whether the end of a call has to be read from the transcript
     hides_prompts = False  #: whether prompts have to be read from the transcript, from a start on
     keeps_transcripts = True
-    #: What every line of a transcript has that holds an answer; empty where answers are read from events alone.
+    #: A string in every line of a transcript with an answer; empty if answers are only read from events.
     answer_mark = ""
-    prompt_mark = '"user"'  #: what every line of a transcript has that holds a prompt
-    transcript_glob = ""  #: where a session's own transcript lies below the home, `{}` for its id
-    guidance_file = ""  #: the file of a project that guides it; empty where another client's file does
+    prompt_mark = '"user"'  #: a string in every line of a transcript with a prompt
+    transcript_glob = ""  #: a session's own transcript below the home, `{}` for its id
+    guidance_file = ""  #: its guidance file in a project; empty if it uses another client's
     scopes: tuple[Scope, ...] = (Scope.USER, Scope.SHARED)  #: the usual scope first
-    advice = ""  #: what the user must still do after set-up
+    advice = ""  #: what the user must still do after setup
 
     def parse_payload(self, payload: Json, hint: str = "") -> Event | None:
-        """The event of a hook's payload, with a `call_id` that is the same whenever the report is delivered again.
+        """The event of a hook's payload, with a `call_id` that is the same if the report is delivered again.
 
-        `hint` is the client's name of the event, for payloads that do not say it. None for an event that is not used,
+        `hint` is the client's name of the event, for payloads without it. None for an unused event,
         one without a session, an empty prompt, and this server's own tools. Two starts or compactions of one session
-        may share an id where the client marks no moment.
+        may share an id if the client gives no time.
         """
         wire = self.event_name(payload, hint)
         kind = self.events.get(wire)
@@ -177,7 +177,7 @@ class Client:
         )
 
     def format_reply(self, kind: EventKind, content: str) -> str:
-        """One line of JSON for stdout that hands a text to the model; empty where the client takes none."""
+        """One line of JSON for stdout that gives the model a text; empty if the client takes none."""
         if not content or kind not in self.reply_kinds:
             return ""
         wire = next(name for name, found in self.events.items() if found is kind)
@@ -185,17 +185,17 @@ class Client:
         return msgspec.json.encode({self.reply_key: content} if self.reply_key else own_way).decode()
 
     def read_context_share(self, lines: Iterable[str]) -> float | None:
-        """The share of the context in use after the last line of a transcript; None where that is not said."""
+        """The share of the context in use after the last line of a transcript; None if unknown."""
         return None
 
     def read_answers(self, lines: Iterable[str]) -> list[str]:
-        """What the main agent says in the lines of a transcript, in order."""
+        """The main agent's texts in the lines of a transcript, in order."""
         marked = [line for line in lines if self.answer_mark and self.answer_mark in line]
         events = self.parse_transcript("\n".join(marked)).events if marked else ()
         return [event.output for event in events if event.kind is EventKind.ANSWER and not event.agent]
 
     def begins_turn(self, line: str) -> bool:
-        """Whether a line of a transcript holds what a person asked."""
+        """Whether a line of a transcript has a person's prompt."""
         if not self.keeps_transcripts or self.prompt_mark not in line:
             return False
         return any(event.kind is EventKind.PROMPT and not event.agent for event in self.parse_transcript(line).events)
@@ -205,24 +205,24 @@ class Client:
         return []
 
     def read_outcome(self, lines: Iterable[str], call_id: str) -> bool | None:
-        """Whether a call failed, by the lines of a transcript; None where that is not said."""
+        """Whether a call failed, by the lines of a transcript; None if unknown."""
         return None
 
     def parse_transcript(self, source: str) -> Transcript:
-        """The session in the text of a transcript; nothing in a text is an error."""
+        """The session in the text of a transcript; malformed text is not an error."""
         raise NotImplementedError
 
     def transcript_files(self, project: Path, home: Path) -> Iterable[Path]:
-        """The files below the user's home that may hold sessions of a project."""
+        """The files below the user's home that may contain sessions of a project."""
         return home.glob(self.transcript_glob.format("*")) if self.transcript_glob and self.keeps_transcripts else ()
 
     def find_transcript(self, session: str, home: Path) -> Path | None:
-        """The transcript of a session below the user's home; None where there is none."""
+        """The transcript of a session below the user's home; None if there is none."""
         is_name = self.transcript_glob and re.fullmatch(r"[\w-]+", session)
         return next(home.glob(self.transcript_glob.format(session)), None) if is_name else None
 
     def is_of_project(self, file: Path, head: str, begun: Transcript, project: Path) -> bool:
-        """Whether the session in a file, of which `begun` is the beginning, ran in a project or a folder of it."""
+        """Whether a session ran in a project or a folder of it, by the beginning of its file."""
         return is_within(begun.cwd, project)
 
     def session_of_file(self, file: Path, begun: Transcript) -> str:
@@ -234,7 +234,7 @@ class Client:
         return self._group_files(self.transcript_files(project, home), project)
 
     def sessions_at(self, place: Path) -> list[StoredSession]:
-        """The sessions in a file, or in all files below a folder, whatever project they belong to."""
+        """The sessions in a file, or in all files below a folder, of any project."""
         files = place.rglob("*.json*") if place.is_dir() else [place]
         return self._group_files((file for file in files if file.suffix in (".json", ".jsonl")), None)
 
@@ -266,7 +266,7 @@ class Client:
         return found
 
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
-        """Its files below the root of a scope, with what set-up puts there."""
+        """Its files below the root of a scope, with what setup puts there."""
         raise NotImplementedError
 
     def group_hooks(
@@ -281,12 +281,12 @@ class Client:
         }
 
     def check_trust(self, root: Path) -> str:
-        """What keeps the hooks below a root from running; empty when nothing is known to."""
+        """The known reason why the hooks below a root do not run; otherwise empty."""
         return ""
 
 
 def read_report(report: str) -> tuple[str, int]:
-    """The output and exit code in the report that some clients make of a shell command, 0 where it says none."""
+    """The output and exit code in the report that some clients make of a shell command, 0 if it has none."""
     head = re.match(_REPORT_HEAD, report)
     if not head:
         return report, 0
@@ -307,7 +307,7 @@ def is_within(cwd: str, project: Path) -> bool:
 
 
 def _read_head(file: Path) -> str:
-    """The first lines of a file; all of one that holds a single object. Empty where it cannot be read."""
+    """The first lines of a file; all of a file with a single object. Empty if it cannot be read."""
     try:
         with file.open("rb") as stream:
             if file.suffix == ".json":

@@ -25,13 +25,13 @@ from scrimshaw.models import EventKind
 _OCCASIONS = {"taskStart": "startup", "taskResume": "resume", "preCompact": "auto", "taskCancel": "cancel"}
 _MARK = "# Written by `scrimshaw setup cline`; `--remove` takes it away."
 _ASKED = re.compile(r"\A<user_input\b[^>]*>(.*)</user_input>", re.DOTALL)  # hooks and results have the role `user` too
-_START_S = 60  # Cline waits 3 seconds by itself, which a cold start on a busy machine can miss
+_START_S = 60  # Cline waits 3 seconds by default, which a cold start on a busy machine can exceed
 
 
 class Cline(Client):
-    """Cline. A payload has one section named after its event; only what calls of tools answer reaches its model.
+    """Cline. A payload has one section named after its event; its model only gets replies to tool calls.
 
-    The command line reports no prompts. They stand in the session's own files: the first beside its settings, before
+    The command line reports no prompts. They are in the session's own files: the first next to its settings, before
     anything is done, and all of them among the messages.
     """
 
@@ -102,7 +102,7 @@ class Cline(Client):
         return answers
 
     def read_missed_events(self, lines: Iterable[str]) -> list[Event]:
-        """The prompts; one has the same id in both files."""
+        """The prompts; each has the same id in both files."""
         found = decode_json("\n".join(lines))
         if not isinstance(found, Mapping):
             return []
@@ -134,7 +134,7 @@ def _read_messages(found: object) -> list[tuple[str, str]]:
 
 
 def _join_commands(arguments: Json) -> Json:
-    """Its shell tool takes several commands; they read as one script."""
+    """Its shell tool takes several commands; they count as one script."""
     commands = arguments.get("commands")
     if not isinstance(commands, list):
         return arguments

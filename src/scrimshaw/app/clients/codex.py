@@ -14,8 +14,8 @@ from scrimshaw.models import EventKind
 from scrimshaw.toml_text import parse_toml
 
 _CONFIG, _HOOKS = ".codex/config.toml", ".codex/hooks.json"
-_END_PATIENCE_S = 3  # Codex lets no hook take longer at the end, and warns of one that asks to
-# What the client says to its model in the user's name.
+_END_PATIENCE_S = 3  # Codex allows no longer time at the end, and warns of a hook that asks for it
+# Texts of the client in the user's name.
 _NOT_ASKED = (
     "<environment_context>",
     "<user_instructions>",
@@ -28,7 +28,7 @@ _NOT_ASKED = (
 )
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _RESULTS = ("function_call_output", "custom_tool_call_output")
-# The head that a command's output has in a rollout, with its exit code.
+# The head of a command's output in a rollout, with its exit code.
 _HEAD = (
     r"\A(?:(?:Chunk ID|Wall time|Exit code|Process exited with code|Process running with session ID"
     r"|Total output lines|Original token count)\b[^\n]*\n)+Output:\n?"
@@ -48,7 +48,7 @@ _PATCHER = "apply_patch"
 
 
 class Codex(Client):
-    """Codex CLI. Its hooks do not say whether a command failed; the rollout does, and it is written before."""
+    """Codex CLI. Its hooks do not say whether a command failed; the rollout, written before them, does."""
 
     name, title, program, folder = "codex", "Codex", "codex", ".codex"
     # PostCompact is left out: it has no summary, and a start with occasion compact follows it.
@@ -85,7 +85,7 @@ class Codex(Client):
         return used
 
     def read_missed_events(self, lines: Iterable[str]) -> list[Event]:
-        """A patch that a shell command applies is taken out of it before the shell and its hooks see it."""
+        """A patch in a shell command is removed from it before the shell and its hooks run."""
         rows = list(lines)
         events = self.parse_transcript("\n".join(rows)).events if any(map(_PATCHER.__contains__, rows)) else ()
         return [event for event in events if event.tool == "Bash" and _PATCHER in repr(event.arguments)]
@@ -95,7 +95,7 @@ class Codex(Client):
         return None if code is None else code != 0
 
     def parse_transcript(self, source: str) -> Transcript:
-        """The session of a sub-agent counts to the one that started it, where that is said."""
+        """A sub-agent's session belongs to the one that started it, if that is known."""
         rows, skipped = js.parse_rows(source)
         about = next((js.section(row, "payload") for row in rows if row.get("type") == "session_meta"), {})
         own, spawned = js.text(about.get("id")), js.section(about, "source", "subagent")
@@ -113,7 +113,7 @@ class Codex(Client):
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         hooks = self.group_hooks(programs)
         hooks |= self.group_hooks(programs, ["SessionEnd"], timeout=_END_PATIENCE_S)
-        # A required server that is gone stops Codex. One that is not gets a second before the first request goes out.
+        # A missing required server stops Codex. An optional one gets a second before the first request.
         entry = programs.server_entry(required=False)
         return (
             SharedFile(path=root / _CONFIG, place=("mcp_servers", SERVER), entry=entry),
@@ -133,7 +133,7 @@ class Codex(Client):
 
 
 class _RolloutReader(TranscriptBuilder):
-    """A rollout on its way into events, row by row."""
+    """Turns a rollout into events, row by row."""
 
     def __init__(self, client: str, agent: str, codes: Mapping[str, float]) -> None:
         super().__init__(client)
@@ -177,7 +177,7 @@ class _RolloutReader(TranscriptBuilder):
 
 
 def guess_failure(output: str) -> bool | None:
-    """True where the first or last line of an output tells of a failure; silence proves nothing, so else None."""
+    """True if the first or last line of an output reports a failure; otherwise None, as silence proves nothing."""
     lines = output.strip().splitlines() or [""]
     if code := re.match(_EXIT_CODE, lines[0]):
         return int(code[1]) != 0
@@ -187,7 +187,7 @@ def guess_failure(output: str) -> bool | None:
 
 
 def _exit_codes(rows: Iterable[js.Json]) -> dict[str, float]:
-    """Call id -> exit code, where an event says one; a patch that could not be applied has 1."""
+    """Call id -> exit code, if an event has one; 1 for a patch that could not be applied."""
     codes: dict[str, float] = {}
     for row in rows:
         event = js.section(row, "payload")

@@ -21,7 +21,7 @@ from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_
 from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.models import EventKind
 
-# Its payloads do not name their event; without a hint a field that only one event has does.
+# Its payloads do not name their event; without a hint it is recognised by a field of that event alone.
 _FIELD_EVENTS = {
     "toolResult": "postToolUse",
     "prompt": "userPromptSubmitted",
@@ -120,7 +120,7 @@ class Copilot(Client):
 
 
 def read_shell_mark(output: str) -> tuple[str, int]:
-    """A shell's output without the line that Copilot adds to it, and the exit code of that line, 0 without one."""
+    """A shell's output without the line that Copilot adds, and the exit code in that line, 0 without one."""
     start = max(0, len(output) - _SHELL_MARK_LENGTH)
     mark = re.search(_SHELL_MARK, output[start:])
     return (output[: start + mark.start()], int(mark[1])) if mark else (output, 0)

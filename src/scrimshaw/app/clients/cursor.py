@@ -1,4 +1,4 @@
-"""Cursor, by its documentation: no payload of a running Cursor has been seen."""
+"""Cursor, according to its documentation: never tested with a running Cursor."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,10 +19,10 @@ from scrimshaw.models import EventKind
 
 
 class Cursor(Client):
-    """Cursor; before a compaction it says the share of the context in use."""
+    """Cursor; before a compaction it reports the share of the context in use."""
 
     name, title, program, folder = "cursor", "Cursor", "cursor", ".cursor"
-    # Shell, MCP and edit events of their own are left out: postToolUse reports each of those calls already.
+    # Separate shell, MCP and edit events are not used: postToolUse reports each of those calls already.
     events = name_events(
         start="sessionStart",
         prompt="beforeSubmitPrompt",

@@ -70,7 +70,7 @@ class Gemini(Client):
         return structs.replace(event, output=js.text(payload.get("prompt_response")))
 
     def read_context_share(self, lines: Iterable[str]) -> float | None:
-        """None for other models than Gemini's, whose windows are not known."""
+        """None for models other than Gemini's, whose windows are unknown."""
         used = None
         for row in js.select_rows(lines, '"tokens"'):
             if row.get("type") == "gemini" and js.text(row.get("model")).startswith("gemini"):
@@ -96,7 +96,7 @@ class Gemini(Client):
         return (home / ".gemini" / "tmp").glob("*/chats/**/*.json*")
 
     def is_of_project(self, file: Path, head: str, begun: Transcript, project: Path) -> bool:
-        """The file holds a hash of the project's path, the folder may hold the path."""
+        """The file has a hash of the project's path, the folder may have the path."""
         found = re.search(_PROJECT_HASH, head)
         if found and found[1] in {content_hash(str(place).encode()) for place in (project, project.resolve())}:
             return True
@@ -118,7 +118,7 @@ class Gemini(Client):
 
 
 def _apply_changes(rows: Iterable[js.Json]) -> list[js.Json]:
-    """The messages after all changes: one written again replaces the first, a rewind drops those from there on."""
+    """The messages after all changes: a repeated one replaces the first, a rewind drops those from there on."""
     messages: dict[str, js.Json] = {}
     for row in rows:
         if isinstance(target := row.get("$rewindTo"), str):

@@ -45,7 +45,7 @@ _REFUSED = "The user rejected permission"
 
 
 class OpenCode(Client):
-    """OpenCode; a sub-agent's session counts to the one that started it, its parent."""
+    """OpenCode; a sub-agent's session belongs to its parent, the one that started it."""
 
     name, title, program, folder = "opencode", "OpenCode", "opencode", ".config/opencode"
     events = name_events(
@@ -180,7 +180,7 @@ def _is_spoken(part: js.Json) -> bool:
 
 
 def _list_sessions(folder: Path) -> list[js.Json]:
-    """What OpenCode's data folder says of each session, oldest first, in seconds; raises UnreadableFile."""
+    """The sessions in OpenCode's data folder, oldest first, times in seconds; raises UnreadableFile."""
     if (folder / _DATABASE).is_file():
         found = read_foreign_rows(folder / _DATABASE, _SESSIONS, hint=_HINT)
     else:
@@ -222,7 +222,7 @@ def _tree_messages(folder: Path, session: str) -> Iterator[js.Json]:
 
 
 def _read_object(place: Path | bytes | str) -> js.Json:
-    """The JSON object in a file or a column; empty where it cannot be read."""
+    """The JSON object in a file or a column; empty if it cannot be read."""
     try:
         raw = place.read_bytes() if isinstance(place, Path) else place
         return js.section({"value": msgspec.json.decode(raw)}, "value")

@@ -21,7 +21,7 @@ from scrimshaw.models import EventKind
 
 
 class Qwen(Client):
-    """Qwen Code. Its chat file counts tokens but not how many fit; the stop event says the share."""
+    """Qwen Code. Its chat file has the tokens used but not the limit; the stop event has the share."""
 
     name, title, program, folder = "qwen", "Qwen Code", "qwen", ".qwen"
     has_powershell = True

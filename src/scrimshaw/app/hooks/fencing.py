@@ -1,4 +1,4 @@
-"""Text that is handed to a model: fenced, with nothing in it that closes the fence or that nobody sees."""
+"""Text for a model: fenced, with nothing in it that closes the fence or is invisible."""
 
 import html
 import re
@@ -15,10 +15,10 @@ from scrimshaw.session.resume import Occasion, StateLine
 
 FENCE = "scrimshaw-memory"
 FORGED = "[mark]"
-# The letters of a mark's name may stand apart. The clients put what a hook says between marks of their own.
+# The letters of a mark's name may be spaced out. Clients put a hook's text between marks of their own.
 _NAME = r"(?:_|[^\w/.,:;]){0,12}".join(r"\W{0,4}".join(word) for word in ("scrimshaw", "memory"))
 _NAMED = rf"[\s/\\]{{0,8}}(?:{_NAME}|system[-_]reminder|hook[-_]context|untrusted[-_]context)"
-# Clients tell their own words from data by these: calls, their results, reminders.
+# Tags by which clients mark their own text: calls, their results, reminders.
 _CONTROLS = "invoke parameter system function-(?:calls?|results?) tool-(?:calls?|uses?|results?|outputs?)"
 _CONTROL = rf"[\s/\\|]{{0,8}}(?:\w{{1,8}}:)?(?:{_CONTROLS.replace(' ', '|').replace('-', '[-_ ]?')})(?![^\W_])"
 _MARK = re.compile(rf"(?:[<\[({{&]|lt;|\\u003c){{0,4}}{_NAMED}|(?:<|lt;|\\u003c){{1,4}}{_CONTROL}")
@@ -28,7 +28,7 @@ _MAYBE_TAG = re.compile(r"[<&;\\]|[^\x00-\x7f]")
 _ANY_NAME = re.compile(f"scrimshawmemory|hookcontext|untrustedcontext|{_CONTROLS.replace('-', '').replace(' ', '|')}")
 _NO_LETTER = re.compile(r"[\W_]+")
 _PIECE = re.compile(r"[<>]|[^<>]+")
-_READINGS = 3  # a text is read as it is, and with its entities resolved once and twice
+_READINGS = 3  # a text is read as is, and with its entities decoded once and twice
 # Word pieces are 3.3 characters on average and never fewer than one; 3 keeps a text within its tokens without a
 # tokenizer, which would cost a hook 20 ms.
 CHARACTERS_PER_TOKEN = 3
@@ -44,7 +44,7 @@ _Stretch = tuple[int, int]  # offsets into a text
 
 
 def fence(note: str, text: str) -> str:
-    """A whole text, its lines kept, between marks that it cannot close."""
+    """A whole text, keeping its lines, between marks that it cannot close."""
     return _between_marks(note, [neutralise(text)])
 
 
@@ -55,7 +55,7 @@ def fence_list(note: str, lines: Iterable[str]) -> str:
 
 
 def shorten_origins(lines: Iterable[StateLine]) -> Iterator[StateLine]:
-    """The lines with `#eN` and `/N` alone for what comes from the session that the line before it named."""
+    """The lines with only `#eN` and `/N` for an origin in the session named by the line before."""
     session = ""
     for each in lines:
         named, mark, number = each.origin.rpartition("#" if "#" in each.origin else "/")
@@ -64,13 +64,13 @@ def shorten_origins(lines: Iterable[StateLine]) -> Iterator[StateLine]:
 
 
 def fence_state(lines: Iterable[StateLine], occasion: Occasion) -> str:
-    """The state of a session as a fenced text; empty when there is nothing to say."""
+    """The state of a session as a fenced text; empty if there is nothing to say."""
     texts = (f"{each.part} ({each.origin}, trust {each.trust}): {each.text}" for each in lines)
     return fence_list(_NOTES[occasion], texts)
 
 
 def fence_if_suspicious(text: str, trust: str) -> str:
-    """A text for an answer: fenced where it speaks to an agent and no person vouches for it."""
+    """A text for an answer: fenced if it speaks to an agent and no person vouches for it."""
     if not is_withheld(text, trust):
         return remove_marks(text)
     return fence(f"Trust {trust}, speaks like an instruction.", text)
@@ -82,15 +82,15 @@ def is_withheld(text: str, trust: str) -> bool:
 
 
 def neutralise(text: str) -> str:
-    """The text with nothing unseen in it, and nothing that reads as a mark of the fence, however it is spelled.
+    """The text without invisible characters and without fence marks, however they are spelled.
 
-    The name goes, not only its brackets: one client escapes these, so that an escaped mark looks like a real one.
+    The name is removed, not only its brackets: one client escapes these, so that an escaped mark looks real.
     """
     return _replace_marks(replace_invisible(text), _MARK)
 
 
 def remove_marks(text: str) -> str:
-    """A text for an answer outside of a fence: nothing unseen in it and no mark, but its names as words stay."""
+    """A text for an answer outside a fence, without invisible characters and marks; their names as words stay."""
     visible = replace_invisible(text)
     return _replace_marks(visible, _TAG) if _MAYBE_TAG.search(visible) else visible
 
@@ -101,7 +101,7 @@ def neutralise_state_lines(lines: Iterable[StateLine]) -> tuple[StateLine, ...]:
 
 
 def max_tokens(text: str) -> int:
-    """At least as many tokens as the text has."""
+    """An upper bound of the text's tokens."""
     return len(text) // CHARACTERS_PER_TOKEN + 1
 
 
@@ -130,12 +130,12 @@ def _find_whole(read: str, mark: re.Pattern[str]) -> list[_Stretch]:
 
 
 def _find_parted(read: str, mark: re.Pattern[str]) -> list[_Stretch]:
-    """Marks that appear when the markup inside of them is left out, as in `</scrim<b></b>shaw-memory>`; merged."""
+    """Marks that appear when the markup inside them is removed, as in `</scrim<b></b>shaw-memory>`; merged."""
     found: list[_Stretch] = []
     for level in _split_levels(read) if read.count("<") > 1 else ():
         edges = [0, *chain.from_iterable(level), len(read)]
         view = View(read, zip(edges[::2], edges[1::2], repeat(""), strict=False))
-        if len(level) > 2 and level[-1][1] - level[0][0] > len(view.text):  # else the plain search has seen it
+        if len(level) > 2 and level[-1][1] - level[0][0] > len(view.text):  # otherwise the plain search has found it
             marks = _find_whole(view.text, mark)
             found += [(view.find(start), view.find(end - 1) + 1) for start, end in marks]
     apart: list[_Stretch] = []
@@ -147,7 +147,7 @@ def _find_parted(read: str, mark: re.Pattern[str]) -> list[_Stretch]:
 
 
 def _split_levels(read: str) -> Iterator[list[_Stretch]]:
-    """The stretches of each pair of brackets without those inside of it, and of the text outside of all."""
+    """The stretches of each pair of brackets without nested pairs, and those of the text outside all."""
     unclosed: list[list[_Stretch]] = [[]]
     for piece in _PIECE.finditer(read):
         if piece[0] == "<":

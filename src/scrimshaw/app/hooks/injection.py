@@ -1,6 +1,6 @@
-"""What the model is told by hooks: at a start where things stand, at a prompt the memories that it brings up.
+"""What hooks give the model: at a start the state of the work, at a prompt the memories that it triggers.
 
-Without a model and without a tokenizer: a hook has a few milliseconds. Nothing is brought up that is not certain.
+Without a model or a tokenizer: a hook has a few milliseconds. Only certain matches are included.
 """
 
 import math
@@ -38,23 +38,23 @@ from scrimshaw.storage.ports import Index, Query, Sessions
 START_TOKENS, CLEAR_TOKENS, RECALL_TOKENS = 930, 200, 250
 MOST_RECALLED = 3
 LONGEST_PROMPT = 20_000
-# Of the telling words of a prompt, so many must begin words of one piece of a memory, its title or its phrases, or of a
-# passage of the record, and at least so large a share; and they must be as rare as so many words that one piece alone
-# has, each of which is worth about the logarithm of the number of pieces. Among few pieces no word is rare. Chosen on
+# Of a prompt's content words, so many must begin words of one piece of a memory, its title or its phrases, or of a
+# passage of the record, and at least such a share; and they must be as rare as so many words that only one piece
+# has, each worth about the logarithm of the number of pieces. Among few pieces no word is rare. Chosen on
 # questions about recorded sessions, asked of other projects too (docs/evaluation.md).
 LEAST_WORDS, LEAST_SHARE, LEAST_RARE, FEW_PIECES = 3, 0.5, 2.3, 50
 _MOST_MATCHES = 8
 _LEAST_EXCERPT, _LONGEST_TITLE = 80, 60  # characters
 _STEM = 5
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
-_MOST_EARLIER = 20  # sessions, the last ones, of which the newest began where this one goes on
+_MOST_EARLIER = 20  # last sessions, among which is the one that this one continues
 _OTHERS_NOTE = "What others did to this project's memories since its last session began; `scrimshaw digest` tells more."
 _RULES_NOTE = "What the people of this project decided for good."
 _RECALL_NOTE = "Notes of this project that the prompt brings up; memory_get reads one whole."
 
 
 def context_injection(client: Client, storage: Storage, event: Event, settings: Settings, now: float) -> str:
-    """What to print. Only what the client hands on is looked for, counted, and held to be known to its model."""
+    """What to print. Only text that the client passes on is searched for, counted, and assumed known to its model."""
     if event.kind not in client.reply_kinds or not settings.session.injection:
         return ""
     if not is_given("injection", settings.rollout.injection, event.session):
@@ -65,7 +65,7 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
 
 
 def _find_unanswered(sessions: Sessions, call: Event) -> list[Event]:
-    """The start and prompts since the call before this one: some clients hand on nothing but what calls answer."""
+    """The start and prompts since the previous call: some clients only pass on replies to calls."""
     *earlier, _ = sessions.events(call.session, EventKind.START, EventKind.PROMPT, EventKind.TOOL)
     since = [*takewhile(lambda each: each.kind is not EventKind.TOOL, () if call.agent else reversed(earlier))]
     starts = sum(each.kind is EventKind.START for each in earlier)
@@ -92,7 +92,7 @@ def _tell_event(storage: Storage, event: Event, settings: Settings, now: float) 
 
 
 def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
-    """What a starting session should know of the one before, or of itself when it comes back."""
+    """What a starting session should know of the previous one, or of itself if it is resumed."""
     from scrimshaw.session.state import fit_lines, tell_state  # noqa: PLC0415 - only a start needs its many patterns
 
     occasion, own = _OCCASIONS.get(event.occasion, Occasion.START), storage.sessions.get(event.session)
@@ -101,7 +101,7 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
     lines = tell_state(storage.sessions, index, own, occasion, with_own=goes_on) if own else []
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)
     if goes_on and lines and not lines[0].origin.startswith((f"session:{event.session}#", f"session:{event.session}/")):
-        occasion = Occasion.START  # its own holds no work yet
+        occasion = Occasion.START  # its own has no work yet
     text, waiting = fence_state(fit_lines([*shorten_origins(lines)], budget, max_tokens)[0], occasion), 0
     if settings.drafts.review:
         waiting = sum(WAITS.encode() in path.read_bytes() for path in (settings.folder / DRAFTS).glob("*.md"))
@@ -117,7 +117,7 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
 
 
 def _tell_rules(index: Index, limit: int) -> tuple[str, dict[str, str]]:
-    """Constitutional memories of at most so many tokens, which a context begins with; hashes by id."""
+    """Constitutional memories of at most so many tokens for the start of a context; hashes by id."""
     found = index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)), sort="id", limit=-1, offset=0)
     if not found:
         return "", {}
@@ -134,7 +134,7 @@ def _tell_rules(index: Index, limit: int) -> tuple[str, dict[str, str]]:
 def _recall_memories(
     index: Index, known: Mapping[str, str], event: Event, settings: Settings
 ) -> tuple[str, dict[str, str]]:
-    """What a prompt surely is about, that a search shows and the session has not seen as it is; hashes by id."""
+    """Certain matches of a prompt that a search may show and the session has not seen in this form; hashes by id."""
     prompt, bound = event.prompt[:LONGEST_PROMPT], math.inf
     words, filters = query_terms(prompt), Filters(min_quality_score=settings.search.min_quality_score)
     if len(words) >= LEAST_WORDS:
@@ -158,7 +158,7 @@ def _recall_memories(
 def _find_memories(
     index: Index, prompt: str, words: Sequence[str], bound: float, filters: Filters
 ) -> list[tuple[Memory, str]]:
-    """Memories that the prompt surely is about, by a phrase or its words, with the passage that says so, best first."""
+    """Memories that certainly match the prompt, by a phrase or its words, with the matching passage, best first."""
     phrases = find_phrases(prompt, index.phrases(find_heads(prompt), titles=True))
     matches = index.match_text(Query((words,)), filters, _MOST_MATCHES) if bound < math.inf else []
     chunks = {**dict.fromkeys(phrases, 0), **{each.id: max(each.chunk, 0) for each in matches if each.score >= bound}}
@@ -167,7 +167,7 @@ def _find_memories(
     texts |= {name: piece.text for (name, _), piece in index.pieces([*chunks.items()]).items()}
     sure = dict[str, int]()
     for memory in found:
-        # One word alone, which a session used often, is a trigger of too many things.
+        # A single word that a session used often would trigger too much.
         is_session = memory.provenance.source == "session"
         certain = [each for each in phrases.get(memory.id, ()) if " " in each.strip() or not is_session]
         text = "\n".join((memory.title, *memory.triggers, *memory.questions, texts[memory.id]))
@@ -177,7 +177,7 @@ def _find_memories(
 
 
 def _find_passages(index: Index, words: Sequence[str], bound: float, session: str) -> list[tuple[Memory, str]]:
-    """What was said and done in other sessions that surely is about these words, with its text, best first."""
+    """Passages of other sessions that certainly match these words, with their text, best first."""
     filters = Filters(source=RECORD, exclude=(f"session:{session}",))
     matches = index.match_text(Query((words,)), filters, MOST_RECALLED)
     places = [(match.id, match.chunk) for match in matches if match.score >= bound]
@@ -193,7 +193,7 @@ def _count_shared(text: str, words: Sequence[str]) -> int:
 
 
 def _recall_line(memory: Memory, text: str, words: Sequence[str], room: int) -> str:
-    """What is known, where it stands and who vouches, in so many characters; what speaks to the agent is only named."""
+    """A match with its place and trust, in so many characters; text that speaks to the agent is only named."""
     trust = memory.provenance.trust
     label = f"{cut_passage(memory.title, words, _LONGEST_TITLE)} (memory {memory.id}, trust {trust}): "
     text = cut_passage(text, words, max(_LEAST_EXCERPT, room - len(label) - 4))

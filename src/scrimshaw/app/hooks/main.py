@@ -1,12 +1,12 @@
-"""`scrimshaw-hook CLIENT [EVENT]`: one event of a client, recorded; what the client should tell its model, printed.
+"""`scrimshaw-hook CLIENT [EVENT]`: records one event of a client and prints what it should tell its model.
 
-It fails open: whatever goes wrong, the client goes on. It writes nothing unredacted and gives up after DEADLINE_S of
-work, where a session starts and is told how things stand after START_DEADLINE_S; or after PATIENCE_S in all, where the
-machine or another writer keeps it waiting. Only the end of a session starts a process: one that makes its memory, which
+It fails open: whatever goes wrong, the client continues. It writes nothing unredacted and gives up after DEADLINE_S of
+work, or START_DEADLINE_S when a session starts and gets its summary; or after PATIENCE_S in all, if the
+machine or another writer keeps it waiting. Only a session's end starts a process: one that makes its memory, which
 nobody waits for.
 """
 
-import _thread  # all that is needed of `threading`, whose import takes a millisecond
+import _thread  # enough of `threading`, whose import takes a millisecond
 import gc
 import os
 import sys
@@ -42,16 +42,16 @@ def run() -> None:
 
 
 def import_lightly() -> None:
-    """Leave out what a process of some milliseconds has no use for.
+    """Skip imports that a process of some milliseconds does not need.
 
-    msgspec asks typing_extensions, where it is installed, for what Python's own typing offers since 3.11: 9 ms.
+    msgspec imports typing_extensions, if installed, for features in Python's own typing since 3.11: 9 ms.
     """
     gc.disable()
     sys.modules.setdefault("typing_extensions", typing)
 
 
 def _give_up_in_time(limits: dict[str, float]) -> None:
-    """End the process when its time is over. Waiting for a processor is not its work, so that no burst loses events."""
+    """End the process when its time is over. Waiting for a processor does not count, so no burst loses events."""
     until = time.monotonic() + PATIENCE_S
     while time.process_time() < limits["work"] and time.monotonic() < until:
         time.sleep(_WATCH_S)

@@ -1,4 +1,4 @@
-"""One event of a client: parsed, redacted, extracted and recorded; what the client should tell its model comes back."""
+"""Parse, redact, extract and record one event of a client; returns what the client should tell its model."""
 
 import os
 import re
@@ -27,10 +27,10 @@ from scrimshaw.storage.durable import make_private
 from scrimshaw.storage.engines import open_storage
 
 LARGEST_INPUT = 8 * 1024 * 1024
-# What is read of a transcript, which grows to many megabytes: its end, and more until the turn's beginning is in it. A
-# turn that was broken off has no stop of its own, so a few turns are read again.
+# How much is read of a transcript, which may have many megabytes: its end, up to the beginning of the turn. A
+# turn that was interrupted has no stop event, so a few turns are read again.
 TAIL_BYTES, LONGEST_TURN = 256 * 1024, 16 * 1024 * 1024
-MOST_ANSWERS = 300  # the last ones are recorded; a turn of hours has some hundred
+MOST_ANSWERS = 300  # the last ones are recorded; a turn of hours has some hundreds
 LONGEST_ANSWER = 8_000  # characters, about 2,000 tokens
 
 
@@ -41,15 +41,15 @@ def handle_payload(
     at_start: Callable[[], object] = bool,
     at_end: Callable[[Storage, Settings], None] | None = None,
 ) -> str:
-    """Record the event in a payload; what to print. Raises ScrimshawError, ValueError for what is no payload.
+    """Record the event in a payload; returns what to print. Raises ScrimshawError, ValueError for an invalid payload.
 
-    `at_start` is called before a session is told where things stand, `at_end` when it is over.
+    `at_start` is called before a session gets its summary, `at_end` when it is over.
     """
     client = load_client(arguments[0]) if arguments else None
     if client is None or len(payload) > LARGEST_INPUT:
         return ""
     event = client.parse_payload(_decode_payload(payload), arguments[1] if len(arguments) > 1 else "")
-    # A compaction that a client asks about before every model call is none.
+    # An event before every model call is not necessarily a compaction.
     project = _find_memory(event) if event and event.occasion != "maybe" else None
     if event is None or project is None:
         return ""
@@ -81,7 +81,7 @@ def _find_memory(event: Event) -> Path | None:
     try:
         project = find_project(Path(event.cwd or "."))
         return project if (project / PROJECT_FOLDER).is_dir() else None
-    except OSError:  # a name that no folder can have
+    except OSError:  # an impossible name of a folder
         return None
 
 
@@ -105,7 +105,7 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     is_start = event.kind is EventKind.START
     for earlier in storage.sessions.latest(before=event.session, with_work=True) if is_start else ():
         hear_late_words(storage, settings, earlier, TAIL_BYTES)
-    # Few events are answered. Clients report a second compaction of a session in the words of the first.
+    # Few events get a reply. Clients report a second compaction of a session exactly like the first.
     if is_start or (is_new and event.kind in client.reply_kinds):
         from scrimshaw.app.hooks.injection import context_injection  # noqa: PLC0415 - costs most events 8 ms for nothing
 
@@ -114,7 +114,7 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
 
 
 def _observe(storage: Storage, settings: Settings, now: float, event: Event, *more: Observation) -> bool:
-    """Record what the agent said by an event, then `more`; whether the last one is new."""
+    """Record what the agent said before an event, then `more`; returns whether the last one is new."""
     admit = partial(working_memory.admit, now=now, settings=settings.session, event_decay=settings.features.event_decay)
     observe = partial(storage.sessions.observe, admit=admit, now=now, modulus=settings.session.counter_modulus)
     if event.said and settings.features.extraction and not event.agent:
@@ -124,20 +124,20 @@ def _observe(storage: Storage, settings: Settings, now: float, event: Event, *mo
 
 
 def hear_late_words(storage: Storage, settings: Settings, session: Session, most: int = LONGEST_TURN) -> None:
-    """Record what an agent said last where its client wrote that down only after the session had come to rest."""
+    """Record an agent's last words if its client only wrote them down after the session's last hook."""
     rests = [each.at for each in storage.sessions.events(session.id, EventKind.STOP, EventKind.END)]
     rested = max(rests, default=0.0)
     client = load_client(session.client) if rested >= session.last_event else None
     path = client.find_transcript(session.id, Path.home()) if client else None
-    with suppress(OSError):  # it may be gone by now
+    with suppress(OSError):  # the file may be gone by now
         if client and path and settings.is_capturing and path.stat().st_mtime > rested:
             said = tuple(last_answers(client, skip_pause(read_turn(client, path, most), settings.folder / RESUMED)))
             event = Event(client=client.name, kind=EventKind.STOP, session=session.id, said=said)
-            _observe(storage, settings, rested - 1, event)  # what belongs to the past reopens nothing
+            _observe(storage, settings, rested - 1, event)  # a past event does not reopen the session
 
 
 def _record_vault_write(storage: Storage, settings: Settings, seen: Observation) -> None:
-    """Note in the ledger that a client's own tool wrote a memory's file, for which then nobody but an agent stands."""
+    """Note in the ledger that a client's own tool wrote a memory's file, which then has an agent's trust."""
     if not (seen.tool in ("Edit", "Write") or (seen.item and seen.item.text.text.startswith(("Edit ", "Write ")))):
         return
     file = Path(os.path.realpath(settings.project / seen.path))
@@ -157,7 +157,7 @@ def _record_vault_write(storage: Storage, settings: Settings, seen: Observation)
 
 
 def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tuple[Event, list[Event]]:
-    """The event with what the end of its transcript adds, and the calls and prompts in it that no hook reported."""
+    """The event with additions from the end of its transcript, and calls and prompts there that no hook reported."""
     asks_outcome = client.hides_outcome and event.kind is EventKind.TOOL and event.failed is None
     is_at_rest = event.kind in (EventKind.STOP, EventKind.COMPACT, EventKind.END)
     if not (asks_outcome or is_at_rest or (client.hides_prompts and event.kind is EventKind.START)):
@@ -173,7 +173,7 @@ def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tu
 
 
 def skip_pause(lines: list[str], resumed: Path) -> list[str]:
-    """The lines after the last pause, by the times in them: what was said in it stays unrecorded."""
+    """The lines after the last pause, by the times in them: text of the pause stays unrecorded."""
     if not resumed.exists():
         return lines
     since, times = resumed.stat().st_mtime, (re.search(r'"timestamp":\s*"([^"]+)"', line) for line in lines)
@@ -181,7 +181,7 @@ def skip_pause(lines: list[str], resumed: Path) -> list[str]:
 
 
 def last_answers(client: Client, lines: list[str]) -> list[str]:
-    """What the main agent says in the lines of a transcript: the last 300 texts, each cut to 8,000 characters."""
+    """The main agent's texts in the lines of a transcript: the last 300, each cut to 8,000 characters."""
     answers = (answer.strip()[:LONGEST_ANSWER] for answer in client.read_answers(lines))
     return list(deque(filter(None, answers), maxlen=MOST_ANSWERS))
 
@@ -205,7 +205,7 @@ def read_turn(client: Client, path: Path, most: int) -> list[str]:
 
 def log(line: str) -> None:
     """Add a line to the hook's log: what went wrong or was removed, never its content."""
-    with suppress(OSError):  # a log that cannot be written is no reason to fail
+    with suppress(OSError):  # an unwritable log must not fail the hook
         folder = find_project(Path.cwd()) / PROJECT_FOLDER
         if folder.is_dir():
             make_private(folder / "hook.log")
@@ -214,7 +214,7 @@ def log(line: str) -> None:
 
 
 def log_error(error: BaseException) -> None:
-    """Log what was raised and where; its text may hold what it was given, so it is left out."""
+    """Log what was raised and where; its message may contain the input, so it is left out."""
     frame = error.__traceback__
     while frame and frame.tb_next:
         frame = frame.tb_next

@@ -1,9 +1,9 @@
-"""The settings as a hook reads them: from a checked copy, as long as nothing they were made of has changed.
+"""The settings for hooks: read from a validated copy as long as none of its sources has changed.
 
-Reading and checking a configuration of 30 lines takes 4 ms, reading the copy half of one. The copy lies beside the
-databases, under a name that git ignores with the index. None is made where there is no configuration, where the
-environment sets a value, where a file changed so lately that its next change could look the same, or where it would
-hold a secret.
+Reading and checking a configuration of 30 lines takes 4 ms, reading the copy half of one. The copy is next to the
+databases, under a name that git ignores with the index. None is made if there is no configuration, if the
+environment sets a value, if a file changed so recently that its next change could look the same, or if it would
+contain a secret.
 """
 
 import os
@@ -20,19 +20,19 @@ from scrimshaw.config import SECTIONS, Settings, SourceSettings
 from scrimshaw.ingest.redact import redact
 from scrimshaw.storage.durable import make_private
 
-# A hundred hooks at once write one after the other, each for some milliseconds.
+# A hundred concurrent hooks write one after the other, each for some milliseconds.
 BUSY_MS = 3000
 COPY = "index.db.settings"
-LEAST_AGE_S = 2.0  # the coarsest clock of a file system (FAT) counts in steps of two seconds
+LEAST_AGE_S = 2.0  # the coarsest file system clock (FAT) has steps of two seconds
 
 # By file: its size in bytes, and when its content and its state last changed, in nanoseconds.
 Stamps = dict[str, list[int]]
 
 
 def load_settings(project: Path, *, least_age_s: float = LEAST_AGE_S) -> Settings:
-    """The settings of `project` that `config.load` gives, but for peers, which no hook asks; raises ConfigError too.
+    """The settings of `project` as from `config.load`, except peers, which hooks do not ask; raises ConfigError too.
 
-    A copy is made of files that nobody touched for `least_age_s` seconds.
+    A copy is only made of files unchanged for `least_age_s` seconds.
     """
     home, serena_home = config.user_folders()
     stamps: Stamps = {}
@@ -54,14 +54,14 @@ def load_settings(project: Path, *, least_age_s: float = LEAST_AGE_S) -> Setting
     settings = replace(config.load(project), peers=())
     newest = max(max(changed) for _, *changed in stamps.values())
     if time.time_ns() - newest >= least_age_s * 1e9 and not settings.embedding.api_key:
-        # What cannot be written is read again by the next hook. TOML has larger numbers than msgpack.
+        # Without a copy the next hook reads the files again. TOML allows larger numbers than msgpack.
         with suppress(OSError, OverflowError, UnicodeEncodeError):
             _write_copy(settings, stamps, defaults)
     return settings
 
 
 def _write_copy(settings: Settings, stamps: Stamps, defaults: Settings) -> None:
-    """Write a copy, unless it would give other settings or hold a secret; whoever reads meanwhile sees it whole."""
+    """Write a copy atomically, unless it would give other settings or contain a secret."""
     sections = {name: asdict(getattr(settings, name)) for name in SECTIONS}
     copy = {"made_of": stamps, "sections": sections, "sources": settings.sources, "rules": settings.rules}
     data = msgspec.msgpack.encode(copy)

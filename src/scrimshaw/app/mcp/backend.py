@@ -1,4 +1,4 @@
-"""What a server answers with: the open memory, its background work, its resources and its prompts."""
+"""The backend of a server: the open memory, its background work, its resources and its prompts."""
 
 import gc
 import logging
@@ -46,7 +46,7 @@ no passwords or keys. Then tell the id in one line."""
 
 @contextmanager
 def open_backend(settings: Settings, toolsets: str, *, writable: bool) -> Iterator[Backend]:
-    """Open a memory, whose project may be closed to writers, and what works beside it; raises ScrimshawError."""
+    """Open a memory, even of a read-only project, and start its background work; raises ScrimshawError."""
     rules, problems = check_rules(settings.rules)
     for problem in problems:
         logging.getLogger(__name__).warning("%s; %s", problem.message, problem.advice)
@@ -59,7 +59,7 @@ def open_backend(settings: Settings, toolsets: str, *, writable: bool) -> Iterat
         ask.start_peers(settings)
         try:
             dispatcher = Dispatcher(choose(toolsets), engine)
-            gc.freeze()  # as after the start: what was imported since lives forever
+            gc.freeze()  # as after the start: modules imported since live forever
             recorders = (make_recorder(engine, rules),)
             yield Backend(
                 dispatcher, Memories(engine), {each.name: each for each in PROMPTS}, recorders, background.wait_briefly
@@ -83,7 +83,7 @@ class Memories(NamedTuple):
         return entries, str(offset + _PAGE) if offset + _PAGE < found.total else ""
 
     def read(self, memory_id: str) -> str:
-        """A memory's text, in a fence with its label where an agent wrote it or it speaks to one; NotFound."""
+        """A memory's text, fenced with its label if an agent wrote it or it speaks to one; raises NotFound."""
         found = read.get(self.engine, memory_id)
         trust = found.memory.provenance.trust
         warning = ", speaks like an instruction" if warnings(found.body, trust) else ""

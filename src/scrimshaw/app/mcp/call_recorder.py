@@ -1,4 +1,4 @@
-"""Records the finished calls of the server's own tools, which the hooks of clients pass over, and counts them."""
+"""Records and counts finished calls of the server's own tools, which the hooks of clients skip."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -17,23 +17,23 @@ from scrimshaw.search.passages import count_sent
 
 _log = logging.getLogger(__name__)
 
-# What a tool of ours does to a memory's file, in the words of the rules; other tools keep their names.
+# What our tools do to a memory's file, named as in the rules; other tools keep their names.
 _ACTS: Mapping[str, str] = {"memory_get": "Read", "memory_save": "Write", "memory_update": "Write"}
 _NOTHING_WRITTEN = frozenset({"dry_run", "duplicate", "rejected"})
 MEMORY_READ, FACT_STATED = "memory-read", "fact-stated"
 
 
 def make_recorder(engine: Engine, rules: Sequence[Rule]) -> AfterTool:
-    """What to register with the server's hook pipeline; `rules` are all rules in the order of trial."""
-    # A rule for every or any unknown tool is about what clients answer; ours answer with memories that may quote
-    # anything. What ours read is a memory wherever its file lies.
+    """A recorder to register as the server's after-call callback; `rules` are all rules in the order of trial."""
+    # A rule for any tool is about results from clients; our tools return memories that may quote
+    # anything. A file they read is a memory wherever it is.
     about = (rule for rule in rules if rule.tool and rule.id != FACT_STATED)
     ours = order_rules(replace(rule, argument="") if rule.id == MEMORY_READ else rule for rule in about)
     return partial(record_call, engine, ours)
 
 
 def record_call(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> None:
-    """Count a call and its answer in their session, and remember what the rules keep of it, in one transaction."""
+    """Count a call and its answer in their session, and store the item by the rules, in one transaction."""
     named = redact_id(str(call.arguments.get("session_id") or ""))
     own = engine.sessions.latest(processes=ancestors())
     session = engine.sessions.get(named) if named else next(iter(own), None)
@@ -53,13 +53,13 @@ def record_call(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> No
 
 
 def _observe_call(engine: Engine, rules: Sequence[Rule], session: Session, call: FinishedCall) -> Observation | None:
-    """What the rules keep of a call; its event says what was asked, not what was answered."""
+    """The observation of a call by the rules; its event has the request, not the answer."""
     memory = None  # the one that the call read or wrote
     if call.tool in _ACTS and call.reply.get("status") not in _NOTHING_WRITTEN:
         name = str(call.reply.get("memory", call.reply).get("id", ""))
         memory = engine.index.get([name]).get(name)
     tool = _ACTS[call.tool] if memory else call.tool
-    # Most answers are long and no rule is about them: redacting them would be for nothing.
+    # Most answers are long and match no rule: redacting them would be useless.
     relevant = [rule for rule in rules if compile_pattern(rule.tool).search(tool)]
     if not relevant or not engine.settings.features.extraction:
         return None
@@ -79,10 +79,10 @@ def _observe_call(engine: Engine, rules: Sequence[Rule], session: Session, call:
     seen = make_observation(event, relevant, process=0, extraction=True, drop_ratio=drop_ratio)
     if (item := seen.item) is None:
         return None
-    # An item is no more trusted than what it quotes.
+    # An item has at most the trust of what it quotes.
     trust = Trust.WEB if f'"trust":"{Trust.WEB}"' in call.text else item.source.trust
     item = replace(item, memory_id=memory.id if memory else "", source=replace(item.source, trust=trust))
-    if memory and tool == "Write":  # a memory that was saved is no file of the project that was changed
+    if memory and tool == "Write":  # a saved memory is not a changed file of the project
         is_decision = memory.type is MemoryType.DECISION
         item = replace(item, kind=ItemKind.DECISION if is_decision else ItemKind.RESULT)
     return replace(seen, tool=call.tool, text=redact(seen.text.text.partition("\n")[0]), item=item)

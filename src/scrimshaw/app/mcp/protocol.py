@@ -1,4 +1,4 @@
-"""The MCP SDK's side of the server: tools, resources and prompts in, a server of both protocol eras out.
+"""The MCP SDK's side of the server: makes a server for both protocol eras from tools, resources and prompts.
 
 The era is chosen by the client's first request (`server/discover` or `initialize`); nothing here depends on it.
 Tools are synchronous and run in worker threads, so that a slow one does not hold up the others.
@@ -35,13 +35,13 @@ from scrimshaw.ingest.invisible_characters import UNSEEN_IN_JSON, replace_invisi
 from scrimshaw.storage.durable import failure_of
 
 MEMORY_SCHEME = "memory://"
-# Calls worked on at once; further ones wait. A stdio server has one client, and clients send a few at a time.
+# Concurrent calls; further ones wait. A stdio server has one client, and clients send a few at a time.
 WORKER_THREADS = 4
-# A server that nobody asks opens the memory after this time, to make drafts: the start itself belongs to the client.
+# An idle server opens the memory after this time, to make drafts: the start itself must be fast for the client.
 OPEN_AFTER_S = 1.0
 LISTING = Path(__file__).with_name("tools.json")
 CALLBACK_DRAIN_SECONDS = 2.0  # how long a stopping server waits for after-tool callbacks
-# What callbacks wait, so that the answer is sent first: both would share one interpreter lock.
+# Delay of callbacks, so that the answer is sent first: both share the interpreter lock.
 ANSWER_FIRST_SECONDS = 0.01
 
 _MARKDOWN = "text/markdown"
@@ -61,7 +61,7 @@ _Context = ServerRequestContext[Any, Any]
 
 
 class ResourceReader(Protocol):
-    """Where `memory://` resources come from. Both methods may raise any ScrimshawError."""
+    """The source of `memory://` resources. Both methods may raise any ScrimshawError."""
 
     def page(self, cursor: str) -> tuple[Sequence[tuple[str, str]], str]:
         """Ids and titles of the page that a cursor names, the first for an empty one, and the cursor of the next."""
@@ -84,7 +84,7 @@ class FinishedCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InternalError(ScrimshawError, code="internal"):
-    """A bug: something was raised that is no ScrimshawError. Its text is withheld, since it may quote anything."""
+    """A bug: an exception other than ScrimshawError. Its text is withheld, since it may quote anything."""
 
 
 AfterTool = Callable[[FinishedCall], None]
@@ -101,7 +101,7 @@ class AfterToolCallbacks:
         self._stopping = threading.Event()
 
     def start(self) -> None:
-        """Begin to work; from now on callbacks can be registered."""
+        """Start the thread; from now on callbacks can be registered."""
         self._stopping.clear()
         self._thread = threading.Thread(target=self._work, name="after-tool", daemon=True)
         self._thread.start()
@@ -118,7 +118,7 @@ class AfterToolCallbacks:
             self._finished.put(call)
 
     def stop(self) -> None:
-        """Forget the callbacks once the queued calls are worked off, at the latest after CALLBACK_DRAIN_SECONDS."""
+        """Drop the callbacks once the queued calls are processed, at the latest after CALLBACK_DRAIN_SECONDS."""
         if self._thread is not None:
             self._stopping.set()
             self._finished.put(None)
@@ -152,7 +152,7 @@ class Dispatcher:
             refusal = _as_expected(failure, f"tool {name}")
             error = refusal.code
             reply, text = _encode_reply({"error": error_body(refusal)})
-        tool = name if name in self.tools else ""  # names are stored as they are, and this one may be any text
+        tool = name if name in self.tools else ""  # stored names are not redacted, and this one may be any text
         finished = FinishedCall(
             call_id=uuid.uuid4().hex, tool=tool, arguments=arguments, reply=reply, text=text, error=error
         )
@@ -160,7 +160,7 @@ class Dispatcher:
         return finished
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """What a tool answers; it may raise anything."""
+        """The answer of a tool; may raise anything."""
         spec = self.tools.get(name)
         if spec is None:
             raise NotFound(f"There is no tool `{name}`.", f"Tools: {', '.join(self.tools)}.", parameter="name")
@@ -168,7 +168,7 @@ class Dispatcher:
 
 
 def error_body(error: ScrimshawError) -> dict[str, Any]:
-    """An error as clients see it: `code` and `message`, and where they say anything `parameter`, `hint`, `details`."""
+    """An error as clients see it: `code` and `message`, and, if not empty, `parameter`, `hint`, `details`."""
     details = dict(error.details)
     parameter = details.pop("parameter", "")
     body = {"code": error.code, "message": error.message, "parameter": parameter, "hint": error.hint}
@@ -177,7 +177,7 @@ def error_body(error: ScrimshawError) -> dict[str, Any]:
 
 
 class Backend(msgspec.Struct, frozen=True):
-    """What answers requests, once the memory is open."""
+    """The open memory and everything else that answers requests."""
 
     dispatcher: Dispatcher
     resources: ResourceReader
@@ -187,9 +187,9 @@ class Backend(msgspec.Struct, frozen=True):
 
 
 def read_listing(toolsets: str) -> tuple[list[wire.Tool], list[wire.Prompt]]:
-    """What toolsets and prompts say of themselves, as `make docs` writes it; raises InvalidRequest for unknown ones.
+    """The descriptions of toolsets and prompts, as written by `make docs`; raises InvalidRequest for unknown ones.
 
-    A client pays for every listed word in every session, so what few calls need waits for `all`.
+    A client pays for every listed word in every session, so parameters that few calls need are only listed for `all`.
     """
     chosen, known = choose_toolsets(toolsets), msgspec.json.decode(LISTING.read_bytes())
     listed = [each for name in chosen for each in known[name]]
@@ -204,14 +204,14 @@ def read_listing(toolsets: str) -> tuple[list[wire.Tool], list[wire.Prompt]]:
 
 
 def _leave_out_bounds(kind: dict[str, Any]) -> dict[str, Any]:
-    """A parameter without the bounds of its text, which an answer names where they are crossed."""
+    """A parameter without the bounds of its text, which errors name if they are exceeded."""
     return {word: value for word, value in kind.items() if word not in ("maxLength", "minLength", "pattern")}
 
 
 def build_server(
     tools: list[wire.Tool], prompts: list[wire.Prompt], provide: Callable[[], Backend], instructions: str = ""
 ) -> Server[Any]:
-    """The SDK server of what is listed; `provide` opens what answers, at the first question or a second after start."""
+    """The SDK server for a listing; `provide` opens the backend, at the first question or a second after the start."""
     opening = _Opening(provide)
     return build_shared_server(
         lambda _: tools, prompts, lambda _: opening.open(), opening.run_callbacks, instructions, WORKER_THREADS
@@ -226,7 +226,7 @@ def build_shared_server(
     instructions: str,
     threads: int,
 ) -> Server[Any]:
-    """The SDK server where each HTTP request, None without HTTP, has its own tools and what answers it."""
+    """The SDK server in which each HTTP request, None without HTTP, has its own tools and backend."""
     handlers = _Handlers(list_tools, find_backend, threads)
     templates = wire.ListResourceTemplatesResult(resource_templates=[_TEMPLATE])
     return Server(
@@ -247,13 +247,13 @@ def build_shared_server(
 
 def serve_stdio(server: Server[Any]) -> None:
     """Serve one client on standard input and output, in the main thread, until it hangs up and its calls are done."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # else the stop would wait for a last line on standard input
-    gc.freeze()  # what is imported by now lives forever; walking it again costs up to 60 ms in the midst of a call
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # otherwise a stop would wait for another line on standard input
+    gc.freeze()  # imported modules live forever; scanning them costs up to 60 ms during a call
     anyio.run(Wire().serve, server)
 
 
 def _always(answer: _T) -> Callable[[Any, Any], Awaitable[_T]]:
-    """A handler for what never changes."""
+    """A handler that always returns the same."""
 
     async def handle(_: Any, _params: Any) -> _T:
         return answer
@@ -262,7 +262,7 @@ def _always(answer: _T) -> Callable[[Any, Any], Awaitable[_T]]:
 
 
 class _Opening:
-    """Opens what answers for all requests, once, and has its callbacks run."""
+    """Opens the backend once, for all requests, and runs its callbacks."""
 
     def __init__(self, provide: Callable[[], Backend]) -> None:
         self._provide = provide
@@ -271,7 +271,7 @@ class _Opening:
         self._after_tool = AfterToolCallbacks()
 
     def open(self) -> Backend:
-        """What answers; it is opened once, and tried again where that fails."""
+        """The backend, opened once; after a failure it is tried again."""
         with self._opening:
             if not self._backends:
                 backend = _contain_bugs(self._provide, "opening the memory")
@@ -283,7 +283,7 @@ class _Opening:
 
     @asynccontextmanager
     async def run_callbacks(self, _: Server[Any]) -> AsyncIterator[None]:
-        """The server's life: the callbacks are ready before the first request and done after the last."""
+        """The server's lifespan: callbacks are ready before the first request and done after the last."""
         self._after_tool.start()
         begin = threading.Timer(OPEN_AFTER_S, self._open_unasked)
         begin.daemon = True
@@ -292,11 +292,11 @@ class _Opening:
             yield
         finally:
             begin.cancel()
-            with self._opening:  # what is half open can be closed
+            with self._opening:  # so that it is not closed half open
                 self._after_tool.stop()
 
     def _open_unasked(self) -> None:
-        with suppress(ScrimshawError):  # which answers every question
+        with suppress(ScrimshawError):  # every question gets this error
             self.open()
 
 
@@ -366,7 +366,7 @@ class _Handlers:
         return await self._in_worker(context, render, f"prompt {params.name}")
 
     async def _in_worker(self, context: _Context, work: Callable[[Backend], _T], doing: str) -> _T:
-        """Run `work` in a worker thread once the server is ready; its failure becomes the protocol's own error."""
+        """Run `work` in a worker thread once the server is ready; failures become protocol errors."""
 
         def run() -> _T:
             backend = self._find_backend(context.request)
@@ -381,7 +381,7 @@ class _Handlers:
 
 
 def _contain_bugs(work: Callable[[], _T], doing: str) -> _T:
-    """Run `work`; whatever it raises is a ScrimshawError afterwards."""
+    """Run `work`; turn any exception into a ScrimshawError."""
     try:
         return work()
     except Exception as error:  # noqa: BLE001 - the edge of the process: a bug must not end the session
@@ -389,7 +389,7 @@ def _contain_bugs(work: Callable[[], _T], doing: str) -> _T:
 
 
 def _as_expected(error: Exception, doing: str) -> ScrimshawError:
-    """The error as clients may see it; a bug is logged by type and place only: its text may quote memory content."""
+    """The error for clients; a bug is logged by type and place only: its text may quote memory content."""
     if expected := error if isinstance(error, ScrimshawError) else failure_of(error):
         return expected
     frames = "".join(traceback.format_tb(error.__traceback__))
@@ -399,7 +399,7 @@ def _as_expected(error: Exception, doing: str) -> ScrimshawError:
 
 
 def _encode_reply(reply: Any) -> tuple[dict[str, Any], str]:
-    """A reply as structured content and as compact JSON, every character of it visible."""
+    """A reply as structured content and as compact JSON, with every character visible."""
     text = msgspec.json.encode(reply).decode()
     body: dict[str, Any] = msgspec.json.decode(text)
     if _ESCAPE.search(text) or UNSEEN_IN_JSON.search(text):
@@ -409,7 +409,7 @@ def _encode_reply(reply: Any) -> tuple[dict[str, Any], str]:
 
 
 def _make_visible(value: Any) -> Any:
-    """An answer with nothing unseen in any of its words: ids, paths and messages may be as hostile as texts."""
+    """An answer without invisible characters: ids, paths and messages may be as hostile as texts."""
     if isinstance(value, str):
         return replace_invisible(value)
     if isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""What tools answer: flat values in the users' words, without what is empty, and with hostile words fenced or left out.
+"""The replies of tools: flat values in users' words, without empty ones, and with hostile text fenced or left out.
 
-What speaks to an agent and no person vouches for never leaves plain: a body is fenced, a title gives way to the id,
-a trigger phrase or topic is dropped, and `flags` warn of it. Every word of a reply costs the agent tokens, so a
-hit names only what differs from the usual.
+Text that speaks to an agent and that no person vouches for is never sent plain: a body is fenced, a title replaced
+by the id, a trigger phrase or topic dropped, and `flags` warn of it. Every word costs the agent tokens, so a
+hit only has what differs from the usual.
 """
 
 import re
@@ -27,8 +27,8 @@ from scrimshaw.search.results import Hit, SearchResult
 _ReplyT = TypeVar("_ReplyT", bound=Struct)
 _USUAL = {"tier": "normal", "type": "general", "artifact": "memory", "trust": "file"}
 _DATE = len("2026-01-31")
-NEAREST_ROOM = 220  # characters; naming what does not answer is worth no more
-# What peers add is never cut to nothing, and never pushes out most of the own hits.
+NEAREST_ROOM = 220  # characters; names of memories that do not answer are worth no more
+# The peers' part is never cut to nothing, and never pushes out most of the own hits.
 _PEER_SHARE, _PEER_SHARE_ALONE = 0.25, 0.75
 _PEER_LINE = "{0.id} ({0.title}): {0.text}"
 _FOREIGN = "From other memory servers; nobody here vouches for it."
@@ -63,7 +63,7 @@ class SearchReply(Reply, frozen=True, omit_defaults=True):
 
 
 def copy_fields(kind: type[_ReplyT], value: object, **more: Any) -> _ReplyT:
-    """A struct of this kind with the fields that `value` has under the same name, and `more`."""
+    """A struct of this kind with the fields of the same name in `value`, and `more`."""
     for name in kind.__struct_fields__:
         if hasattr(value, name):
             more.setdefault(name, getattr(value, name))
@@ -71,9 +71,9 @@ def copy_fields(kind: type[_ReplyT], value: object, **more: Any) -> _ReplyT:
 
 
 def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
-    """A search result; `trace` brings intent, stages and the reasons behind every score, each hit by itself."""
+    """The reply for a search result; `trace` adds intent, stages and reasons for every score, each hit by itself."""
     hits = (*result.always_on, *result.hits)
-    # What is not sure to answer is named as far as its room goes.
+    # Memories not sure to answer are named as far as they fit.
     nearest = [f"{remove_marks(hit.memory.id)}: {_short_title(hit.memory)}" for hit in result.nearest]
     ends = accumulate(map(count_characters, nearest))
     reply = SearchReply(
@@ -105,9 +105,9 @@ def fit_reply(
     is_whole: bool = False,
     wrap: Callable[[SearchReply], Reply] = lambda reply: reply,
 ) -> SearchResult:
-    """The result as it fits the budget of the whole reply that `wrap` makes of it, always-on memories apart.
+    """The result cut to the budget of the whole reply that `wrap` makes of it, except always-on memories.
 
-    Where whole texts were asked for, no more than half of the room goes to the first sentences of all hits.
+    If whole texts were asked for, at most half of the room goes to the first sentences of all hits.
     """
     room = budget * TOKEN_CHARACTERS
     result = replace(result, always_on=tuple(shorten_known(hit, known) for hit in result.always_on))
@@ -124,13 +124,13 @@ def fit_reply(
 
 
 def count_reply(reply: SearchReply, wrap: Callable[[SearchReply], Reply] = lambda reply: reply) -> int:
-    """The characters of what `wrap` makes of a reply, without always-on memories, which have room of their own."""
+    """The characters of the wrapped reply, without always-on memories, which have their own budget."""
     counted = replace(reply, hits=[hit for hit in reply.hits if "always_on" not in hit])
     return count_characters(encode_json(wrap(counted)).decode())
 
 
 def _group_hits(hits: Sequence[Hit]) -> list[dict[str, Any]]:
-    """The hits as they are sent; of a session that several passages come from, one with all of them."""
+    """The hits as they are sent; several passages of one session become one hit."""
     groups = dict[str, list[Hit]]()
     recorded = {hit.memory.provenance.session for hit in hits if hit.memory.source == RECORD}
     for hit in hits:
@@ -141,7 +141,7 @@ def _group_hits(hits: Sequence[Hit]) -> list[dict[str, Any]]:
 
 
 def _public_group(name: str, hits: Sequence[Hit]) -> dict[str, Any]:
-    """Several passages of a session by what their ids add to its own, in order, with the least of their labels."""
+    """Several passages of a session, with short ids, in order, and with the lowest of their labels."""
     parts = {hit.memory.id.removeprefix(name): hit for hit in hits}
     numbers = {part: [*map(int, re.findall("[0-9]+", part))] for part in parts}
     in_order = sorted(parts, key=lambda part: (parts[part].memory.source == RECORD, numbers[part]))
@@ -158,7 +158,7 @@ def _public_group(name: str, hits: Sequence[Hit]) -> dict[str, Any]:
 
 
 def public_hit(hit: Hit, *, explain: bool = False) -> dict[str, Any]:
-    """A hit by itself; where explained with its kind, its score, and in `why` ranks, factors, boosts and its source."""
+    """A single hit; if explained, with its kind, score, and in `why` ranks, factors, boosts and source."""
     named = {"id": remove_marks(hit.memory.id), "title": _short_title(hit.memory)}
     text = _public_text(hit.text, hit.memory.provenance.trust)
     if not explain:
@@ -174,7 +174,7 @@ def public_hit(hit: Hit, *, explain: bool = False) -> dict[str, Any]:
 
 
 def _labels(hit: Hit) -> dict[str, Any]:
-    """What an agent should know of a hit besides its text."""
+    """The labels that an agent should see besides a hit's text."""
     memory, trust, date = hit.memory, hit.memory.provenance.trust, hit.memory.updated[:_DATE]
     is_visible = (hit.heading and hit.heading in hit.text) or memory.id.endswith(f"#{hit.anchor}")
     question = hit.explanation.answers
@@ -199,7 +199,7 @@ def _short_title(memory: Memory) -> str:
     return title if len(title) <= LONGEST_TITLE else f"{title[:LONGEST_TITLE].rstrip()}..."
 
 
-# A text is judged whenever a reply is measured, and a reply is measured with each further hit.
+# A text is judged each time a reply is measured, and a reply is measured after each further hit.
 _public_text = lru_cache(maxsize=256)(fence_if_suspicious)
 _is_withheld = lru_cache(maxsize=256)(is_withheld)
 
@@ -231,27 +231,27 @@ def public_memory(memory: Memory) -> dict[str, Any]:
 
 
 def public_title(memory: Memory) -> str:
-    """The title, or the id where the title speaks to an agent."""
+    """The title, or the id if the title speaks to an agent."""
     return memory.id if _is_withheld(memory.title, memory.provenance.trust) else remove_marks(memory.title)
 
 
 def visible_phrases(phrases: Iterable[str], trust: Trust) -> tuple[str, ...]:
-    """The phrases that an answer may repeat, made visible."""
+    """The phrases that an answer may repeat, without invisible characters."""
     return tuple(map(remove_marks, filterfalse(partial(is_withheld, trust=trust), phrases)))
 
 
 def warnings(text: str, trust: Trust) -> tuple[str, ...]:
-    """What to warn of in a text that no person vouches for."""
+    """Warnings about a text that no person vouches for."""
     return (FLAG,) if _is_withheld(text, trust) else ()
 
 
 def public_words(value: Any) -> Any:
-    """A value with its texts made harmless: words of no label are trusted like a tool's."""
+    """A value with its texts made harmless: text without a label is trusted like a tool's."""
     plain = to_builtins(value)
     if isinstance(plain, dict):
         return {name: public_words(each) for name, each in plain.items()}
     if isinstance(plain, list | tuple):
         return [*map(public_words, plain)]
-    if isinstance(plain, str) and is_withheld(plain.replace("_", " "), Trust.TOOL):  # names join words by underscores
+    if isinstance(plain, str) and is_withheld(plain.replace("_", " "), Trust.TOOL):  # names are joined by underscores
         return fence("Speaks like an instruction.", plain)
     return remove_marks(plain) if isinstance(plain, str) else plain

@@ -1,11 +1,11 @@
-"""What a tool is, free of any protocol: a plain function, the parameters it takes, the struct it answers.
+"""A tool, independent of any protocol: a plain function, its parameters, and the struct it returns.
 
     @tool(toolset="core", layer="L1", read_only=True)
     def echo(engine: Engine, text: Annotated[str, Meta(description="What to repeat.", max_length=200)]) -> EchoReply:
         "Repeat a text."
 
 The JSON Schemas are made from the signatures and kept short, since a client pays for them in every session:
-references are written out, and what a reader cannot use is dropped.
+references are inlined, and what a reader cannot use is dropped.
 """
 
 import inspect
@@ -21,9 +21,9 @@ from scrimshaw.errors import InvalidRequest
 DEFAULT_TOOLSETS = "core"
 TOOLSETS = (DEFAULT_TOOLSETS, "discovery", "mutation", "analysis", "maintenance", "learning")
 
-# Marks a parameter that few calls need: it is always accepted, and listed only where all toolsets are asked for.
+# Marks a parameter that few calls need: always accepted, but only listed if all toolsets are requested.
 RARE = msgspec.Meta(extra={"rare": True})
-# What tools of the same kind call their parameters; each stands for the name here.
+# Parameter names in similar tools, accepted for the name here.
 OTHER_NAMES = {
     "context_type": "type",
     "importance_tier": "tier",
@@ -36,7 +36,7 @@ OTHER_NAMES = {
 Schema = dict[str, Any]
 Run = Callable[..., Any]
 
-# Defaults and requirements that say nothing.
+# Redundant defaults and requirements.
 _SILENT: tuple[Any, ...] = (None, "", [], (), {})
 _OUTPUT_WORDS = ("type", "description", "properties", "anyOf")
 _PLACE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
@@ -45,11 +45,11 @@ _FIELD = re.compile(r"^Object (?P<fault>contains unknown|missing required) field
 
 
 class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Parameters of a tool or prompt; a parameter that does not exist is refused."""
+    """Parameters of a tool or prompt; unknown ones are rejected."""
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What a tool answers; with `omit_defaults` what is empty is left out."""
+    """The answer of a tool; `omit_defaults` leaves out empty values."""
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,9 +61,9 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
     takes_struct: bool
     reply: type
     run: Run
-    toolset: str = ""  #: the group that a user switches on or off
-    layer: str = ""  #: its place in the order from L1 to L7
-    read_only: bool = False  #: like the next two, the hint of that name in MCP
+    toolset: str = ""  #: the group that users switch on or off
+    layer: str = ""  #: its level, from L1 to L7
+    read_only: bool = False  #: this and the next two are MCP hints of these names
     destructive: bool = False
     idempotent: bool = False
 
@@ -113,13 +113,13 @@ def input_schema(call: type[msgspec.Struct]) -> Schema:
 
 
 def output_schema(reply: type[msgspec.Struct]) -> Schema:
-    """JSON Schema of a tool's reply, as far as it says what to expect: names and types, what is nested as `object`."""
+    """JSON Schema of a tool's reply, shortened to what readers need: names and types, nested values as `object`."""
     roots, definitions = msgspec.to_builtins(msgspec.json.schema_components([reply]))
     return _write_out(roots[0], definitions, is_output=True)
 
 
 def decode(name: str, spec: ToolSpec, arguments: Mapping[str, Any], *, strict: bool = True) -> dict[str, Any]:
-    """What a tool or prompt is called with; not strict reads numbers out of strings. Raises InvalidRequest."""
+    """The parsed arguments of a tool or prompt; if not strict, strings may hold numbers. Raises InvalidRequest."""
     try:
         msgspec.json.encode(arguments)
         if foreign := arguments.keys() - set(spec.call.__struct_fields__):
@@ -133,7 +133,7 @@ def decode(name: str, spec: ToolSpec, arguments: Mapping[str, Any], *, strict: b
 
 
 def find_rare(call: type[msgspec.Struct]) -> list[str]:
-    """The parameters that few calls need."""
+    """The names of parameters that few calls need."""
     hints = get_type_hints(call, include_extras=True)
     return [name for name, hint in hints.items() if RARE in getattr(hint, "__metadata__", ())]
 
@@ -141,7 +141,7 @@ def find_rare(call: type[msgspec.Struct]) -> list[str]:
 def _translate_names(
     arguments: Mapping[str, Any], foreign: Iterable[str], call: type[msgspec.Struct]
 ) -> dict[str, Any]:
-    """The arguments under this tool's own names; what has none, or is given twice, keeps the name it came with."""
+    """The arguments under this tool's own names; unknown or repeated ones keep their names."""
     named = dict(arguments)
     for name in foreign:
         plain = _HUMP.sub("_", name).lower()
@@ -152,7 +152,7 @@ def _translate_names(
 
 
 def _explain_refusal(name: str, call: type[msgspec.Struct], text: str) -> InvalidRequest:
-    """What msgspec says, as an error that names the parameter and what it takes, or else which parameters there are."""
+    """An error for msgspec's message that names the parameter and what it accepts, or the existing parameters."""
     place = _PLACE.search(text)
     what, path = (text[: place.start()], place["path"]) if place else (text, "")
     message = f"{name} cannot use `{path}`: {what}." if path else f"{name} cannot use its parameters: {what}."
@@ -169,7 +169,7 @@ def _explain_refusal(name: str, call: type[msgspec.Struct], text: str) -> Invali
 
 
 def _write_out(node: Schema, definitions: Schema, *, is_output: bool = False, nested: bool = False) -> Schema:
-    """The node with what it refers to, and without the words that say nothing to a reader."""
+    """The node with references inlined, and without words that are useless to a reader."""
     node, nullable = _resolve(node, definitions)
     words = _OUTPUT_WORDS if is_output else tuple(node)
     node = {word: node[word] for word in words if node.get(word) not in _SILENT}
@@ -188,7 +188,7 @@ def _write_out(node: Schema, definitions: Schema, *, is_output: bool = False, ne
 
 
 def _map_schemas(convert: Callable[[Schema], Schema], value: Any, *, is_named: bool) -> Any:
-    """What stands under a word of a schema: one schema, several in a list or by name, or a plain value."""
+    """The value of a schema keyword: one schema, several in a list or by name, or a plain value."""
     if is_named:
         return {name: convert(child) for name, child in value.items()}
     if isinstance(value, list):
@@ -197,7 +197,7 @@ def _map_schemas(convert: Callable[[Schema], Schema], value: Any, *, is_named: b
 
 
 def _resolve(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
-    """What the node refers to, under its own words and without a `null` branch, and whether it had one."""
+    """The node's reference merged with its own keywords, without a `null` branch, and whether it had one."""
     # Class names and docstrings are not for clients; some model APIs want the type of an enum beside it.
     target = definitions.get(node.get("$ref", "").removeprefix("#/$defs/"), {})
     merged = {word: value for word, value in target.items() if word != "description"} | node

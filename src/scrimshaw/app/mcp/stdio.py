@@ -1,4 +1,4 @@
-"""Standard input and output as the messages of a session; a line that is no message is answered, never dropped."""
+"""Standard input and output as the messages of a session; an invalid line gets an error, it is never dropped."""
 
 import asyncio
 import math
@@ -23,33 +23,33 @@ from pydantic import ValidationError
 from scrimshaw.ingest.payload import replace_half_characters
 
 _BAD_ID = "id: Input should be a string or an integer that no unanswered request has"
-# A bracket, or a text and, where it is a name, the text or number after it. Possessive, so that time stays linear.
+# A bracket, or a string and, if it is a name, the string or number after it. Possessive, so that time stays linear.
 _TEXT = r'"((?:[^"\\]++|\\.)*+)"?+'
 _ID = r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+"|-?(?:0|[1-9]\d*+)(?:\.\d+)?+(?:[eE][-+]?\d+)?+(?![\w.])'
 _PIECE = re.compile(rf"{_TEXT}(?:\s*+:\s*+({_ID})?+)?+|[\[\]{{}}]", re.DOTALL | re.ASCII)
 
-# What each request of the newer protocol era holds, and what begins the older one.
+# A key in every request of the newer protocol era, and the first method of the older one.
 _ENVELOPE, _HANDSHAKE = "io.modelcontextprotocol/protocolVersion", "initialize"
 
 
 class Wire:
-    """Both directions of the one connection that a process serves, in both protocol eras.
+    """Both directions of the process's only connection, in both protocol eras.
 
-    A client that waits too long for an answer of one era tries the other, and both get their answers.
+    A client that waits too long for an answer in one era may try the other; both are answered.
     """
 
     def __init__(self) -> None:
-        # What comes in, of the older era and of the newer one; which of the two the client has used.
+        # Incoming messages of the older and the newer era; which of the two the client has used.
         self._incoming = [anyio.create_memory_object_stream[SessionMessage | Exception]() for _ in (False, True)]
         self._used = set[bool]()
         self._answers, self._outgoing = anyio.create_memory_object_stream[SessionMessage | bytes](math.inf)
-        # Ids of the requests that wait for an answer; None stands for those that the client may still send.
+        # Ids of the requests that wait for an answer; None for those that the client may still send.
         self._requests: set[object] = {None}
 
     async def serve(self, server: Server[Any]) -> None:
         """Serve until the client hangs up and every request is answered, or until it no longer reads answers.
 
-        Descriptor 0 is empty and 1 is standard error from now on, so that a stray print cannot break the wire.
+        From now on descriptor 0 is empty and 1 is standard error, so that a stray print cannot break the protocol.
         """
         stdin, stdout, lines = os.dup(0), os.dup(1), asyncio.Queue[bytes]()
         for descriptor, replacement in ((0, os.open(os.devnull, os.O_RDONLY)), (1, 2)):
@@ -76,7 +76,7 @@ class Wire:
                 for refusal in _refuse(line, code, reason):
                     self._answers.send_nowait(refusal)
                     message = None
-            if message:  # of the newer era, as one is that does not say if only that was ever used
+            if message:  # of the newer era; an ambiguous one too, if only that was ever used
                 meta = (getattr(message, "params", None) or {}).get("_meta")
                 is_said = isinstance(meta, dict) and _ENVELOPE in meta
                 is_new = getattr(message, "method", "") != _HANDSHAKE and (is_said or self._used == {True})
@@ -106,9 +106,9 @@ class Wire:
 
 
 def _parse(line: bytes) -> tuple[wire.JSONRPCMessage | None, int, str]:
-    """The message of a line if it is one, and why it is no request: an error's code and words.
+    """The message of a line, if it is one; otherwise an error's code and text.
 
-    Half characters and bytes that are no UTF-8 read as U+FFFD.
+    Half characters and invalid UTF-8 read as U+FFFD.
     """
     try:
         return wire.jsonrpc_message_adapter.validate_json(line, by_name=False), wire.INVALID_REQUEST, _BAD_ID
@@ -135,7 +135,7 @@ def _refuse(line: bytes, code: int, reason: str) -> Iterator[bytes]:
 
 
 def _read_names(text: str) -> list[dict[str, str | None]]:
-    """The outermost names of each message and the ids they may hold, as spelt; the rest may be torn, or too deep."""
+    """The outermost names and possible ids of each message, as spelled; the rest may be torn, or too deep."""
     outermost, depth, messages = 2 if text.startswith("[") else 1, 0, list[dict[str, str | None]]()
     for piece in _PIECE.finditer(text):
         if piece[0] in "{[":

@@ -33,7 +33,7 @@ from scrimshaw.errors import StorageFailure
 from scrimshaw.models import Capability, Degradation, Neighbor, Relation, Skip, Trust
 from scrimshaw.storage.ports import Row
 
-# Dangling references beyond these are counted, not listed.
+# More dangling references are counted, not listed.
 DANGLING_SHOWN = 20
 
 Direction = Annotated[Literal["outgoing", "incoming", "both"], Meta(description="Of its own links, of links to it.")]
@@ -154,7 +154,7 @@ def memory_health(
     """What works, what does not, and what to do about it."""
     found = check_health(engine, thorough=thorough, more=() if engine.team else process_checks(engine.settings))
     skips: Sequence[Skip] = ()
-    with suppress(StorageFailure):  # `problems` says so
+    with suppress(StorageFailure):  # `problems` reports it
         skips = skipped_files(engine)
     vectors, skipped = dict(zip(("done", "total"), found.vectors, strict=True)), [*map(public_words, skips)]
     return copy_fields(HealthReply, found, vectors=vectors, degraded=found.degradations, skipped=skipped)
@@ -260,7 +260,7 @@ def memory_get_learning_history(
 
 
 def _leave_out_private(engine: Engine, rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows of what a team's index knows, with no other id in them."""
+    """The rows of memories in a team's index, without other ids."""
     rows = [*rows]
     known = engine.index.get([name for row in rows for name in (row["memory_id"], *row["linked_memory_ids"])])
     for row in rows:

@@ -42,7 +42,7 @@ from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.session.resume import StateLine
 
-_LONGEST_COUNT = 99_999  # a reply sends its own count of tokens, and no budget is larger
+_LONGEST_COUNT = 99_999  # a reply contains its own token count, and no budget is larger
 
 Limit = Annotated[int, Meta(ge=1, le=100, description="Most hits.")]
 Folder = Annotated[str, Meta(description="Only ids below this folder, or one whose path ends so.", max_length=240)]
@@ -383,9 +383,9 @@ def memory_match_triggers(
 
 
 def find_session(engine: Engine, session_id: str) -> Session | None:
-    """The session a question belongs to; where the journal refuses, none, and the answer says so.
+    """The session a question belongs to; if the journal fails, none, and the answer says so.
 
-    None on a team's server: sessions are kept where they run, on each person's machine.
+    None on a team's server: sessions are stored where they run, on each person's machine.
     """
     found = None
     if engine.team:
@@ -397,7 +397,7 @@ def find_session(engine: Engine, session_id: str) -> Session | None:
 
 
 def session_id_of(engine: Engine, session_id: str) -> str:
-    """The session named, else that of the client which started this server, else none."""
+    """The named session, otherwise that of the client which started this server, otherwise none."""
     if session_id:
         return redact_id(session_id)
     found = engine.sessions.latest(processes=ancestors())
@@ -411,7 +411,7 @@ def filters_of(call: Any) -> Filters:
 
 
 def _leave_out_old_news(engine: Engine, result: SearchResult, session: Session | None, trace: bool) -> SearchResult:
-    """The result without degradations that the session was told of a short while ago, unless it asks for a trace."""
+    """The result without degradations that the session got recently, unless it asks for a trace."""
     if session is None or trace:
         return result
     now = engine.clock()
@@ -421,7 +421,7 @@ def _leave_out_old_news(engine: Engine, result: SearchResult, session: Session |
 
 
 def _mark_shown(engine: Engine, session: Session | None, result: SearchResult) -> None:
-    """Remember which passages a session is shown; where the journal refuses, it will be shown them again."""
+    """Remember which passages a session is shown; if the journal fails, it will be shown them again."""
     if session:
         with engine.degradations.note_failure(SESSION):
             sessions.mark_shown(engine, session, (*result.always_on, *result.hits))
@@ -430,7 +430,7 @@ def _mark_shown(engine: Engine, session: Session | None, result: SearchResult) -
 def _fit_context(
     reply: ContextReply, found: SearchResult, asked: SearchRequest, known: Mapping[str, str], *, trace: bool
 ) -> tuple[ContextReply, SearchResult]:
-    """The reply within the budget it states, but for one hit and always-on memories: less of the state, then hits."""
+    """The reply within its budget, except one hit and always-on memories; first the state is cut, then hits."""
     room = reply.token_budget * TOKEN_CHARACTERS
 
     def wrap(result: replies.SearchReply) -> ContextReply:
@@ -468,7 +468,7 @@ def _save_reply(engine: Engine, saved: write.Saved) -> SaveReply:
     similar = msgspec.to_builtins(saved.similar)
     if similar:
         memories = read.with_trust(engine, engine.index.get([each.id for each in saved.similar]))
-        for each in similar:  # the title of a memory that is gone meanwhile is not known to be harmless
+        for each in similar:  # the title of a memory deleted meanwhile may not be harmless
             each["title"] = replies.public_title(memories[each["id"]]) if each["id"] in memories else each["id"]
     return replies.copy_fields(
         SaveReply,
