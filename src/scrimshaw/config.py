@@ -63,13 +63,13 @@ class FeatureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Switches. `profile = "baseline"` turns every switch off that is not set by itself."""
 
     profile: Annotated[Literal["standard", "baseline"], _note("all on, or all off")] = "standard"
-    session_boost: Annotated[bool, _note("lift what this session works with")] = True
-    causal_boost: Annotated[bool, _note("lift causal neighbours of strong hits")] = True
-    pressure_policy: Annotated[bool, _note("answer with less as the context fills")] = True
+    session_boost: Annotated[bool, _note("boost what this session works with")] = True
+    causal_boost: Annotated[bool, _note("boost causal neighbours of strong hits")] = True
+    pressure_policy: Annotated[bool, _note("shorten answers as the context fills")] = True
     event_decay: Annotated[bool, _note("attention fades by events, not minutes")] = True
-    extraction: Annotated[bool, _note("keep what tools returned")] = True
-    auto_resume: Annotated[bool, _note("bring the last session back at start")] = True
-    drafts: Annotated[bool, _note("make a memory of a session that ended")] = True
+    extraction: Annotated[bool, _note("remember what tools returned")] = True
+    auto_resume: Annotated[bool, _note("summarise the last session at a start")] = True
+    drafts: Annotated[bool, _note("make memories of ended sessions")] = True
 
 
 class RolloutSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,41 +77,41 @@ class RolloutSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     session_boost: Annotated[int, _within(0, 100, "of 100 sessions", "have features.session_boost")] = 100
     causal_boost: Annotated[int, _within(0, 100, "of 100 sessions", "have features.causal_boost")] = 100
-    injection: Annotated[int, _within(0, 100, "of 100 sessions", "are told what is known, unasked")] = 100
+    injection: Annotated[int, _within(0, 100, "of 100 sessions", "get memories without asking")] = 100
 
 
 class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Working memory, boosts and pressure."""
 
     capture: Annotated[bool, _note("record what clients report")] = True
-    injection: Annotated[bool, _note("tell a client's model what is known, unasked")] = True
+    injection: Annotated[bool, _note("give a client's model memories without asking")] = True
     # A boost reorders neighbours; capped at a fifth, it lifts no weak hit over one that is clearly better.
     boost_limit: Annotated[float, _within(0, 0.20, "share of score", "cap of all boosts")] = 0.20
     attention_boost: Annotated[float, _within(0, 0.20, "share of score", "boost at full attention")] = 0.15
     causal_boost: Annotated[float, _within(0, 0.20, "share of score per hop", "boost of a causal neighbour")] = 0.05
     causal_hops: Annotated[int, _within(1, 4, "hops", "how far a causal boost reaches")] = 2
     # Half the attention is left after four events, a fifth after ten; a pause changes nothing.
-    decay_rate: Annotated[float, _within(0, 1, "per event", "attention kept per event")] = 0.85
+    decay_rate: Annotated[float, _within(0, 1, "per event", "share of attention kept per event")] = 0.85
     time_decay_rate: Annotated[float, _within(0, 1, "per minute", "the same per minute, without event decay")] = 0.95
-    mention_boost: Annotated[float, _within(0, 1, "attention per mention", "what a mention adds")] = 0.05
-    attention_floor: Annotated[float, _within(0, 1, "attention", "lowest score read")] = 0.05
-    delete_threshold: Annotated[float, _within(0, 1, "attention", "an unfloored score below this leaves")] = 0.01
+    mention_boost: Annotated[float, _within(0, 1, "attention per mention", "attention added by a mention")] = 0.05
+    attention_floor: Annotated[float, _within(0, 1, "attention", "lowest attention returned")] = 0.05
+    delete_threshold: Annotated[float, _within(0, 1, "attention", "items below this leave working memory")] = 0.01
     counter_modulus: Annotated[int, _within(2, 2**53, "events", "the event counter wraps here")] = 2**31
     # As many things as a person keeps in mind.
     capacity: Annotated[int, _within(1, 100, "items", "size of working memory")] = 7
-    pressure_thresholds: Annotated[Shares, _note("context use from which answers are focused, quick")] = (0.60, 0.80)
+    pressure_thresholds: Annotated[Shares, _note("context use above which answers get shorter")] = (0.60, 0.80)
     # No client reports when it drops an old answer from its context.
-    shown_minutes: Annotated[float, _within(0, 1e6, "minutes", "what was shown longer ago is shown anew")] = 30.0
-    stale_hours: Annotated[float, _within(1, 8760, "hours", "a silent session is interrupted after")] = 24.0
+    shown_minutes: Annotated[float, _within(0, 1e6, "minutes", "passages shown longer ago are shown again")] = 30.0
+    stale_hours: Annotated[float, _within(1, 8760, "hours", "silence after which it is interrupted")] = 24.0
 
 
 class DraftSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Memories made of sessions."""
 
-    idle_minutes: Annotated[float, _within(1, 1e6, "minutes", "a session silent for so long is drafted")] = 30.0
+    idle_minutes: Annotated[float, _within(1, 1e6, "minutes", "a session silent for this long is drafted")] = 30.0
     review: Annotated[bool, _note("drafts wait in `scrimshaw review` until somebody accepts them")] = False
-    expire_days: Annotated[float, _within(0.01, 36_500, "days", "life of rejected drafts, temporary memories")] = 7.0
-    consolidate_days: Annotated[float, _within(1, 36_500, "days", "sessions of so many days are put together")] = 7.0
+    expire_days: Annotated[float, _within(0.01, 36_500, "days", "of rejected drafts and temporary memories")] = 7.0
+    consolidate_days: Annotated[float, _within(1, 36_500, "days", "sessions of the last days are combined")] = 7.0
 
 
 class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -122,14 +122,14 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     strict_queries: Annotated[bool, _note("accept only 500 letters, digits and - . , _ ( ) & : as a query")] = False
     # Deeper channels find nothing more on judged queries (docs/evaluation.md).
     candidates: Annotated[int, _within(10, 1000, "candidates per channel", "depth of each channel")] = 100
-    constitutional_tokens: Annotated[int, _within(0, 20_000, "tokens", "room of always-on memories")] = 2000
+    constitutional_tokens: Annotated[int, _within(0, 20_000, "tokens", "budget of always-on memories")] = 2000
     # Of four characters of the whole reply: 350 answer a third of the questions about recorded sessions.
-    token_budget: Annotated[int, _within(50, 50_000, "tokens", "most tokens of an answer to an agent")] = 600
-    min_confidence: Annotated[float, _within(0, 1, "probability", "an answer less sure is none; 0 shows all")] = 0.5
-    min_quality_score: Annotated[float, _within(0, 1, "score", "what no person wrote and scores below is hidden")] = 0.3
-    near_duplicate: Annotated[float, _within(0.5, 1, "Jaccard of word triples", "near duplicate from")] = 0.8
-    related: Annotated[float, _within(0.05, 1, "Jaccard of word triples", "related from")] = 0.3
-    log: Annotated[bool, _note("searches are kept in a file beside the journal, for `stats` and `eval shadow`")] = True
+    token_budget: Annotated[int, _within(50, 50_000, "tokens", "budget of an answer to an agent")] = 600
+    min_confidence: Annotated[float, _within(0, 1, "probability", "less certain hits are not shown; 0 shows all")] = 0.5
+    min_quality_score: Annotated[float, _within(0, 1, "score", "hide memories below, unless a person wrote them")] = 0.3
+    near_duplicate: Annotated[float, _within(0.5, 1, "Jaccard of word triples", "near duplicates have this much")] = 0.8
+    related: Annotated[float, _within(0.05, 1, "Jaccard of word triples", "related memories have this much")] = 0.3
+    log: Annotated[bool, _note("log searches in a file next to the journal, for `stats` and `eval shadow`")] = True
 
 
 class ContextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -152,8 +152,8 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     model: Annotated[str, _note("model name for fastembed and http")] = ""
     url: Annotated[str, _note("OpenAI-compatible endpoint for http, up to and with /v1")] = ""
     api_key: Annotated[str, _note("bearer key for http; better set in the environment")] = ""
-    dimension: Annotated[int, _within(0, 8192, "numbers", "length of a vector; 0 takes what the model says")] = 0
-    timeout_s: Annotated[float, _within(0.1, 600, "seconds", "patience with an http embedder")] = 10.0
+    dimension: Annotated[int, _within(0, 8192, "numbers", "length of a vector; 0 means the model's")] = 0
+    timeout_s: Annotated[float, _within(0.1, 600, "seconds", "timeout of an http embedder")] = 10.0
     batch: Annotated[int, _within(1, 256, "texts", "texts per inference")] = 8
     max_tokens: Annotated[int, _within(16, 8192, "tokens", "a longer text is cut")] = 256
 
@@ -162,17 +162,17 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Files and their index."""
 
     exclude: Annotated[tuple[str, ...], _note("globs that no document source reads")] = _NO_KNOWLEDGE
-    include: Annotated[tuple[str, ...], _note("globs to read besides, hidden or ignored by git as they may be")] = ()
+    include: Annotated[tuple[str, ...], _note("globs to read too, even if hidden or ignored by git")] = ()
     canonical: Annotated[
-        Literal["serena", "vault"], _note("whose file counts where Serena's memories and the vault have one name")
+        Literal["serena", "vault"], _note("whose file counts if Serena's memories and the vault have the same name")
     ] = "serena"
-    max_file_bytes: Annotated[int, _within(1024, 2**30, "bytes", "a larger file is skipped by name")] = 2 * 1024 * 1024
-    busy_timeout_ms: Annotated[int, _within(1, 600_000, "milliseconds", "patience with another writer")] = 10_000
-    record_days: Annotated[float, _within(0, 36_500, "days", "sessions of so many days are searched")] = 1_095.0
+    max_file_bytes: Annotated[int, _within(1024, 2**30, "bytes", "skip and report larger files")] = 2 * 1024 * 1024
+    busy_timeout_ms: Annotated[int, _within(1, 600_000, "milliseconds", "how long to wait for another writer")] = 10_000
+    record_days: Annotated[float, _within(0, 36_500, "days", "sessions of the last days are searched")] = 1_095.0
     # About 30 MB of the index with its vectors.
-    record_events: Annotated[int, _within(0, 10**7, "events", "the newest so many events are searched")] = 50_000
+    record_events: Annotated[int, _within(0, 10**7, "events", "how many of the newest events are searched")] = 50_000
     # Up to 8 KB each on disk, read only for the few best of a search.
-    token_vectors: Annotated[int, _within(0, 10**7, "passages", "so many are compared word by word; 0 is off")] = (
+    token_vectors: Annotated[int, _within(0, 10**7, "passages", "how many can be compared word by word; 0 is off")] = (
         100_000
     )
     ram_scan_max: Annotated[int, _within(0, 10_000_000, "chunks", "above this vectors are scanned on disk")] = 1_000_000
@@ -182,7 +182,7 @@ class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Where index and journal are; engine and url are the user's to say, never a project's that came with a clone."""
 
     engine: Annotated[Literal["sqlite", "postgres"], _note("files of the project, or a server")] = "sqlite"
-    url: Annotated[str, _note("of the server's database; empty takes what PGHOST and its like say")] = ""
+    url: Annotated[str, _note("of the server's database; empty means PGHOST and the like")] = ""
     vault: Annotated[
         Annotated[str, Meta(pattern=r"^([a-z][a-z0-9_]{0,39})?$")],
         _note("name of this checkout's memory on the server; no two checkouts share one"),
@@ -196,7 +196,7 @@ class ForgettingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     state_thresholds: Annotated[
         tuple[Share, Share, Share, Share], _note("retrievability of hot, warm, cold, dormant; else archived")
     ] = (0.80, 0.50, 0.35, 0.25)
-    half_life_days: Annotated[float, _within(1, 36_500, "days", "of a memory whose type has none of its own")] = 60.0
+    half_life_days: Annotated[float, _within(1, 36_500, "days", "of memories whose type has none of its own")] = 60.0
 
 
 class RedactionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -208,7 +208,7 @@ class RedactionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class QualitySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The quality gate."""
 
-    phrases: Annotated[tuple[str, ...], _note("more wordings of talk about the work, which are dropped")] = ()
+    phrases: Annotated[tuple[str, ...], _note("more beginnings of chatter sentences, which are removed")] = ()
 
 
 class SourceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -224,13 +224,13 @@ class SourceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class RouterSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How other memory servers, the peers of `[[peers]]`, are asked."""
 
-    deadline_ms: Annotated[float, _within(1, 60_000, "milliseconds", "patience with a peer's answer")] = 600.0
-    check_ms: Annotated[float, _within(1, 60_000, "milliseconds", "patience with the connection to a url")] = 500.0
-    check_s: Annotated[float, _within(0, 3600, "seconds", "a peer that failed is left alone for")] = 30.0
+    deadline_ms: Annotated[float, _within(1, 60_000, "milliseconds", "how long to wait for a peer's answer")] = 600.0
+    check_ms: Annotated[float, _within(1, 60_000, "milliseconds", "how long to wait for a connection to a url")] = 500.0
+    check_s: Annotated[float, _within(0, 3600, "seconds", "a peer that failed is not asked for this long")] = 30.0
     # A command imports the client library first; a server goes on without a peer that is still starting.
-    start_s: Annotated[float, _within(0, 600, "seconds", "how long a command waits until a peer has started")] = 3.0
-    cache_s: Annotated[float, _within(0, 86_400, "seconds", "a peer's answer to the same query holds for")] = 300.0
-    slots: Annotated[int, _within(1, 20, "hits", "most hits of peers beside own ones")] = 3
+    start_s: Annotated[float, _within(0, 600, "seconds", "how long a command waits for a peer to start")] = 3.0
+    cache_s: Annotated[float, _within(0, 86_400, "seconds", "a peer's answer is cached for this long")] = 300.0
+    slots: Annotated[int, _within(1, 20, "hits", "maximum hits of peers next to own ones")] = 3
     sync_immediate: Annotated[bool, _note("a server syncs peers that have sync = true after every change")] = False
 
 

@@ -65,7 +65,7 @@ class Stats(Struct, frozen=True, kw_only=True):
 
 
 class SessionTokens(Struct, frozen=True, kw_only=True):
-    """What a session's model was given: texts, their tokens and contents, in total and by occasion."""
+    """What a session's model was handed: texts, their tokens, what is in them, in all and by occasion."""
 
     session: str
     client: str
@@ -123,7 +123,7 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
 
 
 def contexts(engine: Engine) -> list[SessionTokens]:
-    """What each session's model was given, the session with the newest event first; one that got nothing is absent."""
+    """What each session's model was handed, the session with the newest event first; one that got nothing is absent."""
     handed = defaultdict[str, list[Injected]](list)
     for row in engine.sessions.injections():
         handed[row.session].append(row)

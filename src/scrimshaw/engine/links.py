@@ -167,7 +167,7 @@ def dependencies(engine: Engine, memory_id: str, *, hops: int, direction: str) -
         reached[step.place] = min(step.hop, reached.get(step.place, step.hop))
     edges = [] if direction == "incoming" else engine.index.edges(*((memory_id,) if hops == 1 else ()))
     for edge, place in edges:
-        # Edges of the memory, and of those that the walk reached before its last hop.
+        # Of the memory, and of those that the walk reached before its last hop.
         if not place and reached.get(edge.source, hops) < hops:
             stated = {name: value for name, value in asdict(edge).items() if name != "kind"}
             found.append(Neighbor(start=memory_id, hop=reached[edge.source] + 1, unresolved=True, **stated))

@@ -52,7 +52,7 @@ def find_heads(text: str) -> set[str]:
 
 
 def contains_phrase(phrase: str, words: str, text: str) -> bool:
-    """Whether a normalised text contains a phrase as whole words; `words` are those of the text, by `space_words`."""
+    """Whether a normalised text holds a phrase as whole words; `words` are those of the text, by `space_words`."""
     wanted = normalise_text(phrase)
     return wanted in text if _UNSPACED.search(wanted) else space_words(wanted) in words
 
@@ -71,7 +71,7 @@ def split_runs(text: str) -> frozenset[Run]:
 
 @lru_cache(maxsize=16)  # a save needs it twice, and a change of anything but the text once more
 def compute_minhash(text: str) -> tuple[int, ...]:
-    """The smallest hashes (32 bits) of the runs of a text, at most MINHASH_SIZE, ascending."""
+    """The smallest hashes (32 bits) of the runs of a text, at most MINHASH_SIZE, in rising order."""
     runs = map(" ".join, split_runs(text))
     return tuple(nsmallest(MINHASH_SIZE, set(map(zlib.crc32, map(str.encode, runs)))))
 

@@ -92,7 +92,7 @@ class _Mark(Struct, frozen=True):
 
 
 def _compose_plain(yaml: str) -> MappingNode | None:
-    """The nodes of lines as `format_entry` writes them, which need no scanner; None if one has another form."""
+    """The nodes of lines as `format_entry` writes them, which need no scanner; None where one is of another shape."""
     pairs, start, lines = list[tuple[Node, Node]](), 0, yaml.split("\n")
     try:
         for number, line in enumerate(lines[:-1]):

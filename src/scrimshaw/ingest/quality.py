@@ -487,7 +487,7 @@ def grade_record(document: Document, file: MemoryFile, phrases: Sequence[str] = 
 
     Such a file's own claims of quality and tier were written by the tool that made it, whatever its content.
     """
-    # The first test saves most notes the second, which takes milliseconds.
+    # The first test spares most notes the second, which takes milliseconds.
     if not _SESSION_ID.search(file.text) or not read_contents(file).is_session:
         return document
     verdict = judge(file, phrases=phrases)

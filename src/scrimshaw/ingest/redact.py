@@ -155,7 +155,7 @@ def _covers_any(span: Span, cuts: Sequence[_Cut]) -> bool:
 def _scan(text: str) -> Iterator[Span]:
     lowered = text.lower()
     lowered = lowered if len(lowered) == len(text) else text.translate(_TRANSLATION)
-    # Secrets recognisable by their text; each rule is only tried where its literal occurs.
+    # Secrets whose text gives them away; each rule is tried only where its literal is.
     words = "\n".join(re.findall(_LONG_WORD, text))
     personal = TABLE.personal if re.search(_DIGIT_GROUPS, text) else ()
     for rules, place in ((TABLE.shapes, text), (TOKENS, words), (personal, text)):

@@ -73,10 +73,10 @@ class SearchState(Struct, kw_only=True):
     alike: Sequence[tuple[str, str]] = ()  #: pairs of the best memories with nearly the same passages
     phrases: Mapping[str, Sequence[str]] = {}  #: memory id -> its phrases that occur in the query
     record: dict[str, tuple[str, int, Memory]] = {}  #: passage id -> its document and chunk there, and as a memory
-    query_tokens: Any = None  #: a row for each token of the query, if the model was used
-    lacking: frozenset[str] = frozenset()  #: found by words and not comparable by meaning, as it has no vector yet
-    has_all_vectors: bool = True  #: whether every chunk searched by meaning has a vector
-    archived: list[str] = []  #: found by words or phrases, but hidden because they have faded
+    query_tokens: Any = None  #: a row for each token of the query, where the model was asked
+    lacking: frozenset[str] = frozenset()  #: what words found and nothing is known of by meaning: it has no vector yet
+    has_all_vectors: bool = True  #: every chunk that was searched by meaning has a vector
+    archived: list[str] = []  #: memories that words or phrases found, and that are not shown since they have faded
     trace: list[StageTrace] = []
     reached: float  #: when the last stage ended
 

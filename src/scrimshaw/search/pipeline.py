@@ -37,11 +37,11 @@ from scrimshaw.search.token_vectors import compare_vectors, is_packed, match_tok
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.ports import Index, Piece, Query, Review
 
-SEEDS = 5  # hits whose causal neighbours are used; more seeds raise irrelevant memories
-NEAREST = 3  # hits to name if none is likely to answer
-RECALLED_STAY = 3  # hits from the session's record that are kept, however good the memories are
-GATHERED = 0.5  # how far towards the best hit others of its session rise (docs/evaluation.md)
-PREFIX = 0.5  # a word that only shares a query word's prefix counts half
+SEEDS = 5  # hits whose causal neighbours are looked at; more seeds lift what answers nothing
+NEAREST = 3  # hits that are named where nothing is sure to answer
+RECALLED_STAY = 3  # so many hits from the session's record stay, however good the memories are
+GATHERED = 0.5  # the part of the way up to the best hit that others of its session go (docs/evaluation.md)
+PREFIX = 0.5  # a word that only begins like one of the query's says half as much
 NO_CONTEXT = SessionContext()
 ALL_OF_LIMIT = 1000
 
@@ -189,7 +189,7 @@ class Searcher:
         return found
 
     def _fuse(self, state: SearchState, known: dict[str, Candidate]) -> list[Candidate]:
-        """The candidates in fused order, with causal neighbours of the best, even if no channel found them."""
+        """The candidates in fused order, with causal neighbours of the best that no channel found."""
         entered, weights = len(known), state.profile.weights
         found = fuse(state.lists, weights, self._settings.candidates, lacking=state.lacking)
         fused = [item for item in found if item.id in known]
@@ -213,7 +213,7 @@ class Searcher:
         return _with_fusion(fused, known)
 
     def _rank(self, state: SearchState, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """All candidates by their lowered scores: a page must not depend on how many were examined for it."""
+        """All of them by their lowered scores: a page must not depend on how many were looked at for it."""
         request = state.request
         if request.rerank:
             self._compare_passages(state, candidates[: rerank.COMPARED])

@@ -32,9 +32,9 @@ OTHER_ARTIFACT = 0.80
 # Hardly any text: fewer characters than SHORT say little about the query.
 SHORT, SHORT_FACTOR = 50, 0.90
 LONG, LONG_FACTOR = 20_000, 0.97
-# Tool calls and results say less than the conversation about them (measured on questions about sessions).
+# What tools were asked and answered says less than what was said about it (measured on questions about sessions).
 OUTCOME_FACTOR = 0.85
-# A session's memory is a summary, so the session's own text has the answer more often.
+# The memory of a session says in few words what the session said itself, so that holds the answer more often.
 RETOLD_FACTOR = 0.80
 UNTRUSTED_FACTOR = 0.90  # validated as not useful: confidence falls from 0.5 to 0
 # Most hits per state if limits are requested; unused room passes to the next state.

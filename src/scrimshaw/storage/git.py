@@ -35,7 +35,7 @@ _MOST_CONFLICTS = 127  # which `git merge-file` counts in its exit code; a highe
 SECRET_FILE = "FILE_WITH_THE_SECRET"
 
 _MARK = "\x01"
-_SERVER_DOMAIN = "scrimshaw.invalid"  # for tokens whose name is not an address
+_SERVER_DOMAIN = "scrimshaw.invalid"  # of the addresses of tokens that are none
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")
 _PATCHED = re.compile(r"^(?:\+\+\+ b/|rename to |--- a/)([^\n]+)", re.MULTILINE)
 _REPLACE_TEXT = (
@@ -76,7 +76,7 @@ def merge_texts(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
 
 
 def ask_git(folder: Path, *arguments: str, answers: Collection[int] = (0,), timeout_s: float | None = None) -> str:
-    """The output of git in a folder; raises StorageFailure if it is missing, fails or takes too long."""
+    """What git prints in a folder; raises StorageFailure where it is missing, refuses or takes too long."""
     command = ["git", "-c", "core.quotePath=false", "-C", str(folder), *arguments]
     try:
         done = subprocess.run(
@@ -143,7 +143,7 @@ class CommittedChange(NamedTuple):
 
 
 def list_changed_files(project: Path, before: str, since: float, folders: Sequence[str]) -> list[CommittedChange]:
-    """How the commits after one, or without one those since a given time, changed files below these folders.
+    """What the commits after one, or without one those made since a moment, did to files below these folders.
 
     Newest first; a moved file counts as deleted and added. Raises StorageFailure.
     """

@@ -328,7 +328,7 @@ class Sessions(Protocol):
         """Store that the session was shown these (id -> digest of the passage), and what it was given with them."""
 
     def hashes_shown(self, session: str, *, since: float = 0.0) -> dict[str, str]:
-        """The last 100 passages the session was shown since that time and since its context began: id -> digest."""
+        """The last 100 things that the session was shown since then and since its context began: id -> digest."""
 
     def injections(self, session: str = "") -> list[Injected]:
         """What the model of a session, or of every session, was given, summed by session and occasion, in order."""

@@ -42,7 +42,7 @@ from scrimshaw.storage.toml_files import GOLDEN_FILE, Golden
 from scrimshaw.toml_text import parse_toml
 
 app = typer.Typer()
-golden = command_group("golden", "Questions whose answers are known.", "list")
+golden = command_group("golden", "Test questions with known answers.", "list")
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -51,23 +51,23 @@ _LINT_STYLES = {"rejected": "bold red", "warned": "yellow", "skipped": "dim", "c
 
 @app.command(epilog=example("scrimshaw lint --references", "scrimshaw lint --fix-paths docs/specs --dry-run"))
 def lint(
-    paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH", help="Files or folders; else all.")] = None,
-    format_: Annotated[Literal["text", "json", "sarif"], typer.Option("--format", help="How to print.")] = "text",
+    paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH", help="Files or folders; default: all.")] = None,
+    format_: Annotated[Literal["text", "json", "sarif"], typer.Option("--format", help="Output format.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings and skipped files too.")] = False,
-    references: Annotated[bool, typer.Option("--references", help="Name references that lead nowhere.")] = False,
+    references: Annotated[bool, typer.Option("--references", help="Also report references to missing files.")] = False,
     fix_paths: Annotated[
-        Texts, typer.Option(metavar="OLD=NEW|PATH", help="Follow a moved folder; or mend these files (repeatable).")
+        Texts, typer.Option(metavar="OLD=NEW|PATH", help="Follow a moved folder, or repair these files (repeatable).")
     ] = None,
-    propose: Annotated[bool, typer.Option("--propose", help="Print what --fix-paths could take from git.")] = False,
+    propose: Annotated[bool, typer.Option("--propose", help="Print renames in git for --fix-paths.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what --fix-paths would change.")] = False,
     yes: frame.Yes = False,
     project: frame.Project = None,
     as_json: frame.AsJson = False,
 ) -> None:
-    """Judge memory files as the quality gate does.
+    """Check memory files with the quality gate.
 
-    Exit code 1 when one is rejected. Only --fix-paths writes, after showing what: it takes whole folders at the start
-    of a path, in the project's memories or in the files named. Without a rename it takes those that git knows.
+    Exit code 1 if one is rejected. Only --fix-paths writes, after showing changes: it renames folders at the start
+    of paths, in the project's memories or the named files. Without OLD=NEW it follows the renames that git knows.
     """
     if propose or fix_paths:
         _repair_references([*(paths or ())], fix_paths or [], propose, dry_run, yes, project, as_json)
@@ -198,12 +198,12 @@ def _render_diagnosis(diagnosis: Mapping[str, Any]) -> Lines:
 )
 def doctor(
     project: Path | None,
-    server: Annotated[str, typer.Option(metavar="URL", help="Examine this server for a team, as a client of it.")] = "",
-    token_file: Annotated[str, typer.Option(metavar="FILE", help="Has a token of that server; - is stdin.")] = "",
+    server: Annotated[str, typer.Option(metavar="URL", help="Examine this team's server, as one of its clients.")] = "",
+    token_file: Annotated[str, typer.Option(metavar="FILE", help="A token for that server; - is stdin.")] = "",
 ) -> dict[str, Any]:
     """Examine everything and say what to do.
 
-    Exit code 1 when something needs repair, else 0.
+    Exit code 1 if something needs repair, otherwise 0.
     """
     if server:
         from scrimshaw.app.http.diagnosis import examine_server  # noqa: PLC0415 - an HTTP client, only for a server
@@ -337,7 +337,7 @@ def measure_capabilities(
 ) -> Health:
     """Measure every part by using it.
 
-    Shows what has changed since it was last looked at.
+    Shows what has changed since the last check.
     """
     return check_health(engine, more=process_checks(engine.settings))
 
@@ -356,17 +356,17 @@ def _render_golden(found: Golden | Sequence[Golden]) -> Lines:
 @command(golden, "add", '"why not the standard sqlite3" storage/apsw', render=_render_golden)
 def add_golden(
     engine: Engine,
-    query: Annotated[str, typer.Argument(help="A question as an agent would ask it.")],
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The memories it must bring.")],
-    within: Annotated[int, typer.Option(min=1, max=100, help="Among so many first hits.")] = canary.WITHIN,
+    query: Annotated[str, typer.Argument(help="A question, as an agent would ask it.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The memories it must find.")],
+    within: Annotated[int, typer.Option(min=1, max=100, help="How many of the first hits to look in.")] = canary.WITHIN,
 ) -> Golden:
-    """Keep a question with its answers; `scrimshaw doctor` and every server's start ask it again."""
+    """Add a question with its answers; `scrimshaw doctor` and each server at its start ask it again."""
     return canary.add_golden(engine, query, ids, within)
 
 
 @command(golden, "list", render=_render_golden, fresh=False)
 def list_golden(engine: Engine) -> Sequence[Golden]:
-    """Show the questions and the memories they must bring, and on standard error those that cannot be asked."""
+    """Show the questions and the memories they must find; those that cannot be asked go to standard error."""
     found = canary.golden_file(engine)
     note(*found.flaws)
     return found.queries

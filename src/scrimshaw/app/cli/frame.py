@@ -77,14 +77,14 @@ def complete_source(incomplete: str) -> list[str]:
 
 
 _every_command = partial(typer.Option, callback=_inherit, rich_help_panel="Options of every command")
-_PROJECT_HELP = "The project's folder; else found from here."
+_PROJECT_HELP = "The project's folder; default: found from here."
 Project = Annotated[Path | None, _every_command(exists=True, file_okay=False, help=_PROJECT_HELP)]
 AsJson = Annotated[bool, _every_command("--json", help="Print JSON and nothing else.")]
 NoScan = Annotated[bool, typer.Option("--no-scan", help="Do not look for changed files first.")]
 NoVectors = Annotated[bool, typer.Option("--no-vectors", help="Do not make missing vectors now.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Make all vectors before it ends, not in the background.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until all vectors are made, not in the background.")]
 Texts = list[str] | None
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there, without asking.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing file, without asking.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 complete = partial(typer.Argument, autocompletion=complete_id)
 MemoryId = Annotated[str, complete(metavar="ID", help="The memory's id, its path without .md.")]
@@ -98,7 +98,7 @@ def _filters(
     tiers: Annotated[list[Tier] | None, typer.Option("--tier", help="Only this tier (repeatable).")] = None,
     types: Annotated[list[MemoryType] | None, typer.Option("--type", help="Only this type (repeatable).")] = None,
     topics: Annotated[Texts, typer.Option("--topic", metavar="TEXT", help="Only with all these (repeatable).")] = None,
-    folder: Annotated[str, typer.Option(help="Only ids below this folder, or one whose path ends so.")] = "",
+    folder: Annotated[str, typer.Option(help="Only below this folder, or any whose path ends in it.")] = "",
     source: Annotated[
         str,
         typer.Option("--source", autocompletion=complete_source, help="Only this source, such as vault or docs."),
@@ -106,15 +106,15 @@ def _filters(
     since: Annotated[
         str,
         typer.Option(
-            callback=_date, help="Only updated on or after this ISO date, in UTC; else created, else changed on disk."
+            callback=_date, help="Only updated (or else created, or changed on disk) on or after this ISO date, in UTC."
         ),
     ] = "",
     until: Annotated[
-        str, typer.Option(callback=_date, help="Only updated, else created, on or before this ISO date, in UTC.")
+        str, typer.Option(callback=_date, help="Only updated (or else created) on or before this ISO date, in UTC.")
     ] = "",
-    include_deprecated: Annotated[bool, typer.Option("--include-deprecated", help="Deprecated ones as well.")] = False,
+    include_deprecated: Annotated[bool, typer.Option("--include-deprecated", help="Also deprecated memories.")] = False,
     min_quality_score: Annotated[
-        float | None, typer.Option("--min-quality", min=0, max=1, help="Hide what scored less.")
+        float | None, typer.Option("--min-quality", min=0, max=1, help="Hide memories with a lower score.")
     ] = None,
 ) -> None:
     """The options that choose memories, by the fields of Filters."""

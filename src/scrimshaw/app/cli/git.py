@@ -21,7 +21,7 @@ DRIVER = (
     "command -v scrimshaw >/dev/null 2>&1 || exec git merge-file %A %O %B; exec scrimshaw git merge %O %A %B --path %P"
 )
 _SETTINGS = {"merge.scrimshaw.name": "memories, key by key", "merge.scrimshaw.driver": DRIVER}
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
 
 
 def _render_steps(done: dict[str, Any]) -> Lines:
@@ -49,7 +49,7 @@ def install(project: Path | None, dry_run: DryRun = False) -> dict[str, Any]:
 
 @command(git, "uninstall", "", "--dry-run", render=_render_steps)
 def uninstall(project: Path | None, dry_run: DryRun = False) -> dict[str, Any]:
-    """Let git merge memories as any other text again."""
+    """Let git merge memories like any other text again."""
     settings = settings_of_memory(project)
     path, steps = settings.folder / ".gitattributes", dict[str, str]()
     if path.is_file() and path.read_text(encoding="utf-8") == ATTRIBUTES:
@@ -66,11 +66,11 @@ def uninstall(project: Path | None, dry_run: DryRun = False) -> dict[str, Any]:
 @command(git, "merge", "base.md ours.md theirs.md", render=lambda _: (), fails=lambda conflicts: conflicts, hidden=True)
 def merge(
     base: Annotated[Path, typer.Argument(help="The common ancestor.")],
-    ours: Annotated[Path, typer.Argument(help="Our file, which is written.")],
-    theirs: Annotated[Path, typer.Argument(help="The other side's.")],
-    path: Annotated[str, typer.Option(help="What the file is called in the repository.")] = "",
+    ours: Annotated[Path, typer.Argument(help="Our version, which is overwritten.")],
+    theirs: Annotated[Path, typer.Argument(help="The other version.")],
+    path: Annotated[str, typer.Option(help="The file's path in the repository.")] = "",
 ) -> bool:
-    """Merge a memory, as git asks for; exit code 1 where both sides changed the same lines of the text."""
+    """Merge a memory for git; exit code 1 if both sides changed the same lines of the text."""
     raw = [file.read_bytes() for file in (base, ours, theirs)]
     try:
         before, own, other = (parse_memory_file(text, path or str(ours)) for text in raw)

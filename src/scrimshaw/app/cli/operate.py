@@ -24,12 +24,12 @@ from scrimshaw.models import EventKind, Job, JobState
 from scrimshaw.storage.durable import storage_errors
 
 app = typer.Typer()
-jobs = command_group("jobs", "Work that outlives the process that asked for it.", "list")
-rules = command_group("rules", "What is kept of tool calls.", "list")
-capture = command_group("capture", "Whether sessions of this project are recorded.", "pause")
+jobs = command_group("jobs", "Background work that survives restarts.", "list")
+rules = command_group("rules", "Rules for what to remember of tool calls.", "list")
+capture = command_group("capture", "Pause and resume recording of sessions.", "pause")
 groups = (jobs, rules, capture)
 
-JobNumber = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's number, as `jobs list` tells it.")]
+JobNumber = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's number, as shown by `jobs list`.")]
 
 
 def _render_scan(result: Mapping[str, Any]) -> Lines:
@@ -88,7 +88,7 @@ def scan(
 def rebuild(
     project: Path | None, as_json: bool, no_vectors: frame.NoVectors = False, yes: frame.Yes = False
 ) -> dict[str, Any]:
-    """Make the index anew from the files; the journal stays."""
+    """Build the index again from the files; keeps the journal."""
     settings = settings_of_memory(project)
     confirm("Read every file again and make all vectors anew?", yes)
     try:
@@ -122,13 +122,13 @@ def _read_files(
 def list_jobs(
     engine: Engine, state: Annotated[list[JobState] | None, typer.Option(help="Only these (repeatable).")] = None
 ) -> list[Job]:
-    """Jobs, newest first: how far they are, and what went wrong."""
+    """List jobs, newest first, with progress and errors."""
     return engine.journal.jobs(tuple(state or ()))
 
 
 @command(jobs, "cancel", "12", render=_render_state, fresh=False)
 def cancel_job(engine: Engine, job: JobNumber) -> list[Job]:
-    """Cancel a job that has not ended, or put a failed one aside; one that runs stops at its next report."""
+    """Cancel an unfinished job, or dismiss a failed one; a running job stops at its next report."""
     if not engine.journal.change_job(job, JobState.CANCELLED):
         raise NotFound(f"There is no job {job} to cancel.", "See `scrimshaw jobs list`.", job=job)
     return engine.journal.jobs(number=job)
@@ -136,7 +136,7 @@ def cancel_job(engine: Engine, job: JobNumber) -> list[Job]:
 
 @command(jobs, "retry", "12", render=_render_state, fresh=False)
 def retry_job(engine: Engine, job: JobNumber) -> list[Job]:
-    """Queue a job again that failed or was cancelled."""
+    """Queue a failed or cancelled job again."""
     if not engine.journal.change_job(job, JobState.QUEUED):
         if engine.journal.jobs((JobState.FAILED, JobState.CANCELLED), number=job):
             raise Conflict(f"The same work as job {job} waits already.", "`scrimshaw jobs cancel` puts this one aside.")
@@ -147,9 +147,9 @@ def retry_job(engine: Engine, job: JobNumber) -> list[Job]:
 @command(app, "worker", "--once", render=_render_run, hidden=True)
 @command(jobs, "run", "--once", render=_render_run)
 def run_jobs(
-    engine: Engine, once: Annotated[bool, typer.Option("--once", help="End when nothing is due.")] = False
+    engine: Engine, once: Annotated[bool, typer.Option("--once", help="Stop when no job is due.")] = False
 ) -> dict[str, int]:
-    """Run durable work as a server does, until interrupted."""
+    """Run jobs as a server does, until interrupted."""
     # Service managers send SIGTERM: the current job is given back either way.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     done, worker = 0, Worker(engine)
@@ -163,7 +163,7 @@ def run_jobs(
 
 @command(rules, "list", render=_render_rules)
 def list_rules(project: Path | None) -> list[dict[str, Any]]:
-    """All extraction rules in the order they are tried, your own among them."""
+    """List all extraction rules in the order of trial, including your own."""
     settings = settings_of(project)
     own = {table.get("id") for table in settings.rules}
     return [{"own": rule.id in own, "rule": rule} for rule in check_rules(settings.rules)[0]]
@@ -172,11 +172,11 @@ def list_rules(project: Path | None) -> list[dict[str, Any]]:
 @command(rules, "test", f"event.json --client {CLIENT_NAMES[0]}", render=_render_explanation)
 def try_rules(
     project: Path | None,
-    event: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A hook payload as the client sends it.")],
+    event: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A hook payload, as sent by the client.")],
     client: Annotated[str, typer.Option(help=f"Whose payload it is: {', '.join(CLIENT_NAMES)}.")] = CLIENT_NAMES[0],
-    name: Annotated[str, typer.Option("--event", help="The event, where the payload does not say it.")] = "",
+    name: Annotated[str, typer.Option("--event", help="The event, if the payload does not name it.")] = "",
 ) -> dict[str, Any]:
-    """Which rule matches a client's event, and what would be stored of it; nothing is."""
+    """Show which rule matches a client's event, and what would be stored. Nothing is stored."""
     sender = load_client(client)
     if sender is None:
         raise typer.BadParameter(f"{client!r} is no client; there are {', '.join(CLIENT_NAMES)}.")
@@ -200,7 +200,7 @@ def _render_capture(is_capturing: bool) -> Lines:
 
 @command(capture, "pause", render=_render_capture)
 def pause_capture(project: Path | None) -> bool:
-    """Record nothing and tell clients nothing unasked, until `capture resume`."""
+    """Stop recording sessions and giving clients memories, until `capture resume`."""
     settings = settings_of_memory(project)
     with storage_errors("write", settings.folder / PAUSED):
         (settings.folder / PAUSED).touch()
@@ -209,7 +209,7 @@ def pause_capture(project: Path | None) -> bool:
 
 @command(capture, "resume", render=_render_capture)
 def resume_capture(project: Path | None) -> bool:
-    """Record sessions again; what was said meanwhile stays unrecorded."""
+    """Record sessions again; events of the pause stay unrecorded."""
     settings = settings_of_memory(project)
     with storage_errors("remove", settings.folder / PAUSED):
         if (settings.folder / PAUSED).exists():
@@ -220,7 +220,7 @@ def resume_capture(project: Path | None) -> bool:
 
 @command(capture, "status", render=_render_capture)
 def show_capture(project: Path | None) -> bool:
-    """Whether sessions are recorded now."""
+    """Show whether sessions are recorded now."""
     return settings_of_memory(project).is_capturing
 
 

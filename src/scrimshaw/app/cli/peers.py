@@ -17,7 +17,7 @@ from scrimshaw.router.ask import SourceStatus, list_sources
 from scrimshaw.router.sync import Freshness, PeerSync, compare_index
 
 app = typer.Typer()
-PeerName = Annotated[str, typer.Option("--peer", metavar="NAME", help="This peer; else those with sync = true.")]
+PeerName = Annotated[str, typer.Option("--peer", metavar="NAME", help="This peer; default: all with sync = true.")]
 MOST_SHOWN = 20  # names of each kind, for people
 
 
@@ -57,14 +57,14 @@ def sync(
     as_json: bool,
     peer: PeerName = "",
     full: Annotated[
-        bool, typer.Option("--full/--incremental", help="Compare with what the peer lists, not with what it was sent.")
+        bool, typer.Option("--full/--incremental", help="Compare with the peer's list, not with what was sent.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")] = False,
     yes: Yes = False,
 ) -> list[PeerSync]:
     """Bring copies of the memories at peers up to date.
 
-    One way, ours to the peer. Exit code 1 where a peer refused some, 3 where one gave no answer, 4 where it wants other
+    One way, from here to the peer. Exit code 1 if a peer refused some, 3 if one did not answer, 4 if it rejected the
     credentials.
     """
     peers = _find_peers(engine, peer)
@@ -99,9 +99,9 @@ def _render_freshness(found: Sequence[Freshness]) -> Lines:
 
 @command(app, "freshness", "", "--peer forgetful", render=_render_freshness, fresh=False, fails=_highest)
 def compare(engine: Engine, peer: PeerName = "") -> list[Freshness]:
-    """Compare the index, and the copies at peers, with the files.
+    """Compare the index and the copies at peers with the files.
 
-    Exit code 1 where they differ, 3 where a peer gives no answer, 4 where it wants other credentials.
+    Exit code 1 if they differ, 3 if a peer does not answer, 4 if it rejects the credentials.
     """
     from scrimshaw.router.peer_copies import compare_peer  # noqa: PLC0415 - asyncio, for who has peers
 
@@ -123,8 +123,8 @@ def _render_status(found: Sequence[SourceStatus]) -> Lines:
 
 @command(app, "status", "", "--json", render=_render_status, fails=_highest)
 def show_status(engine: Engine) -> list[SourceStatus]:
-    """Name the places that a search reads from, and who answers.
+    """List where a search reads from, and check that peers answer.
 
-    Exit code 3 where a peer gives no answer, 4 where it wants other credentials.
+    Exit code 3 if a peer does not answer, 4 if it rejects the credentials.
     """
     return [*list_sources(engine)]

@@ -271,28 +271,28 @@ def _render_state(resumed: Mapping[str, Any]) -> Lines:
 )
 def search(
     engine: Engine,
-    query: Annotated[list[str], typer.Argument(help="A question, some words, an error message.")],
+    query: Annotated[list[str], typer.Argument(help="A question, some words or an error message.")],
     filters: Filters,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Most hits.")] = MOST_HITS,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number of hits.")] = MOST_HITS,
     open_: Annotated[int, typer.Option("--open", metavar="N", min=0, help="Open the N-th hit in your $EDITOR.")] = 0,
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="One hit a line as JSON.")] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="One hit per line as JSON.")] = False,
     intent: Annotated[
-        Intent | None, typer.Option(help="What the answer is for, as the log of searches has it.")
+        Intent | None, typer.Option(help="What the answer is for; only recorded in the search log.")
     ] = None,
-    channels: Annotated[str, typer.Option(help="Only some of: text, vector, trigger, graph.")] = "",
-    lexical_only: Annotated[bool, typer.Option("--lexical-only", help="By words alone; no peer is asked.")] = False,
-    semantic_only: Annotated[bool, typer.Option("--semantic-only", help="By meaning alone, with peers.")] = False,
-    budget: Annotated[int | None, typer.Option(min=1, help="Most tokens of all hits, four characters each.")] = None,
+    channels: Annotated[str, typer.Option(help="Only these, of: text, vector, trigger, graph.")] = "",
+    lexical_only: Annotated[bool, typer.Option("--lexical-only", help="By words only, without peers.")] = False,
+    semantic_only: Annotated[bool, typer.Option("--semantic-only", help="By meaning only, with peers.")] = False,
+    budget: Annotated[int | None, typer.Option(min=1, help="Token budget for all hits, four characters each.")] = None,
     min_confidence: Annotated[
-        float | None, typer.Option(min=0, max=1, help="A less sure answer is none; 0 shows all; else 0.5.")
+        float | None, typer.Option(min=0, max=1, help="Show no hits below this confidence; 0 shows all; default 0.5.")
     ] = None,
-    content: Annotated[bool, typer.Option("--content", help="Whole texts, not excerpts.")] = False,
+    content: Annotated[bool, typer.Option("--content", help="Show whole texts, not excerpts.")] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Why each hit has its score: (fused + terms) x factors x (1 + boosts).")
+        bool, typer.Option("--explain", help="Explain each score: (fused + terms) x factors x (1 + boosts).")
     ] = False,
-    trace: Annotated[bool, typer.Option("--trace", help="The stages of the search and their times.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Show the stages of the search and their times.")] = False,
     at: Annotated[
-        str, typer.Option(metavar="REV", help="As of a commit, tag, branch or ISO date, by words alone.")
+        str, typer.Option(metavar="REV", help="As of a commit, tag, branch or ISO date; by words only.")
     ] = "",
     no_scan: frame.NoScan = False,
 ) -> SearchResult:
@@ -355,7 +355,7 @@ def get(
     anchor: Annotated[str, typer.Option(help="Only the section of this heading, or of an ANCHOR comment.")] = "",
     no_scan: frame.NoScan = False,
 ) -> MemoryText:
-    """Print the text of a memory; in a pipe the text alone."""
+    """Print the text of a memory; in a pipe only the text."""
     if not no_scan:
         index.catch_up(engine)
     if memory_id.startswith(PREFIX):
@@ -375,14 +375,14 @@ def get(
 def list_memories(
     engine: Engine,
     filters: Filters,
-    sort: Annotated[Sort, typer.Option(help="The order; dates newest first.")] = "updated",
-    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Most memories; in a pipe all.")] = None,
-    offset: Annotated[int, typer.Option(min=0, help="Pass over so many.")] = 0,
+    sort: Annotated[Sort, typer.Option(help="Sort order; dates newest first.")] = "updated",
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Maximum number; in a pipe all.")] = None,
+    offset: Annotated[int, typer.Option(min=0, help="Skip this many.")] = 0,
     no_scan: frame.NoScan = False,
 ) -> MemoryPage:
     """List memories in an exact order.
 
-    In a pipe one line each, fields separated by tabs.
+    In a pipe: one line each, fields separated by tabs.
     """
     most = limit or (MOST_LISTED if console().is_terminal else -1)
     return counts.page(engine, filters, sort=sort, limit=most, offset=offset)
@@ -399,19 +399,19 @@ def list_memories(
 def stats(
     project: Path | None,
     filters: Filters,
-    by: Annotated[list[Group] | None, typer.Option(help="Show counts by this (repeatable).")] = None,
-    exclude: Annotated[list[str] | None, typer.Option(metavar="GLOB", help="Not these ids (repeatable).")] = None,
-    context: Annotated[bool, typer.Option("--context", help="What sessions were handed, in tokens.")] = False,
-    quality: Annotated[bool, typer.Option("--quality", help="What the newest memories are worth.")] = False,
-    searches: Annotated[bool, typer.Option("--searches", help="What was searched, how fast, and what helped.")] = False,
-    uplift: Annotated[bool, typer.Option("--uplift", help="Sessions that were told beside others.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="For --quality: exit code 1 when a bound is missed.")] = False,
+    by: Annotated[list[Group] | None, typer.Option(help="Group counts by this (repeatable).")] = None,
+    exclude: Annotated[list[str] | None, typer.Option(metavar="GLOB", help="Leave out these ids (repeatable).")] = None,
+    context: Annotated[bool, typer.Option("--context", help="Tokens that each session was given.")] = False,
+    quality: Annotated[bool, typer.Option("--quality", help="Quality of the newest memories.")] = False,
+    searches: Annotated[bool, typer.Option("--searches", help="What was searched, how fast, what was read.")] = False,
+    uplift: Annotated[bool, typer.Option("--uplift", help="Compare sessions given memories with the others.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="For --quality: exit code 1 if a target is missed.")] = False,
     days: Annotated[float | None, typer.Option(min=0.01, help=f"For --quality, --searches; else {DAYS:g}.")] = None,
     no_scan: frame.NoScan = False,
 ) -> Stats | SearchFigures | Uplift | list[SessionTokens] | dict[str, Any]:
     """Count memories, or measure quality, cost and searches.
 
-    Counts are exact, and say how large and how complete the index is.
+    Counts are exact, and include the size and completeness of the index.
     """
     counted_by = filters != Filters() or by or exclude
     if (chosen := context + quality + searches + uplift) > 1 or (chosen and counted_by):
@@ -435,23 +435,23 @@ def stats(
 @command(app, "fix", '"ModuleNotFoundError: No module named yaml"', render=_render_fixes, fresh=False)
 def fix(
     engine: Engine,
-    error: Annotated[str, typer.Argument(help="The message, or as much of the output as there is.")],
-    limit: Annotated[int, typer.Option(min=1, max=50, help="Most answers.")] = MOST_FIXES,
+    error: Annotated[str, typer.Argument(help="The error message, or all of the output.")],
+    limit: Annotated[int, typer.Option(min=1, max=50, help="Maximum number of answers.")] = MOST_FIXES,
 ) -> list[Fix]:
-    """What was done about an error before, and whether it helped."""
+    """Show what was done about an error before, and if it helped."""
     return find_fixes(engine, error, limit)
 
 
 @command(app, "resume", "--occasion start --budget 400", render=_render_state, fresh=False)
 def resume(
     engine: Engine,
-    session: Annotated[str, typer.Option(help="A session; else the last one.")] = "",
-    occasion: Annotated[Occasion, typer.Option(help="What it is for; each brings something else.")] = Occasion.RESUME,
-    budget: Annotated[int | None, typer.Option(min=1, help="Most tokens; else context.resume_tokens.")] = None,
+    session: Annotated[str, typer.Option(help="A session; default: the last one.")] = "",
+    occasion: Annotated[Occasion, typer.Option(help="What it is for; each shows other parts.")] = Occasion.RESUME,
+    budget: Annotated[int | None, typer.Option(min=1, help="Token budget; default: context.resume_tokens.")] = None,
 ) -> dict[str, Any]:
-    """Where the last session was.
+    """Show where the last session ended.
 
-    Its task and what was asked since, what comes next and is open, decisions, tests, commits, changes.
+    Its task and later requests, next steps and open points, decisions, tests, commits, changes.
     """
     found = engine.sessions.get(session) if session else next(iter(engine.sessions.latest()), None)
     if found is None:

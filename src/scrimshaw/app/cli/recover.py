@@ -31,8 +31,8 @@ from scrimshaw.storage.git import SECRET_FILE, GitTraces
 from scrimshaw.storage.ports import Row
 
 app = typer.Typer()
-ledger = command_group("ledger", "The record of all changes.", "verify")
-checkpoint = command_group("checkpoint", "The whole memory, kept and brought back.", "create before-the-move")
+ledger = command_group("ledger", "The ledger: the record of all changes.", "verify")
+checkpoint = command_group("checkpoint", "Snapshots of the whole memory.", "create before-the-move")
 
 _NAMES_SHOWN, _TRACES_SHOWN = 20, 40
 _NOTHING = (
@@ -42,10 +42,10 @@ _NOTHING = (
 _SEARCHED = "In files, their names, paths of links, rows of databases, checkpoints, and all objects of git."
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The checkpoint's name.")]
-ClearExisting = Annotated[bool, typer.Option("--clear-existing", help="Exactly that state; else what is missing.")]
+ClearExisting = Annotated[bool, typer.Option("--clear-existing", help="Exactly that state, not just what is missing.")]
 OverwriteEdits = Annotated[bool, typer.Option("--overwrite-edits", help="Replace files edited by hand too.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")]
-Global = Annotated[bool, typer.Option("--global", help="Your own vault of all projects as well.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
+Global = Annotated[bool, typer.Option("--global", help="Include your own vault for all projects.")]
 
 
 def _one_line(text: str) -> str:
@@ -212,16 +212,16 @@ def show_ledger(
     engine: Engine,
     memory: Annotated[str, typer.Option(metavar="ID", help="Only of this memory.")] = "",
     session: Annotated[str, typer.Option(metavar="ID", help="Only what this session changed.")] = "",
-    limit: Annotated[int, typer.Option(min=1, help="Most entries.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 20,
 ) -> Sequence[Row]:
-    """The newest changes: what was done to which memory, by whom and why."""
+    """Show the newest changes: which memory, what, by whom and why."""
     rows = engine.journal.history(memory, limit, session=session)
     return [{PUBLIC_NAMES.get(name, name): value for name, value in row.items()} for row in rows]
 
 
 @command(ledger, "verify", render=_render_verified, fresh=False, fails=lambda verified: verified["broken"] > 0)
 def verify_ledger(engine: Engine) -> dict[str, int]:
-    """Check that no entry was changed, taken out or cut off; exit code 1 if one was."""
+    """Check that no entry was changed, removed or cut off; exit code 1 if one was."""
     # The second is the number of the first entry that is wrong or missing, 0 if the ledger is intact.
     return dict(zip(("rows", "broken"), engine.journal.verify(), strict=True))
 
@@ -229,10 +229,10 @@ def verify_ledger(engine: Engine) -> dict[str, int]:
 @ledger.command("export", epilog=example("scrimshaw ledger export --output ledger.jsonl"))
 def export_ledger(
     format_: Annotated[Literal["jsonl"], typer.Option("--format", help="JSON lines.")] = "jsonl",
-    output: Annotated[Path | None, typer.Option(dir_okay=False, help="A new file; else standard output.")] = None,
+    output: Annotated[Path | None, typer.Option(dir_okay=False, help="A new file; default: standard output.")] = None,
     project: frame.Project = None,
 ) -> None:
-    """All entries, oldest first: hashes and ids, no text."""
+    """Write all entries, oldest first: hashes and ids, no text."""
     with open_memory(project) as engine:
         lines = (msgspec.json.encode(row).decode() + "\n" for row in reversed(engine.journal.history()))
         if output is None:
@@ -255,15 +255,15 @@ def export_ledger(
 )
 def undo(
     engine: Engine,
-    session: Annotated[str, typer.Option(metavar="ID", help="All that this session changed.")] = "",
+    session: Annotated[str, typer.Option(metavar="ID", help="All changes of this session.")] = "",
     entry: Annotated[int | None, typer.Option(min=1, metavar="N", help="One entry of the ledger.")] = None,
-    redo: Annotated[bool, typer.Option("--redo", help="Bring back what an undo of the session took back.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be undone, and change nothing.")] = False,
+    redo: Annotated[bool, typer.Option("--redo", help="Redo what an undo of the session took back.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be undone, and change nothing.")] = False,
     yes: frame.Yes = False,
 ) -> Undone:
-    """Take changes of a session or an entry back, or the last.
+    """Undo the changes of a session, one entry, or the last change.
 
-    Files, index and relations are as they were then. What was edited since is left alone: exit code 1.
+    Restores files, index and relations. Files edited since then stay as they are: exit code 1.
     """
     if session and entry:
         raise typer.BadParameter("Give --session or --entry, one of them.")
@@ -294,12 +294,12 @@ def _find_last_change(engine: Engine) -> int:
 @command(app, "migrate", "sqlite postgres", render=_render_migrated)
 def migrate_journal(
     project: Path | None,
-    source: Annotated[EngineName, typer.Argument(help="The engine that has the journal.")],
-    target: Annotated[EngineName, typer.Argument(help="The engine that is to have it.")],
+    source: Annotated[EngineName, typer.Argument(help="The engine that has the journal now.")],
+    target: Annotated[EngineName, typer.Argument(help="The engine to copy it to.")],
 ) -> Mapping[str, Table]:
-    """Copy all that is durable to another engine, and compare it.
+    """Copy the journal to another engine, and compare all rows.
 
-    The source stays as it is. After an interruption run it again. `[storage]` says which server and vault.
+    The source is not changed. Repeat it after an interruption. Server and vault are those of `[storage]`.
     """
     return migrate(settings_of_memory(project), source, target)
 
@@ -308,19 +308,19 @@ def migrate_journal(
 def create_checkpoint(
     engine: Engine,
     name: Name,
-    notes: Annotated[Texts, typer.Option("--note", metavar="KEY=TEXT", help="Kept with it (repeatable).")] = None,
+    notes: Annotated[Texts, typer.Option("--note", metavar="KEY=TEXT", help="Stored with it (repeatable).")] = None,
     include_global: Global = False,
 ) -> Checkpoint:
-    """Keep the whole memory as it is now; the newest ten stay."""
+    """Save the whole memory as it is now; the newest ten are kept."""
     metadata = dict(each.partition("=")[::2] for each in notes or ())
     return checkpoints.create(engine, name, metadata=metadata, include_global=include_global)
 
 
 @command(checkpoint, "list", "--limit 3", render=_render_checkpoints, fresh=False, empty="There is no checkpoint.")
 def list_checkpoints(
-    engine: Engine, limit: Annotated[int, typer.Option(min=1, help="Most checkpoints.")] = 40
+    engine: Engine, limit: Annotated[int, typer.Option(min=1, help="Maximum number of checkpoints.")] = 40
 ) -> Sequence[Checkpoint]:
-    """The checkpoints there are, newest first."""
+    """List the checkpoints, newest first."""
     return checkpoints.list_checkpoints(engine, limit)
 
 
@@ -333,7 +333,7 @@ def restore_checkpoint(
     dry_run: DryRun = False,
     yes: frame.Yes = False,
 ) -> Restored:
-    """Bring a checkpoint back; one of the present state is made before."""
+    """Restore a checkpoint, after making one of the present state."""
     return _bring_back(engine, checkpoints.path_of(engine, name), clear_existing, overwrite_edits, dry_run, yes)
 
 
@@ -341,10 +341,10 @@ def restore_checkpoint(
 def delete_checkpoint(
     engine: Engine,
     name: Name,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, and delete nothing.")] = False,
     yes: frame.Yes = False,
 ) -> dict[str, object]:
-    """Delete a checkpoint for good."""
+    """Delete a checkpoint permanently."""
     path = str(checkpoints.find_checkpoint(engine, name))
     if not dry_run:
         confirm(f"Delete the checkpoint {name} for good?", yes)
@@ -367,13 +367,13 @@ def backup(
 def restore(
     project: Path | None,
     file: Annotated[Path | None, typer.Argument(exists=True, dir_okay=False, help="A backup.")] = None,
-    newest: Annotated[bool, typer.Option("--newest", help="Newest checkpoint; a damaged journal goes aside.")] = False,
+    newest: Annotated[bool, typer.Option("--newest", help="Newest checkpoint; moves a damaged journal away.")] = False,
     clear_existing: ClearExisting = False,
     overwrite_edits: OverwriteEdits = False,
     dry_run: DryRun = False,
     yes: frame.Yes = False,
 ) -> Restored:
-    """Bring a backup back: what is missing, or all of it exactly."""
+    """Restore a backup: what is missing, or its exact state."""
     if bool(file) == newest:
         raise typer.BadParameter("Give a file or --newest, one of them.")
     if newest and (clear_existing or overwrite_edits or dry_run):
@@ -414,19 +414,19 @@ def _bring_back(engine: Engine, path: Path, clear: bool, overwrite: bool, dry_ru
 )
 def purge_traces(
     project: Path | None,
-    secret: Annotated[str, typer.Option(metavar="TEXT", help="The secret; - reads it. Else asked, unseen.")] = "",
-    secret_file: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Take it from a file.")] = None,
+    secret: Annotated[str, typer.Option(metavar="TEXT", help="The secret; - is stdin. Default: ask for it.")] = "",
+    secret_file: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Read it from a file.")] = None,
     pattern: Annotated[bool, typer.Option("--pattern", help="The secret is a regular expression (RE2).")] = False,
-    memory: Annotated[str, typer.Option(metavar="ID", help="A memory instead, also one that was deleted.")] = "",
+    memory: Annotated[str, typer.Option(metavar="ID", help="Purge a memory instead, even a deleted one.")] = "",
     include_global: Global = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say where it stands, and change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; remove what cannot be cut or read.")] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Remove what cannot be looked into as well.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show where it is, and change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; also remove unreadable files.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Also remove databases that cannot be searched.")] = False,
 ) -> Purged:
-    """Erase a secret or a memory for good, and prove it.
+    """Erase a secret or a memory everywhere, and check the result.
 
-    Every byte is searched afterwards. Git's history is searched and never rewritten. What is left anywhere makes the
-    exit code 1.
+    Searches every byte afterwards. Git's history is searched but never rewritten. Exit code 1 if anything is
+    left anywhere.
     """
     if memory and (secret or secret_file or pattern):
         raise typer.BadParameter("Give a secret or --memory, one of them.")

@@ -18,10 +18,10 @@ app = typer.Typer()
 
 Direction = Literal["both", "incoming", "outgoing"]
 DANGLING_SHOWN = 20
-Source = Annotated[str, frame.complete(metavar="ID", help="The memory that states it.")]
-Target = Annotated[str, frame.complete(metavar="OTHER", help="The memory that it is about.")]
+Source = Annotated[str, frame.complete(metavar="ID", help="The memory that states the relation.")]
+Target = Annotated[str, frame.complete(metavar="OTHER", help="The memory it relates to.")]
 Kind = Annotated[Relation, typer.Argument(help="Read from the first to the other: the new one supersedes the old.")]
-Hops = Annotated[int, typer.Option(min=1, max=links.DEEPEST, help="So many steps away at most.")]
+Hops = Annotated[int, typer.Option(min=1, max=links.DEEPEST, help="Maximum number of steps.")]
 
 
 def _render_linked(linked: Linked) -> Lines:
@@ -74,24 +74,24 @@ def link(
     source: Source,
     relation: Kind,
     target: Target,
-    strength: Annotated[float, typer.Option(min=0, max=1, help="How sure it is.")] = 1.0,
-    evidence: Annotated[str, typer.Option(help="Why it holds.")] = "",
+    strength: Annotated[float, typer.Option(min=0, max=1, help="How certain it is, 0 to 1.")] = 1.0,
+    evidence: Annotated[str, typer.Option(help="The reason for it.")] = "",
 ) -> Linked:
-    """State how one memory relates to another."""
+    """Add a relation between two memories."""
     source, target = frame.find_id(engine, source), frame.find_id(engine, target)
     return links.link(engine, source, target, relation, strength, evidence, actor="human")
 
 
 @command(app, "unlink", "storage/new supersedes storage/old", render=_render_linked)
 def unlink(engine: Engine, source: Source, relation: Kind, target: Target) -> Linked:
-    """Take a relation back."""
+    """Remove a relation."""
     source, target = frame.find_id(engine, source), frame.find_id(engine, target)
     return links.unlink(engine, source, target, relation, actor="human")
 
 
 @command(app, "why", "storage/old", render=_render_drift)
 def why(engine: Engine, memory_id: frame.MemoryId, hops: Hops = 3) -> Drift:
-    """What replaced a memory, its causes and its effects."""
+    """Show what replaced a memory, its causes and its effects."""
     return links.drift_why(engine, frame.find_id(engine, memory_id), max_depth=hops)
 
 
@@ -106,13 +106,13 @@ def why(engine: Engine, memory_id: frame.MemoryId, hops: Hops = 3) -> Drift:
 )
 def graph(
     engine: Engine,
-    memory_id: Annotated[str, frame.complete(metavar="[ID]", help="A memory; else the counts of all.")] = "",
+    memory_id: Annotated[str, frame.complete(metavar="[ID]", help="A memory; default: counts of all.")] = "",
     hops: Hops = 1,
-    direction: Annotated[Direction, typer.Option(help="Edges that lead to it or from it.")] = "both",
-    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw what is two steps away at most.")] = None,
+    direction: Annotated[Direction, typer.Option(help="Only relations to it, or only from it.")] = "both",
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw everything up to two steps away.")] = None,
     force: frame.Force = False,
 ) -> GraphStats | list[Neighbor] | dict[str, str]:
-    """The relations of a memory, or counts of all."""
+    """Show the relations of a memory, or counts of all."""
     if not memory_id:
         if svg:
             raise typer.BadParameter("--svg draws the surroundings of one memory; name it.")
@@ -129,10 +129,10 @@ def graph(
 def log(
     engine: Engine,
     memory_id: frame.MemoryId,
-    patch: Annotated[bool, typer.Option("--patch", "-p", help="The lines that each commit changed.")] = False,
+    patch: Annotated[bool, typer.Option("--patch", "-p", help="Show the lines that each commit changed.")] = False,
 ) -> MemoryLog:
-    """Who changed a memory and when, across renames.
+    """Show who changed a memory and when, across renames.
 
-    Its commits, and its entries in the ledger.
+    Lists its commits and its entries in the ledger.
     """
     return read_log(engine, frame.find_id(engine, memory_id), patches=patch)

@@ -15,10 +15,10 @@ from scrimshaw.config import Settings, all_keys, config_files, load
 from scrimshaw.errors import ConfigError, InvalidRequest, find_nearest
 from scrimshaw.storage.durable import replace_file
 
-config = command_group("config", "What is configured here.", "get search.limit")
+config = command_group("config", "Show and change the configuration.", "get search.limit")
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="Section and key, such as search.limit.")]
-User = Annotated[bool, typer.Option("--user", help="In your own file, for all projects.")]
+User = Annotated[bool, typer.Option("--user", help="Use your own file, for all projects.")]
 
 
 def _render_values(values: dict[str, Any]) -> Lines:
@@ -28,9 +28,9 @@ def _render_values(values: dict[str, Any]) -> Lines:
 @command(config, "get", "", "search.limit", render=_render_values)
 def get_values(
     project: Path | None,
-    key: Annotated[str, typer.Argument(metavar="[KEY]", help="Section and key; else all of them.")] = "",
+    key: Annotated[str, typer.Argument(metavar="[KEY]", help="Section and key; default: all.")] = "",
 ) -> dict[str, Any]:
-    """What holds here: of all files, the environment and the defaults."""
+    """Show the settings in effect, from all files, the environment and the defaults."""
     settings, known = settings_of_memory(project), [f"{each.section}.{each.key}" for each in all_keys()]
     if key and key not in known:
         raise _unknown_key(key)
@@ -41,10 +41,10 @@ def get_values(
 def set_value(
     project: Path | None,
     key: Key,
-    value: Annotated[str, typer.Argument(help="As TOML: 10, true, 'a text', [1, 2]; a bare word is a text.")],
+    value: Annotated[str, typer.Argument(help="As TOML: 10, true, 'a text', [1, 2]; or a bare word.")],
     user: User = False,
 ) -> dict[str, Any]:
-    """Set one key in a file, whose comments and order stay."""
+    """Set one key in a file, keeping its comments and order."""
     settings = settings_of_memory(project)
     section, _, name = key.partition(".")
     if all((each.section, each.key) != (section, name) for each in all_keys()):
@@ -73,7 +73,7 @@ def set_value(
 
 @command(config, "edit", "", render=lambda path: [str(path)])
 def edit_file(project: Path | None, user: User = False) -> Path:
-    """Open the file in your $EDITOR, and check it afterwards."""
+    """Open the configuration in your $EDITOR, and check it afterwards."""
     settings = settings_of_memory(project)
     path = config_files(settings.project, settings.home)[not user]
     frame.run_editor(path)

@@ -120,7 +120,7 @@ def init(
     no_vectors: frame.NoVectors = False,
     wait: frame.Wait = False,
 ) -> dict[str, Any]:
-    """Give a project its memory and index what it has; repeatable."""
+    """Create a project's memory and index its files; repeatable."""
     settings = settings_of(project)
     made, kept = project_files.create(settings)
     with open_engine(settings) as engine:
@@ -154,16 +154,16 @@ def describe_source(engine: Engine, source: Source) -> dict[str, Any]:
 @app.command(epilog=example("scrimshaw serve --toolsets core,discovery", "scrimshaw serve --http"))
 def serve(
     toolsets: Annotated[str, typer.Option(help="Groups of tools to offer, separated by commas, or all.")] = "core",
-    http: Annotated[bool, typer.Option("--http", help="Over HTTP instead, to whoever has a token.")] = False,
+    http: Annotated[bool, typer.Option("--http", help="Over HTTP instead, for clients with a token.")] = False,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 7433,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 means any free port.")] = 7433,
     name: Annotated[Texts, typer.Option(help="What clients call the server (repeatable).")] = None,
     tls_cert: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Certificate, PEM.")] = None,
     tls_key: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Its key, PEM.")] = None,
-    behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy in front ends TLS.")] = False,
+    behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy in front handles TLS.")] = False,
     project: frame.Project = None,
 ) -> None:
-    """Serve the memory to an agent over MCP, to a team over HTTP."""
+    """Serve the memory to an agent over MCP, or a team over HTTP."""
     if http:
         from scrimshaw.app.http.server import Listener, serve_http  # noqa: PLC0415 - as heavy
 
@@ -177,14 +177,14 @@ def serve(
 
 @app.command(epilog=example("scrimshaw ui", "scrimshaw ui --port 8300 --no-open"))
 def ui(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; else any that is free.")] = 0,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address and open no browser.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; default: any free one.")] = 0,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address, do not open a browser.")] = False,
     project: frame.Project = None,
     as_json: frame.AsJson = False,
 ) -> None:
-    """Look at the memory in a browser, until Ctrl-C.
+    """Show the memory in a browser, until Ctrl-C.
 
-    Search, sessions, drafts to review, health, figures: for you alone, on this machine.
+    Search, sessions, drafts to review, health, statistics: only for you, on this machine.
     """
     from scrimshaw.app.web.server import run_dashboard  # noqa: PLC0415 - a web server, only for this command
 
@@ -212,15 +212,15 @@ def import_(
     engine: Engine,
     as_json: bool,
     source: Annotated[str, typer.Argument(help=f"One of {', '.join(source_names())}; or a path to Markdown.")],
-    path: Annotated[Path | None, typer.Argument(help="Where it is, if not at its usual place.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be taken, and write nothing.")] = False,
-    all_projects: Annotated[bool, typer.Option("--all-projects", help="Also what is of other projects there.")] = False,
+    path: Annotated[Path | None, typer.Argument(help="Its path, if not the usual one.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be imported, and write nothing.")] = False,
+    all_projects: Annotated[bool, typer.Option("--all-projects", help="Include memories of other projects.")] = False,
     no_vectors: frame.NoVectors = False,
     wait: frame.Wait = False,
 ) -> dict[str, Any]:
-    """Take in earlier sessions or other memories.
+    """Import earlier sessions or other memories.
 
-    They are redacted, judged, and taken once. Safe to interrupt and to repeat.
+    Redacted, checked for quality and imported only once. Safe to interrupt and to repeat.
     """
     plan = plan_import(engine, source, Path.home(), path, dry_run=dry_run, all_projects=all_projects)
     summary = _run_import(plan, as_json)
@@ -259,9 +259,9 @@ def report(
     html: Annotated[Path, typer.Option("--html", metavar="FILE", help="The file to write.")],
     force: frame.Force = False,
 ) -> dict[str, str]:
-    """Write health, figures and sessions as one page.
+    """Write health, statistics and sessions as one page.
 
-    The file needs nothing else and runs nothing.
+    The file is self-contained and runs nothing.
     """
     from scrimshaw.app.web.report import render_report  # noqa: PLC0415 - only for this command
 
@@ -317,20 +317,20 @@ def setup(
     as_json: bool,
     client: Annotated[str, typer.Argument(help=f"One of {', '.join(CLIENT_NAMES)}; or all that are found.")],
     shared: Annotated[
-        bool, typer.Option("--shared", help="In files to commit, for all who clone the project.")
+        bool, typer.Option("--shared", help="In files to commit, for everybody who clones the project.")
     ] = False,
     local: Annotated[bool, typer.Option("--local", help="In your own files for this project.")] = False,
     user: Annotated[bool, typer.Option("--user", help="In your own files for all projects.")] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Take our entries out again.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove our entries again.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes, and write nothing.")] = False,
     statusline: Annotated[
-        bool, typer.Option("--statusline", help="With a line on the memory below the prompt, where there can be one.")
+        bool, typer.Option("--statusline", help="Also a status line about the memory, if the client can show one.")
     ] = False,
     yes: frame.Yes = False,
 ) -> dict[str, Any]:
     """Connect an agent client: MCP server and hooks.
 
-    They go into the client's own files, after showing what changes: where they are already, else into yours.
+    Changes the client's own files after showing a diff: where it is connected already, or in your own files.
     """
     root = settings_of(project).project
     if client not in (ALL, *CLIENT_NAMES):

@@ -22,9 +22,9 @@ from scrimshaw.session.digest import list_others_changes
 from scrimshaw.storage.sql import earliest
 
 app = typer.Typer()
-token = command_group("token", "Who may enter over HTTP.", "create ana --scope write")
+token = command_group("token", "Tokens for access over HTTP.", "create ana --scope write")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the person or program.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program.")]
 
 MOST_SESSIONS, _DEFAULT = 20, "1w"
 _AGO = re.compile(r"(\d{1,4})([hdw])")
@@ -47,14 +47,14 @@ def digest(
     since: Annotated[
         str,
         typer.Option(
-            metavar="WHEN", help="An ISO date, in UTC, or 12h, 2d, 1w ago; else the session before the last, or 1w."
+            metavar="WHEN", help="An ISO date, in UTC, or 12h, 2d, 1w ago; default: the session before the last, or 1w."
         ),
     ] = "",
 ) -> dict[str, Any]:
-    """What others did while you were away.
+    """Show what others did while you were away.
 
-    The memories that somebody else saved, changed or deleted: in commits that came here, and over a server in this
-    checkout. What is private is not told. Your own sessions are named beside.
+    The memories that others saved, changed or deleted: in commits that came here, and through a server in this
+    checkout. Private memories are left out. Your own sessions are listed too.
     """
     sessions = engine.sessions.latest(limit=MOST_SESSIONS)
     # The period that the newest session's start reported: it may be the session this is run in.
@@ -97,14 +97,14 @@ def _list_scopes(scopes: Mapping[str, str]) -> str:
 @command(token, "create", "ana --scope write --vault shop", render=_render_created)
 def create_token(
     project: Path | None,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the person or program; saves are under it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program, used as the author.")],
     scope: Annotated[TokenScope, typer.Option(help="What it may do.")] = TokenScope.READ,
     vault: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Where (repeatable); else everywhere.")
+        list[str] | None, typer.Option(metavar="NAME", help="Only this vault (repeatable); default: all.")
     ] = None,
-    days: Annotated[float, typer.Option(min=0.001, max=3660, help="How long it is good for.")] = 90.0,
+    days: Annotated[float, typer.Option(min=0.001, max=3660, help="Days until it expires.")] = 90.0,
 ) -> dict[str, Any]:
-    """Make a token; its secret is shown once."""
+    """Create a token; its secret is shown once."""
     settings = settings_of(project)
     folders = find_vaults(settings)
     for each in vault or ():
@@ -119,7 +119,7 @@ def create_token(
 
 @command(token, "list", render=_render_tokens, empty="No token.")
 def list_tokens(project: Path | None) -> list[dict[str, Any]]:
-    """Who has a token, for what, and until when."""
+    """List the tokens: who, for what, and until when."""
     settings, now = settings_of(project), datetime.now(UTC).timestamp()
     return [
         {
@@ -135,7 +135,7 @@ def list_tokens(project: Path | None) -> list[dict[str, Any]]:
 
 @command(token, "revoke", "ana --yes", render=lambda name: [f"The token of {name} opens nothing any more."])
 def revoke_token(project: Path | None, name: Name, yes: frame.Yes = False) -> str:
-    """Take a token back; servers that run refuse it at once."""
+    """Revoke a token; running servers reject it at once."""
     confirm(f"Take back the token of {name}?", yes)
     return TokenFile(settings_of(project).home).revoke(name).name
 

@@ -21,7 +21,7 @@ from scrimshaw.ingest.instructions import FLAG, is_suspicious
 from scrimshaw.models import WAITS, Memory, MemoryType, Tier, Trust, VaultName
 
 app = typer.Typer()
-drafts = command_group("drafts", "What sessions left that is no memory yet.", "list")
+drafts = command_group("drafts", "Drafts of sessions that are not memories yet.", "list")
 
 _OUTCOMES = {
     "duplicate": "the same text is there already; nothing was written",
@@ -31,7 +31,7 @@ _OUTCOMES = {
 
 _ALWAYS_ON = "Show this memory before every answer from now on, to every agent?"
 _NONE_WAITS = "No draft waits for a review."
-DraftName = Annotated[str, typer.Argument(metavar="NAME", help="The draft's name, as `drafts list` tells it.")]
+DraftName = Annotated[str, typer.Argument(metavar="NAME", help="The draft's name, as shown by `drafts list`.")]
 
 
 def _render_saved(result: Saved) -> Lines:
@@ -90,23 +90,23 @@ def save(
     engine: Engine,
     text: Annotated[str, typer.Argument(help="The text in Markdown; - reads standard input.")] = "",
     file: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Take the text from a file.")] = None,
-    title: Annotated[str, typer.Option(help="Without it, the first heading or line.")] = "",
-    memory_id: Annotated[str, typer.Option("--id", help="Without it, made from the title.")] = "",
-    type_: Annotated[MemoryType, typer.Option("--type", help="What kind of knowledge.")] = MemoryType.GENERAL,
+    title: Annotated[str, typer.Option(help="Default: the first heading or line.")] = "",
+    memory_id: Annotated[str, typer.Option("--id", help="Default: made from the title.")] = "",
+    type_: Annotated[MemoryType, typer.Option("--type", help="The kind of knowledge.")] = MemoryType.GENERAL,
     tier: Annotated[Tier, typer.Option(help="How much it matters.")] = Tier.NORMAL,
-    trigger: Annotated[Texts, typer.Option(metavar="TEXT", help="Words that bring it up (repeatable).")] = None,
+    trigger: Annotated[Texts, typer.Option(metavar="TEXT", help="A trigger phrase (repeatable).")] = None,
     topic: Annotated[Texts, typer.Option(metavar="TEXT", help="A topic (repeatable).")] = None,
     question: Annotated[
-        Texts, typer.Option(metavar="TEXT", help="What it answers, in other words (repeatable).")
+        Texts, typer.Option(metavar="TEXT", help="A question it answers, in other words (repeatable).")
     ] = None,
-    vault: Annotated[VaultName | None, typer.Option(help="Where; else Serena's if it is all there is.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Even if the same text is there already.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be saved, and write nothing.")] = False,
+    vault: Annotated[VaultName | None, typer.Option(help="Where; default: Serena's, if it is the only one.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Save even if the same text exists.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be saved, and write nothing.")] = False,
     yes: frame.Yes = False,
 ) -> Saved:
-    """Save a new memory: redacted, durable, found at once.
+    """Save a new memory: redacted, durable, searchable at once.
 
-    Without a text your $EDITOR opens.
+    Opens your $EDITOR if no text is given.
     """
     if (text and file) or not (text or file or is_interactive()):
         raise typer.BadParameter("Give the text, or - for standard input, or --file; one of them.")
@@ -137,15 +137,15 @@ def edit(
     title: Annotated[str | None, typer.Option(help="A new title.")] = None,
     tier: Annotated[Tier | None, typer.Option(help="A new tier.")] = None,
     type_: Annotated[MemoryType | None, typer.Option("--type", help="A new type.")] = None,
-    add_trigger: Annotated[Texts, typer.Option(metavar="TEXT", help="One more trigger phrase (repeatable).")] = None,
-    remove_trigger: Annotated[Texts, typer.Option(metavar="TEXT", help="One phrase less (repeatable).")] = None,
-    add_topic: Annotated[Texts, typer.Option(metavar="TEXT", help="One more topic (repeatable).")] = None,
-    remove_topic: Annotated[Texts, typer.Option(metavar="TEXT", help="One topic less (repeatable).")] = None,
+    add_trigger: Annotated[Texts, typer.Option(metavar="TEXT", help="Add a trigger phrase (repeatable).")] = None,
+    remove_trigger: Annotated[Texts, typer.Option(metavar="TEXT", help="Remove a phrase (repeatable).")] = None,
+    add_topic: Annotated[Texts, typer.Option(metavar="TEXT", help="Add a topic (repeatable).")] = None,
+    remove_topic: Annotated[Texts, typer.Option(metavar="TEXT", help="Remove a topic (repeatable).")] = None,
     content: Annotated[str | None, typer.Option(help="A new text; - reads standard input.")] = None,
     expect: Annotated[str, typer.Option(metavar="HASH", help="Only if the file has this content_hash.")] = "",
     yes: frame.Yes = False,
 ) -> Saved:
-    """Change a memory; without options in your $EDITOR."""
+    """Change a memory; by default in your $EDITOR."""
     memory_id = frame.find_id(engine, memory_id)
     memory = engine.memory(memory_id)
     doubts = _confirm_words(_ALWAYS_ON, yes, read.get(engine, memory_id)) if tier == Tier.CONSTITUTIONAL else ()
@@ -168,10 +168,10 @@ def edit(
 @command(app, "trust", "docs/agents.md", render=lambda names: [f"{name}  vouched for" for name in names])
 def vouch_for(
     engine: Engine,
-    files: Annotated[Texts, typer.Argument(metavar="[FILE...]", help="Paths or ids; else all that claim it.")] = None,
+    files: Annotated[Texts, typer.Argument(metavar="[FILE...]", help="Paths or ids; default: all claims.")] = None,
     yes: frame.Yes = False,
 ) -> list[str]:
-    """Vouch for files as they are, until they change."""
+    """Vouch for files in their present form, until they change."""
     ids = [frame.find_id(engine, name) for name in files or ()]
     if memories := [*map(engine.memory, ids)] if ids else trust.find_claims(engine):
         names = ", ".join(plain(f"{each.id} ({each.path})") for each in memories)
@@ -184,8 +184,8 @@ def vouch_for(
 def delete(
     engine: Engine,
     memory_ids: Annotated[list[str], frame.complete(metavar="ID...", help="The memories.")],
-    purge: Annotated[bool, typer.Option("--purge", help="Keep nothing for undo, in no checkpoint either.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="Erase it from undo and checkpoints too.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, and delete nothing.")] = False,
     yes: frame.Yes = False,
 ) -> dict[str, Any]:
     """Delete memories with their files.
@@ -203,29 +203,29 @@ def delete(
 
 @command(drafts, "list", render=_render_drafts, fresh=False, empty="No draft was set aside.")
 def list_drafts(engine: Engine) -> list[RejectedDraft]:
-    """Rejected drafts with the reasons, newest first."""
+    """List rejected drafts with the reasons, newest first."""
     return drafting.list_rejected(engine)
 
 
 @command(drafts, "show", "0e24ab", render=lambda text: [text], fresh=False)
 def show_draft(engine: Engine, name: DraftName) -> str:
-    """The text of a rejected draft."""
+    """Print the text of a rejected draft."""
     return drafting.read_rejected(engine, name)
 
 
 @command(drafts, "make", "", "0e24ab", render=_render_outcomes, fresh=False, empty="No session waits for a draft.")
 def make_drafts(
     engine: Engine,
-    session: Annotated[str, typer.Argument(metavar="[SESSION]", help="A session; else all without a draft.")] = "",
+    session: Annotated[str, typer.Argument(metavar="[SESSION]", help="A session; default: all without a draft.")] = "",
 ) -> list[DraftOutcome]:
-    """Make the drafts now that a server would make in the background."""
+    """Make pending drafts now, instead of in the background."""
     waiting = [session] if session else drafting.find_undrafted(engine, engine.clock())
     return [drafting.make_draft(engine, each) for each in waiting]
 
 
 @command(drafts, "promote", "0e24ab", render=_render_saved)
 def promote_draft(engine: Engine, name: DraftName) -> Saved:
-    """Make a memory of a rejected draft as it stands; edit its file first if you like."""
+    """Save a rejected draft as a memory; edit its file first if you like."""
     return drafting.promote_draft(engine, name)
 
 
@@ -233,10 +233,10 @@ def promote_draft(engine: Engine, name: DraftName) -> Saved:
 def discard_drafts(
     engine: Engine,
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The drafts to remove.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")] = False,
     yes: frame.Yes = False,
 ) -> dict[str, object]:
-    """Remove rejected drafts for good."""
+    """Remove rejected drafts permanently."""
     for name in names:
         drafting.read_rejected(engine, name)
     if not dry_run:
@@ -250,14 +250,14 @@ def discard_drafts(
 def review_drafts(
     engine: Engine,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME...]", help="The drafts; else you are asked.")
+        list[str] | None, typer.Argument(metavar="[NAME...]", help="The drafts; default: ask about each.")
     ] = None,
     accept: Annotated[bool, typer.Option("--accept", help="Make memories of them.")] = False,
     edit: Annotated[bool, typer.Option("--edit", help="Edit them first, in your $EDITOR.")] = False,
-    reject: Annotated[bool, typer.Option("--reject", help="Remove them for good.")] = False,
-    all_: Annotated[bool, typer.Option("--all", help="All that wait.")] = False,
+    reject: Annotated[bool, typer.Option("--reject", help="Remove them permanently.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="All that are waiting.")] = False,
 ) -> list[dict[str, str]]:
-    """Accept, edit or reject the drafts that wait for a person."""
+    """Accept, edit or reject drafts that are waiting for review."""
     if accept + edit + reject > bool(names or all_):
         raise typer.BadParameter("Name drafts, or --all, with one of --accept, --edit and --reject.")
     for name in names or ():
@@ -289,13 +289,13 @@ def review_drafts(
 def consolidate(
     engine: Engine,
     topic: Annotated[str, typer.Option(help="Only sessions about this topic.")] = "",
-    days: Annotated[float | None, typer.Option(min=0.01, help="How far back; else drafts.consolidate_days.")] = None,
+    days: Annotated[float | None, typer.Option(min=0.01, help="Default: drafts.consolidate_days.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
     yes: frame.Yes = False,
 ) -> Sequence[Consolidation | ConsolidationOutcome]:
-    """Put the sessions of one topic together into one memory.
+    """Combine the sessions on one topic into one memory.
 
-    The memory names them; the sessions themselves stay.
+    The memory links to them; the sessions themselves stay.
     """
     proposals = drafting.propose(engine, topic=topic, days=days)
     if dry_run or not proposals:

@@ -117,13 +117,13 @@ def recall(
 def remember(
     engine: Engine, what: Annotated[str, Meta(description="What to keep; else what was decided.", max_length=2000)] = ""
 ) -> str:
-    """Keep what this conversation decided or learned."""
+    """Save what this conversation decided or learned."""
     return REMEMBER.format(what=what or "what this conversation decided or learned the hard way.")
 
 
 @tool()
 def handoff(engine: Engine, about: Annotated[str, Meta(description="What to attend to.", max_length=2000)] = "") -> str:
-    """Write down where this work stands, for the session that goes on with it."""
+    """Write down the state of this work, for the session that continues it."""
     return HANDOFF.format(about=about).rstrip()
 
 

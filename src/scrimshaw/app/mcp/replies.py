@@ -38,12 +38,12 @@ LONGEST_TITLE = 80  # characters of a hit's title; some are whole prompts
 class SearchReply(Reply, frozen=True, omit_defaults=True):
     """Hits, best first; always-on memories come before all others.
 
-    `text` is what of a memory answers, `answers` the question that its author named for it. Several passages of a
-    session stand under `passages` in their order: `#e7` in `session:S` has the id `session:S#e7`. What is
-    `already_shown` is in your context, and cut to a sentence here.
-    `confidence` is the probability 0..1 that one of them answers; where it is too low there are no hits, and `nearest`
-    names what comes nearest. `peers`: what other memory servers add.
-    `count` and `omitted` are passages; `archived` memories match too, and have faded.
+    `text` is the part of a memory that answers, `answers` its author's question that matched. Several passages of a
+    session are in `passages` in order: `#e7` in `session:S` has the id `session:S#e7`. Passages in
+    `already_shown` are in your context, and are cut to a sentence here.
+    `confidence` is the probability 0..1 that one of them answers; if it is too low there are no hits, and `nearest`
+    names the nearest memories. `peers`: hits of other memory servers.
+    `count` and `omitted` count passages, `archived` counts faded memories that match too.
     """
 
     hits: Sequence[Mapping[str, Any]]

@@ -26,7 +26,7 @@ _Value = TypeVar("_Value")
 _Row = TypeVar("_Row", bound=Struct)
 _Identity = list[tuple[int, int] | None]
 _RETRY_S = 0.01
-# SQLite's errors for a problem of the disk or its permissions, not of another process.
+# How SQLite says that the disk or its permissions are in the way, and not another process.
 _UNUSABLE = (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.ProtocolError)
 _DAMAGED = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeDecodeError)
 _OBJECTS = "SELECT type || ' ' || name, sql FROM sqlite_master"

@@ -36,11 +36,11 @@ from scrimshaw.storage.ports import Row
 # More dangling references are counted, not listed.
 DANGLING_SHOWN = 20
 
-Direction = Annotated[Literal["outgoing", "incoming", "both"], Meta(description="Of its own links, of links to it.")]
+Direction = Annotated[Literal["outgoing", "incoming", "both"], Meta(description="Its own links, links to it, or both.")]
 
 
 class HealthReply(Reply, frozen=True, omit_defaults=True):
-    """`status`: healthy, degraded or broken. A capability is on, degraded or off, and `was` so until `since`."""
+    """`status`: healthy, degraded or broken. A capability is on, degraded or off; `was` is its status until `since`."""
 
     status: str
     memories: int
@@ -63,15 +63,15 @@ class FilterCall(Call, frozen=True):
 
 
 class ListCall(FilterCall, frozen=True):
-    limit: Annotated[int, Meta(ge=1, le=100, description="Most memories.")] = 20
-    offset: Annotated[int, Meta(ge=0, description="So many are passed over.")] = 0
-    sort_by: Annotated[Literal["id", "title", "created", "updated"], Meta(description="Times: newest first.")] = (
+    limit: Annotated[int, Meta(ge=1, le=100, description="Maximum memories.")] = 20
+    offset: Annotated[int, Meta(ge=0, description="Skip this many.")] = 0
+    sort_by: Annotated[Literal["id", "title", "created", "updated"], Meta(description="Times sort newest first.")] = (
         "updated"
     )
 
 
 class ListReply(Reply, frozen=True, omit_defaults=True):
-    """A page; `total` counts all that satisfy the filters."""
+    """A page; `total` counts all matches of the filters."""
 
     memories: Sequence[Mapping[str, Any]]
     total: int
@@ -83,12 +83,12 @@ class StatsCall(FilterCall, frozen=True):
     folder_ranking: Annotated[Literal["count", "recency", "importance"], Meta(description="Order of the folders.")] = (
         "count"
     )
-    exclude_patterns: Annotated[tuple[str, ...], Meta(description="Globs on ids to leave out.")] = ()
-    limit: Annotated[int, Meta(ge=1, le=100, description="Most folders.")] = 10
+    exclude_patterns: Annotated[tuple[str, ...], Meta(description="Globs of ids to leave out.")] = ()
+    limit: Annotated[int, Meta(ge=1, le=100, description="Maximum folders.")] = 10
 
 
 class StatsReply(Reply, frozen=True, omit_defaults=True):
-    """Exact counts; `folders` are ranked as asked, `skipped` are all files that the last scan passed over."""
+    """Exact counts; `folders` are ranked as requested, `skipped` are all files that the last scan skipped."""
 
     total: int
     by_tier: Mapping[str, int]
@@ -106,7 +106,7 @@ class StatsReply(Reply, frozen=True, omit_defaults=True):
 
 
 class DependenciesReply(Reply, frozen=True):
-    """Edges as the files state them; `unresolved` ones lead to no memory."""
+    """Edges as written in the files; the target of `unresolved` ones does not exist."""
 
     id: str
     edges: Sequence[Mapping[str, Any]]
@@ -119,7 +119,7 @@ class HistoryReply(Reply, frozen=True):
 
 
 class CausalStatsReply(Reply, frozen=True):
-    """`coverage` is the share of memories with a relation; `dangling` lists the first references to no memory."""
+    """`coverage` is the share of memories with a relation; `dangling` lists the first dangling references."""
 
     edges: int
     by_relation: Mapping[str, int]
@@ -131,7 +131,7 @@ class CausalStatsReply(Reply, frozen=True):
 
 
 class DriftWhyReply(Reply, frozen=True, omit_defaults=True):
-    """`replaced_by` is newest first, with evidence; `chain` holds the edges met by relation."""
+    """`replaced_by` is newest first, with evidence; `chain` has the edges by relation."""
 
     id: str
     replaced_by: Sequence[Mapping[str, Any]]
@@ -149,9 +149,9 @@ class LearningHistoryReply(Reply, frozen=True, omit_defaults=True):
 
 @tool(toolset="core", layer="L3", read_only=True, idempotent=True)
 def memory_health(
-    engine: Engine, thorough: Annotated[bool, Meta(description="Read both databases whole.")] = False
+    engine: Engine, thorough: Annotated[bool, Meta(description="Read both databases completely.")] = False
 ) -> HealthReply:
-    """What works, what does not, and what to do about it."""
+    """Check what works, what does not, and what to do about it."""
     found = check_health(engine, thorough=thorough, more=() if engine.team else process_checks(engine.settings))
     skips: Sequence[Skip] = ()
     with suppress(StorageFailure):  # `problems` reports it
@@ -188,10 +188,10 @@ def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
 def memory_dependencies(
     engine: Engine,
     id: MemoryId,
-    max_depth: Annotated[int, Meta(ge=1, le=10, description="Most hops.")] = 1,
+    max_depth: Annotated[int, Meta(ge=1, le=10, description="Maximum hops.")] = 1,
     direction: Direction = "both",
 ) -> DependenciesReply:
-    """What a memory links to and what links to it."""
+    """List what a memory links to and what links to it."""
     edges = links.dependencies(engine, id, hops=max_depth, direction=direction)
     return DependenciesReply(id=id, edges=public_words(edges))
 
@@ -201,9 +201,9 @@ def memory_history(
     engine: Engine,
     id: Annotated[str, Meta(max_length=400, description="Only of this memory.")] = "",
     session_id: Annotated[str, Meta(description="Only what this session changed.")] = "",
-    limit: Annotated[int, Meta(ge=1, le=100, description="Most entries.")] = 20,
+    limit: Annotated[int, Meta(ge=1, le=100, description="Maximum entries.")] = 20,
 ) -> HistoryReply:
-    """Who changed memories, when and why, as the ledger holds it: hashes and ids, no text."""
+    """List who changed memories, when and why, from the ledger: hashes and ids, no text."""
     rows = engine.journal.history(id, limit, session=session_id and session_id_of(engine, session_id))
     if engine.team:
         rows = [*_leave_out_private(engine, rows)]
@@ -212,7 +212,7 @@ def memory_history(
 
 @tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)
 def memory_causal_stats(engine: Engine) -> CausalStatsReply:
-    """Count causal relations, and find those that lead nowhere."""
+    """Count causal relations, and find dangling ones."""
     found = links.stats(engine)
     dangling = [
         {"source_id": edge.source, "target_id": fence_if_suspicious(edge.target, Trust.TOOL), "relation": edge.relation}
@@ -225,12 +225,12 @@ def memory_causal_stats(engine: Engine) -> CausalStatsReply:
 def memory_drift_why(
     engine: Engine,
     id: MemoryId,
-    max_depth: Annotated[int, Meta(ge=1, le=links.DEEPEST, description="Most hops of the chain.")] = 3,
+    max_depth: Annotated[int, Meta(ge=1, le=links.DEEPEST, description="Maximum hops of the chain.")] = 3,
     direction: Direction = "both",
     relations: Annotated[tuple[Relation, ...], Meta(description="Only these in the chain.")] = (),
     include_memory_details: Annotated[bool, Meta(description="Title, tier and trust of each memory.")] = True,
 ) -> DriftWhyReply:
-    """What replaced a memory and why, and the chain of causes and effects around it."""
+    """Show what replaced a memory and why, and the chain of causes and effects around it."""
     found = links.drift_why(engine, id, max_depth=max_depth, direction=direction, relations=relations)
     named = read.with_trust(engine, found.memories if include_memory_details else {})
     return DriftWhyReply(
@@ -247,11 +247,11 @@ def memory_get_learning_history(
     engine: Engine,
     folder: Annotated[str, Meta(description="The folder of the tasks.", min_length=1, max_length=240)],
     session_id: Annotated[str, Meta(description="Only tasks of this session.")] = "",
-    limit: Annotated[int, Meta(ge=1, le=100, description="Most tasks.")] = 10,
+    limit: Annotated[int, Meta(ge=1, le=100, description="Maximum tasks.")] = 10,
     only_complete: Annotated[bool, Meta(description="Only tasks with both records.")] = False,
     include_summary: Annotated[bool, Meta(description="Count and mean over the tasks.")] = True,
 ) -> LearningHistoryReply:
-    """What the tasks of a folder taught."""
+    """Show what the tasks of a folder taught."""
     found = learning.task_history(engine, folder, session=session_id, limit=limit, complete=only_complete)
     ended = [each.index for each in found if each.index is not None]
     mean = round(sum(ended) / len(ended), 2) if ended else None

@@ -21,7 +21,7 @@ TaskName = Annotated[str, Meta(min_length=1, max_length=240)]
 
 
 class DeleteReply(Reply, frozen=True):
-    """The ids that went, or would go in a dry run; `checkpoint` was made before."""
+    """The deleted ids, or in a dry run those to delete; `checkpoint` was made before."""
 
     deleted: Sequence[str]
     count: int
@@ -40,7 +40,7 @@ class ValidateReply(Reply, frozen=True):
 
 
 class CausalLinkReply(Reply, frozen=True, omit_defaults=True):
-    """`status`: linked, updated or unlinked. `path` is the file that holds the relation."""
+    """`status`: linked, updated or unlinked. `path` is the file with the relation."""
 
     source_id: str
     target_id: str
@@ -54,12 +54,12 @@ class CausalLinkReply(Reply, frozen=True, omit_defaults=True):
 class FlightCall(Call, frozen=True):
     """Parameters of task_preflight and task_postflight; scores are 0..100."""
 
-    folder: Annotated[TaskName, Meta(description="Where the task belongs.")]
-    task_id: Annotated[TaskName, Meta(description="The same name before and after.")]
+    folder: Annotated[TaskName, Meta(description="The folder of the task.")]
+    task_id: Annotated[TaskName, Meta(description="Use the same name before and after.")]
     knowledge_score: Annotated[Score, Meta(description="How much you know, 0..100.")]
     uncertainty_score: Annotated[Score, Meta(description="How unsure you are.")]
     context_score: Annotated[Score, Meta(description="How complete your context is.")]
-    gaps: Annotated[tuple[str, ...], Meta(description="What is not known yet.")] = ()
+    gaps: Annotated[tuple[str, ...], Meta(description="What you do not know yet.")] = ()
     session_id: SessionId = ""
 
 
@@ -71,7 +71,7 @@ class PreflightReply(Reply, frozen=True):
 
 
 class PostflightReply(Reply, frozen=True):
-    """What lies between the two records; `learning_index` is their weighted sum."""
+    """The differences between the two records; `learning_index` is their weighted sum."""
 
     task_id: str
     knowledge_gain: float
@@ -86,10 +86,10 @@ def memory_delete(
     confirm: Confirm,
     id: Annotated[str, Meta(description="Id of a memory.", max_length=400)] = "",
     folder: Annotated[str, Meta(description="Instead: everything writable below this folder.")] = "",
-    purge: Annotated[bool, Meta(description="Erase every copy, in checkpoints too: no undo.")] = False,
+    purge: Annotated[bool, Meta(description="Erase every copy, even in checkpoints: no undo.")] = False,
     session_id: SessionId = "",
 ) -> DeleteReply:
-    """Retire a memory, or all below a folder. The last text is kept for undo unless purged."""
+    """Retire a memory, or all below a folder. Undo can restore them unless they are purged."""
     if bool(id) == bool(folder):
         raise InvalidRequest("A delete takes an id or a folder.", "Give exactly one.", parameter="id")
     ids = [id]
@@ -108,7 +108,7 @@ def memory_bulk_delete(
     folder: Folder = "",
     older_than_days: Annotated[int, Meta(ge=1, le=36_500, description="Only those not updated since.")] | None = None,
     dry_run: DryRun = False,
-    skip_checkpoint: Annotated[bool, Meta(description="Make no checkpoint before.")] = False,
+    skip_checkpoint: Annotated[bool, Meta(description="Do not make a checkpoint first.")] = False,
     session_id: SessionId = "",
 ) -> DeleteReply:
     """Retire memories of a tier. A whole constitutional or critical tier is refused."""
@@ -129,7 +129,7 @@ def memory_bulk_delete(
 def memory_validate(
     engine: Engine, id: MemoryId, was_useful: Annotated[bool, Meta(description="Whether it helped.")]
 ) -> ValidateReply:
-    """Say whether a memory helped; memories that did not sink a little."""
+    """Report whether a memory helped; one that did not ranks a little lower."""
     state = read.validate(engine, id, useful=was_useful)
     return copy_fields(ValidateReply, state, validations=state.reviews)
 
@@ -140,8 +140,8 @@ def memory_causal_link(
     source_id: MemoryId,
     target_id: MemoryId,
     relation: Annotated[Relation, Meta(description="Read from source to target: the new one supersedes the old.")],
-    strength: Annotated[float, Meta(ge=0, le=1, description="How surely it holds.")] = 1.0,
-    evidence: Annotated[str, Meta(description="Why it holds.", max_length=2000)] = "",
+    strength: Annotated[float, Meta(ge=0, le=1, description="How certain it is.")] = 1.0,
+    evidence: Annotated[str, Meta(description="The reason for it.", max_length=2000)] = "",
     session_id: SessionId = "",
 ) -> CausalLinkReply:
     """State that one memory caused, enabled, supersedes, contradicts, is derived from or supports another."""
@@ -155,10 +155,10 @@ def memory_causal_unlink(
     engine: Engine,
     source_id: MemoryId,
     target_id: MemoryId,
-    relation: Annotated[Relation, Meta(description="The relation to take back.")],
+    relation: Annotated[Relation, Meta(description="The relation to remove.")],
     session_id: SessionId = "",
 ) -> CausalLinkReply:
-    """Take a relation back."""
+    """Remove a relation."""
     session = session_id_of(engine, session_id)
     linked = links.unlink(engine, source_id, target_id, relation, session=session)
     return copy_fields(CausalLinkReply, linked, source_id=linked.source, target_id=linked.target)
@@ -166,14 +166,14 @@ def memory_causal_unlink(
 
 @tool(toolset="learning", layer="L6", idempotent=True)
 def task_preflight(engine: Engine, call: FlightCall) -> PreflightReply:
-    """Say what you know before a task begins."""
+    """Record what you know before a task begins."""
     learning.record_preflight(engine, _make_record(call, learning.PRE))
     return PreflightReply(task_id=call.task_id, recorded=True)
 
 
 @tool(toolset="learning", layer="L6", idempotent=True)
 def task_postflight(engine: Engine, call: FlightCall) -> PostflightReply:
-    """Say what you know after a task; answers what it taught."""
+    """Record what you know after a task; returns what it taught."""
     found = learning.record_postflight(engine, _make_record(call, learning.POST))
     gains = (found.knowledge, found.uncertainty, found.context, found.index)
     return PostflightReply(found.task, *(gain or 0.0 for gain in gains))

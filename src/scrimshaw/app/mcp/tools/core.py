@@ -44,8 +44,8 @@ from scrimshaw.session.resume import StateLine
 
 _LONGEST_COUNT = 99_999  # a reply contains its own token count, and no budget is larger
 
-Limit = Annotated[int, Meta(ge=1, le=100, description="Most hits.")]
-Folder = Annotated[str, Meta(description="Only ids below this folder, or one whose path ends so.", max_length=240)]
+Limit = Annotated[int, Meta(ge=1, le=100, description="Maximum hits.")]
+Folder = Annotated[str, Meta(description="Only below this folder, or any whose path ends in it.", max_length=240)]
 IsoDate = Annotated[str, Meta(pattern=r"^(\d{4}(-\d\d(-\d\d.*)?)?)?$")]
 Since = Annotated[IsoDate, Meta(description="Updated on this ISO date or later.")]
 Until = Annotated[IsoDate, Meta(description="Updated on this ISO date or before.")]
@@ -54,7 +54,7 @@ OnlyType = Annotated[MemoryType, Meta(description="Only this type.")]
 OnlyTopic = Annotated[str, Meta(description="Only with this topic.")]
 OnlySource = Annotated[str, Meta(description="Only this source, such as vault, docs, specs.")]
 IncludeDeprecated = Annotated[bool, Meta(description="Retired memories too.")]
-SessionId = Annotated[str, RARE, Meta(description="Else the session of the client that started the server.")]
+SessionId = Annotated[str, RARE, Meta(description="Default: the session of the client that started the server.")]
 DryRun = Annotated[bool, Meta(description="Only say what would happen.")]
 MemoryId = Annotated[str, Meta(description="Id of a memory.", min_length=1, max_length=400)]
 Content = Annotated[str, Meta(description="Markdown.", max_length=1_000_000)]
@@ -62,32 +62,32 @@ Question = Annotated[str, Meta(max_length=LONGEST_QUESTION)]
 Questions = Annotated[
     tuple[Question, ...],
     Meta(
-        description="2-5 things somebody will ask later and this answers, in other words than the text.",
+        description="2-5 future questions that this answers, in other words than the text.",
         max_length=MOST_QUESTIONS,
     ),
 ]
 
 
-Asks = Annotated[Intent, Meta(description="What it is for: chooses the mode auto, ranks nothing.")]
+Asks = Annotated[Intent, Meta(description="Purpose: decides mode auto, does not affect ranking.")]
 Share = Annotated[float, Meta(ge=0, le=1)]
-WholeTexts = Annotated[bool, Meta(description="Whole texts, as far as the budget goes.")]
-Deduplicate = Annotated[bool, RARE, Meta(description="Cut what the session was shown to a sentence.")]
-Explain = Annotated[bool, RARE, Meta(description="Why each hit stands where it stands.")]
+WholeTexts = Annotated[bool, Meta(description="Whole texts, as the budget allows.")]
+Deduplicate = Annotated[bool, RARE, Meta(description="Shorten what you were already shown to a sentence.")]
+Explain = Annotated[bool, RARE, Meta(description="Explain the rank of each hit.")]
 Title = Annotated[str, Meta(description="One line; made from the text when absent.", max_length=300)]
-Phrases = Annotated[tuple[str, ...], Meta(description="Words that should bring it up.")]
+Phrases = Annotated[tuple[str, ...], Meta(description="Phrases that should trigger it.")]
 Topics = Annotated[tuple[str, ...], Meta(description="Subjects, one or two words each.")]
-StatedType = Annotated[MemoryType, Meta(description="Told from the text when absent.")]
+StatedType = Annotated[MemoryType, Meta(description="Guessed from the text when absent.")]
 StatedVault = Annotated[
     VaultName,
-    Meta(description="Among Serena's memories or in the project's own vault; Serena's where it has only those."),
+    Meta(description="Serena's memories or the project's own vault; default: Serena's if it has only those."),
 ]
-StatedTier = Annotated[Tier, Meta(description="How much it weighs; constitutional needs a person.")]
+StatedTier = Annotated[Tier, Meta(description="Importance; constitutional needs a person.")]
 
 
 class SearchCall(Call, frozen=True, omit_defaults=True):
     query: Annotated[str, Meta(description="Question, words or an error message.", max_length=20_000)] = ""
-    concepts: Annotated[tuple[str, ...], RARE, Meta(description="Instead: 2-5 concepts that must all stand.")] = ()
-    cursor: Annotated[str, Meta(description="next_cursor of this query's page before.", pattern=r"^\d{0,9}$")] = ""
+    concepts: Annotated[tuple[str, ...], RARE, Meta(description="Instead: 2-5 concepts that must all occur.")] = ()
+    cursor: Annotated[str, Meta(description="next_cursor of this query's previous page.", pattern=r"^\d{0,9}$")] = ""
     limit: Limit | None = None
     folder: Folder = ""
     source: OnlySource = ""
@@ -104,28 +104,28 @@ class SearchCall(Call, frozen=True, omit_defaults=True):
         None
     )
     min_confidence: Annotated[
-        Share | None, RARE, Meta(description="A less sure answer is none; 0 shows all; else 0.5.")
+        Share | None, RARE, Meta(description="No hits below this confidence; 0 shows all; default 0.5.")
     ] = None
-    channels: Annotated[tuple[Channel, ...], RARE, Meta(description="Only these; peers are asked with vector.")] = ()
+    channels: Annotated[tuple[Channel, ...], RARE, Meta(description="Only these; vector includes peers.")] = ()
     rerank: Annotated[bool, RARE, Meta(description="Compare the best hits with the query once more.")] = True
     apply_length_penalty: Annotated[bool, RARE, Meta(description="Rank very short and very long texts lower.")] = True
-    use_decay: Annotated[bool, RARE, Meta(description="Rank what faded lower.")] = True
-    include_archived: Annotated[bool, RARE, Meta(description="What faded away too.")] = False
-    min_state: Annotated[Retention | None, RARE, Meta(description="Only what is at least this fresh.")] = None
-    apply_state_limits: Annotated[bool, RARE, Meta(description="Few hits of each state of freshness.")] = False
+    use_decay: Annotated[bool, RARE, Meta(description="Rank faded memories lower.")] = True
+    include_archived: Annotated[bool, RARE, Meta(description="Archived memories too.")] = False
+    min_state: Annotated[Retention | None, RARE, Meta(description="Only at least this fresh.")] = None
+    apply_state_limits: Annotated[bool, RARE, Meta(description="Limit hits per state of freshness.")] = False
     session_id: SessionId = ""
     enable_dedup: Deduplicate = True
-    track_access: Annotated[bool, RARE, Meta(description="Hits count as read; in a session they do.")] = False
+    track_access: Annotated[bool, RARE, Meta(description="Count hits as read; always on in a session.")] = False
     token_budget: Annotated[
         Annotated[int, Meta(ge=50)] | None,
         RARE,
-        Meta(description="Most tokens of the reply, 4 characters each; else 600."),
+        Meta(description="Tokens of the reply, 4 characters each; default 600."),
     ] = None
     include_trace: Explain = False
 
 
 class ContextReply(Reply, frozen=True, omit_defaults=True):
-    """Context for a task; the whole reply has at most `token_budget` tokens of four characters, but for always-on
+    """Context for a task; the whole reply has at most `token_budget` tokens of four characters, except always-on
     memories and one hit.
     """
 
@@ -142,7 +142,7 @@ class ContextReply(Reply, frozen=True, omit_defaults=True):
 
 
 class GetReply(Reply, frozen=True, omit_defaults=True):
-    """A memory with its text, fenced where `flags` warn of it; `redacted` names classes of secrets taken out of it."""
+    """A memory with its text, fenced if `flags` warn of it; `redacted` names classes of secrets removed from it."""
 
     memory: Mapping[str, Any]
     content: str
@@ -173,7 +173,7 @@ class SaveReply(Reply, frozen=True, omit_defaults=True):
 
 
 class TriggersReply(Reply, frozen=True, omit_defaults=True):
-    """Memories whose phrases stand in the prompt, strongest first; `flags` warn of a text, which is then fenced."""
+    """Memories whose phrases occur in the prompt, strongest first; `flags` warn of a text, which is then fenced."""
 
     matches: Sequence[Mapping[str, Any]]
     degraded: Sequence[Degradation] = ()
@@ -184,7 +184,7 @@ def memory_context(
     engine: Engine,
     query: Annotated[str, Meta(description="The task or question at hand.", min_length=1, max_length=20_000)],
     mode: Annotated[
-        Literal["auto", "quick", "focused", "deep", "resume"], Meta(description="resume: where the last session was.")
+        Literal["auto", "quick", "focused", "deep", "resume"], Meta(description="resume: where the last session ended.")
     ] = "auto",
     intent: Annotated[Asks | None, RARE] = None,
     folder: Folder = "",
@@ -195,7 +195,7 @@ def memory_context(
     include_content: WholeTexts = False,
     include_trace: Explain = False,
 ) -> ContextReply:
-    """Bring what is known for a task, within a token budget. Call it first when a task begins."""
+    """Get what is known for a task, within a token budget. Call it first when a task begins."""
     request = ContextRequest(
         query=query,
         mode=Mode(mode),
@@ -228,7 +228,7 @@ def memory_context(
 
 @tool(toolset="core", layer="L2", read_only=True)
 def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
-    """Find memories by meaning and words. Look here before deciding or debugging: it may be known already."""
+    """Search memories by meaning and words. Look here before deciding or debugging: it may be known already."""
     if bool(call.query.strip()) == bool(call.concepts):
         raise InvalidRequest("A search takes a query or concepts.", "Give exactly one.", parameter="query")
     if call.concepts and not 2 <= len(call.concepts) <= 5:
@@ -305,9 +305,9 @@ def memory_save(
     force: Annotated[bool, Meta(description="Save even if the same text exists.")] = False,
     dry_run: Annotated[DryRun, RARE] = False,
 ) -> SaveReply:
-    """Keep a decision, finding or fix as Markdown for later sessions, with the questions that it answers.
+    """Save a decision, finding or fix as Markdown for later sessions, with the questions that it answers.
 
-    Secrets are taken out; duplicates reported.
+    Secrets are removed; duplicates reported.
     """
     if bool(content) == bool(file_path):
         raise InvalidRequest("A save takes content or a file_path.", "Give exactly one.", parameter="content")
@@ -348,7 +348,7 @@ def memory_update(
     ] = None,
     session_id: SessionId = "",
 ) -> SaveReply:
-    """Change a memory's text or its front matter; what is not named stays as it is."""
+    """Change a memory's text or front matter; omitted parameters stay unchanged."""
     given: dict[str, Any] = {"title": title, "type": type, "tier": tier}
     given |= {"trigger_phrases": trigger_phrases, "topics": topics, "questions": questions}
     changes = dict[str, Any]()
@@ -365,16 +365,16 @@ def memory_update(
 @tool(toolset="core", layer="L2", read_only=True)
 def memory_match_triggers(
     engine: Engine,
-    prompt: Annotated[str, Meta(description="What a person asks.", min_length=1, max_length=100_000)],
-    limit: Annotated[int, Meta(description="Most memories.", ge=1, le=50)] = 3,
+    prompt: Annotated[str, Meta(description="The person's prompt.", min_length=1, max_length=100_000)],
+    limit: Annotated[int, Meta(description="Maximum memories.", ge=1, le=50)] = 3,
     folder: Folder = "",
     session_id: SessionId = "",
     turn_number: Annotated[
-        Annotated[int, Meta(ge=1)] | None, RARE, Meta(description="Turn of the conversation; else counted.")
+        Annotated[int, Meta(ge=1)] | None, RARE, Meta(description="Turn of the conversation; default: counted.")
     ] = None,
     include_cognitive: Annotated[bool, RARE, Meta(description="Text by attention: whole, a start, or none.")] = True,
 ) -> TriggersReply:
-    """Memories whose trigger phrases stand in a prompt, without a model."""
+    """Find memories whose trigger phrases occur in a prompt, without a model."""
     session = find_session(engine, session_id)
     found = read.match_triggers(
         engine, prompt, limit, folder=folder, session=session, turn=turn_number, cognitive=include_cognitive

@@ -18,7 +18,7 @@ JobId = Annotated[int, Meta(ge=1, description="job_id of memory_ingest_start.")]
 
 
 class ScanReply(Reply, frozen=True):
-    """What the scan did; `skipped` says why a file cannot be a memory."""
+    """The result of the scan; `skipped` says why a file cannot be a memory."""
 
     files: int
     added: int
@@ -40,7 +40,7 @@ class JobReply(Reply, frozen=True):
 
 
 class CheckpointReply(Reply, frozen=True, kw_only=True, omit_defaults=True):
-    """A checkpoint; `created` is an ISO time, `made_as` another name it was made under, `problem` its fault."""
+    """A checkpoint; `created` is an ISO time, `made_as` its original name, `problem` why it is unusable."""
 
     name: str
     created: str
@@ -55,7 +55,7 @@ class CheckpointReply(Reply, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ListCheckpointsReply(Reply, frozen=True):
-    """Newest first; those named auto-... were made before something that destroys, or once a day."""
+    """Newest first; those named auto-... were made before destructive changes, or once a day."""
 
     checkpoints: Sequence[CheckpointReply]
 
@@ -79,7 +79,7 @@ class RestoreReply(Reply, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DeleteCheckpointReply(Reply, frozen=True):
-    """The checkpoint that went."""
+    """The deleted checkpoint."""
 
     deleted: str
 
@@ -88,7 +88,7 @@ class DeleteCheckpointReply(Reply, frozen=True):
 def memory_index_scan(
     engine: Engine, force: Annotated[bool, Meta(description="Read every file again.")] = False
 ) -> ScanReply:
-    """Catch up with files that changed on disk."""
+    """Index files that changed on disk."""
     report = index.scan(engine, force=force)
     return copy_fields(ScanReply, report, skipped=[*map(public_words, report.skipped)])
 
@@ -98,19 +98,19 @@ def memory_ingest_start(
     engine: Engine,
     paths: Annotated[tuple[str, ...], Meta(min_length=1, max_length=50, description="Markdown files or folders.")],
 ) -> JobReply:
-    """Import Markdown files in the background; ask memory_ingest_status how far it is."""
+    """Import Markdown files in the background; memory_ingest_status reports progress."""
     return _job_reply(importers.ingest_status(engine, importers.start_ingest(engine, paths)))
 
 
 @tool(toolset="maintenance", layer="L7", read_only=True, idempotent=True)
 def memory_ingest_status(engine: Engine, job_id: JobId) -> JobReply:
-    """How far an import is."""
+    """Show the progress of an import."""
     return _job_reply(importers.ingest_status(engine, job_id))
 
 
 @tool(toolset="maintenance", layer="L7", idempotent=True)
 def memory_ingest_cancel(engine: Engine, job_id: JobId) -> JobReply:
-    """Stop an import; files already saved stay."""
+    """Stop an import; already saved files stay."""
     importers.ingest_status(engine, job_id)
     engine.journal.change_job(job_id, JobState.CANCELLED)
     return _job_reply(importers.ingest_status(engine, job_id))
@@ -120,17 +120,17 @@ def memory_ingest_cancel(engine: Engine, job_id: JobId) -> JobReply:
 def checkpoint_create(
     engine: Engine,
     name: CheckpointName,
-    metadata: Annotated[dict[str, str], Meta(description="Notes to keep with it.")] | None = None,
+    metadata: Annotated[dict[str, str], Meta(description="Notes to store with it.")] | None = None,
 ) -> CheckpointReply:
-    """Keep the whole memory as it is now: files, relations, sessions, ledger. The newest ten stay."""
+    """Save the whole memory as it is now: files, relations, sessions, ledger. The newest ten are kept."""
     return _checkpoint_reply(checkpoints.create(engine, name, metadata=metadata or {}))
 
 
 @tool(toolset="maintenance", layer="L5", read_only=True, idempotent=True)
 def checkpoint_list(
-    engine: Engine, limit: Annotated[int, Meta(ge=1, le=100, description="Most checkpoints.")] = checkpoints.KEPT
+    engine: Engine, limit: Annotated[int, Meta(ge=1, le=100, description="Maximum checkpoints.")] = checkpoints.KEPT
 ) -> ListCheckpointsReply:
-    """The checkpoints there are."""
+    """List the checkpoints."""
     found = checkpoints.list_checkpoints(engine, limit)
     return ListCheckpointsReply(checkpoints=public_words([*map(_checkpoint_reply, found)]))
 
@@ -140,11 +140,11 @@ def checkpoint_restore(
     engine: Engine,
     name: CheckpointName,
     clear_existing: Annotated[
-        bool, Meta(description="Exactly that state; else only what is missing comes back.")
+        bool, Meta(description="Exactly that state; default: restore only what is missing.")
     ] = False,
     dry_run: DryRun = False,
 ) -> RestoreReply:
-    """Bring a checkpoint back. A person's edits are never overwritten; a checkpoint is made before."""
+    """Restore a checkpoint. A person's edits are never overwritten; a checkpoint is made first."""
     path = checkpoints.path_of(engine, name)
     restored = restore.restore(engine, path, clear_existing=clear_existing, dry_run=dry_run, actor="agent")
     return copy_fields(RestoreReply, restored, degraded=engine.degradations.of(INDEX))
@@ -154,7 +154,7 @@ def checkpoint_restore(
 def checkpoint_delete(
     engine: Engine, name: CheckpointName, confirm_name: Annotated[str, Meta(description="The same name again.")]
 ) -> DeleteCheckpointReply:
-    """Delete a checkpoint for good."""
+    """Delete a checkpoint permanently."""
     checkpoints.delete(engine, name, confirm_name)
     return DeleteCheckpointReply(deleted=name)
 
