@@ -252,7 +252,7 @@ def run_sets(
     data: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The folder of the unpacked sets.")],
     folder: Annotated[Path, typer.Option(file_okay=False, help="Keep the vaults and their indexes here.")],
     only: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Measure this set (repeatable).")] = None,
-    documents: Annotated[int, typer.Option(min=1, help="The most documents of a set that has more.")] = DOCUMENTS,
+    documents: Annotated[int, typer.Option(min=1, help="Maximum number of documents per set.")] = DOCUMENTS,
     as_json: frame.AsJson = False,
 ) -> None:
     """Search judged sets in several ways, and compare them with their 95 % intervals."""

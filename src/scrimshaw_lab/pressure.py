@@ -244,18 +244,18 @@ app = typer.Typer()
 def evaluate_pressure(
     sessions: Annotated[Path, typer.Option(exists=True, file_okay=False, help="Transcripts of Claude Code.")],
     queries: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Judged queries; else titles and headings.")
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Judged queries; default: titles and headings.")
     ] = None,
     context: Annotated[int, typer.Option(min=1000, help="Size of the agent's context, in tokens.")] = 128_000,
     every: Annotated[int, typer.Option(min=1, help="Calls between two questions.")] = 5,
-    most: Annotated[int, typer.Option("--limit", "-n", min=1, help="Most sessions.")] = 50,
-    seed: Annotated[int, typer.Option(help="What is drawn.")] = 1,
+    most: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of sessions.")] = 50,
+    seed: Annotated[int, typer.Option(help="Seed of the random choices.")] = 1,
     project: frame.Project = None,
     as_json: frame.AsJson = False,
 ) -> None:
     """Replay recorded sessions that ask this memory now and then, with the pressure policy off and on.
 
-    Exit code 1 where the policy saves less than 15 % of the tokens, or leaves more than a quarter of the overflows.
+    Exit code 1 if the policy saves less than 15 % of the tokens, or leaves more than a quarter of the overflows.
     """
     calls = read_calls(all_clients()["claude"].sessions_at(sessions))
     recordings = spread_sessions(dict([*calls.items()][:most]), context, seed)

@@ -27,7 +27,7 @@ def evaluate_projection(
     output: Annotated[Path, typer.Option(help="The file to write.")],
     project: frame.Project = None,
     half: Annotated[int | None, typer.Option(min=0, max=1, help="Take only the texts of one half.")] = None,
-    sample: Annotated[int, typer.Option(min=1, help="Take so many texts.")] = 800,
+    sample: Annotated[int, typer.Option(min=1, help="Number of texts to take.")] = 800,
     as_json: frame.AsJson = False,
 ) -> None:
     """Fit the reduction of token vectors on texts of a project and its record."""

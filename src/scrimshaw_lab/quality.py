@@ -148,7 +148,7 @@ def evaluate_quality_gate(
     project: frame.Project = None,
     as_json: frame.AsJson = False,
 ) -> None:
-    """Measure which memory files the quality gate lets in, and which defects it finds."""
+    """Measure which memory files the quality gate accepts, and which defects it finds."""
     settings = settings_of(project)
     report = evaluate_quality(
         labelled_files(files, labels),

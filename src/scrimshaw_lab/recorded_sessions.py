@@ -305,13 +305,13 @@ HeldOut = Annotated[bool, typer.Option("--held-out", help="Measure only that fol
 def evaluate_answers(
     sessions: Sessions,
     questions: Annotated[Path, _labels(help="Questions with keys, as JSON lines.")],
-    budget: Annotated[list[int] | None, typer.Option(min=50, help="Most tokens of an answer (repeatable).")] = None,
-    folder: Annotated[Path | None, typer.Option(help="Import into this new folder; one that exists is reused.")] = None,
+    budget: Annotated[list[int] | None, typer.Option(min=50, help="Token budget of an answer (repeatable).")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Import into this folder; an existing one is reused.")] = None,
     fold: Fold = None,
     held_out: HeldOut = False,
     as_json: frame.AsJson = False,
 ) -> None:
-    """Import recorded sessions, ask about them, and compare with plain full-text search over what was said."""
+    """Import recorded sessions, ask about them, and compare with plain full-text search over their text."""
     stored, asked = _read_labels(sessions, questions, Question, fold, held_out)
     names, reports = {each.session: name for name, each in stored.items()}, list[dict[str, Any]]()
     with TemporaryDirectory(prefix="scrimshaw-") as scratch, progress("Asking", as_json) as advance:
@@ -338,7 +338,7 @@ def evaluate_starts(
     held_out: HeldOut = False,
     as_json: frame.AsJson = False,
 ) -> None:
-    """Start a session after each recorded one, where the one before is known too, and judge what is told."""
+    """Start a session after each recorded one, and judge the summary it is given."""
     stored, wanted = _read_labels(sessions, needs, Needs, fold, held_out)
     starts = list[tuple[str, Measures]]()
     times = {each.place: sorted(_TIME.findall(Path(each.place).read_text("utf-8"))) for each in stored.values()}
@@ -361,7 +361,7 @@ def evaluate_starts(
 def evaluate_drafts(
     sessions: Sessions,
     needs: Annotated[Path, _labels(help="What successors need, as JSON lines.")],
-    folder: Annotated[Path | None, typer.Option(help="Import into this new folder; one that exists is reused.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Import into this folder; an existing one is reused.")] = None,
     fold: Fold = None,
     held_out: HeldOut = False,
     as_json: frame.AsJson = False,

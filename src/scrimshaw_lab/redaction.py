@@ -117,8 +117,8 @@ def evaluate_redact(
     outputs: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="Real tool calls without secrets.")
     ] = None,
-    forms: Annotated[bool, typer.Option("--forms", help="Made secrets of unseen vendors in many contexts.")] = False,
-    seed: Annotated[int, typer.Option(help="With --forms: draws the values and halves vendors and contexts.")] = 1,
+    forms: Annotated[bool, typer.Option("--forms", help="Make secrets of unseen vendors in many contexts.")] = False,
+    seed: Annotated[int, typer.Option(help="With --forms: seed for values and halves of the data.")] = 1,
     misses: Annotated[int, typer.Option(min=0, help="With --forms: how many misses of the tuned half to show.")] = 0,
     record: Annotated[bool, typer.Option("--record", help=f"Write the run to {calibration.PAGE}.")] = False,
     project: frame.Project = None,

@@ -331,16 +331,16 @@ def group() -> None:
 )
 def run_search(
     vault: Annotated[Path, typer.Option(exists=True, file_okay=False, help="The folder of memories.")],
-    queries: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="Judged queries, a JSON object a line.")],
+    queries: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="Judged queries, as JSON lines.")],
     exclude: Annotated[list[str] | None, typer.Option(metavar="GLOB", help="Leave these out (repeatable).")] = None,
-    channels: Annotated[str, typer.Option(help="Channels to measure by themselves as well.")] = "text,vector",
+    channels: Annotated[str, typer.Option(help="Channels to measure separately too.")] = "text,vector",
     others: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Questions without an answer there, as JSON lines.")
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Questions without an answer, as JSON lines.")
     ] = None,
     project: frame.Project = None,
     as_json: frame.AsJson = False,
 ) -> None:
-    """Search a vault for judged queries, and measure how well the answers stand."""
+    """Search a vault with judged queries, and measure how well the answers rank."""
     wanted = frame.channels_of(channels, alone=True)
     with progress("", as_json) as advance:
         result = evaluate(

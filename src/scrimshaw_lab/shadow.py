@@ -364,24 +364,24 @@ app = typer.Typer()
 @app.command("shadow", epilog=example("scrimshaw eval shadow", "scrimshaw eval shadow --with search.candidates=50"))
 def evaluate_shadow(
     queries: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Judged queries, a JSON object a line.")
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Judged queries, as JSON lines.")
     ] = None,
     total: Annotated[int, typer.Option(min=1, max=100_000, help="Queries in all: logged, judged, then derived.")] = 100,
     changed: Annotated[
         list[str] | None, typer.Option("--with", metavar="KEY=VALUE", help="Compare with this setting (repeatable).")
     ] = None,
     uncapped: Annotated[
-        bool, typer.Option("--uncapped", help="A boost without its cap as well: the gate has to fail.")
+        bool, typer.Option("--uncapped", help="Also test a boost without its cap: the check must fail.")
     ] = False,
     review: Annotated[
-        Path | None, typer.Option(help="Write 10 % of the queries here, both answers, to look at.")
+        Path | None, typer.Option(help="Write 10 % of the queries with both answers here, for review.")
     ] = None,
     rows: Annotated[Path | None, typer.Option(help="Write every query with both rankings here, as JSON lines.")] = None,
-    seed: Annotated[int, typer.Option(help="What is drawn.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the random choices.")] = 1,
     project: frame.Project = None,
     as_json: frame.AsJson = False,
 ) -> None:
-    """Answer queries twice, without and with what a session lifts or other settings, and compare.
+    """Answer queries twice, without and with a session's boosts or other settings, and compare.
 
     The queries are those of the project's log and of a file, then titles and headings of the memories. Exit code 1 when
     the order or the place of the answers changes more than allowed.

@@ -17,7 +17,7 @@ LOST, UNJUDGED = 1, 3
 def evaluate(project: frame.Project = None, as_json: frame.AsJson = False) -> None:
     """Ask the golden queries, and memories by their own words.
 
-    Exit code 1 when something known is not found, 3 when a question could not be judged, 0 when all is well.
+    Exit code 1 if a known answer is not found, 3 if a question could not be judged, 0 otherwise.
     """
     with open_memory(project) as engine:
         fill_few(engine)

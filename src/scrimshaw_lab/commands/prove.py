@@ -20,17 +20,17 @@ _SEEDS = 10_000
 @app.command("prove", epilog=example("scrimshaw prove --rounds 50", "scrimshaw prove --seed 7 --round 31"))
 def prove_durability(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds, of about a second each.")] = _DEFAULT_ROUNDS,
-    minutes: Annotated[float | None, typer.Option(min=0.01, help="Stop after so many minutes.")] = None,
+    minutes: Annotated[float | None, typer.Option(min=0.01, help="Stop after this many minutes.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The seed of another proof, to repeat it.")] = None,
     only: Annotated[
-        int | None, typer.Option("--round", min=0, help="Repeat this round, after those its project had before it.")
+        int | None, typer.Option("--round", min=0, help="Repeat this round, after the earlier ones of its project.")
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the scratch folder in any case.")] = False,
     as_json: frame.AsJson = False,
 ) -> None:
     """Kill real writers, and count the acknowledged writes lost.
 
-    Takes their disk, clock and index away as well. Works in a scratch folder; your own memory is not touched.
+    Also takes away their disk, clock and index. Works in a scratch folder; your own memory is not touched.
     """
     with progress("Rounds", as_json) as advance:
         report = prove(

@@ -406,7 +406,7 @@ def stats(
     searches: Annotated[bool, typer.Option("--searches", help="What was searched, how fast, what was read.")] = False,
     uplift: Annotated[bool, typer.Option("--uplift", help="Compare sessions given memories with the others.")] = False,
     check: Annotated[bool, typer.Option("--check", help="For --quality: exit code 1 if a target is missed.")] = False,
-    days: Annotated[float | None, typer.Option(min=0.01, help=f"For --quality, --searches; else {DAYS:g}.")] = None,
+    days: Annotated[float | None, typer.Option(min=0.01, help=f"For --quality, --searches; default {DAYS:g}.")] = None,
     no_scan: frame.NoScan = False,
 ) -> Stats | SearchFigures | Uplift | list[SessionTokens] | dict[str, Any]:
     """Count memories, or measure quality, cost and searches.
