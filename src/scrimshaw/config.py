@@ -227,7 +227,7 @@ class RouterSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     deadline_ms: Annotated[float, _within(1, 60_000, "milliseconds", "how long to wait for a peer's answer")] = 600.0
     check_ms: Annotated[float, _within(1, 60_000, "milliseconds", "how long to wait for a connection to a url")] = 500.0
     check_s: Annotated[float, _within(0, 3600, "seconds", "a peer that failed is not asked for this long")] = 30.0
-    # A command imports the client library first; a server goes on without a peer that is still starting.
+    # A command imports the client library first; a server works without a peer that is still starting.
     start_s: Annotated[float, _within(0, 600, "seconds", "how long a command waits for a peer to start")] = 3.0
     cache_s: Annotated[float, _within(0, 86_400, "seconds", "a peer's answer is cached for this long")] = 300.0
     slots: Annotated[int, _within(1, 20, "hits", "maximum hits of peers next to own ones")] = 3
@@ -554,7 +554,7 @@ def _quote(key: str, value: object) -> str:
 
 
 def _tables(table: dict[str, Any], name: str, kind: Any, path: Path, problems: list[str]) -> tuple[Any, ...]:
-    """The list of tables of that name, taken out of `table`; unreadable ones are added to `problems`."""
+    """The list of tables of that name, removed from `table`; unreadable ones are added to `problems`."""
     try:
         return tuple(msgspec.convert(table.pop(name, []), list[kind]))
     except msgspec.ValidationError as error:

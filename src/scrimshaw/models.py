@@ -48,7 +48,7 @@ EventKind = StrEnum("EventKind", "START PROMPT TOOL ANSWER COMPACT STOP END")  #
 
 
 class ArtifactClass(StrEnum):
-    """What a document is for, told by its file name."""
+    """What a document is for, according to its file name."""
 
     SPEC, PLAN, TASKS, CHECKLIST = "spec", "plan", "tasks", "checklist"
     DECISION_RECORD, IMPLEMENTATION_SUMMARY = "decision-record", "implementation-summary"

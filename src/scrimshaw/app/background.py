@@ -189,7 +189,7 @@ def make_vectors() -> None:
 
 
 def _lower_priority() -> None:
-    if hasattr(os, "nice"):  # Windows was told when the process began
+    if hasattr(os, "nice"):  # on Windows the priority is set at the start
         os.nice(NICENESS)
 
 

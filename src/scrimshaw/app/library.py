@@ -27,7 +27,7 @@ class OpenMemory(AbstractContextManager["OpenMemory"]):
     def search(
         self, query: str, *, limit: int = 5, folder: str = "", tiers: Iterable[Tier | str] = ()
     ) -> Sequence[Hit]:
-        """The memories that answer best, best first, each with its passage in `text`; none where none is sure to."""
+        """The memories that answer best, best first, each with its passage in `text`; none if none is likely to."""
         index.catch_up(self.engine)
         filters = Filters(folder=folder, tiers=tuple(map(Tier, tiers)))
         sure = self.engine.settings.search.min_confidence
@@ -77,7 +77,7 @@ class OpenMemory(AbstractContextManager["OpenMemory"]):
         return write.update(self.engine, memory_id, changes, content=text)
 
     def delete(self, *memory_ids: str) -> Sequence[str]:
-        """Delete memories, all or none; `scrimshaw undo` brings them back."""
+        """Delete memories, all or none; `scrimshaw undo` restores them."""
         return write.delete(self.engine, memory_ids)
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class OpenMemory(AbstractContextManager["OpenMemory"]):
 
 
 def open_memory(path: str | PathLike[str] = ".") -> OpenMemory:
-    """Open the memory of the project at or around a folder; raises ConfigError where there is none."""
+    """Open the memory of the project at or around a folder; raises ConfigError if there is none."""
     settings = load(find_project(Path(path)))
     if not settings.folder.is_dir():
         raise ConfigError(f"{settings.project} has no memory yet.", "Run `scrimshaw init` there first.")

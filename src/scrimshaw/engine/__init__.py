@@ -1,6 +1,6 @@
-"""The use cases: what a user or an agent can ask of a memory, whichever door they come through.
+"""The use cases: everything that a user or an agent can do with a memory, over any interface.
 
-`Engine` is one open memory; the modules beside it hold the use cases as functions over it.
+`Engine` is one open memory; the other modules have the use cases as functions over it.
 """
 
 from scrimshaw.engine.core import Engine, open_engine

@@ -51,7 +51,7 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     problem: str = ""  #: why it is unusable
 
 
-# What a checkpoint is ordered by: the length of its ledger, since clocks jump; when it was made, else the time of the
+# The sort key of a checkpoint: the length of its ledger, since clocks jump; when it was made, or the time of the
 # file; that time; its name; and whether it says when it was made.
 _Age = tuple[int, float, float, str, bool]
 

@@ -31,7 +31,7 @@ SHARED_TIMEOUT_S = 10.0  # for one file of a vault that other projects write too
 _UNKNOWN = (StorageFailure, InvalidMemoryId)  # the file's existence is unknown, as behind a link that leads out
 _CHANGED = re.compile(r"\[REDACTED:|\ufffd")  # in a stored text, which may then differ from the file
 PUBLIC_NAMES = {"memory_id": "id", "linked_memory_ids": "linked_ids"}  # what answers call columns of the ledger
-_IN_VAULT = {SERENA: {"vault": SERENA}}  # what a row says of a file there, so that an undo brings it back there
+_IN_VAULT = {SERENA: {"vault": SERENA}}  # meta of rows for files there, so that an undo restores them there
 EXTERNAL_BATCH = 500  # files seen for the first time per commit, so that their texts fit in memory
 
 
@@ -41,7 +41,7 @@ class LedgerFile(NamedTuple):
     name: str
     path: Path
     root: Path  #: Folders below this one are removed with their last file.
-    data: bytes | None  #: None where there is no file; `hash` is empty then.
+    data: bytes | None  #: None if there is no file; `hash` is empty then.
     hash: str
     source: str = ""  #: The name of its vault, and the lock of a vault that other projects write too.
     shared_lock: Path | None = None

@@ -115,7 +115,7 @@ def lint(settings: Settings, paths: Sequence[Path] = (), *, follow: bool = False
 
 
 def list_markdown(settings: Settings, folder: Path) -> list[Path]:
-    """The Markdown files below a folder as a vault would read them; none where there is no folder."""
+    """The Markdown files below a folder as a vault would read them; none without a folder."""
     found = _list_below(settings, folder.resolve()) if folder.is_dir() else ()
     return [path for path in found if isinstance(path, Path)]
 

@@ -110,7 +110,7 @@ def _name_documents(engine: Engine) -> dict[str, str]:
 def _locate(row: Json, known: Mapping[str, str]) -> str:
     """The id of a row's file, by the longest end of its path that leads to one here; empty for none."""
     parts = text(row.get("file_path")).replace("\\", "/").split("/")
-    # A name alone, such as `spec.md`, is no place.
+    # A name alone, such as `spec.md`, does not identify a file.
     return next(filter(None, (known.get("/".join(parts[start:])) for start in range(len(parts) - 1))), "")
 
 

@@ -274,7 +274,7 @@ class TranscriptBuilder:
         self._waiting.pop(call_id, None)
 
     def tool_of(self, call_id: str) -> str:
-        """The client's name of the tool of a call that waits for its result; empty where there is none."""
+        """The client's name of the tool of a call that waits for its result; empty if there is none."""
         return self._waiting.get(call_id, ("", {}))[0]
 
     def end_call(

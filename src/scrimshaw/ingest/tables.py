@@ -18,7 +18,7 @@ _LINE = re.compile(
 
 
 def load_table(module_file: str, name: str, kind: type[_Table]) -> _Table:
-    """The table `name` beside a module, whose `__file__` is `module_file`, as a `kind`."""
+    """The table `name` next to a module, whose `__file__` is `module_file`, as a `kind`."""
     folder = module_file[: max(module_file.rfind("/"), module_file.rfind("\\")) + 1]
     data: bytes = cast(Any, __spec__).loader.get_data(f"{folder}{name}.toml")
     return msgspec.convert(parse_table(data.decode()), kind)
@@ -31,20 +31,20 @@ def _load_listings(module_file: str, name: str) -> dict[str, str]:
 
 @cache
 def load_lines(module_file: str, name: str, listing: str) -> tuple[str, ...]:
-    """The lines of a listing in the table `name` beside a module."""
+    """The lines of a listing in the table `name` next to a module."""
     return tuple(_load_listings(module_file, name)[listing].splitlines())
 
 
 @cache
 def load_words(module_file: str, name: str, *listings: str) -> frozenset[str]:
-    """The words of listings in the table `name` beside a module."""
+    """The words of listings in the table `name` next to a module."""
     lines = (line for listing in listings for line in load_lines(module_file, name, listing))
     return frozenset(word for line in lines for word in line.split())
 
 
 @cache
 def load_pattern(module_file: str, name: str, listing: str) -> re.Pattern[str]:
-    """The pattern written as a listing in the table `name` beside a module."""
+    """The pattern written as a listing in the table `name` next to a module."""
     return re.compile("".join(load_lines(module_file, name, listing)))
 
 

@@ -1,6 +1,6 @@
-"""Opens the databases of a project in files of SQLite. Light to import: hooks use it.
+"""Opens the databases of a project in SQLite files. Light to import: hooks use it.
 
-A journal that is lost differs from that of a new project by what stands beside it: the index notes how far it went.
+A lost journal is told from that of a new project by the index, which notes how long the ledger was.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from scrimshaw.storage.sqlite.vector_cache import VectorCache
 
 INDEX, _ARCHIVES = "index.db", f"{CHECKPOINTS}/*.scrim"
-# A larger journal is read whole only by `doctor`, `restore --newest` and the checkpoint of the day, for a quick check
+# A larger journal is only read completely by `doctor`, `restore --newest` and the daily checkpoint, as a quick check
 # takes 0.8 ms for a megabyte. Hooks have 60 ms in all and never check.
 CHECKED_AT_OPEN_BYTES = 32 * 1024 * 1024
 
 _SCHEMA = "journal"
-# The number that the ledger last gave stays behind when its rows are taken out.
+# The ledger's last number remains when its rows are removed.
 _IS_USED = (
     "SELECT EXISTS (SELECT 1 FROM {0}.sqlite_sequence WHERE name = 'ledger') OR EXISTS (SELECT 1 FROM {0}.sessions)"
 )
@@ -40,29 +40,29 @@ _NEWEST = "SELECT coalesce(max(seq), 0) FROM journal.ledger"
 _NOTED = "SELECT value FROM meta WHERE key = 'journal'"
 _NOTE = "INSERT INTO meta VALUES ('journal', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 _FOREIGN_PATIENCE_MS = 3000
-_RECENT_S = 5.0  # a look for other work trees costs a few stats, and every call of a tool needs one
+_RECENT_S = 5.0  # finding other work trees takes a few stats, and every call of a tool needs them
 _HINT = "Run `scrimshaw restore --newest`."
 
 
 class Storage:
-    """The databases in a folder, each opened when it is first asked for, and its ports."""
+    """The databases in a folder and their ports, each opened on first use."""
 
     def __init__(
         self, folder: Path, *, busy_timeout_ms: int, ram_scan_max: int = 0, replace_lost_journal: bool = False
     ) -> None:
         self.folder = folder
-        self.has_index = (folder / INDEX).exists()  #: whether one was ever made
+        self.has_index = (folder / INDEX).exists()  #: whether one was ever created
         self._busy_timeout_ms = busy_timeout_ms
         self._ram_scan_max = ram_scan_max
         self._replace_lost_journal = replace_lost_journal
         self._siblings = dict[Path, Database]()
-        self._recent: tuple[float, list[Database]] = (0.0, [])  #: what was found, and until when it holds
+        self._recent: tuple[float, list[Database]] = (0.0, [])  #: the journals found, and until when they are valid
 
-    # Each port loads its own modules, for a hook has 60 ms in all.
+    # Each port loads its own modules, as a hook has only 60 ms.
 
     @cached_property
     def index(self) -> Index:
-        """What was derived from files."""
+        """The data derived from files."""
         from scrimshaw.storage.sqlite.index import SqliteIndex  # noqa: PLC0415 - most hooks need no index
 
         return SqliteIndex(self.index_database, ram_scan_max=self._ram_scan_max)
@@ -83,14 +83,14 @@ class Storage:
 
     @cached_property
     def maintenance(self) -> Maintenance:
-        """What looks after the files of all of them."""
+        """Maintenance of all files."""
         from scrimshaw.storage.sqlite.maintenance import SqliteMaintenance  # noqa: PLC0415 - see above
 
         return SqliteMaintenance(self.index_database, self.journal_database, partial(self.open_siblings, every=True))
 
     @cached_property
     def vectors(self) -> VectorCache | None:
-        """The vectors that the work trees of the repository share; None without one, or where the file is no use."""
+        """The vectors that the work trees of the repository share; None without one, or if the file is unusable."""
         from scrimshaw.storage.sqlite.vector_cache import FILE, VectorCache  # noqa: PLC0415 - see above
 
         place = place_below_git(self.folder)
@@ -111,7 +111,7 @@ class Storage:
 
     @property
     def journal_name(self) -> str:
-        """Where the journal is, as people are told."""
+        """The journal's location, for messages."""
         return str(self.place / JOURNAL)
 
     @property
@@ -120,7 +120,7 @@ class Storage:
         return self.index_database.openings
 
     def open_siblings(self, *, every: bool = False) -> list[Database]:
-        """The journals of other work trees, as they are; without those that cannot be used or have another schema."""
+        """The journals of other work trees, unchanged; except those that are unusable or have another schema."""
         if not every and time.monotonic() < self._recent[0]:
             return self._recent[1]
         found, timeout = list[Database](), self._busy_timeout_ms
@@ -140,7 +140,7 @@ class Storage:
         return self.journal_database.path.parent
 
     def demand_sound(self, most_bytes: int = CHECKED_AT_OPEN_BYTES) -> None:
-        """Open all, and check each page of a journal that is not larger; closes all of them when it raises."""
+        """Open all, and check each page of a journal up to that size; closes all if it raises."""
         try:
             _, journal = self.index_database, self.journal_database
             is_small = journal.size_bytes() <= most_bytes
@@ -152,13 +152,13 @@ class Storage:
             raise
 
     def demand_in_place(self) -> None:
-        """Raise StorageFailure where a database is not at its place any more."""
+        """Raise StorageFailure if a database file was moved or deleted."""
         for database in (self.journal_database, self.index_database):
             with database.lend():
                 pass
 
     def count_lost_rows(self, damaged: Path) -> tuple[dict[str, int], list[str]]:
-        """(rows by table that only a damaged journal holds, tables that could not be read to their end)."""
+        """(rows by table that only a damaged journal has, tables that could not be read to their end)."""
         from scrimshaw.storage.sqlite.maintenance import count_lost_rows  # noqa: PLC0415 - only after a loss
 
         return count_lost_rows(damaged, self.journal_database)
@@ -171,11 +171,11 @@ class Storage:
 
 
 def open_journal(folder: Path, *, busy_timeout_ms: int, replace_lost: bool = False) -> Database:
-    """Open or begin a journal where it lies; raises DamagedDatabase where one was lost, unless `replace_lost`."""
+    """Open or create a journal at its place; raises DamagedDatabase if one was lost, unless `replace_lost`."""
     path = find_place(folder) / JOURNAL
     try:
         database, is_new = _open_journal_at(path, folder, busy_timeout_ms, replace_lost)
-        if not is_new or find_place(folder) == path.parent:  # one that has rows is not moved while it is open
+        if not is_new or find_place(folder) == path.parent:  # one with rows is not moved while it is open
             return database
         database.close()
     except StorageFailure as error:
@@ -187,14 +187,14 @@ def open_journal(folder: Path, *, busy_timeout_ms: int, replace_lost: bool = Fal
 
 
 def _open_journal_at(path: Path, folder: Path, busy_timeout_ms: int, replace_lost: bool) -> tuple[Database, bool]:
-    """The journal at a path, and whether nothing stands in it yet."""
+    """The journal at a path, and whether it is still empty."""
     if not (replace_lost or _has_bytes(path)) and _had_journal(folder, path.parent) and not _has_bytes(path):
         raise _loss_error(path, "is empty" if path.exists() else "is missing")
     if path.parent != folder:
         with storage_errors("make", path.parent):
             claim_place(path.parent, folder)
     database, is_used = Database(path, _SCHEMA, durable=True, busy_timeout_ms=busy_timeout_ms), _IS_USED.format("main")
-    # Asked again after the proof, which a process that begins the journal leaves after its first rows.
+    # Checked again after the proof: a process that creates the journal leaves the proof after its first rows.
     try:
         is_new = not database.value(is_used)
         if is_new and not replace_lost and _had_journal(folder, path.parent) and not database.value(is_used):
@@ -206,9 +206,9 @@ def _open_journal_at(path: Path, folder: Path, busy_timeout_ms: int, replace_los
 
 
 def move_journal(folder: Path) -> None:
-    """Bring a journal, then its checkpoints, out of a Scrimshaw folder, unless git holds one or cannot be asked.
+    """Move a journal, then its checkpoints, out of a Scrimshaw folder, unless git tracks one or cannot be asked.
 
-    A journal moves by one rename, while nobody else has it open: else, as a link, and on another disk, it stays.
+    A journal moves by one rename, if nobody else has it open. A link, or one on another disk, stays.
     """
     place, here = place_below_git(folder), [name for name in (JOURNAL, CHECKPOINTS) if os.path.lexists(folder / name)]
     names = [name for name in here if place and not os.path.lexists(place / name)]
@@ -219,7 +219,7 @@ def move_journal(folder: Path) -> None:
     from scrimshaw.storage.git import ask_git  # noqa: PLC0415 - see above
 
     with suppress(apsw.Error, OSError, StorageFailure):
-        if ask_git(folder, "ls-files", "--", *(f":(icase){name}" for name in names)):  # which came with a clone
+        if ask_git(folder, "ls-files", "--", *(f":(icase){name}" for name in names)):  # it came with a clone
             return
         claim_place(place, folder)
         with _lock_out(folder / JOURNAL) if JOURNAL in names else nullcontext():
@@ -232,19 +232,19 @@ def move_journal(folder: Path) -> None:
 
 @contextmanager
 def _lock_out(path: Path) -> Iterator[None]:
-    """Keep all others from a database, with its log taken in; raises apsw.Error while one has it open."""
+    """Lock all others out of a database and merge its log; raises apsw.Error while another has it open."""
     with closing(open_file(path, writable=True)) as connection:
         connection.pragma("locking_mode", "exclusive")
         if connection.pragma("journal_mode", "delete") != "delete":
             raise apsw.BusyError
         connection.execute("BEGIN EXCLUSIVE")
-        if os.name == "nt":  # where no file that is open can be moved
+        if os.name == "nt":  # an open file cannot be moved there
             connection.close()
         yield
 
 
 def is_damaged(folder: Path, *, busy_timeout_ms: int) -> bool:
-    """Whether a journal is lost, unreadable or has a broken chain; raises NewerDatabase for a sound later one."""
+    """Whether a journal is lost, unreadable or has a broken chain; raises NewerDatabase for an intact later one."""
     from scrimshaw.storage.journal import verify_chain  # noqa: PLC0415 - hooks have no use for it
 
     try:
@@ -268,14 +268,14 @@ def is_damaged(folder: Path, *, busy_timeout_ms: int) -> bool:
 
 
 def find_broken_entry(rows: Iterable[Row]) -> int:
-    """The number of the first of these rows of a ledger that breaks its chain, 0 when none does."""
+    """The number of the first of these ledger rows that breaks the chain, 0 if none does."""
     from scrimshaw.storage.journal import LEDGER, find_break  # noqa: PLC0415 - only for checkpoints
 
     return find_break([row.get(name) for name in LEDGER.split(", ")] for row in rows)[1]
 
 
 def note_ledger_end(folder: Path, *, is_restored: bool = False) -> None:
-    """Note in the index of a folder how far its ledger goes, or went before a loss, if both can be used."""
+    """Note in the index of a folder how long its ledger is, or was before a loss, if both are usable."""
     journal = find_place(folder) / JOURNAL
     with suppress(apsw.Error), closing(open_file(folder / INDEX, writable=True)) as index:
         if not _has_bytes(journal):
@@ -305,7 +305,7 @@ def read_foreign_rows(path: Path, sql: str, *arguments: str, hint: str) -> list[
 
 
 def read_foreign_tables(path: Path, names: Iterable[str], *, hint: str) -> dict[str, list[dict[str, Any]]]:
-    """All rows of tables in another program's SQLite database; none of a table that its version lacks.
+    """All rows of tables in another program's SQLite database; none for a table that its version lacks.
 
     Raises UnreadableFile with `hint`, also for a database without any of the tables.
     """
@@ -325,7 +325,7 @@ def _has_bytes(path: Path) -> bool:
 
 
 def _had_journal(folder: Path, place: Path) -> bool:
-    """Whether the index or a checkpoint proves that a journal was used; a checkpoint nobody can read proves nothing."""
+    """Whether the index or a checkpoint proves that a journal was used; an unreadable checkpoint proves nothing."""
     if read_ledger_end(folder) is not None:
         return True
     for checkpoint in place.glob(_ARCHIVES):

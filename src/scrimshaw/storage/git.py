@@ -170,7 +170,7 @@ def _failure(why: str) -> StorageFailure:
 
 
 def work_tree(project: Path) -> str:
-    """The top of the git work tree that holds the project, empty where none does; raises StorageFailure without git."""
+    """The top of the project's git work tree, empty if there is none; raises StorageFailure without git."""
     return ask_git(project, "rev-parse", "--show-toplevel", answers=(0, 128), timeout_s=PRESENT_S).strip()
 
 

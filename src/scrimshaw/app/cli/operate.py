@@ -1,4 +1,4 @@
-"""The commands that run and explain work beside the memories: scan, rebuild, jobs, rules."""
+"""The commands for indexing, background jobs and rules: scan, rebuild, jobs, rules, capture."""
 
 import signal
 from collections.abc import Mapping, Sequence

@@ -198,7 +198,7 @@ def _map_schemas(convert: Callable[[Schema], Schema], value: Any, *, is_named: b
 
 def _resolve(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
     """The node's reference merged with its own keywords, without a `null` branch, and whether it had one."""
-    # Class names and docstrings are not for clients; some model APIs want the type of an enum beside it.
+    # Class names and docstrings are not for clients; some model APIs require the type of an enum.
     target = definitions.get(node.get("$ref", "").removeprefix("#/$defs/"), {})
     merged = {word: value for word, value in target.items() if word != "description"} | node
     found = {word: value for word, value in merged.items() if word not in ("title", "$ref")}

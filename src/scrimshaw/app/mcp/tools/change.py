@@ -1,4 +1,4 @@
-"""Tools that change memories beside saving them: delete, judge, relate, and a task's record of what it knew."""
+"""Tools that change memories, other than saving: delete, validate, relate, and record what a task taught."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
