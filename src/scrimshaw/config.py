@@ -162,17 +162,17 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Files and their index."""
 
     exclude: Annotated[tuple[str, ...], _note("globs that no document source reads")] = _NO_KNOWLEDGE
-    include: Annotated[tuple[str, ...], _note("globs to read too, even if hidden or ignored by git")] = ()
+    include: Annotated[tuple[str, ...], _note("globs to read besides, hidden or ignored by git as they may be")] = ()
     canonical: Annotated[
-        Literal["serena", "vault"], _note("whose file counts if Serena's memories and the vault have the same name")
+        Literal["serena", "vault"], _note("whose file counts where Serena's memories and the vault have one name")
     ] = "serena"
-    max_file_bytes: Annotated[int, _within(1024, 2**30, "bytes", "skip and report larger files")] = 2 * 1024 * 1024
-    busy_timeout_ms: Annotated[int, _within(1, 600_000, "milliseconds", "how long to wait for another writer")] = 10_000
-    record_days: Annotated[float, _within(0, 36_500, "days", "sessions of the last days are searched")] = 1_095.0
+    max_file_bytes: Annotated[int, _within(1024, 2**30, "bytes", "a larger file is skipped by name")] = 2 * 1024 * 1024
+    busy_timeout_ms: Annotated[int, _within(1, 600_000, "milliseconds", "patience with another writer")] = 10_000
+    record_days: Annotated[float, _within(0, 36_500, "days", "sessions of so many days are searched")] = 1_095.0
     # About 30 MB of the index with its vectors.
     record_events: Annotated[int, _within(0, 10**7, "events", "how many of the newest events are searched")] = 50_000
     # Up to 8 KB each on disk, read only for the few best of a search.
-    token_vectors: Annotated[int, _within(0, 10**7, "passages", "how many can be compared word by word; 0 is off")] = (
+    token_vectors: Annotated[int, _within(0, 10**7, "passages", "so many are compared word by word; 0 is off")] = (
         100_000
     )
     ram_scan_max: Annotated[int, _within(0, 10_000_000, "chunks", "above this vectors are scanned on disk")] = 1_000_000

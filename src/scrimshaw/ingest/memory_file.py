@@ -370,7 +370,7 @@ def build_document(
     )
     triggers = front.parse_phrases(values, "trigger_phrases", clean)
     phrases = [Phrase(text=phrase, head=head) for phrase in triggers if (head := find_head(phrase))]
-    if len(title.split()) > 1 and (head := find_head(title)):  # a title of one word would match everywhere
+    if len(title.split()) > 1 and (head := find_head(title)):  # a title of one word is found everywhere
         phrases.append(Phrase(text=title, head=head, is_title=True))
     chunks = [*markdown.split_chunks(title, body.text, headings)]
     questions = list[str]()

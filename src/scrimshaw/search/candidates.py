@@ -204,7 +204,7 @@ class CandidateFinder:
         return self._index.pieces(places, vectors_of=self._embedder.model)
 
     def match_phrases(self, text: str, *, titles: bool) -> dict[str, list[str]]:
-        """Memory id -> its trigger phrases that occur in the text; with `titles` the title counts as one."""
+        """Memory id -> its trigger phrases that occur in the text; with `titles` its title is one of them."""
         return find_phrases(text, self._index.phrases(find_heads(text), titles=titles))
 
     def _select_matches(self, scores: Mapping[str, float], state: SearchState) -> list[Match]:

@@ -90,11 +90,11 @@ def find_names(query: str) -> tuple[str, ...]:
 
 
 def find_phrases(text: str, phrases: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """The (phrase, memory id) pairs whose whole phrase occurs in the text, as id -> its phrases, longest first."""
+    """Of (phrase, memory id) pairs those whose phrase occurs whole in the text: id -> its phrases, longest first."""
     text = normalise_text(text)
     words = space_words(text)
     found: dict[str, set[str]] = {}
-    for phrase, rows in groupby(phrases, key=itemgetter(0)):  # a phrase shared by many memories is searched for once
+    for phrase, rows in groupby(phrases, key=itemgetter(0)):  # many memories share a phrase, and it is read once
         if contains_phrase(phrase, words, text):
             for _, memory_id in rows:
                 found.setdefault(memory_id, set()).add(phrase)

@@ -158,7 +158,7 @@ def _recall_memories(
 def _find_memories(
     index: Index, prompt: str, words: Sequence[str], bound: float, filters: Filters
 ) -> list[tuple[Memory, str]]:
-    """Memories that certainly match the prompt, by a phrase or its words, with the matching passage, best first."""
+    """Memories that the prompt surely is about, by a phrase or its words, with the passage that says so, best first."""
     phrases = find_phrases(prompt, index.phrases(find_heads(prompt), titles=True))
     matches = index.match_text(Query((words,)), filters, _MOST_MATCHES) if bound < math.inf else []
     chunks = {**dict.fromkeys(phrases, 0), **{each.id: max(each.chunk, 0) for each in matches if each.score >= bound}}
