@@ -271,6 +271,15 @@ class VaultSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
     path: str  #: the project's folder; `~` is the user's home
     commit: bool = False  #: whether each change over HTTP is committed, with its token for the author
+    remote: str = ""  #: where the folder is cloned from, pulled and pushed, as git takes it
+    branch: str = ""  #: which is cloned; what is checked out is pulled and pushed
+    pull_minutes: Annotated[float, Meta(ge=0, le=1440)] = 5.0  #: between two pulls; 0 for only when asked
+    push: bool = False  #: whether what is committed is pushed
+    write: Literal["checkout", "branch"] = "checkout"  #: where a change goes; on branches of its own it is for review
+
+    def __post_init__(self) -> None:
+        if (self.push or self.write == "branch") and not (self.remote and self.commit):
+            raise ValueError(f"the vault {self.name} pushes commits, so it needs `remote` and `commit = true`")
 
 
 class _ClientServers(Struct, frozen=True, rename="camel"):

@@ -121,9 +121,10 @@ def find_vaults(settings: Settings) -> dict[str, Path]:
     if reserved := {each.name for each in settings.vaults} & _RESERVED:
         raise ConfigError(f"No vault can be called {min(reserved)!r}: some ids begin so.", "Give it another name.")
     found = {each.name: Path(each.path).expanduser().resolve() for each in settings.vaults}
+    remote = {each.name for each in settings.vaults if each.remote}  # whose folder may be cloned later
     for name, path in found.items():
-        if len(found) < len(settings.vaults) or not path.is_dir():
-            fault = f"the folder {path} is not there" if not path.is_dir() else "two have the same name"
+        if len(found) < len(settings.vaults) or not (path.is_dir() or name in remote):
+            fault = "two have the same name" if len(found) < len(settings.vaults) else f"the folder {path} is not there"
             raise ConfigError(
                 f"The vault {name!r} of [[vaults]] cannot be used: {fault}.", "Correct the configuration."
             )
