@@ -270,6 +270,22 @@ def test_saves_of_many_clients_all_arrive_while_others_push_and_the_server_is_ki
 
 
 @pytest.mark.slow
+def test_a_configuration_in_the_repository_opens_no_other_folder(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets/key.md").write_text("# Key\nThe zanzibar key is under the mat.\n")
+    stated = f'[[sources]]\nname = "out"\nroot = "{(tmp_path / "secrets").as_posix()}"\ninclude = ["*.md"]\n'
+    stated += '[[sources]]\nname = "notes"\nroot = "notes"\ninclude = ["*.md"]\n'
+    (place.bo / ".scrimshaw/config.toml").write_text(stated)
+    (place.bo / "notes").mkdir()
+    (place.bo / "notes/tides.md").write_text("# Tides\nThe tide table hangs in the office.\n")
+    git(place.bo, "add", "--force", ".scrimshaw/config.toml")
+    place.push_by_bo({})
+    with place.serve() as (server, secret):
+        found = server.call(secret, "memory_search", query="zanzibar key under the mat, tide table", min_confidence=0)
+        assert [hit["id"] for hit in found["hits"]] == ["tides"]
+
+
+@pytest.mark.slow
 def test_who_may_ask_for_a_pull(place: Place, tmp_path: Path) -> None:
     with place.serve() as (server, secret):
         reader = server.token("reader", {place.served: TokenScope.READ})
