@@ -16,7 +16,7 @@ import pytest
 from tests.app.command_line import Cli, command_line
 from tests.http_server import PATIENCE_S, HttpServer, serve_http
 
-from scrimshaw.app.http.tokens import TokenFile, TokenScope
+from scrimshaw.app.http.tokens import TokenFile, TokenScope, find_vaults
 from scrimshaw.config import load
 from scrimshaw.errors import ConfigError, NotFound
 
@@ -254,7 +254,7 @@ def test_saves_of_many_clients_all_arrive_while_others_push_and_the_server_is_ki
     shown = "main" if write == "checkout" else "scrimshaw/ana-example-org"
 
     def save(number: int) -> str:
-        words = {"content": text.format(number), "id": f"pier/{number}", "force": True}
+        words: dict[str, Any] = {"content": text.format(number), "id": f"pier/{number}", "force": True}
         return str(server.call(secret, "memory_save", **words).get("status"))
 
     with place.serve(commit=True, push=True, write=write) as (server, secret), ThreadPoolExecutor(4) as pool:
@@ -302,8 +302,9 @@ def test_who_may_ask_for_a_pull(place: Place, tmp_path: Path) -> None:
 )
 def test_settings_that_cannot_be_meant(tmp_path: Path, stated: str) -> None:
     (tmp_path / "config.toml").write_text(f'[[vaults]]\nname = "shop"\npath = "shop"\n{stated}\n')
+    (tmp_path / "shop").mkdir()
     with pytest.raises(ConfigError, match="vaults"):
-        load(tmp_path, home=tmp_path)
+        find_vaults(load(tmp_path, home=tmp_path))
 
 
 def test_a_clone_names_no_remote(tmp_path: Path) -> None:
