@@ -148,6 +148,27 @@ def test_a_conflict_stands_aside_and_the_rest_goes_on(sides: tuple[Side, Side]) 
     assert server.remote.list_refs("refs/remotes/scrimshaw/scrimshaw/") == {}
 
 
+def test_what_was_taken_out_of_the_remotes_history_is_not_brought_back(sides: tuple[Side, Side]) -> None:
+    server, person = sides
+    person.write("secret", "The key is under the mat.\n")
+    person.push()
+    server.remote.fetch()
+    server.remote.settle()
+    server.write("quay", "The quay is dry.\n")
+    server.commit("quay")
+    git(person.clone, "reset", "-q", "--hard", "HEAD^")
+    person.write("pier", "The pier is new.\n")
+    git(person.clone, "add", "--all")
+    git(person.clone, "commit", "-qm", "Without the secret")
+    git(person.clone, "push", "-q", "--force", "origin", "HEAD:main")
+    server.remote.fetch()
+    assert server.remote.settle() == {}
+    assert server.read("quay") == "The quay is dry.\n"
+    assert server.read("pier") == "The pier is new.\n"
+    assert git(server.clone, "log", "--format=%s", "-1", "--skip=1") == "Without the secret"
+    assert not (server.clone / MEMORIES / "secret.md").exists()
+
+
 @pytest.mark.parametrize("is_tracked", [True, False])
 def test_a_file_that_somebody_changed_is_not_replaced(sides: tuple[Side, Side], is_tracked: bool) -> None:
     server, person = sides

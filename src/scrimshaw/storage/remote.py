@@ -69,8 +69,10 @@ class Remote(NamedTuple):
         The refs of commits that stand on a branch of their own now, for review or because they conflict.
         """
         base, head, aside, staying = self.base, self._find("HEAD"), dict[str, str](), list[str]()
-        form = ("--reverse", "--topo-order", "--no-merges", "--format=%H%x00%ce%x00%an", f"{base}..{head}")
-        for line in filter(None, ask_git(self.project, "log", *form).split("\n")):
+        # What the remote once had and took out of its history is not ours to bring back.
+        fork = ask_git(self.project, "merge-base", "--fork-point", find_mirror(self.ref), head, answers=(0, 1)).strip()
+        form = ("--reverse", "--topo-order", "--no-merges", "--format=%H%x00%ce%x00%an")
+        for line in filter(None, ask_git(self.project, "log", *form, head, "--not", base, fork or base).split("\n")):
             commit, address, name = line.split("\0")
             if self.is_reviewed and address == SERVER_ADDRESS:
                 ref = f"{REVIEW}{_UNSAFE.sub('-', name)}"
@@ -111,7 +113,8 @@ class Remote(NamedTuple):
             elif summary.startswith("[rejected]") and ref.startswith(REVIEW):
                 ask_git(self.project, "update-ref", f"{ref}-{commit[:12]}", commit)
             if ref.startswith(REVIEW) and not summary.startswith("[remote"):
-                ask_git(self.project, "update-ref", "-d", ref, commit)
+                # Unless there is more on it by now.
+                ask_git(self.project, "update-ref", "-d", ref, commit, answers=(0, 1, 128))
         return refused
 
     def list_refs(self, prefix: str) -> dict[str, str]:
