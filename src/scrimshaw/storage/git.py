@@ -91,7 +91,9 @@ def ask_git(
         raise _failure(describe_os_error(error)) from error
     if done.returncode not in answers:
         said = done.stderr.decode(errors="replace").strip().splitlines()[:2]  # the second may name a file in the way
-        raise _failure(" ".join(" ".join(said).split()))
+        raise StorageFailure(
+            f"git could not be asked: {' '.join(' '.join(said).split())}.", "Ask git the same yourself."
+        )
     return done.stdout.decode(errors="replace")
 
 

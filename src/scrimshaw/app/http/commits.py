@@ -60,10 +60,10 @@ class Exchange:
             self._due.clear()
             try:
                 detail = fault = self.exchange()
-                self.has_failed, retry_s = False, FIRST_RETRY_S
+                self.has_failed = False
             except (ScrimshawError, OSError, ValueError) as error:  # ValueError: git said what nobody expects
                 detail, fault = redact(str(error)).text, _FAILED
-                self.has_failed, retry_s = True, min(retry_s * 2, MOST_RETRY_S)
+                self.has_failed = True
             if fault:
                 _log.warning("The remote of %s: %s", self._stated.name, detail)
             if self._engine and fault:
@@ -71,6 +71,7 @@ class Exchange:
             elif self._engine:
                 self._engine.degradations.clear(_REMOTE)
             self._due.wait(retry_s if self.has_failed else self._stated.pull_minutes * 60 or None)
+            retry_s = min(retry_s * 2, MOST_RETRY_S) if self.has_failed else FIRST_RETRY_S
 
     def exchange(self) -> str:
         """Pull, open what is there, and push; the branches that wait for a person. Raises ScrimshawError."""
