@@ -163,18 +163,14 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     exclude: Annotated[tuple[str, ...], _note("globs that no document source reads")] = _NO_KNOWLEDGE
     include: Annotated[tuple[str, ...], _note("globs to read besides, hidden or ignored by git as they may be")] = ()
-    canonical: Annotated[
-        Literal["serena", "vault"], _note("whose file counts where Serena's memories and the vault have one name")
-    ] = "serena"
+    canonical: Annotated[Literal["serena", "vault"], _note("whose file counts where both have one name")] = "serena"
     max_file_bytes: Annotated[int, _within(1024, 2**30, "bytes", "a larger file is skipped by name")] = 2 * 1024 * 1024
     busy_timeout_ms: Annotated[int, _within(1, 600_000, "milliseconds", "patience with another writer")] = 10_000
     record_days: Annotated[float, _within(0, 36_500, "days", "sessions of so many days are searched")] = 1_095.0
     # About 30 MB of the index with its vectors.
     record_events: Annotated[int, _within(0, 10**7, "events", "how many of the newest events are searched")] = 50_000
     # Up to 8 KB each on disk, read only for the few best of a search.
-    token_vectors: Annotated[int, _within(0, 10**7, "passages", "so many are compared word by word; 0 is off")] = (
-        100_000
-    )
+    token_vectors: Annotated[int, _within(0, 10**7, "passages", "so many are compared word by word; 0 is off")] = 10**5
     ram_scan_max: Annotated[int, _within(0, 10_000_000, "chunks", "above this vectors are scanned on disk")] = 1_000_000
 
 
@@ -271,6 +267,11 @@ class VaultSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
     path: str  #: the project's folder; `~` is the user's home
     commit: bool = False  #: whether each change over HTTP is committed, with its token for the author
+    remote: str = ""  #: where the folder is cloned from, pulled and pushed, as git takes it
+    branch: str = ""  #: which is cloned; what is checked out is pulled and pushed
+    pull_minutes: Annotated[float, Meta(ge=0, le=1440)] = 5.0  #: between two pulls; 0 for only when asked
+    push: bool = False  #: whether what is committed is pushed
+    write: Literal["checkout", "branch"] = "checkout"  #: where a change goes; on branches of its own it is for review
 
 
 class _ClientServers(Struct, frozen=True, rename="camel"):

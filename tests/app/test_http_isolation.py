@@ -119,7 +119,7 @@ def test_no_tool_tells_of_another_vault(team: Team, tool: str) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "PUT"])
 @pytest.mark.parametrize(
-    "path", ["/mcp/{}", "/mcp/{}/", "/mcp/shop/../{}", "/mcp?vault={}", "/{}", "/metrics?vault={}"]
+    "path", ["/mcp/{}", "/mcp/{}/", "/mcp/shop/../{}", "/mcp?vault={}", "/{}", "/metrics?vault={}", "/pull/{}"]
 )
 def test_no_route_tells_whether_another_vault_exists(team: Team, path: str, method: str) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}

@@ -239,7 +239,10 @@ def open_engine(
     """
     limit_native_threads()
     if for_team:
-        sources, settings = project_sources(settings)[:-1], structs.replace(settings, peers=())
+        (vault, *others), top = project_sources(settings)[:-1], settings.project.resolve()
+        # A configuration that came with a clone could name any folder of this machine.
+        sources = [vault, *(each for each in others if each.root.resolve().is_relative_to(top))]
+        settings = structs.replace(settings, peers=())
     folder = folder or settings.folder
     move_journal(folder)
     storage = open_storage(settings, folder=folder, replace_lost_journal=replace_lost_journal)

@@ -36,6 +36,8 @@ SECRET_FILE = "FILE_WITH_THE_SECRET"
 
 _MARK = "\x01"
 _SERVER_DOMAIN = "scrimshaw.invalid"  # of the addresses of tokens that are none
+SERVER_ADDRESS = f"server@{_SERVER_DOMAIN}"  # of the committer
+PLAIN = ("-c", f"core.hooksPath={os.devnull}", "-c", "commit.gpgSign=false")  # what waits for a person is left out
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")
 _PATCHED = re.compile(r"^(?:\+\+\+ b/|rename to |--- a/)([^\n]+)", re.MULTILINE)
 _REPLACE_TEXT = (
@@ -75,19 +77,23 @@ def merge_texts(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
     return done.stdout, bool(done.returncode)
 
 
-def ask_git(folder: Path, *arguments: str, answers: Collection[int] = (0,), timeout_s: float | None = None) -> str:
+def ask_git(
+    folder: Path, *arguments: str, answers: Collection[int] = (0,), timeout_s: float | None = None, **variables: str
+) -> str:
     """What git prints in a folder; raises StorageFailure where it is missing, refuses or takes too long."""
     command = ["git", "-c", "core.quotePath=false", "-C", str(folder), *arguments]
+    known, timeout_s, nobody = {**environment_for_git(), **variables}, timeout_s or TIMEOUT_S, subprocess.DEVNULL
     try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=timeout_s or TIMEOUT_S, check=False, env=environment_for_git()
-        )
+        done = subprocess.run(command, stdin=nobody, capture_output=True, timeout=timeout_s, check=False, env=known)
     except subprocess.TimeoutExpired as error:
         raise _failure(f"it timed out after {error.timeout:g} s") from error
     except OSError as error:
         raise _failure(describe_os_error(error)) from error
     if done.returncode not in answers:
-        raise _failure(done.stderr.decode(errors="replace").strip().partition("\n")[0])
+        said = done.stderr.decode(errors="replace").strip().splitlines()[:2]  # the second may name a file in the way
+        raise StorageFailure(
+            f"git could not be asked: {' '.join(' '.join(said).split())}.", "Ask git the same yourself."
+        )
     return done.stdout.decode(errors="replace")
 
 
@@ -102,10 +108,9 @@ def commit_files(project: Path, paths: Sequence[str], author: str, message: str)
     if not there or not ask_git(project, "status", "--porcelain", "--", *there):
         return
     ask_git(project, "add", "--all", "--", *there)
-    committer = ("-c", "user.name=Scrimshaw", "-c", f"user.email=server@{_SERVER_DOMAIN}")
-    plain = ("-c", f"core.hooksPath={os.devnull}", "-c", "commit.gpgSign=false")
+    committer = ("-c", "user.name=Scrimshaw", "-c", f"user.email={SERVER_ADDRESS}")
     author = f"--author={name} <{address}>"
-    ask_git(project, *committer, *plain, "commit", "--quiet", author, "--message", message, "--only", "--", *there)
+    ask_git(project, *committer, *PLAIN, "commit", "--quiet", author, "--message", message, "--only", "--", *there)
 
 
 class CommitAuthor(NamedTuple):
@@ -142,12 +147,14 @@ class CommittedChange(NamedTuple):
     author: CommitAuthor
 
 
-def list_changed_files(project: Path, before: str, since: float, folders: Sequence[str]) -> list[CommittedChange]:
+def list_changed_files(
+    project: Path, before: str, since: float, folders: Sequence[str], head: str = "HEAD"
+) -> list[CommittedChange]:
     """What the commits after one, or without one those made since a moment, did to files below these folders.
 
     Newest first; a moved file counts as deleted and added. Raises StorageFailure.
     """
-    revisions = [f"{before}..HEAD"] if before else [f"--since={format_time(since)}", "HEAD"]
+    revisions = [f"{before}..{head}"] if before else [f"--since={format_time(since)}", head]
     form = (
         "-z",
         "--no-merges",

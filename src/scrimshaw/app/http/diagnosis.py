@@ -107,11 +107,14 @@ def _examine_token(http: httpx2.Client) -> Iterator[Finding]:
 def _examine_vaults(http: httpx2.Client) -> Iterator[Finding]:
     """Protocol and version, and how each vault is that the token enters; nothing without a token."""
     known = http.get("/token")
-    scopes = msgspec.json.decode(known.content)["scopes"] if known.status_code == 200 else {}
-    if not scopes:
+    token = msgspec.json.decode(known.content) if known.status_code == 200 else {"scopes": {}}
+    for vault in (waiting := token.get("waiting", ())):
+        hint = "See the server's log: its remote cannot be cloned, or has no memory."
+        yield Finding(f"vault:{vault}", Severity.PROBLEM, "the server has not opened it", hint)
+    if not (scopes := token["scopes"].keys() - waiting):
         return
     older = asyncio.run(_connect(http, "", "legacy"))
-    newer = {vault: asyncio.run(_connect(http, f"/{vault}", "auto")) for vault in scopes}
+    newer = {vault: asyncio.run(_connect(http, f"/{vault}", "auto")) for vault in sorted(scopes)}
     spoken = dict.fromkeys((*(each.protocol for each in newer.values()), older.protocol))
     yield Finding("protocol", Severity.OK, f"it speaks {' and '.join(spoken)}")
     if older.version == __version__:

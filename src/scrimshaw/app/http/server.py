@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -29,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from scrimshaw.app.cli.output import note
 from scrimshaw.app.http.across import add_vault
-from scrimshaw.app.http.tokens import TokenFile, find_vaults
+from scrimshaw.app.http.tokens import TokenFile, TokenScope, find_vaults
 from scrimshaw.app.http.vaults import Caller, Vaults, required_scope
 from scrimshaw.app.mcp.protocol import Backend, build_shared_server, read_listing
 from scrimshaw.app.mcp.tools import choose
@@ -99,7 +100,7 @@ def serve_http(settings: Settings, toolsets: str, listener: Listener) -> None:
     tokens, folders = TokenFile(settings.home), find_vaults(settings)
     known = tokens.tokens()
     listener.demand_safe(bool(known))
-    vaults = Vaults(folders, toolsets, {each.name for each in settings.vaults if each.commit})
+    vaults = Vaults(folders, toolsets, settings.vaults)
     app = Gate(_build_app(vaults, toolsets), tokens, vaults, listener.hosts)
     try:
         family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
@@ -242,23 +243,41 @@ def _build_app(vaults: Vaults, toolsets: str) -> ASGIApp:
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     async def show_token(request: Request) -> Response:
-        token, scopes = request.scope[_CALLER]
-        return JSONResponse({"name": token.name, "scopes": scopes, "expires": format_time(token.expires)})
+        token, scopes, waiting = request.scope[_CALLER]
+        told = {"scopes": {**scopes, **waiting}, "waiting": [*waiting], "expires": format_time(token.expires)}
+        return JSONResponse({"name": token.name, **told})
 
-    async def answer(request: Request) -> Response:
-        if _find_vaults(request):
-            return _Handover(manager)
-        return _refuse(404, "vault", "There is no such vault for this token.")
-
+    answer = partial(_answer, manager)
     routes = [
         Route("/healthz", show_health, methods=["GET"]),
         Route("/readyz", show_readiness, methods=["GET"]),
         Route("/metrics", show_metrics, methods=["GET"]),
         Route("/token", show_token, methods=["GET"]),
+        Route("/pull/{vault}", partial(_request_pull, vaults), methods=["POST"]),
         Route("/mcp", answer, methods=["POST"]),
         Route("/mcp/{vault}", answer, methods=["POST"]),
     ]
     return Starlette(routes=routes, lifespan=run)
+
+
+async def _answer(manager: StreamableHTTPSessionManager, request: Request) -> Response:
+    if _find_vaults(request):
+        return _Handover(manager)
+    if request.path_params.get("vault") in request.scope[_CALLER].waiting:
+        return _refuse(503, "waiting", "The server has not opened the vault yet; its log says why.")
+    return _refuse(404, "vault", "There is no such vault for this token.")
+
+
+async def _request_pull(vaults: Vaults, request: Request) -> Response:
+    """Have a vault's remote asked now; the answer does not wait for it."""
+    caller, name = request.scope[_CALLER], request.path_params["vault"]
+    scope, exchange = {**caller.scopes, **caller.waiting}.get(name), vaults.exchanges.get(name)
+    if scope is None or exchange is None:
+        return _refuse(404, "vault", "There is no such vault for this token.")
+    if not scope.includes(TokenScope.WRITE):
+        return _refuse(403, "forbidden", "A pull needs the scope write.")
+    exchange.request()
+    return JSONResponse({"vault": name, "status": "requested"}, 202)
 
 
 class _Handover(Response):

@@ -121,10 +121,14 @@ def find_vaults(settings: Settings) -> dict[str, Path]:
     if reserved := {each.name for each in settings.vaults} & _RESERVED:
         raise ConfigError(f"No vault can be called {min(reserved)!r}: some ids begin so.", "Give it another name.")
     found = {each.name: Path(each.path).expanduser().resolve() for each in settings.vaults}
-    for name, path in found.items():
-        if len(found) < len(settings.vaults) or not path.is_dir():
-            fault = f"the folder {path} is not there" if not path.is_dir() else "two have the same name"
-            raise ConfigError(
-                f"The vault {name!r} of [[vaults]] cannot be used: {fault}.", "Correct the configuration."
-            )
+    for each in settings.vaults:
+        path, is_pushed = found[each.name], each.push or each.write == "branch"
+        faults = {
+            "two have the same name": len(found) < len(settings.vaults),
+            f"the folder {path} is not there": not (each.remote or path.is_dir()),
+            "what is pushed needs `remote` and `commit = true`": is_pushed and not (each.remote and each.commit),
+        }
+        if true := [fault for fault, is_true in faults.items() if is_true]:
+            message = f"The vault {each.name!r} of [[vaults]] cannot be used: {true[0]}."
+            raise ConfigError(message, "Correct the configuration.")
     return found

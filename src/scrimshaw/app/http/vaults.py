@@ -1,25 +1,26 @@
 """The memories that a server has open, and what a token may do with them."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import to_builtins
 from msgspec.structs import replace as replace_fields
 
 from scrimshaw.app.background import Background
 from scrimshaw.app.http.across import AcrossDispatcher, AcrossMemories
-from scrimshaw.app.http.commits import commit_changes
+from scrimshaw.app.http.commits import Exchange, commit_changes
 from scrimshaw.app.http.metrics import Metrics
 from scrimshaw.app.http.tokens import Token, TokenScope
 from scrimshaw.app.mcp.backend import PROMPTS, Memories
 from scrimshaw.app.mcp.protocol import Backend, Dispatcher
 from scrimshaw.app.mcp.schema import ToolSpec
 from scrimshaw.app.mcp.tools import choose
-from scrimshaw.config import load
+from scrimshaw.config import VaultSettings, load
 from scrimshaw.engine import Engine, open_engine
 from scrimshaw.engine.core import GLOBAL
 from scrimshaw.engine.index import vectors_ready
@@ -29,6 +30,7 @@ from scrimshaw.models import Filters
 # Beyond the tools that only read: what reaches over single memories is an administrator's.
 _ADMIN_TOOLSET = "maintenance"
 _ID_PARAMETERS = ("id", "source_id", "target_id", "folder")
+_Commit = Callable[[Engine, str], AbstractContextManager[Mapping[str, str]]]
 
 
 class OpenVault(NamedTuple):
@@ -44,49 +46,72 @@ class Caller(NamedTuple):
 
     token: Token
     scopes: Mapping[str, TokenScope]
+    waiting: Mapping[str, TokenScope]  #: of vaults whose remote was not reached yet, so that they are not open
 
 
 class Vaults:
     """All memories of a server, open until the block ends."""
 
-    def __init__(self, folders: Mapping[str, Path], toolsets: str, to_commit: Collection[str] = ()) -> None:
-        self._folders, self._tools, self._to_commit = folders, choose(toolsets), to_commit
-        self._open = dict[str, OpenVault]()
+    def __init__(self, folders: Mapping[str, Path], toolsets: str, stated: Iterable[VaultSettings] = ()) -> None:
+        self._folders, self._tools, self._stated = folders, choose(toolsets), {each.name: each for each in stated}
+        self._open, self.exchanges = dict[str, OpenVault](), dict[str, Exchange]()
+        self._commits = dict[str, _Commit]()
         self.metrics = Metrics()
 
     @contextmanager
     def open_all(self) -> Iterator[None]:
-        """Open every memory, and what works beside it; raises ScrimshawError."""
+        """Open every memory, and what works beside it; raises ScrimshawError.
+
+        One with a remote is opened once its folder is there, and what hinders that is told in the log.
+        """
         with ExitStack() as closing:
-            for name, folder in self._folders.items():
-                settings = load(folder)
-                if not settings.folder.is_dir():
-                    raise ConfigError(f"{folder} has no memory yet.", "Run `scrimshaw init` there first.")
-                engine = closing.enter_context(open_engine(settings, for_team=True))
-                background = Background(engine)
-                closing.callback(background.stop)
-                background.start()
-                self._open[name] = OpenVault(name, engine, background)
-            yield
+            try:
+                for name, folder in self._folders.items():
+                    open_vault, stated = partial(self._open_vault, closing, name), self._stated.get(name)
+                    exchange = Exchange(stated, folder, open_vault) if stated and stated.remote else None
+                    if stated and stated.commit:
+                        self._commits[name] = partial(commit_changes, exchange=exchange)
+                    if exchange:
+                        self.exchanges[name] = exchange
+                        exchange.start()
+                    else:
+                        open_vault()
+                yield
+            finally:
+                for each in self.exchanges.values():
+                    each.stop()
+
+    def _open_vault(self, closing: ExitStack, name: str) -> Engine:
+        settings = load(self._folders[name])
+        if not settings.folder.is_dir():
+            raise ConfigError(f"{settings.project} has no memory yet.", "Run `scrimshaw init` there first.")
+        engine = closing.enter_context(open_engine(settings, for_team=True))
+        background = Background(engine)
+        closing.callback(background.stop)
+        background.start()
+        self._open[name] = OpenVault(name, engine, background)
+        return engine
 
     @property
     def is_ready(self) -> bool:
-        """Whether all are open and have seen their files once."""
-        return len(self._open) == len(self._folders) and all(
-            each.background.wait_until_fresh(0) for each in self._open.values()
+        """Whether all are open, but for those whose remote failed, and have seen their files once."""
+        failed = {name for name, each in self.exchanges.items() if each.has_failed}
+        return self._folders.keys() - failed <= self._open.keys() and all(
+            each.background.wait_until_fresh(0) for each in self._open.copy().values()
         )
 
     def admit(self, token: Token) -> Caller:
         """What a token may do here; it does not learn of other vaults."""
-        folders = ((name, token.scopes.get(str(folder))) for name, folder in self._folders.items())
-        return Caller(token, {name: scope for name, scope in folders if scope})
+        known = [(name, token.scopes.get(str(folder))) for name, folder in self._folders.items()]
+        scopes = {name: scope for name, scope in known if scope and name in self._open}
+        return Caller(token, scopes, {name: scope for name, scope in known if scope and name not in scopes})
 
     def find_backend(self, caller: Caller, names: Sequence[str]) -> Backend:
         """What answers a caller in one vault that it may enter, or over several."""
         engines = {name: replace(self._open[name].engine, person=caller.token.name) for name in names}
         single = {
             name: CountingDispatcher(
-                [_limit_tool(spec, caller.scopes[name], name in self._to_commit) for spec in self._tools],
+                [_limit_tool(spec, caller.scopes[name], self._commits.get(name)) for spec in self._tools],
                 engine,
                 partial(self.metrics.observe, (name,)),
             )
@@ -144,8 +169,8 @@ def required_scope(spec: ToolSpec) -> TokenScope:
     return TokenScope.ADMIN if spec.toolset == _ADMIN_TOOLSET else TokenScope.WRITE
 
 
-def _limit_tool(spec: ToolSpec, scope: TokenScope, is_committed: bool) -> ToolSpec:
-    """The tool as a token of this scope may call it, and whether what it changes is committed."""
+def _limit_tool(spec: ToolSpec, scope: TokenScope, commit: _Commit | None) -> ToolSpec:
+    """The tool as a token of this scope may call it; `commit` commits what it changes."""
 
     def run(engine: Engine, **arguments: Any) -> Any:
         needed = TokenScope.ADMIN if arguments.get("purge") else required_scope(spec)
@@ -158,7 +183,10 @@ def _limit_tool(spec: ToolSpec, scope: TokenScope, is_committed: bool) -> ToolSp
         if not spec.read_only and any(str(arguments.get(key, "")).startswith(GLOBAL) for key in _ID_PARAMETERS):
             message = f"`{GLOBAL}...` is each person's own vault, which no server writes."
             raise ReadOnly(message, "Choose another id, or save it on your own machine.", parameter="id")
-        with nullcontext() if spec.read_only or not is_committed else commit_changes(engine, spec.name):
+        if spec.read_only or commit is None:
             return spec.run(engine, **arguments)
+        with commit(engine, spec.name) as more:
+            reply = spec.run(engine, **arguments)
+        return {**to_builtins(reply), **more} if more else reply
 
     return replace_fields(spec, run=run)
