@@ -271,9 +271,13 @@ class SqlIndex:
     def vector_counts(self, *, record: bool = False) -> VectorCounts:
         of_record = self._database.value(f"SELECT count(*) FROM chunks WHERE {_OF_RECORD}")
         chunks = of_record if record else self._database.value("SELECT count(*) FROM chunks") - of_record
-        counted = f"SELECT model, count(*) FROM vectors WHERE ({_OF_RECORD}) = ? GROUP BY model ORDER BY model"
+        counted = "SELECT model, count(*) FROM vectors {} GROUP BY model ORDER BY model"  # each is read from an index
+        counts = dict(self._database.rows(counted.format(f"WHERE {_OF_RECORD}")))
+        if not record:
+            every = self._database.rows(counted.format(""))
+            counts = {model: left for model, many in every if (left := many - counts.get(model, 0))}
         with_tokens = self._database.value("SELECT count(*) FROM token_vectors")
-        return VectorCounts(int(chunks), dict(self._database.rows(counted, (record,))), with_tokens)
+        return VectorCounts(int(chunks), counts, with_tokens)
 
 
 def _insert_memory(write: SqlConnection, document: Document) -> int:

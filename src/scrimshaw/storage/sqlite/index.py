@@ -53,7 +53,7 @@ _STEPS = {
 # ?1 are the ids, ?2 the hops, ?3 the relations; an empty list restricts nothing.
 _RELATED = "(?3 = '[]' OR e.relation IN (SELECT value FROM json_each(?3)))"
 _PUT_WORDS = "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)"
-_PUT_TOKENS = "INSERT OR REPLACE INTO token_vectors SELECT seq, ? FROM vectors WHERE key = ? AND model = ?"
+_PUT_TOKENS = "INSERT OR REPLACE INTO token_vectors SELECT seq, ? FROM vectors WHERE key = ? AND +model = ?"
 BELONGING = ("phrases", "sketches", "topics", "chunks", "vectors")
 _WORDS_OF_NOTHING = f"""
 DELETE FROM memory_text WHERE rowid IN (
