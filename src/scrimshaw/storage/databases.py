@@ -48,12 +48,18 @@ class Storage:
     """The databases in a folder, each opened when it is first asked for, and its ports."""
 
     def __init__(
-        self, folder: Path, *, busy_timeout_ms: int, ram_scan_max: int = 0, replace_lost_journal: bool = False
+        self,
+        folder: Path,
+        *,
+        busy_timeout_ms: int,
+        ram_scan_max: int = 0,
+        word_lists_mb: int = 0,
+        replace_lost_journal: bool = False,
     ) -> None:
         self.folder = folder
         self.has_index = (folder / INDEX).exists()  #: whether one was ever made
         self._busy_timeout_ms = busy_timeout_ms
-        self._ram_scan_max = ram_scan_max
+        self._ram_scan_max, self._word_lists_mb = ram_scan_max, word_lists_mb
         self._replace_lost_journal = replace_lost_journal
         self._siblings = dict[Path, Database]()
         self._recent: tuple[float, list[Database]] = (0.0, [])  #: what was found, and until when it holds
@@ -65,7 +71,8 @@ class Storage:
         """What was derived from files."""
         from scrimshaw.storage.sqlite.index import SqliteIndex  # noqa: PLC0415 - most hooks need no index
 
-        return SqliteIndex(self.index_database, ram_scan_max=self._ram_scan_max)
+        scans = {"ram_scan_max": self._ram_scan_max, "word_lists_mb": self._word_lists_mb}
+        return SqliteIndex(self.index_database, **scans)
 
     @cached_property
     def sessions(self) -> Sessions:

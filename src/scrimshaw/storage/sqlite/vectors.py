@@ -11,9 +11,9 @@ from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database
 
 Nearest = list[tuple[int, float, int]]  # (memory row, cosine, ordinal of the best chunk), best first
-# Finds the best `limit` of one model: of a vector, at a generation of the index, among these rows or all; memories
-# where chunks are folded, else chunks.
-VectorScan = Callable[[Any, int, int, set[int] | None, bool], Nearest]
+# Finds the best `limit` of one model: of a vector, at a generation of the index, among all memories or those of which an
+# array says so by their rows; memories where chunks are folded, else chunks.
+VectorScan = Callable[[Any, int, int, Any, bool], Nearest]
 
 _BLOCK = 4096
 _NEW = f"SELECT seq, memory, ordinal, vector FROM vectors WHERE model = ? AND seq > ? ORDER BY seq LIMIT {_BLOCK}"
@@ -39,7 +39,7 @@ class RamScan:
         self._rows = np.empty((0, 3), dtype=np.int64)
         self._matrix = np.empty((0, 0), dtype=np.float32)
 
-    def __call__(self, vector: Any, generation: int, limit: int, allowed: set[int] | None, fold: bool) -> Nearest:
+    def __call__(self, vector: Any, generation: int, limit: int, allowed: Any, fold: bool) -> Nearest:
         np = self._np
         with self._guard:
             if generation != self._generation:
@@ -50,8 +50,7 @@ class RamScan:
             return []
         scores = matrix @ vector
         if allowed is not None:
-            permitted = np.fromiter(allowed, dtype=np.int64, count=len(allowed))
-            keep = np.flatnonzero(np.isin(rows[:, 1], permitted))
+            keep = np.flatnonzero(allowed.take(rows[:, 1], mode="clip"))
             scores, rows = scores[keep], rows[keep]
         # Chunks are folded to memories: look at ever more of them until `limit` memories are found.
         take = limit
@@ -89,14 +88,14 @@ class RamScan:
 
 
 def scan_disk(
-    database: Database, model: str, vector: Any, generation: int, limit: int, allowed: set[int] | None, fold: bool
+    database: Database, model: str, vector: Any, generation: int, limit: int, allowed: Any, fold: bool
 ) -> Nearest:
     """The vectors stay on disk and are read block by block: slower, but memory stays bounded."""
     best: Nearest = []
     last = 0
     while rows := database.rows(_NEW, (model, last)):
         last = rows[-1][0]
-        rows = rows if allowed is None else [row for row in rows if row[1] in allowed]
+        rows = rows if allowed is None else [row for row in rows if allowed[min(row[1], len(allowed) - 1)]]
         best = _best_chunks([*best, *_score_rows(database, rows, vector)], fold)[:limit]
     return best
 
