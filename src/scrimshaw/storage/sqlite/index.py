@@ -127,7 +127,7 @@ class SqliteIndex(SqlIndex):
             self._row_count = (generation, self._database.value("SELECT count(*) FROM memory_text_docsize"))
         has_lists = self._word_lists_mb > 0 and self._row_count[1] >= self.few_rows
         if has_lists and len(query.groups) == 1 and not query.is_prefix:
-            find = partial(self._scan_words, query.groups[0], filters)
+            find = partial(self._scan_words, query.groups[0], filters, generation)
         else:
             where, arguments = conditions(filters)
             find = partial(self._rank_words, _TEXT.format(where), (expression, *arguments))
@@ -144,9 +144,8 @@ class SqliteIndex(SqlIndex):
     def _rank_words(self, sql: str, arguments: Sequence[Any], wanted: int) -> list[Any]:
         return self._database.rows(sql, (*arguments, wanted))
 
-    def _scan_words(self, words: Sequence[str], filters: Filters, wanted: int) -> list[Any]:
+    def _scan_words(self, words: Sequence[str], filters: Filters, generation: int, wanted: int) -> list[Any]:
         """What `_rank_words` gives, from lists in memory."""
-        generation = self.generation()
         with self._guard:
             scan = self._open_scans()[2][0]
         found = scan(words, generation, self._rows_satisfying(filters, generation), wanted)

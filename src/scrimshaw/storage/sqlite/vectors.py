@@ -20,9 +20,9 @@ _NEW = f"SELECT seq, memory, ordinal, vector FROM vectors WHERE +model = ? AND s
 _OF_BODIES = "SELECT seq, memory, ordinal, vector FROM vectors WHERE model = ? AND ordinal < ? AND memory IN ({})"
 _COUNT = "SELECT count(*) FROM vectors WHERE model = ? AND seq {} ?"
 # So many vectors are compared exactly, each in one or two milliseconds for 10,000. Of more those are whose signs are
-# nearest, a share of all and at least so many: .99 and more of the nearest hundred are among them (docs/operations).
+# nearest, a share of all and at least so many: .99 and more of the nearest hundred are among them (docs/evaluation).
 ALL_COMPARED, SHARE_COMPARED, LEAST_COMPARED = 20_000, 0.01, 4_096
-_IN_CACHE = 16_384  # distances at a time
+_IN_CACHE, _CONVERTED = 16_384, 256  # distances, and vectors, at a time
 _PRESENT = "SELECT seq FROM vectors WHERE model = ? AND seq <= ? ORDER BY seq"
 
 
@@ -59,7 +59,11 @@ class RamScan:
         compared = max(LEAST_COMPARED, int(len(keep) * SHARE_COMPARED)) if matrix.dtype == np.float16 else len(keep)
         while len(keep):
             near = choose_rows(signs, vector, keep, compared)
-            scores = (matrix if len(near) == len(matrix) else matrix[near]).astype(np.float32, copy=False) @ vector
+            if matrix.dtype == np.float32:
+                scores = (matrix if len(near) == len(matrix) else matrix[near]) @ vector
+            else:  # in parts that stay in the processor's cache
+                parts = np.array_split(near, len(near) // _CONVERTED + 1)
+                scores = np.concatenate([matrix[part].astype(np.float32) @ vector for part in parts])
             # Chunks are folded to memories: look at ever more of them until `limit` memories are found.
             take = 0
             while take < len(near):
