@@ -90,14 +90,13 @@ class SqliteIndex(SqlIndex):
 
     INCOMPLETE = _INCOMPLETE
     TEXT_PIECE, VECTOR_PIECE = TEXT_PIECE.format("x''"), VECTOR_PIECE.format("x''", "v.vector")
-    few_rows = 2_000  #: of full text, which FTS5 ranks about as fast as lists in memory do
+    few_memories = 1_000  #: which FTS5 ranks about as fast as lists in memory do
 
     def __init__(self, database: Database, *, ram_scan_max: int, word_lists_mb: int) -> None:
         self._database = self._file = database
         self._ram_scan_max, self._word_lists_mb = ram_scan_max, word_lists_mb
-        self._scans: tuple[int, dict[str, VectorScan], list[WordScan]] = (0, {}, [])
+        self._scans: tuple[int, dict[str, VectorScan], Any] = (0, {}, None)
         self._permitted: tuple[int, dict[tuple[Any, ...], Any]] = (-1, {})
-        self._row_count = (-1, 0)  # generation and rows of full text
         self._names = dict[int, str]()
         self._guard = allocate_lock()
 
@@ -123,14 +122,15 @@ class SqliteIndex(SqlIndex):
         expression = match_expression(query)
         if not expression:
             return []
-        if self._row_count[0] != (generation := self.generation()):
-            self._row_count = (generation, self._database.value("SELECT count(*) FROM memory_text_docsize"))
-        has_lists = self._word_lists_mb > 0 and self._row_count[1] >= self.few_rows
-        if has_lists and len(query.groups) == 1 and not query.is_prefix:
-            find = partial(self._scan_words, query.groups[0], filters, generation)
-        else:
-            where, arguments = conditions(filters)
-            find = partial(self._rank_words, _TEXT.format(where), (expression, *arguments))
+        generation, (where, arguments) = self.generation(), conditions(filters)
+        many = self._word_lists_mb and self._database.value("SELECT max(row) FROM memories")
+        has_lists = many and many >= self.few_memories and len(query.groups) == 1 and not query.is_prefix
+
+        def find(wanted: int) -> list[Any]:
+            if has_lists:
+                return self._scan_words(query.groups[0], self._rows_satisfying(filters, generation), generation, wanted)
+            return self._database.rows(_TEXT.format(where), (expression, *arguments, wanted))
+
         if filters.source == RECORD:
             return rank_passages(find(-1), limit * PASSAGES_PER_MATCH)[:limit]
         wanted = limit * ROWS_PER_MEMORY
@@ -141,23 +141,20 @@ class SqliteIndex(SqlIndex):
                 return matches[:limit]
             wanted *= ROWS_PER_MEMORY
 
-    def _rank_words(self, sql: str, arguments: Sequence[Any], wanted: int) -> list[Any]:
-        return self._database.rows(sql, (*arguments, wanted))
-
-    def _scan_words(self, words: Sequence[str], filters: Filters, generation: int, wanted: int) -> list[Any]:
-        """What `_rank_words` gives, from lists in memory."""
+    def _scan_words(self, words: Sequence[str], allowed: Any, generation: int, wanted: int) -> list[Any]:
+        """The best rows as FTS5 ranks them, from lists in memory."""
         with self._guard:
-            scan = self._open_scans()[2][0]
-        found = scan(words, generation, self._rows_satisfying(filters, generation), wanted)
+            scan = self._open_scans()[2]
+        found = scan(words, generation, allowed, wanted)
         names = self._find_names({row >> PART_BITS for row, _ in found})
         split = [(names.get(row >> PART_BITS), (row & (1 << PART_BITS) - 1) - 1, score) for row, score in found]
         return [each for each in split if each[0]]
 
-    def _open_scans(self) -> tuple[int, dict[str, VectorScan], list[WordScan]]:
+    def _open_scans(self) -> tuple[int, dict[str, VectorScan], Any]:
         """The scans of the file that is open."""
         if self._scans[0] != self._database.openings:
             words = WordScan(self._file, FIELD_WEIGHTS, PART_BITS, self._word_lists_mb * 1_000_000)
-            self._scans, self._names = (self._database.openings, {}, [words]), {}
+            self._scans, self._names = (self._database.openings, {}, words), {}
         return self._scans
 
     def _find_names(self, rows: Collection[int]) -> dict[int, str]:
@@ -204,11 +201,11 @@ class SqliteIndex(SqlIndex):
                 self._permitted = (generation, {})
             known = self._permitted[1]
         if key not in known:
-            outside = f"SELECT row FROM memories m WHERE ({where}) IS NOT TRUE"  # mostly few
-            rows = self._database.read(outside, arguments, itemgetter(0))
-            known[key] = None
+            last = self._database.value("SELECT max(row) FROM memories") or 0  # first, so that no later row is taken in
+            outside = f"SELECT row FROM memories m WHERE row <= ? AND ({where}) IS NOT TRUE"  # mostly few
+            rows = self._database.read(outside, [last, *arguments], itemgetter(0))
+            known[key] = np.ones(last + 2, dtype=bool) if rows else None
             if rows:
-                known[key] = np.ones(self._database.value("SELECT max(row) FROM memories") + 2, dtype=bool)
                 known[key][[0, *rows, -1]] = False
         return known[key]
 
