@@ -47,6 +47,7 @@ def two_ways(folder: Path, most_mb: int = 1) -> Iterator[tuple[SqliteIndex, Sqli
     by_fts5 = SqliteIndex(database, ram_scan_max=0, word_lists_mb=0)
     from_lists = SqliteIndex(database, ram_scan_max=0, word_lists_mb=most_mb)
     from_lists.few_memories = 0
+    from_lists.match_text(Query((("first",),)), EVERYTHING, 1)  # which is FTS5's
     yield by_fts5, from_lists
     database.close()
 
@@ -84,6 +85,7 @@ def test_most_rows_gone_are_forgotten(tmp_path: Path) -> None:
         assert_same(indexes, ("index",))
         indexes[0].put([document("m1", "the index again")])
         assert_same(indexes, ("index", "again"))
+        assert (indexes[0]._scans[2], indexes[1]._scans[2]._many) == (None, 1)
 
 
 def test_long_texts_and_many_rows_keep_their_scores(tmp_path: Path) -> None:

@@ -53,15 +53,9 @@ def find_heads(text: str) -> set[str]:
 
 def contains_phrase(phrase: str, words: str, text: str) -> bool:
     """Whether a normalised text holds a phrase as whole words; `words` are those of the text, by `space_words`."""
-    wanted, is_spaced = normalise_phrase(phrase)
-    return wanted in (words if is_spaced else text)
-
-
-@lru_cache(maxsize=20_000)  # of titles many begin with the same word, and are looked at in every search for it
-def normalise_phrase(phrase: str) -> tuple[str, bool]:
-    """A phrase as it is looked for, and whether that is as words with a space around each."""
-    text = normalise_text(phrase)
-    return (text, False) if _UNSPACED.search(text) else (space_words(text), True)
+    # Composing leaves ASCII as it is, and of many titles that begin with a common word most are that.
+    wanted = phrase.casefold() if phrase.isascii() else normalise_text(phrase)
+    return wanted in text if _UNSPACED.search(wanted) else space_words(wanted) in words
 
 
 def space_words(text: str) -> str:

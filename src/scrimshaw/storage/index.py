@@ -4,7 +4,7 @@ Words and vectors are each engine's own.
 """
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain, repeat
 from operator import attrgetter, itemgetter
 from typing import Any, ClassVar
@@ -227,12 +227,12 @@ class SqlIndex:
             where, arguments = "text_hash = ?", [text_hash]
         return self._database.read(f"SELECT id FROM memories WHERE {where} ORDER BY id", arguments, itemgetter(0))
 
-    def phrases(self, heads: Collection[str], *, titles: bool) -> list[tuple[str, str]]:
-        sql = (
-            f"SELECT p.phrase, m.id FROM phrases p JOIN memories m ON m.row = p.memory WHERE p.head IN ({marks(heads)})"
-            f" AND (? OR NOT p.is_title) ORDER BY p.phrase, m.id"
-        )
-        return self._database.rows(sql, [*heads, titles])
+    def phrases(self, heads: Collection[str], *, titles: bool, holds: Callable[[str], bool]) -> list[tuple[str, str]]:
+        sql = f"SELECT phrase, memory FROM phrases WHERE head IN ({marks(heads)}) AND (? OR NOT is_title)"
+        rows = [row for row in self._database.rows(sql, [*heads, titles]) if holds(row[0])]
+        of_rows = f"SELECT m.row, m.id FROM memories m WHERE m.row IN ({marks(rows)})"
+        names = dict(self._database.rows(of_rows, [row for _, row in rows]))
+        return sorted((phrase, names[row]) for phrase, row in rows if row in names)
 
     def near_duplicates(self, sketch: Sequence[int], *, shared: int, limit: int) -> list[str]:
         sql = (

@@ -97,7 +97,7 @@ class SqliteIndex(SqlIndex):
         self._ram_scan_max, self._word_lists_mb = ram_scan_max, word_lists_mb
         self._scans: tuple[int, dict[str, VectorScan], Any] = (0, {}, None)
         self._permitted: tuple[int, dict[tuple[Any, ...], Any]] = (-1, {})
-        self._names = dict[int, str]()
+        self._names, self._searched = dict[int, str](), False  # what searches once, as a hook does, needs no lists
         self._guard = allocate_lock()
 
     def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
@@ -123,8 +123,9 @@ class SqliteIndex(SqlIndex):
         if not expression:
             return []
         generation, (where, arguments) = self.generation(), conditions(filters)
-        many = self._word_lists_mb and self._database.value("SELECT max(row) FROM memories")
+        many = self._word_lists_mb and self._searched and self._database.value("SELECT max(row) FROM memories")
         has_lists = many and many >= self.few_memories and len(query.groups) == 1 and not query.is_prefix
+        self._searched = True
 
         def find(wanted: int) -> list[Any]:
             if has_lists:

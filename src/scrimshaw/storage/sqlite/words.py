@@ -76,9 +76,8 @@ class WordScan:
             scores[~live] = 0.0
         if allowed is not None:
             scores[~allowed.take(memories, mode="clip")] = 0.0
-        found = np.flatnonzero(scores)
-        if 0 <= limit < len(found):
-            found = found[scores[found] >= np.partition(scores[found], len(found) - limit)[len(found) - limit]]
+        least = np.partition(scores, len(rows) - limit)[len(rows) - limit] if 0 < limit < len(rows) else 0.0
+        found = np.flatnonzero(scores >= least if least > 0 else scores)
         best = found[np.argsort(-scores[found], kind="stable")][: limit if limit >= 0 else None]
         return list(zip(rows[best].tolist(), scores[best].tolist(), strict=True))
 
