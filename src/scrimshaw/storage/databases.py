@@ -48,18 +48,12 @@ class Storage:
     """The databases in a folder, each opened when it is first asked for, and its ports."""
 
     def __init__(
-        self,
-        folder: Path,
-        *,
-        busy_timeout_ms: int,
-        ram_scan_max: int = 0,
-        word_lists_mb: int = 0,
-        replace_lost_journal: bool = False,
+        self, folder: Path, *, busy_timeout_ms: int, replace_lost_journal: bool = False, **scan_limits: int
     ) -> None:
         self.folder = folder
         self.has_index = (folder / INDEX).exists()  #: whether one was ever made
         self._busy_timeout_ms = busy_timeout_ms
-        self._ram_scan_max, self._word_lists_mb = ram_scan_max, word_lists_mb
+        self._scan_limits = scan_limits  #: of SqliteIndex
         self._replace_lost_journal = replace_lost_journal
         self._siblings = dict[Path, Database]()
         self._recent: tuple[float, list[Database]] = (0.0, [])  #: what was found, and until when it holds
@@ -71,8 +65,7 @@ class Storage:
         """What was derived from files."""
         from scrimshaw.storage.sqlite.index import SqliteIndex  # noqa: PLC0415 - most hooks need no index
 
-        scans = {"ram_scan_max": self._ram_scan_max, "word_lists_mb": self._word_lists_mb}
-        return SqliteIndex(self.index_database, **scans)
+        return SqliteIndex(self.index_database, **self._scan_limits)
 
     @cached_property
     def sessions(self) -> Sessions:

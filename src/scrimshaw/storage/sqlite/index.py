@@ -92,7 +92,7 @@ class SqliteIndex(SqlIndex):
     TEXT_PIECE, VECTOR_PIECE = TEXT_PIECE.format("x''"), VECTOR_PIECE.format("x''", "v.vector")
     few_memories = 1_000  #: which FTS5 ranks about as fast as lists in memory do
 
-    def __init__(self, database: Database, *, ram_scan_max: int, word_lists_mb: int) -> None:
+    def __init__(self, database: Database, *, ram_scan_max: int = 0, word_lists_mb: int = 0) -> None:
         self._database = self._file = database
         self._ram_scan_max, self._word_lists_mb = ram_scan_max, word_lists_mb
         self._scans: tuple[int, dict[str, VectorScan], Any] = (0, {}, None)

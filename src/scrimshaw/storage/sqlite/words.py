@@ -7,11 +7,14 @@ numbers as arrays, so the scores are the very ones of FTS5 for a fraction of the
 import math
 from _thread import allocate_lock
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
 from scrimshaw.storage.sqlite.database import Database
+
+# The places of the rows that have a word, how often by the weights of their columns, and the last row looked at.
+WordList = tuple[Any, Any, int]
 
 K1, B = 1.2, 0.75  # of BM25, as in FTS5
 LEAST_IDF = 1e-6  # of a word that more than half of the rows have
@@ -30,14 +33,6 @@ _OF_PHRASE = (
 )
 
 
-class WordList(NamedTuple):
-    """The places of the rows that have a word or phrase, how often by the weights of the columns, and the last row."""
-
-    places: Any
-    counts: Any
-    last: int
-
-
 class WordScan:
     """The rows of the full-text table in memory, with the lists of the words that were asked for.
 
@@ -53,7 +48,7 @@ class WordScan:
         self._weights, self._part_bits, self._most_bytes = weights, part_bits, most_bytes
         self._weight_at = np.zeros(1 << _PLACE_BITS, dtype=np.float32)
         self._weight_at[[_COLUMNS.index(name) + 1 for name in _COLUMNS.split()]] = weights
-        self._nothing = WordList(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32), -1)
+        self._nothing: WordList = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32), -1)
         self._guard, self._generation = allocate_lock(), -1
         self.forget()
 
@@ -123,25 +118,21 @@ class WordScan:
             for word in words:
                 tokens = tokenize(word.encode(), _FOR_QUERY, None, include_offsets=False, include_colocated=False)
                 known = self._lists.pop(phrase := tuple(tokens), self._nothing)
-                if phrase and known.last < last:
-                    rows, counts = self.read_list(connection, word, phrase, known.last, last)
+                if phrase and known[2] < last:
+                    rows, counts = self.read_list(connection, word, phrase, known[2], last)
                     places = np.searchsorted(self._rows, rows)
                     is_known = self._rows[places] == rows  # others came and went since
-                    new = WordList(places[is_known].astype(np.int32), counts[is_known].astype(np.float32), last)
-                    self._bytes += new.places.nbytes + new.counts.nbytes
-                    places, counts = map(np.concatenate, zip(known[:2], new[:2], strict=True))
-                    known = WordList(places, counts, last)
+                    self._bytes += 8 * int(np.count_nonzero(is_known))
+                    places = np.concatenate([known[0], places[is_known].astype(np.int32)])
+                    known = places, np.concatenate([known[1], counts[is_known].astype(np.float32)]), last
                 if phrase:
                     self._lists[phrase] = known  # behind those that were asked for earlier
                     found.append(known)
         while self._bytes > self._most_bytes and len(self._lists) > len(found):
-            gone = self._lists.pop(next(iter(self._lists)))
-            self._bytes -= gone.places.nbytes + gone.counts.nbytes
+            self._bytes -= 8 * len(self._lists.pop(next(iter(self._lists)))[0])
         return found
 
-    def read_list(
-        self, connection: apsw.Connection, word: str, phrase: tuple[Any, ...], after: int, last: int
-    ) -> tuple[Any, Any]:
+    def read_list(self, connection: apsw.Connection, word: str, phrase: tuple[Any, ...], after: int, last: int) -> Any:
         """Which of the rows behind one, up to the last, have a phrase, and how often."""
         np = self._np
         if after >= 0 or len(phrase) > 1:
