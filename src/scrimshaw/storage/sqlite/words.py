@@ -18,15 +18,14 @@ WordList = tuple[Any, Any, int]
 
 K1, B = 1.2, 0.75  # of BM25, as in FTS5
 LEAST_IDF = 1e-6  # of a word that more than half of the rows have
-_COLUMNS, _PLACE_BITS = "name title triggers body", 5
 _TOKENIZER, _FOR_QUERY = ("porter", ["unicode61"]), apsw.FTS5_TOKENIZE_QUERY
 _NEW_ROWS = "SELECT id, sz FROM memory_text_docsize WHERE id > ? ORDER BY id LIMIT 100000"
 _COUNT = "SELECT count(*) FROM memory_text_docsize WHERE id <= ?"
 _PRESENT = "SELECT id FROM memory_text_docsize WHERE id <= ? ORDER BY id"
 _IS_PREPARED = "SELECT count(*) FROM temp.sqlite_master WHERE name = 'words'"
 _PREPARE = "CREATE VIRTUAL TABLE temp.words USING fts5vocab (main, memory_text, instance)"
-# One text of numbers, which costs a third of as many rows: each is a row and the place of its column's name.
-_OF_WORD = f"SELECT group_concat((doc << {_PLACE_BITS}) + instr('{_COLUMNS}', col)) FROM temp.words WHERE term = ?"
+# One text of numbers, which costs a third of as many rows: each is a row, and whether the word is in its body.
+_OF_WORD = "SELECT group_concat((doc << 1) + (col = 'body')) FROM temp.words WHERE term = ?"
 _OF_PHRASE = (
     "SELECT rowid, weigh(memory_text) FROM memory_text WHERE memory_text MATCH ? AND rowid > ? AND rowid <= ?"
     " ORDER BY rowid"
@@ -46,8 +45,9 @@ class WordScan:
 
         self._np, self._database = np, database
         self._weights, self._part_bits, self._most_bytes = weights, part_bits, most_bytes
-        self._weight_at = np.zeros(1 << _PLACE_BITS, dtype=np.float32)
-        self._weight_at[[_COLUMNS.index(name) + 1 for name in _COLUMNS.split()]] = weights
+        self._of_body = np.array(
+            weights[-2:], dtype=np.float32
+        )  # of a column before the body, which are equal, and its
         self._nothing: WordList = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32), -1)
         self._guard, self._generation = allocate_lock(), -1
         self.forget()
@@ -140,9 +140,9 @@ class WordScan:
             found = connection.execute(_OF_PHRASE, (quoted, after, last)).fetchall()
             return np.array([row for row, _ in found], dtype=np.int64), np.array([count for _, count in found])
         each = np.fromstring(connection.execute(_OF_WORD, phrase).get or "0", dtype=np.int64, sep=",")
-        each = each[: np.searchsorted(each, (last + 1) << _PLACE_BITS)]
-        first = np.flatnonzero(np.diff(each >> _PLACE_BITS, prepend=-1))
-        return each[first] >> _PLACE_BITS, np.add.reduceat(self._weight_at[each & (1 << _PLACE_BITS) - 1], first)
+        each = each[: np.searchsorted(each, (last + 1) << 1)]
+        first = np.flatnonzero(np.diff(each >> 1, prepend=-1))
+        return each[first] >> 1, np.add.reduceat(self._of_body[each & 1], first)
 
     def weigh(self, row: apsw.FTS5ExtensionApi, *_: object) -> float:
         """How often a row that FTS5 found has the phrase, by the weights of its columns."""
