@@ -226,14 +226,17 @@ def test_both_scans_agree(tmp_path_factory: pytest.TempPathFactory, seed: int, s
                 assert [match.score for match in one] == pytest.approx([match.score for match in two], abs=1e-6)
 
 
-def test_of_many_vectors_the_nearest_are_found_by_their_signs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("engine", ["sqlite", "sqlite-disk-scan"])
+def test_of_many_vectors_the_nearest_are_found_by_their_signs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
     monkeypatch.setattr("scrimshaw.storage.sqlite.vectors.ALL_COMPARED", 500)
     monkeypatch.setattr("scrimshaw.storage.sqlite.vectors.LEAST_COMPARED", 150)
     random = np.random.default_rng(3)
     subjects = random.normal(size=(60, 200))  # no multiple of 64
     with (
-        open_storage("sqlite", tmp_path / "one") as one_storage,
-        open_storage("sqlite-disk-scan", tmp_path / "two") as other_storage,
+        open_storage(engine, tmp_path / "one") as one_storage,
+        open_storage("memory", tmp_path / "two") as other_storage,
     ):
         found = dict[str, list[list[tuple[str, int]]]]()
         for name, index in (("some", one_storage.index), ("all", other_storage.index)):

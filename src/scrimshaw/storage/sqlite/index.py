@@ -2,7 +2,6 @@
 
 from _thread import allocate_lock  # a hook has no time for `threading`
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -25,7 +24,7 @@ from scrimshaw.storage.index import (
 from scrimshaw.storage.ports import Query
 from scrimshaw.storage.sql import SqlConnection, conditions, marks
 from scrimshaw.storage.sqlite.database import Database
-from scrimshaw.storage.sqlite.vectors import RamScan, VectorScan, find_bodies, scan_disk
+from scrimshaw.storage.sqlite.vectors import VectorScan, find_bodies
 from scrimshaw.storage.sqlite.words import WordScan
 
 # The plus keeps FTS5 from sorting, for which it would rank every row, the unwanted ones too.
@@ -172,9 +171,8 @@ class SqliteIndex(SqlIndex):
         with self._guard:
             scans = self._open_scans()[1]
             if model not in scans:
-                many = self._database.value("SELECT count(*) FROM chunks") > self._ram_scan_max
-                on_disk = partial(scan_disk, self._file, model)
-                scans[model] = on_disk if many else RamScan(self._file, model)
+                is_small = self._database.value("SELECT count(*) FROM chunks") <= self._ram_scan_max
+                scans[model] = VectorScan(self._file, model, in_memory=is_small)
             scan = scans[model]
         nearest = scan(vector, generation, limit, self._rows_satisfying(filters, generation), filters.source != RECORD)
         names = self._find_names([row for row, _, _ in nearest])

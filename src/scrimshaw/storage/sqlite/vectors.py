@@ -1,7 +1,7 @@
 """Nearest neighbours by exact scan of the `vectors` table."""
 
 from _thread import allocate_lock
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from scrimshaw.config import release_freed_memory
@@ -11,12 +11,9 @@ from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database
 
 Nearest = list[tuple[int, float, int]]  # (memory row, cosine, ordinal of the best chunk), best first
-# Finds the best `limit` of one model: of a vector, at a generation of the index, among all memories or those that an
-# array allows by their rows; memories where chunks are folded, else chunks.
-VectorScan = Callable[[Any, int, int, Any, bool], Nearest]
-
 _BLOCK = 4096
 _NEW = f"SELECT seq, memory, ordinal, vector FROM vectors WHERE +model = ? AND seq > ? ORDER BY seq LIMIT {_BLOCK}"
+_THESE = "SELECT seq, memory, ordinal, vector FROM vectors WHERE seq IN ({}) ORDER BY seq"
 _OF_BODIES = "SELECT seq, memory, ordinal, vector FROM vectors WHERE model = ? AND ordinal < ? AND memory IN ({})"
 _COUNT = "SELECT count(*) FROM vectors WHERE model = ? AND seq {} ?"
 # So many vectors are compared exactly, each in one or two milliseconds for 10,000. Of more those are whose signs are
@@ -26,19 +23,19 @@ _IN_CACHE, _CONVERTED = 16_384, 256  # distances, and vectors, at a time
 _PRESENT = "SELECT seq FROM vectors WHERE model = ? AND seq <= ? ORDER BY seq"
 
 
-class RamScan:
-    """All vectors of a model in memory, and the number, memory and ordinal of each, ordered by number.
+class VectorScan:
+    """Number, memory and ordinal of all vectors of a model, ordered by number, and the vectors where memory has room.
 
     Of many vectors the signs of their numbers, a bit each, tell which can be near; only those are compared exactly.
     It follows the table by appending new rows and marking those that are gone: a save costs a few rows, not a reload.
     """
 
-    def __init__(self, database: Database, model: str) -> None:
+    def __init__(self, database: Database, model: str, *, in_memory: bool) -> None:
         import numpy as np  # noqa: PLC0415 - heavy, and only needed once vectors are searched
 
         self._np = np
         self._database = database
-        self._model = model
+        self._model, self._in_memory = model, in_memory
         self._generation = -1
         self._guard = allocate_lock()
         self._many = self._gone = 0  # rows that are filled, and those of them that are gone, whose memory is -1
@@ -47,6 +44,7 @@ class RamScan:
         self._signs = np.empty((0, 0), dtype=np.uint64)
 
     def __call__(self, vector: Any, generation: int, limit: int, allowed: Any, fold: bool) -> Nearest:
+        """The best memories, or chunks where those are not folded, of all or of those that an array allows by row."""
         np = self._np
         with self._guard:
             if generation != self._generation:
@@ -59,11 +57,7 @@ class RamScan:
         compared = max(LEAST_COMPARED, int(len(keep) * SHARE_COMPARED)) if matrix.dtype == np.float16 else len(keep)
         while len(keep):
             near = choose_rows(signs, vector, keep, compared)
-            if matrix.dtype == np.float32:
-                scores = (matrix if len(near) == len(matrix) else matrix[near]) @ vector
-            else:  # in parts that stay in the processor's cache
-                parts = np.array_split(near, len(near) // _CONVERTED + 1)
-                scores = np.concatenate([matrix[part].astype(np.float32) @ vector for part in parts])
+            scores = self.compare(matrix, rows[near, 0], near, vector)
             # Chunks are folded to memories: look at ever more of them until `limit` memories are found.
             take = 0
             while take < len(near):
@@ -75,6 +69,21 @@ class RamScan:
                     return best[:limit]
             compared *= 4
         return []
+
+    def compare(self, matrix: Any, numbers: Any, near: Any, vector: Any) -> Any:
+        """The cosines of a vector with those in these places, which have these numbers; -1 with one that is gone."""
+        np = self._np
+        if self._in_memory and matrix.dtype == np.float32:
+            return (matrix if len(near) == len(matrix) else matrix[near]) @ vector
+        if self._in_memory:  # in parts that stay in the processor's cache
+            parts = np.array_split(near, len(near) // _CONVERTED + 1)
+            return np.concatenate([matrix[part].astype(np.float32) @ vector for part in parts])
+        scores = np.full(len(near), -1.0, dtype=np.float32)
+        for part in np.array_split(numbers, len(numbers) // _BLOCK + 1):
+            rows = self._database.rows(_THESE.format(marks(part)), part.tolist())
+            cosines = [cosine for _, cosine, _ in _score_rows(self._database, rows, vector)]
+            scores[np.searchsorted(numbers, [row[0] for row in rows])] = cosines
+        return scores
 
     def follow(self, width: int) -> None:
         """Take in the rows that are new and those that are gone; a vector has `width` numbers."""
@@ -97,7 +106,8 @@ class RamScan:
             take = min(len(rows), end - self._many)
             new = slice(self._many, self._many + take)
             self._rows[new] = [row[:3] for row in rows[:take]]
-            self._matrix[new] = block[:take]
+            if self._in_memory:
+                self._matrix[new] = block[:take]
             self._signs[:, new] = pack_signs(block[:take]).T
             self._many, last = self._many + take, rows[take - 1][0]
         if total > _BLOCK:
@@ -108,8 +118,9 @@ class RamScan:
         np, many = self._np, self._many
         room = least + least // 8 + _BLOCK
         old = self._rows[:many], self._matrix[:many], self._signs[:, :many]
-        number = np.float32 if least <= ALL_COMPARED else np.float16  # as they are stored, at half the size
-        self._rows, self._matrix = np.empty((room, 3), dtype=np.int64), np.empty((room, width), dtype=number)
+        is_small = self._in_memory and least <= ALL_COMPARED
+        self._rows = np.empty((room, 3), dtype=np.int64)
+        self._matrix = np.empty((room, width if self._in_memory else 0), dtype=np.float32 if is_small else np.float16)
         self._signs = np.empty((-(-width // 64), room), dtype=np.uint64)
         if many:
             self._rows[:many], self._matrix[:many], self._signs[:, :many] = old
@@ -138,19 +149,6 @@ def choose_rows(signs: Any, vector: Any, rows: Any, wanted: int) -> Any:
             distances[part] += np.bitwise_count(others[part] ^ bits)
     distances = distances[rows] if len(rows) < len(distances) else distances
     return rows[distances <= np.partition(distances, wanted)[wanted]]
-
-
-def scan_disk(
-    database: Database, model: str, vector: Any, generation: int, limit: int, allowed: Any, fold: bool
-) -> Nearest:
-    """The vectors stay on disk and are read block by block: slower, but memory stays bounded."""
-    best: Nearest = []
-    last = 0
-    while rows := database.rows(_NEW, (model, last)):
-        last = rows[-1][0]
-        rows = rows if allowed is None else [row for row in rows if allowed[min(row[1], len(allowed) - 1)]]
-        best = _best_chunks([*best, *_score_rows(database, rows, vector)], fold)[:limit]
-    return best
 
 
 def find_bodies(database: Database, model: str, vector: Any, memories: Collection[int]) -> dict[int, int]:
