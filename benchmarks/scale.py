@@ -39,7 +39,10 @@ CHANGED = 0.15  # of the words of a section, so that no two passages are the sam
 WORDS, PIECES = 90, 4  # of a passage, about as many as real ones have; most passages of a memory
 REAL_VECTORS = 300
 BATCH = 2_000  # memories in a transaction, and passages that get a vector in one
-WARM = 40  # searches after which most common words were asked for
+WARM = 60  # searches after which most common words were asked for
+TURN = (
+    20  # so many searches, then each part for the same queries: each alone, and all of them in quick and slow moments
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -168,12 +171,14 @@ def _measure(given: argparse.Namespace, passages: int) -> None:
             "scan": vectors.scan,
         }
         taken: dict[str, list[float]] = {name: [] for name in ("hybrid", *parts)}
-        for query in queries[warm:]:
-            taken["hybrid"].append(_cpu_ms(lambda: find(query)))  # noqa: B023 - called at once
-            vector = embedder.embed([query])[0]
-            for name, part in parts.items():
-                given_to = vector if name == "scan" else query
-                taken[name].append(_cpu_ms(lambda: part(given_to)))  # noqa: B023 - called at once
+        for start in range(warm, len(queries), TURN):
+            turn = queries[start : start + TURN]
+            taken["hybrid"] += [_cpu_ms(lambda: find(query)) for query in turn]  # noqa: B023 - called at once
+            for query in turn:
+                vector = embedder.embed([query])[0]
+                for name, part in parts.items():
+                    given_to = vector if name == "scan" else query
+                    taken[name].append(_cpu_ms(lambda: part(given_to)))  # noqa: B023 - called at once
         for name, values in taken.items():
             _print_spread("hybrid search" if name == "hybrid" else f"{name} alone", spread(values))
         whole = spread([sum(each) for each in zip(*(taken[name] for name in parts), strict=True)])
