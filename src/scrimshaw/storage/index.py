@@ -5,7 +5,7 @@ Words and vectors are each engine's own.
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import chain, repeat
+from itertools import chain, compress, repeat
 from operator import attrgetter, itemgetter
 from typing import Any, ClassVar
 
@@ -229,10 +229,12 @@ class SqlIndex:
 
     def phrases(self, heads: Collection[str], *, titles: bool, holds: Callable[[str], bool]) -> list[tuple[str, str]]:
         sql = f"SELECT phrase, memory FROM phrases WHERE head IN ({marks(heads)}) AND (? OR NOT is_title)"
-        rows = [row for row in self._database.rows(sql, [*heads, titles]) if holds(row[0])]
-        of_rows = f"SELECT m.row, m.id FROM memories m WHERE m.row IN ({marks(rows)})"
-        names = dict(self._database.rows(of_rows, [row for _, row in rows]))
-        return sorted((phrase, names[row]) for phrase, row in rows if row in names)
+        found = self._database.rows(sql, [*heads, titles])
+        held = [*compress(found, map(holds, map(itemgetter(0), found)))]
+        texts, rows = zip(*held, strict=True) if held else ((), ())
+        names = dict(self._database.rows(f"SELECT m.row, m.id FROM memories m WHERE m.row IN ({marks(rows)})", rows))
+        named: Any = zip(texts, map(names.get, rows), strict=True)  # one may be gone since
+        return sorted(filter(itemgetter(1), named))
 
     def near_duplicates(self, sketch: Sequence[int], *, shared: int, limit: int) -> list[str]:
         sql = (

@@ -125,17 +125,15 @@ class SqliteIndex(SqlIndex):
         many = self._word_lists_mb and self._searched and self._database.value("SELECT max(row) FROM memories")
         has_lists = many and many >= self.few_memories and len(query.groups) == 1 and not query.is_prefix
         self._searched = True
-
-        def find(wanted: int) -> list[Any]:
-            if has_lists:
-                return self._scan_words(query.groups[0], self._rows_satisfying(filters, generation), generation, wanted)
-            return self._database.rows(_TEXT.format(where), (expression, *arguments, wanted))
-
-        if filters.source == RECORD:
-            return rank_passages(find(-1), limit * PASSAGES_PER_MATCH)[:limit]
-        wanted = limit * ROWS_PER_MEMORY
+        wanted = -1 if filters.source == RECORD else limit * ROWS_PER_MEMORY
         while True:
-            rows = find(wanted)
+            if has_lists:
+                allowed = self._rows_satisfying(filters, generation)
+                rows = self._scan_words(query.groups[0], allowed, generation, wanted)
+            else:
+                rows = self._database.rows(_TEXT.format(where), (expression, *arguments, wanted))
+            if filters.source == RECORD:
+                return rank_passages(rows, limit * PASSAGES_PER_MATCH)[:limit]
             matches = fold_chunks(rows)
             if len(matches) >= limit or len(rows) < wanted:
                 return matches[:limit]

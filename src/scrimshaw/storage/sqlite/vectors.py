@@ -56,8 +56,11 @@ class VectorScan:
             keep = np.flatnonzero(allowed.take(rows[:, 1], mode="clip"))
         compared = max(LEAST_COMPARED, int(len(keep) * SHARE_COMPARED)) if matrix.dtype == np.float16 else len(keep)
         while len(keep):
-            near = choose_rows(signs, vector, keep, compared)
-            scores = self.compare(matrix, rows[near, 0], near, vector)
+            near = choose_rows(signs, vector, keep, compared) if compared < len(keep) else keep
+            if matrix.dtype == np.float32:
+                scores = (matrix if len(near) == len(matrix) else matrix[near]) @ vector
+            else:
+                scores = self.compare(matrix, rows[near, 0], near, vector)
             # Chunks are folded to memories: look at ever more of them until `limit` memories are found.
             take = 0
             while take < len(near):
@@ -73,8 +76,6 @@ class VectorScan:
     def compare(self, matrix: Any, numbers: Any, near: Any, vector: Any) -> Any:
         """The cosines of a vector with those in these places, which have these numbers; -1 with one that is gone."""
         np = self._np
-        if self._in_memory and matrix.dtype == np.float32:
-            return (matrix if len(near) == len(matrix) else matrix[near]) @ vector
         if self._in_memory:  # in parts that stay in the processor's cache
             parts = np.array_split(near, len(near) // _CONVERTED + 1)
             return np.concatenate([matrix[part].astype(np.float32) @ vector for part in parts])
@@ -97,8 +98,15 @@ class VectorScan:
             known[np.isin(known[:, 0], present, invert=True), 1] = -1
             self._gone = len(known) - left
         total = self._database.value(_COUNT.format(">"), (self._model, last))
-        if self._many + total > len(self._rows):
-            self.grow(self._many + total, width)
+        if (least := self._many + total) > len(self._rows):  # pages of the spare room take no memory
+            old, room = (self._rows, self._matrix, self._signs), least + least // 8 + _BLOCK
+            number = np.float32 if self._in_memory and least <= ALL_COMPARED else np.float16  # as they are stored
+            self._rows = np.empty((room, 3), dtype=np.int64)
+            self._matrix = np.empty((room, width if self._in_memory else 0), dtype=number)
+            self._signs = np.empty((-(-width // 64), room), dtype=np.uint64)
+            if self._many:
+                self._rows[: self._many], self._matrix[: self._many] = old[0][: self._many], old[1][: self._many]
+                self._signs[:, : self._many] = old[2][:, : self._many]
         # The new rows are read block by block into their final place, so that no second copy is ever held.
         end = self._many + total
         while self._many < end and (rows := self._database.rows(_NEW, (self._model, last))):
@@ -113,18 +121,6 @@ class VectorScan:
         if total > _BLOCK:
             release_freed_memory()
 
-    def grow(self, least: int, width: int) -> None:
-        """Make room for so many rows and some more; pages that nothing was written to take no memory."""
-        np, many = self._np, self._many
-        room = least + least // 8 + _BLOCK
-        old = self._rows[:many], self._matrix[:many], self._signs[:, :many]
-        is_small = self._in_memory and least <= ALL_COMPARED
-        self._rows = np.empty((room, 3), dtype=np.int64)
-        self._matrix = np.empty((room, width if self._in_memory else 0), dtype=np.float32 if is_small else np.float16)
-        self._signs = np.empty((-(-width // 64), room), dtype=np.uint64)
-        if many:
-            self._rows[:many], self._matrix[:many], self._signs[:, :many] = old
-
 
 def pack_signs(vectors: Any) -> Any:
     """The signs of each vector's numbers, 64 in a number."""
@@ -137,11 +133,9 @@ def pack_signs(vectors: Any) -> Any:
 
 
 def choose_rows(signs: Any, vector: Any, rows: Any, wanted: int) -> Any:
-    """Those of the rows, at least so many, whose signs differ least from a vector's."""
+    """Those of the rows, more than so many, whose signs differ least from a vector's."""
     import numpy as np  # noqa: PLC0415 - see above
 
-    if len(rows) <= wanted:
-        return rows
     distances, own = np.zeros(signs.shape[1], dtype=np.uint16), pack_signs(vector[None])[0]
     for start in range(0, len(distances), _IN_CACHE):
         part = slice(start, start + _IN_CACHE)
