@@ -176,7 +176,7 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         100_000
     )
     ram_scan_max: Annotated[int, _within(0, 10_000_000, "chunks", "above this vectors stay on the disk")] = 1_000_000
-    word_lists_mb: Annotated[int, _within(0, 100_000, "MB", "memory for where words are; 0 has FTS5 rank them")] = 256
+    word_lists_mb: Annotated[int, _within(0, 100_000, "MB", "memory for where words are; 0 has FTS5 rank them")] = 512
 
 
 class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
