@@ -108,7 +108,11 @@ class BareVectors:
 
     def search(self, query: str) -> list[int]:
         """The nearest memories, by the number of their row."""
-        scores = self._matrix @ self._embedder.embed([query])[0]
+        return self.scan(self._embedder.embed([query])[0])
+
+    def scan(self, vector: NDArray[np.float32]) -> list[int]:
+        """The memories nearest to a vector."""
+        scores = self._matrix @ vector
         top = np.argpartition(-scores, min(8 * LIMIT, len(scores) - 1))[: 8 * LIMIT]
         ranked = self._owners[top[np.argsort(-scores[top])]]
         return list(dict.fromkeys(ranked.tolist()))[:LIMIT]

@@ -167,11 +167,11 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     max_file_bytes: Annotated[int, _within(1024, 2**30, "bytes", "a larger file is skipped by name")] = 2 * 1024 * 1024
     busy_timeout_ms: Annotated[int, _within(1, 600_000, "milliseconds", "patience with another writer")] = 10_000
     record_days: Annotated[float, _within(0, 36_500, "days", "sessions of so many days are searched")] = 1_095.0
-    # About 30 MB of the index with its vectors.
+    # So many events take about 30 MB with vectors; token vectors up to 8 KB each, read only for the best of a search.
     record_events: Annotated[int, _within(0, 10**7, "events", "how many of the newest events are searched")] = 50_000
-    # Up to 8 KB each on disk, read only for the few best of a search.
     token_vectors: Annotated[int, _within(0, 10**7, "passages", "so many are compared word by word; 0 is off")] = 10**5
-    ram_scan_max: Annotated[int, _within(0, 10_000_000, "chunks", "above this vectors are scanned on disk")] = 1_000_000
+    ram_scan_max: Annotated[int, _within(0, 10_000_000, "chunks", "above this vectors stay on the disk")] = 1_000_000
+    word_lists_mb: Annotated[int, _within(0, 100_000, "MB", "memory for where words are; 0 has FTS5 rank them")] = 512
 
 
 class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -3,12 +3,13 @@ from __future__ import annotations
 import random
 import re
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrimshaw.ingest.comparison import find_head, find_heads, normalise_text
+from scrimshaw.ingest.comparison import find_head, normalise_text
 from scrimshaw.search.tokens import find_phrases
 
 WORD = re.compile(r"\w+")
@@ -23,7 +24,10 @@ class Table:
             self._by_head.setdefault(find_head(phrase), []).append((phrase, memory_id))
 
     def match(self, text: str) -> dict[str, list[str]]:
-        return find_phrases(text, (each for name in find_heads(text) for each in self._by_head.get(name, ())))
+        return find_phrases(text, self.look_up)
+
+    def look_up(self, heads: set[str], *, holds: Callable[[str], bool]) -> list[tuple[str, str]]:
+        return [each for name in heads for each in self._by_head.get(name, ()) if holds(each[0])]
 
 
 def matched(phrase: str, text: str) -> bool:

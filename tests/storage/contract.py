@@ -17,10 +17,11 @@ from tests.storage import postgres_server
 from tests.storage.memory_engine import MemoryStorage
 
 from scrimshaw.config import SessionSettings
-from scrimshaw.models import EventKind, Item, ItemKind, NewItem, Observation, Redacted
+from scrimshaw.models import EventKind, Filters, Item, ItemKind, NewItem, Observation, Redacted
 from scrimshaw.session import working_memory
 from scrimshaw.storage.databases import Storage
-from scrimshaw.storage.ports import Admit, Index, Journal, Maintenance, Sessions
+from scrimshaw.storage.ports import Admit, Index, Journal, Maintenance, Query, Sessions
+from scrimshaw.storage.sqlite.index import SqliteIndex
 
 BUSY_MS = 20_000
 MODULUS = 2**31
@@ -45,8 +46,17 @@ def _sqlite(ram_scan_max: int) -> Callable[[Path], OpenStorage]:
     return partial(Storage, busy_timeout_ms=BUSY_MS, ram_scan_max=ram_scan_max)
 
 
+def _sqlite_with_word_lists(folder: Path) -> OpenStorage:
+    storage = Storage(folder, busy_timeout_ms=BUSY_MS, word_lists_mb=64)
+    assert isinstance(storage.index, SqliteIndex)
+    storage.index.few_memories = 0
+    storage.index.match_text(Query((("first",),)), Filters(), 1)  # which is FTS5's
+    return storage
+
+
 STORAGES: Mapping[str, Callable[[Path], OpenStorage]] = {
     "sqlite": _sqlite(ram_scan_max=1_000_000),
+    "sqlite-word-lists": _sqlite_with_word_lists,
     "sqlite-disk-scan": _sqlite(ram_scan_max=0),
     "memory": MemoryStorage.open,
     "postgres": postgres_server.open_vault,

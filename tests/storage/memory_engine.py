@@ -236,12 +236,12 @@ class MemoryIndex:
         found = [_fold(name, scored) for (name, _), scored in near.items()]
         return sorted(found, key=lambda match: (-match.score, match.id, match.chunk))[:limit]
 
-    def phrases(self, heads: Collection[str], *, titles: bool) -> list[tuple[str, str]]:
+    def phrases(self, heads: Collection[str], *, titles: bool, holds: Callable[[str], bool]) -> list[tuple[str, str]]:
         return sorted(
             (phrase.text, name)
             for name, document in self._documents.items()
             for phrase in document.phrases
-            if phrase.head in heads and (titles or not phrase.is_title)
+            if phrase.head in heads and (titles or not phrase.is_title) and holds(phrase.text)
         )
 
     def near_duplicates(self, sketch: Sequence[int], *, shared: int, limit: int) -> list[str]:

@@ -47,7 +47,7 @@ def test_a_new_index_is_empty_and_sound(index: Index, index_storage: OpenStorage
     assert index.count(EVERYTHING, by="tier") == {}
     assert index.manifest("vault") == {}
     assert index.incomplete_files() == []
-    assert index.phrases({"text"}, titles=True) == []
+    assert index.phrases({"text"}, titles=True, holds=bool) == []
     assert index.near_duplicates((1,), shared=1, limit=5) == []
     assert index.vector_counts() == (0, {}, 0)
     maintenance = index_storage.maintenance
@@ -103,7 +103,7 @@ def test_putting_again_replaces_everything(index: Index) -> None:
     index.put([document("a", "new words", triggers=("new phrase",), topics=("new",))])
     assert index.bodies(["a"]) == {"a": "new words"}
     assert (found(index, "old"), found(index, "zebra"), found(index, "new")) == ([], [], ["a"])
-    assert index.phrases({"old", "new"}, titles=True) == [("new phrase", "a")]
+    assert index.phrases({"old", "new"}, titles=True, holds=bool) == [("new phrase", "a")]
     assert index.count(EVERYTHING, by="topic") == {"new": 1}
     assert index.count(EVERYTHING) == {"": 1}
     assert index.pieces([("a", 1)]) == {}
@@ -137,7 +137,7 @@ def test_retired_files_are_forgotten(index: Index) -> None:
     assert ids(index) == ["b"]
     assert found(index, "text") == ["b"]
     assert list(index.manifest("vault")) == ["/vault/b.md"]
-    assert index.phrases({"aa"}, titles=True) == []
+    assert index.phrases({"aa"}, titles=True, holds=bool) == []
     assert index.count(EVERYTHING, by="topic") == {}
     assert index.pieces([("a", 0)]) == {}
 
@@ -147,7 +147,7 @@ def test_retiring_all_forgets_everything(index: Index, index_storage: OpenStorag
     index.record_file(source_file("b"), "", skipped="broken")
     index.retire(None)
     assert (ids(index), dict(index.manifest())) == ([], {})
-    assert index.phrases({"aa"}, titles=True) == []
+    assert index.phrases({"aa"}, titles=True, holds=bool) == []
     assert found(index, "text") == []
     assert index.vector_counts().progress("m") == (0, 0)
     index.put([document("a")])
@@ -448,10 +448,11 @@ def test_phrases_are_looked_up_by_their_heads(index: Index) -> None:
     title = phrase("Busy timeouts", is_title=True)
     index.put([document("b", triggers=("WAL reset", "busy")), document("a", triggers=("busy",))])
     index.put([document("c", phrases=(title, phrase("データ")))])
-    assert index.phrases({"busy"}, titles=False) == [("busy", "a"), ("busy", "b")]
-    assert index.phrases({"busy"}, titles=True) == [("Busy timeouts", "c"), ("busy", "a"), ("busy", "b")]
-    assert index.phrases({"wal", "デ", "reset"}, titles=True) == [("WAL reset", "b"), ("データ", "c")]
-    assert index.phrases(set(), titles=True) == []
+    assert index.phrases({"busy"}, titles=False, holds=bool) == [("busy", "a"), ("busy", "b")]
+    assert index.phrases({"busy"}, titles=True, holds=bool) == [("Busy timeouts", "c"), ("busy", "a"), ("busy", "b")]
+    assert index.phrases({"wal", "デ", "reset"}, titles=True, holds=bool) == [("WAL reset", "b"), ("データ", "c")]
+    assert index.phrases({"busy"}, titles=True, holds=str.islower) == [("busy", "a"), ("busy", "b")]
+    assert index.phrases(set(), titles=True, holds=bool) == []
 
 
 def test_texts_that_share_hashes_are_near_duplicates(index: Index) -> None:

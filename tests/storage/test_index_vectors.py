@@ -226,6 +226,42 @@ def test_both_scans_agree(tmp_path_factory: pytest.TempPathFactory, seed: int, s
                 assert [match.score for match in one] == pytest.approx([match.score for match in two], abs=1e-6)
 
 
+@pytest.mark.parametrize("engine", ["sqlite", "sqlite-disk-scan"])
+def test_of_many_vectors_the_nearest_are_found_by_their_signs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    monkeypatch.setattr("scrimshaw.storage.sqlite.vectors.ALL_COMPARED", 500)
+    monkeypatch.setattr("scrimshaw.storage.sqlite.vectors.LEAST_COMPARED", 150)
+    random = np.random.default_rng(3)
+    subjects = random.normal(size=(60, 200))  # no multiple of 64
+    with (
+        open_storage(engine, tmp_path / "one") as one_storage,
+        open_storage("memory", tmp_path / "two") as other_storage,
+    ):
+        found = dict[str, list[list[tuple[str, int]]]]()
+        for name, index in (("some", one_storage.index), ("all", other_storage.index)):
+            random = np.random.default_rng(4)
+            found[name] = []
+            for step in range(3):  # each puts some anew
+                index.put(
+                    [
+                        document(f"m{number}", f"{number} {step}\n", f"b {number} {step}")
+                        for number in range(0, 900, 1 + step)
+                    ]
+                )
+                index.retire([f"/vault/m{step}.md"])
+                keys = [chunk.key for chunk in index.chunks_to_embed(M, after=0, limit=3000)]
+                rows = subjects[np.arange(len(keys)) % 60] + random.normal(size=(len(keys), 200)) * 0.6
+                index.put_vectors(M, [(key, vector(*row)) for key, row in zip(keys, rows, strict=True)])
+                for query in subjects[:20]:
+                    found[name].append(nearest(index, vector(*query), limit=10))
+                    found[name].append(nearest(index, vector(*query), Filters(folder="absent")))
+                    found[name].append(nearest(index, vector(*query), Filters(only=("m6", "m12")), limit=1))
+    pairs = list(zip(found["some"], found["all"], strict=True))
+    assert sum(len({*some} & {*every}) for some, every in pairs) >= 0.99 * sum(len(every) for _, every in pairs)
+    assert all(some[:1] == every[:1] for some, every in pairs)
+
+
 def recorded(session: str, *pieces: str) -> Document:
     """The record of a session, a passage a piece."""
     name = f"session:{session}"

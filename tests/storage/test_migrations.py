@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -129,3 +130,22 @@ def test_another_writer_is_waited_for_and_then_told(tmp_path: Path, monkeypatch:
         write.execute("INSERT INTO one VALUES (2)")
     for opened_file in (holder, impatient):
         opened_file.close()
+
+
+def test_a_long_log_is_taken_into_the_file_once_nobody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_LONG_LOG_BYTES", 100_000)
+    index = Database(tmp_path / "index.db", "index", durable=False, busy_timeout_ms=BUSY_MS)
+    log = tmp_path / "index.db-wal"
+
+    def put(path: str) -> None:
+        with index.write() as write:
+            write.execute("INSERT INTO files VALUES (?, 'vault', 1, 1, ?, '', '')", (path, "x" * 200_000))
+
+    with closing(apsw.Connection(str(tmp_path / "index.db"))) as reader:
+        reader.execute("BEGIN; SELECT count(*) FROM files").fetchall()
+        put("one")
+        assert log.stat().st_size > 200_000
+    put("two")
+    assert log.stat().st_size < 100_000
+    assert index.value("SELECT count(*) FROM files") == 2
+    index.close()

@@ -53,6 +53,10 @@ def find_heads(text: str) -> set[str]:
 
 def contains_phrase(phrase: str, words: str, text: str) -> bool:
     """Whether a normalised text holds a phrase as whole words; `words` are those of the text, by `space_words`."""
+    if phrase.isascii():  # as most of the many titles that begin with a common word; composing leaves it as it is
+        second = phrase.split(None, 2)[1:2]
+        is_absent = second and second[0].isalnum() and f" {second[0].lower()} " not in words
+        return not is_absent and space_words(phrase.lower()) in words
     wanted = normalise_text(phrase)
     return wanted in text if _UNSPACED.search(wanted) else space_words(wanted) in words
 

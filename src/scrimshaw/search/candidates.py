@@ -4,14 +4,13 @@ import math
 import time
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.config import ForgettingSettings
-from scrimshaw.ingest.comparison import find_heads
 from scrimshaw.models import (
     RECORD,
     ArtifactClass,
@@ -205,7 +204,7 @@ class CandidateFinder:
 
     def match_phrases(self, text: str, *, titles: bool) -> dict[str, list[str]]:
         """Memory id -> its trigger phrases that occur in the text; with `titles` its title is one of them."""
-        return find_phrases(text, self._index.phrases(find_heads(text), titles=titles))
+        return find_phrases(text, partial(self._index.phrases, titles=titles))
 
     def _select_matches(self, scores: Mapping[str, float], state: SearchState) -> list[Match]:
         """Those of the scored memories that satisfy the filters, best first."""

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
-from itertools import groupby, islice
-from operator import attrgetter, itemgetter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache, partial
+from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 from unicodedata import category, normalize
 
 import msgspec
 
-from scrimshaw.ingest.comparison import contains_phrase, normalise_text, space_words
+from scrimshaw.ingest.comparison import contains_phrase, find_heads, normalise_text, space_words
 
 TOKENIZER_FILE = Path(__file__).with_name("model") / "tokenizer.json"
 
@@ -89,15 +89,16 @@ def find_names(query: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_NAME.findall(query)))[:MAX_NAMES]
 
 
-def find_phrases(text: str, phrases: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Of (phrase, memory id) pairs those whose phrase occurs whole in the text: id -> its phrases, longest first."""
+def find_phrases(text: str, look_up: Callable[..., Iterable[tuple[str, str]]]) -> dict[str, list[str]]:
+    """The phrases that occur whole in the text: memory id -> its phrases, longest first.
+
+    They are looked up by their heads, as in `Index.phrases`.
+    """
     text = normalise_text(text)
-    words = space_words(text)
+    holds = cache(partial(contains_phrase, words=space_words(text), text=text))  # many memories share a phrase
     found: dict[str, set[str]] = {}
-    for phrase, rows in groupby(phrases, key=itemgetter(0)):  # many memories share a phrase, and it is read once
-        if contains_phrase(phrase, words, text):
-            for _, memory_id in rows:
-                found.setdefault(memory_id, set()).add(phrase)
+    for phrase, memory_id in look_up(find_heads(text), holds=holds):
+        found.setdefault(memory_id, set()).add(phrase)
     return {memory_id: sorted(own, key=lambda phrase: (-len(phrase), phrase)) for memory_id, own in found.items()}
 
 

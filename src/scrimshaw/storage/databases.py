@@ -48,12 +48,12 @@ class Storage:
     """The databases in a folder and their ports, each opened on first use."""
 
     def __init__(
-        self, folder: Path, *, busy_timeout_ms: int, ram_scan_max: int = 0, replace_lost_journal: bool = False
+        self, folder: Path, *, busy_timeout_ms: int, replace_lost_journal: bool = False, **scan_limits: int
     ) -> None:
         self.folder = folder
         self.has_index = (folder / INDEX).exists()  #: whether one was ever created
         self._busy_timeout_ms = busy_timeout_ms
-        self._ram_scan_max = ram_scan_max
+        self._scan_limits = scan_limits  #: of SqliteIndex
         self._replace_lost_journal = replace_lost_journal
         self._siblings = dict[Path, Database]()
         self._recent: tuple[float, list[Database]] = (0.0, [])  #: the journals found, and until when they are valid
@@ -65,7 +65,7 @@ class Storage:
         """The data derived from files."""
         from scrimshaw.storage.sqlite.index import SqliteIndex  # noqa: PLC0415 - most hooks need no index
 
-        return SqliteIndex(self.index_database, ram_scan_max=self._ram_scan_max)
+        return SqliteIndex(self.index_database, **self._scan_limits)
 
     @cached_property
     def sessions(self) -> Sessions:

@@ -23,5 +23,6 @@ def open_storage(
         folder,
         busy_timeout_ms=busy_timeout_ms,
         ram_scan_max=settings.index.ram_scan_max,
+        word_lists_mb=settings.index.word_lists_mb,
         replace_lost_journal=replace_lost_journal,
     )

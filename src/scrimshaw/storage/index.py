@@ -4,8 +4,8 @@ Words and vectors are each engine's own.
 """
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from itertools import chain, repeat
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain, compress, repeat
 from operator import attrgetter, itemgetter
 from typing import Any, ClassVar
 
@@ -227,12 +227,14 @@ class SqlIndex:
             where, arguments = "text_hash = ?", [text_hash]
         return self._database.read(f"SELECT id FROM memories WHERE {where} ORDER BY id", arguments, itemgetter(0))
 
-    def phrases(self, heads: Collection[str], *, titles: bool) -> list[tuple[str, str]]:
-        sql = (
-            f"SELECT p.phrase, m.id FROM phrases p JOIN memories m ON m.row = p.memory WHERE p.head IN ({marks(heads)})"
-            f" AND (? OR NOT p.is_title) ORDER BY p.phrase, m.id"
-        )
-        return self._database.rows(sql, [*heads, titles])
+    def phrases(self, heads: Collection[str], *, titles: bool, holds: Callable[[str], bool]) -> list[tuple[str, str]]:
+        sql = f"SELECT phrase, memory FROM phrases WHERE head IN ({marks(heads)}) AND (? OR NOT is_title)"
+        found = self._database.rows(sql, [*heads, titles])
+        held = [*compress(found, map(holds, map(itemgetter(0), found)))]
+        texts, rows = zip(*held, strict=True) if held else ((), ())
+        names = dict(self._database.rows(f"SELECT m.row, m.id FROM memories m WHERE m.row IN ({marks(rows)})", rows))
+        named: Any = zip(texts, map(names.get, rows), strict=True)  # one may be gone since
+        return sorted(filter(itemgetter(1), named))
 
     def near_duplicates(self, sketch: Sequence[int], *, shared: int, limit: int) -> list[str]:
         sql = (
@@ -271,9 +273,13 @@ class SqlIndex:
     def vector_counts(self, *, record: bool = False) -> VectorCounts:
         of_record = self._database.value(f"SELECT count(*) FROM chunks WHERE {_OF_RECORD}")
         chunks = of_record if record else self._database.value("SELECT count(*) FROM chunks") - of_record
-        counted = f"SELECT model, count(*) FROM vectors WHERE ({_OF_RECORD}) = ? GROUP BY model ORDER BY model"
+        counted = "SELECT model, count(*) FROM vectors {} GROUP BY model ORDER BY model"  # each is read from an index
+        counts = dict(self._database.rows(counted.format(f"WHERE {_OF_RECORD}")))
+        if not record:
+            every = self._database.rows(counted.format(""))
+            counts = {model: left for model, many in every if (left := many - counts.get(model, 0))}
         with_tokens = self._database.value("SELECT count(*) FROM token_vectors")
-        return VectorCounts(int(chunks), dict(self._database.rows(counted, (record,))), with_tokens)
+        return VectorCounts(int(chunks), counts, with_tokens)
 
 
 def _insert_memory(write: SqlConnection, document: Document) -> int:

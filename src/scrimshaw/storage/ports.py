@@ -226,8 +226,8 @@ class Index(Protocol):
         For the source `record` the nearest chunks.
         """
 
-    def phrases(self, heads: Collection[str], *, titles: bool) -> list[tuple[str, str]]:
-        """(phrase, memory id) of the phrases with one of these heads; with `titles` also the titles of memories."""
+    def phrases(self, heads: Collection[str], *, titles: bool, holds: Callable[[str], bool]) -> list[tuple[str, str]]:
+        """(phrase, memory id) of the phrases, or titles too, with one of these heads for which `holds` is true."""
 
     def near_duplicates(self, sketch: Sequence[int], *, shared: int, limit: int) -> list[str]:
         """The ids of memories that share at least so many hashes with a sketch, most first."""

@@ -5,6 +5,7 @@ Without a model or a tokenizer: a hook has a few milliseconds. Only certain matc
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import compress, takewhile
 from operator import attrgetter
 
@@ -21,7 +22,7 @@ from scrimshaw.app.hooks.fencing import (
     shorten_origins,
 )
 from scrimshaw.config import TEAM, Settings
-from scrimshaw.ingest.comparison import find_heads, normalise_text, space_words
+from scrimshaw.ingest.comparison import normalise_text, space_words
 from scrimshaw.ingest.events import Event
 from scrimshaw.models import DRAFTS, RECORD, WAITS, EventKind, Filters, Injected, Memory, Tier, Trust
 from scrimshaw.search import lineage
@@ -159,7 +160,7 @@ def _find_memories(
     index: Index, prompt: str, words: Sequence[str], bound: float, filters: Filters
 ) -> list[tuple[Memory, str]]:
     """Memories that the prompt surely is about, by a phrase or its words, with the passage that says so, best first."""
-    phrases = find_phrases(prompt, index.phrases(find_heads(prompt), titles=True))
+    phrases = find_phrases(prompt, partial(index.phrases, titles=True))
     matches = index.match_text(Query((words,)), filters, _MOST_MATCHES) if bound < math.inf else []
     chunks = {**dict.fromkeys(phrases, 0), **{each.id: max(each.chunk, 0) for each in matches if each.score >= bound}}
     found = index.select(replace(filters, only=tuple(chunks)), sort="id", limit=-1, offset=0) if chunks else []

@@ -1,8 +1,8 @@
 """The Index port in SQLite: full text by FTS5, vectors as float16 BLOBs, edges in a table."""
 
 from _thread import allocate_lock  # a hook has no time for `threading`
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -24,7 +24,8 @@ from scrimshaw.storage.index import (
 from scrimshaw.storage.ports import Query
 from scrimshaw.storage.sql import SqlConnection, conditions, marks
 from scrimshaw.storage.sqlite.database import Database
-from scrimshaw.storage.sqlite.vectors import RamScan, VectorScan, find_bodies, scan_disk
+from scrimshaw.storage.sqlite.vectors import VectorScan, find_bodies
+from scrimshaw.storage.sqlite.words import WordScan
 
 # The plus keeps FTS5 from sorting, for which it would rank every row, the unwanted ones too.
 _TEXT = f"""
@@ -32,7 +33,7 @@ SELECT m.id, (f.rowid & (1 << {PART_BITS}) - 1) - 1, -f.rank FROM memory_text f
 JOIN memories m ON m.row = f.rowid >> {PART_BITS}
 WHERE memory_text MATCH ? AND rank MATCH 'bm25({", ".join(map(str, FIELD_WEIGHTS))})' AND {{}}
 ORDER BY +f.rank LIMIT ?"""
-_REMEMBERED_FILTERS = 64
+_REMEMBERED_FILTERS, _REMEMBERED_NAMES = 64, 50_000
 
 # How the edges at a place are found by index, the place at their other end, and their target.
 _STEPS = {
@@ -53,7 +54,7 @@ _STEPS = {
 # ?1 are the ids, ?2 the hops, ?3 the relations; an empty list restricts nothing.
 _RELATED = "(?3 = '[]' OR e.relation IN (SELECT value FROM json_each(?3)))"
 _PUT_WORDS = "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)"
-_PUT_TOKENS = "INSERT OR REPLACE INTO token_vectors SELECT seq, ? FROM vectors WHERE key = ? AND model = ?"
+_PUT_TOKENS = "INSERT OR REPLACE INTO token_vectors SELECT seq, ? FROM vectors WHERE key = ? AND +model = ?"
 BELONGING = ("phrases", "sketches", "topics", "chunks", "vectors")
 _WORDS_OF_NOTHING = f"""
 DELETE FROM memory_text WHERE rowid IN (
@@ -88,12 +89,14 @@ class SqliteIndex(SqlIndex):
 
     INCOMPLETE = _INCOMPLETE
     TEXT_PIECE, VECTOR_PIECE = TEXT_PIECE.format("x''"), VECTOR_PIECE.format("x''", "v.vector")
+    few_memories = 1_000  #: which FTS5 ranks about as fast as lists in memory do
 
-    def __init__(self, database: Database, *, ram_scan_max: int) -> None:
+    def __init__(self, database: Database, *, ram_scan_max: int = 0, word_lists_mb: int = 0) -> None:
         self._database = self._file = database
-        self._ram_scan_max = ram_scan_max
-        self._scans: tuple[int, dict[str, VectorScan]] = (0, {})
-        self._permitted: tuple[int, dict[tuple[Any, ...], set[int] | None]] = (-1, {})
+        self._ram_scan_max, self._word_lists_mb = ram_scan_max, word_lists_mb
+        self._scans: tuple[int, dict[str, VectorScan], Any] = (0, {}, None)
+        self._permitted: tuple[int, dict[tuple[Any, ...], Any]] = (-1, {})
+        self._names, self._searched = dict[int, str](), False  # what searches once, as a hook does, needs no lists
         self._guard = allocate_lock()
 
     def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
@@ -118,32 +121,59 @@ class SqliteIndex(SqlIndex):
         expression = match_expression(query)
         if not expression:
             return []
-        where, arguments = conditions(filters)
-        if filters.source == RECORD:
-            rows = self._database.rows(_TEXT.format(where), (expression, *arguments, -1))
-            return rank_passages(rows, limit * PASSAGES_PER_MATCH)[:limit]
-        wanted = limit * ROWS_PER_MEMORY
+        generation, (where, arguments) = self.generation(), conditions(filters)
+        many = self._word_lists_mb and self._searched and self._database.value("SELECT max(row) FROM memories")
+        has_lists = many and many >= self.few_memories and len(query.groups) == 1 and not query.is_prefix
+        self._searched = True
+        wanted = -1 if filters.source == RECORD else limit * ROWS_PER_MEMORY
         while True:
-            rows = self._database.rows(_TEXT.format(where), [expression, *arguments, wanted])
+            if has_lists:
+                allowed = self._rows_satisfying(filters, generation)
+                rows = self._scan_words(query.groups[0], allowed, generation, wanted)
+            else:
+                rows = self._database.rows(_TEXT.format(where), (expression, *arguments, wanted))
+            if filters.source == RECORD:
+                return rank_passages(rows, limit * PASSAGES_PER_MATCH)[:limit]
             matches = fold_chunks(rows)
             if len(matches) >= limit or len(rows) < wanted:
                 return matches[:limit]
             wanted *= ROWS_PER_MEMORY
 
+    def _scan_words(self, words: Sequence[str], allowed: Any, generation: int, wanted: int) -> list[Any]:
+        """The best rows as FTS5 ranks them, from lists in memory."""
+        with self._guard:
+            scan = self._open_scans()[2]
+        found = scan(words, generation, allowed, wanted)
+        names = self._find_names({row >> PART_BITS for row, _ in found})
+        split = [(names.get(row >> PART_BITS), (row & (1 << PART_BITS) - 1) - 1, score) for row, score in found]
+        return [each for each in split if each[0]]
+
+    def _open_scans(self) -> tuple[int, dict[str, VectorScan], Any]:
+        """The scans of the file that is open."""
+        if self._scans[0] != self._database.openings:
+            words = WordScan(self._file, FIELD_WEIGHTS, PART_BITS, self._word_lists_mb * 1_000_000)
+            self._scans, self._names = (self._database.openings, {}, words), {}
+        return self._scans
+
+    def _find_names(self, rows: Collection[int]) -> dict[int, str]:
+        """The ids of memories by row; a row that was another's is never given again, so what is known holds."""
+        if len(self._names) > _REMEMBERED_NAMES:
+            self._names = {}
+        names = self._names
+        if unknown := [*({*rows} - names.keys())]:
+            names.update(self._database.rows(f"SELECT row, id FROM memories WHERE row IN ({marks(unknown)})", unknown))
+        return names
+
     def match_vector(self, model: str, vector: Any, filters: Filters, limit: int) -> list[Match]:
         generation = self.generation()
         with self._guard:
-            if self._scans[0] != self._database.openings:
-                self._scans = (self._database.openings, {})
-            scans = self._scans[1]
+            scans = self._open_scans()[1]
             if model not in scans:
-                many = self._database.value("SELECT count(*) FROM chunks") > self._ram_scan_max
-                on_disk = partial(scan_disk, self._file, model)
-                scans[model] = on_disk if many else RamScan(self._file, model)
+                is_small = self._database.value("SELECT count(*) FROM chunks") <= self._ram_scan_max
+                scans[model] = VectorScan(self._file, model, in_memory=is_small)
             scan = scans[model]
         nearest = scan(vector, generation, limit, self._rows_satisfying(filters, generation), filters.source != RECORD)
-        rows = [row for row, _, _ in nearest]
-        names = dict(self._database.rows(f"SELECT row, id FROM memories WHERE row IN ({marks(rows)})", rows))
+        names = self._find_names([row for row, _, _ in nearest])
         asked = {row: ordinal - QUESTIONS for row, _, ordinal in nearest if ordinal >= QUESTIONS}
         bodies = find_bodies(self._file, model, vector, asked) if asked else {}
         found = [
@@ -154,8 +184,13 @@ class SqliteIndex(SqlIndex):
         ]  # fmt: skip
         return sorted(found, key=lambda match: (-match.score, match.id, match.chunk))
 
-    def _rows_satisfying(self, filters: Filters, generation: int) -> set[int] | None:
-        """The rows that satisfy the filters, None when all do; remembered until the index changes."""
+    def _rows_satisfying(self, filters: Filters, generation: int) -> Any:
+        """By its row whether a memory satisfies the filters, None when all do; remembered until the index changes.
+
+        The first and the last are False, which stand for all rows before and behind them.
+        """
+        import numpy as np  # noqa: PLC0415 - heavy, and only needed once something is scanned
+
         where, arguments = conditions(filters)
         key = (where, *arguments)
         with self._guard:
@@ -163,8 +198,12 @@ class SqliteIndex(SqlIndex):
                 self._permitted = (generation, {})
             known = self._permitted[1]
         if key not in known:
-            rows = {row[0] for row in self._database.rows(f"SELECT row FROM memories m WHERE {where}", arguments)}
-            known[key] = None if len(rows) == self._database.value("SELECT count(*) FROM memories") else rows
+            last = self._database.value("SELECT max(row) FROM memories") or 0  # first, so that no later row is taken in
+            outside = f"SELECT row FROM memories m WHERE row <= ? AND ({where}) IS NOT TRUE"  # mostly few
+            rows = self._database.read(outside, [last, *arguments], itemgetter(0))
+            known[key] = np.ones(last + 2, dtype=bool) if rows else None
+            if rows:
+                known[key][[0, *rows, -1]] = False
         return known[key]
 
     def generation(self) -> int:

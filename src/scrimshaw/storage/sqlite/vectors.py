@@ -1,7 +1,7 @@
 """Nearest neighbours by exact scan of the `vectors` table."""
 
 from _thread import allocate_lock
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from scrimshaw.config import release_freed_memory
@@ -11,94 +11,138 @@ from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database
 
 Nearest = list[tuple[int, float, int]]  # (memory row, cosine, ordinal of the best chunk), best first
-# Finds the best `limit` of one model: of a vector, at a generation of the index, among these rows or all; memories
-# where chunks are folded, else chunks.
-VectorScan = Callable[[Any, int, int, set[int] | None, bool], Nearest]
-
 _BLOCK = 4096
-_NEW = f"SELECT seq, memory, ordinal, vector FROM vectors WHERE model = ? AND seq > ? ORDER BY seq LIMIT {_BLOCK}"
+_NEW = f"SELECT seq, memory, ordinal, vector FROM vectors WHERE +model = ? AND seq > ? ORDER BY seq LIMIT {_BLOCK}"
+_THESE = "SELECT seq, memory, ordinal, vector FROM vectors WHERE seq IN ({}) ORDER BY seq"
 _OF_BODIES = "SELECT seq, memory, ordinal, vector FROM vectors WHERE model = ? AND ordinal < ? AND memory IN ({})"
-_COUNT = "SELECT count(*) FROM vectors WHERE model = ? AND seq > ?"
+_COUNT = "SELECT count(*) FROM vectors WHERE model = ? AND seq {} ?"
+# So many vectors are compared exactly, each in one or two milliseconds for 10,000. Of more those are whose signs are
+# nearest, a share of all and at least so many: .99 and more of the nearest hundred are among them (docs/evaluation).
+ALL_COMPARED, SHARE_COMPARED, LEAST_COMPARED = 20_000, 0.01, 4_096
+_IN_CACHE, _CONVERTED = 16_384, 256  # distances, and vectors, at a time
 _PRESENT = "SELECT seq FROM vectors WHERE model = ? AND seq <= ? ORDER BY seq"
 
 
-class RamScan:
-    """All vectors of a model in memory: a matrix, and the number, memory and ordinal of each row, ordered by number.
+class VectorScan:
+    """Number, memory and ordinal of all vectors of a model, ordered by number, and the vectors where memory has room.
 
-    It follows the table by appending new rows and dropping those that are gone: a save costs a few rows, not a reload.
+    Of many vectors the signs of their numbers, a bit each, tell which can be near; only those are compared exactly.
+    It follows the table by appending new rows and marking those that are gone: a save costs a few rows, not a reload.
     """
 
-    def __init__(self, database: Database, model: str) -> None:
+    def __init__(self, database: Database, model: str, *, in_memory: bool) -> None:
         import numpy as np  # noqa: PLC0415 - heavy, and only needed once vectors are searched
 
         self._np = np
         self._database = database
-        self._model = model
+        self._model, self._in_memory = model, in_memory
         self._generation = -1
         self._guard = allocate_lock()
+        self._many = self._gone = 0  # rows that are filled, and those of them that are gone, whose memory is -1
         self._rows = np.empty((0, 3), dtype=np.int64)
-        self._matrix = np.empty((0, 0), dtype=np.float32)
+        self._matrix = np.empty((0, 0), dtype=np.float16)
+        self._signs = np.empty((0, 0), dtype=np.uint64)
 
-    def __call__(self, vector: Any, generation: int, limit: int, allowed: set[int] | None, fold: bool) -> Nearest:
+    def __call__(self, vector: Any, generation: int, limit: int, allowed: Any, fold: bool) -> Nearest:
+        """The best memories, or chunks where those are not folded, of all or of those that an array allows by row."""
         np = self._np
         with self._guard:
             if generation != self._generation:
-                self._follow(len(vector))
+                self.follow(len(vector))
                 self._generation = generation
-            rows, matrix = self._rows, self._matrix
-        if not len(rows):
-            return []
-        scores = matrix @ vector
+            rows, matrix, signs = self._rows[: self._many], self._matrix[: self._many], self._signs[:, : self._many]
+            keep = np.flatnonzero(rows[:, 1] >= 0) if self._gone else np.arange(len(rows))
         if allowed is not None:
-            permitted = np.fromiter(allowed, dtype=np.int64, count=len(allowed))
-            keep = np.flatnonzero(np.isin(rows[:, 1], permitted))
-            scores, rows = scores[keep], rows[keep]
-        # Chunks are folded to memories: look at ever more of them until `limit` memories are found.
-        take = limit
-        while True:
-            take = min(len(scores), take * 4)
-            top = np.argpartition(-scores, take - 1)[:take] if take < len(scores) else slice(None)
-            chunks = zip(rows[top, 1].tolist(), scores[top].tolist(), rows[top, 2].tolist(), strict=True)
-            best = _best_chunks(list(chunks), fold)
-            if len(best) >= limit or take == len(scores):
-                return best[:limit]
+            keep = np.flatnonzero(allowed.take(rows[:, 1], mode="clip"))
+        compared = max(LEAST_COMPARED, int(len(keep) * SHARE_COMPARED)) if matrix.dtype == np.float16 else len(keep)
+        while len(keep):
+            near = choose_rows(signs, vector, keep, compared) if compared < len(keep) else keep
+            if matrix.dtype == np.float32:
+                scores = (matrix if len(near) == len(matrix) else matrix[near]) @ vector
+            else:
+                scores = self.compare(matrix, rows[near, 0], near, vector)
+            # Chunks are folded to memories: look at ever more of them until `limit` memories are found.
+            take = 0
+            while take < len(near):
+                take = min(len(near), 4 * max(take, limit))
+                top = np.argpartition(-scores, take - 1)[:take]
+                memories, ordinals = rows[near[top], 1:].T.tolist()
+                best = _best_chunks(list(zip(memories, scores[top].tolist(), ordinals, strict=True)), fold)
+                if len(best) >= limit or len(near) == take == len(keep):
+                    return best[:limit]
+            compared *= 4
+        return []
 
-    def _follow(self, width: int) -> None:
-        np, last = self._np, int(self._rows[-1, 0]) if len(self._rows) else 0
-        present = np.array([row[0] for row in self._database.rows(_PRESENT, (self._model, last))], dtype=np.int64)
-        if len(present) != len(self._rows):
-            keep = np.isin(self._rows[:, 0], present)
-            self._rows, self._matrix = self._rows[keep], self._matrix[keep]
-        total, have = self._database.value(_COUNT, (self._model, last)), len(self._rows)
+    def compare(self, matrix: Any, numbers: Any, near: Any, vector: Any) -> Any:
+        """The cosines of a vector with those in these places, which have these numbers; -1 with one that is gone."""
+        np = self._np
+        if self._in_memory:  # in parts that stay in the processor's cache
+            parts = np.array_split(near, len(near) // _CONVERTED + 1)
+            return np.concatenate([matrix[part].astype(np.float32) @ vector for part in parts])
+        scores = np.full(len(near), -1.0, dtype=np.float32)
+        for part in np.array_split(numbers, len(numbers) // _BLOCK + 1):
+            rows = self._database.rows(_THESE.format(marks(part)), part.tolist())
+            cosines = [cosine for _, cosine, _ in _score_rows(self._database, rows, vector)]
+            scores[np.searchsorted(numbers, [row[0] for row in rows])] = cosines
+        return scores
+
+    def follow(self, width: int) -> None:
+        """Take in the rows that are new and those that are gone; a vector has `width` numbers."""
+        np, known = self._np, self._rows[: self._many]
+        last = int(known[-1, 0]) if len(known) else 0
+        left = self._database.value(_COUNT.format("<="), (self._model, last))
+        if 2 * left < len(known):  # what is gone takes more room than what is left
+            self._many, self._gone, last, self._rows = 0, 0, 0, self._rows[:0]
+        elif left + self._gone < len(known):
+            present = np.array(self._database.rows(_PRESENT, (self._model, last)), dtype=np.int64).ravel()
+            known[np.isin(known[:, 0], present, invert=True), 1] = -1
+            self._gone = len(known) - left
+        total = self._database.value(_COUNT.format(">"), (self._model, last))
+        if (least := self._many + total) > len(self._rows):  # pages of the spare room take no memory
+            old, room = (self._rows, self._matrix, self._signs), least + least // 8 + _BLOCK
+            number = np.float32 if self._in_memory and least <= ALL_COMPARED else np.float16  # as they are stored
+            self._rows = np.empty((room, 3), dtype=np.int64)
+            self._matrix = np.empty((room, width if self._in_memory else 0), dtype=number)
+            self._signs = np.empty((-(-width // 64), room), dtype=np.uint64)
+            if self._many:
+                self._rows[: self._many], self._matrix[: self._many] = old[0][: self._many], old[1][: self._many]
+                self._signs[:, : self._many] = old[2][:, : self._many]
         # The new rows are read block by block into their final place, so that no second copy is ever held.
-        numbers = np.empty((total, 3), dtype=np.int64)
-        filled, matrix = 0, self._matrix
-        while filled < total and (rows := self._database.rows(_NEW, (self._model, last))):
+        end = self._many + total
+        while self._many < end and (rows := self._database.rows(_NEW, (self._model, last))):
             block = np.frombuffer(_join_vectors(self._database, rows, width), dtype=np.float16).reshape(-1, width)
-            if not filled:
-                matrix = np.empty((have + total, width), dtype=np.float32)
-                matrix[:have] = self._matrix if have else 0.0
-            take = min(len(rows), total - filled)
-            numbers[filled : filled + take] = [row[:3] for row in rows[:take]]
-            matrix[have + filled : have + filled + take] = block[:take]
-            filled, last = filled + take, rows[take - 1][0]
-        self._rows = np.concatenate([self._rows, numbers[:filled]])
-        self._matrix = matrix[: have + filled]
-        if filled > _BLOCK:
+            take = min(len(rows), end - self._many)
+            new = slice(self._many, self._many + take)
+            self._rows[new] = [row[:3] for row in rows[:take]]
+            if self._in_memory:
+                self._matrix[new] = block[:take]
+            self._signs[:, new] = pack_signs(block[:take]).T
+            self._many, last = self._many + take, rows[take - 1][0]
+        if total > _BLOCK:
             release_freed_memory()
 
 
-def scan_disk(
-    database: Database, model: str, vector: Any, generation: int, limit: int, allowed: set[int] | None, fold: bool
-) -> Nearest:
-    """The vectors stay on disk and are read block by block: slower, but memory stays bounded."""
-    best: Nearest = []
-    last = 0
-    while rows := database.rows(_NEW, (model, last)):
-        last = rows[-1][0]
-        rows = rows if allowed is None else [row for row in rows if row[1] in allowed]
-        best = _best_chunks([*best, *_score_rows(database, rows, vector)], fold)[:limit]
-    return best
+def pack_signs(vectors: Any) -> Any:
+    """The signs of each vector's numbers, 64 in a number."""
+    import numpy as np  # noqa: PLC0415 - see above
+
+    signs = np.packbits(vectors.view(f"i{vectors.itemsize}") < 0, axis=1)  # a third of what `signbit` takes
+    padded = np.zeros((len(signs), -(-signs.shape[1] // 8) * 8), dtype=np.uint8)
+    padded[:, : signs.shape[1]] = signs
+    return padded.view(np.uint64)
+
+
+def choose_rows(signs: Any, vector: Any, rows: Any, wanted: int) -> Any:
+    """Those of the rows, more than so many, whose signs differ least from a vector's."""
+    import numpy as np  # noqa: PLC0415 - see above
+
+    distances, own = np.zeros(signs.shape[1], dtype=np.uint16), pack_signs(vector[None])[0]
+    for start in range(0, len(distances), _IN_CACHE):
+        part = slice(start, start + _IN_CACHE)
+        for others, bits in zip(signs, own, strict=True):
+            distances[part] += np.bitwise_count(others[part] ^ bits)
+    distances = distances[rows] if len(rows) < len(distances) else distances
+    return rows[distances <= np.partition(distances, wanted)[wanted]]
 
 
 def find_bodies(database: Database, model: str, vector: Any, memories: Collection[int]) -> dict[int, int]:
@@ -118,10 +162,11 @@ def _score_rows(database: Database, rows: Sequence[tuple[Any, ...]], vector: Any
 
 def _join_vectors(database: Database, rows: Sequence[tuple[Any, ...]], width: int) -> bytes:
     """The bytes of all vectors, each of `width` float16 numbers; raises DamagedDatabase for one that is not."""
-    if any(len(row[3]) != 2 * width for row in rows):
+    vectors = [row[3] for row in rows]
+    if {*map(len, vectors)} - {2 * width}:
         message = f"{database.path} holds vectors that are not {width} numbers long."
         raise DamagedDatabase(message, "Run `scrimshaw rebuild`.", path=str(database.path))
-    return b"".join(row[3] for row in rows)
+    return b"".join(vectors)
 
 
 def _best_chunks(chunks: Nearest, fold: bool) -> Nearest:

@@ -1,0 +1,162 @@
+"""BM25 as FTS5 computes it, from lists in memory of which rows have a word how often.
+
+FTS5 ranks every row that has any word of a query, and common words are in half of all rows. The lists hold the same
+numbers as arrays, so the scores are the very ones of FTS5 for a fraction of the work.
+"""
+
+import math
+from _thread import allocate_lock
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from scrimshaw.storage.sqlite.database import Database
+
+# The places of the rows that have a word, how often by the weights of their columns, and the last row looked at.
+WordList = tuple[Any, Any, int]
+
+K1, B = 1.2, 0.75  # of BM25, as in FTS5
+LEAST_IDF = 1e-6  # of a word that more than half of the rows have
+_TOKENIZER, _FOR_QUERY = ("porter", ["unicode61"]), apsw.FTS5_TOKENIZE_QUERY
+_NEW_ROWS = "SELECT id, sz FROM memory_text_docsize WHERE id > ? ORDER BY id LIMIT 100000"
+_COUNT = "SELECT count(*) FROM memory_text_docsize WHERE id <= ?"
+_PRESENT = "SELECT id FROM memory_text_docsize WHERE id <= ? ORDER BY id"
+_IS_PREPARED = "SELECT count(*) FROM temp.sqlite_master WHERE name = 'words'"
+_PREPARE = "CREATE VIRTUAL TABLE temp.words USING fts5vocab (main, memory_text, instance)"
+# One text of numbers, which costs a third of as many rows: each is a row, and whether the word is in its body.
+_OF_WORD = "SELECT group_concat((doc << 1) + (col = 'body')) FROM temp.words WHERE term = ?"
+_OF_PHRASE = (
+    "SELECT rowid, weigh(memory_text) FROM memory_text WHERE memory_text MATCH ? AND rowid > ? AND rowid <= ?"
+    " ORDER BY rowid"
+)
+
+
+class WordScan:
+    """The rows of the full-text table in memory, with the lists of the words that were asked for.
+
+    It follows the table: rows are only added at the end or removed. A list is read when it is first asked for; those
+    asked for least recently are forgotten once all of them take more than `most_bytes`. The memory of a row is its
+    number without the last `part_bits`.
+    """
+
+    def __init__(self, database: Database, weights: Sequence[float], part_bits: int, most_bytes: int) -> None:
+        import numpy as np  # noqa: PLC0415 - heavy, and a small index has no use for it
+
+        self._np, self._database = np, database
+        self._weights, self._part_bits, self._most_bytes = weights, part_bits, most_bytes
+        self._of_body = np.array(
+            weights[-2:], dtype=np.float32
+        )  # of a column before the body, which are equal, and its
+        self._nothing: WordList = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32), -1)
+        self._guard, self._generation = allocate_lock(), -1
+        self.forget()
+
+    def __call__(self, words: Sequence[str], generation: int, allowed: Any, limit: int) -> list[tuple[int, float]]:
+        """The best rows of allowed memories with their scores, best first; all of them with a negative limit."""
+        np = self._np
+        with self._guard:
+            if generation != self._generation:
+                self.follow()
+                self._generation = generation
+            rows, memories, live, norms, many = self._rows, self._memories, self._live, self._norms, self._many
+            lists = self.find_lists(words)
+        scores = np.zeros(len(rows))
+        for places, counts, _ in lists:
+            hits = len(places) if many == len(rows) else int(np.count_nonzero(live[places]))
+            idf = math.log((many - hits + 0.5) / (hits + 0.5))
+            impacts = counts * np.float64(K1 + 1) / (counts + norms[places])
+            scores[places] += (idf if idf > 0 else LEAST_IDF) * impacts
+        if many < len(rows):
+            scores[~live] = 0.0
+        if allowed is not None:
+            scores[~allowed.take(memories, mode="clip")] = 0.0
+        least = np.partition(scores, len(rows) - limit)[len(rows) - limit] if 0 < limit < len(rows) else 0.0
+        found = np.flatnonzero(scores >= least if least > 0 else scores)
+        best = found[np.argsort(-scores[found], kind="stable")][: limit if limit >= 0 else None]
+        return list(zip(rows[best].tolist(), scores[best].tolist(), strict=True))
+
+    def forget(self) -> None:
+        """Forget all rows and lists."""
+        np = self._np
+        self._rows = self._memories = np.empty(0, dtype=np.int64)
+        self._lengths, self._live, self._many = np.empty(0), np.empty(0, dtype=bool), 0
+        self._lists: dict[tuple[Any, ...], WordList] = {}
+        self._bytes = 0
+
+    def follow(self) -> None:
+        """Take in the rows that are new and those that are gone."""
+        np = self._np
+        last = int(self._rows[-1]) if len(self._rows) else -1
+        left = self._database.value(_COUNT, (last,))
+        if 2 * left < len(self._rows):  # what is gone takes more room than what is left
+            self.forget()
+            last = -1
+        elif left < self._many:
+            self._live = np.zeros(len(self._rows), dtype=bool)
+            self._live[np.searchsorted(self._rows, np.ravel(self._database.rows(_PRESENT, (last,))))] = True
+        parts = [(self._rows, self._lengths)]
+        while new := self._database.rows(_NEW_ROWS, (last,)):
+            rows, sizes = zip(*new, strict=True)
+            last = rows[-1]
+            parts.append((np.array(rows), sum_sizes(sizes)))
+        self._rows, self._lengths = map(np.concatenate, zip(*parts, strict=True))
+        self._memories = self._rows >> self._part_bits
+        self._live = np.concatenate([self._live, np.ones(len(self._rows) - len(self._live), dtype=bool)])
+        self._many = int(np.count_nonzero(self._live))
+        mean = float(self._lengths[self._live].sum()) / max(1, self._many)
+        self._norms = K1 * (1 - B + B * self._lengths / (mean or 1.0))
+
+    def find_lists(self, words: Sequence[str]) -> list[WordList]:
+        """The lists of these words, in their order; none for what is no word."""
+        np, found, last = self._np, list[WordList](), int(self._rows[-1]) if len(self._rows) else -1
+        with self._database.lend() as connection:
+            if not connection.execute(_IS_PREPARED).get:
+                connection.register_fts5_function("weigh", self.weigh)
+                connection.execute(_PREPARE)
+            tokenize = connection.fts5_tokenizer(*_TOKENIZER)
+            for word in words:
+                tokens = tokenize(word.encode(), _FOR_QUERY, None, include_offsets=False, include_colocated=False)
+                known = self._lists.pop(phrase := tuple(tokens), self._nothing)
+                if phrase and known[2] < last:
+                    rows, counts = self.read_list(connection, word, phrase, known[2], last)
+                    places = np.searchsorted(self._rows, rows)
+                    is_known = self._rows[places] == rows  # others came and went since
+                    self._bytes += 8 * int(np.count_nonzero(is_known))
+                    places = np.concatenate([known[0], places[is_known].astype(np.int32)])
+                    known = places, np.concatenate([known[1], counts[is_known].astype(np.float32)]), last
+                if phrase:
+                    self._lists[phrase] = known  # behind those that were asked for earlier
+                    found.append(known)
+        while self._bytes > self._most_bytes and len(self._lists) > len(found):
+            self._bytes -= 8 * len(self._lists.pop(next(iter(self._lists)))[0])
+        return found
+
+    def read_list(self, connection: apsw.Connection, word: str, phrase: tuple[Any, ...], after: int, last: int) -> Any:
+        """Which of the rows behind one, up to the last, have a phrase, and how often."""
+        np = self._np
+        if after >= 0 or len(phrase) > 1:
+            quoted = '"' + word.replace('"', '""') + '"'
+            found = connection.execute(_OF_PHRASE, (quoted, after, last)).fetchall()
+            return np.array([row for row, _ in found], dtype=np.int64), np.array([count for _, count in found])
+        each = np.fromstring(connection.execute(_OF_WORD, phrase).get or "0", dtype=np.int64, sep=",")
+        each = each[: np.searchsorted(each, (last + 1) << 1)]
+        first = np.flatnonzero(np.diff(each >> 1, prepend=-1))
+        return each[first] >> 1, np.add.reduceat(self._of_body[each & 1], first)
+
+    def weigh(self, row: apsw.FTS5ExtensionApi, *_: object) -> float:
+        """How often a row that FTS5 found has the phrase, by the weights of its columns."""
+        return sum(weight * len(places) for weight, places in zip(self._weights, row.phrase_locations(0), strict=True))
+
+
+def sum_sizes(sizes: Sequence[bytes]) -> Any:
+    """The sums of the numbers in each of these; a number has 7 bits a byte, and its last byte is below 128."""
+    import numpy as np  # noqa: PLC0415 - see above
+
+    each = np.frombuffer(b"".join(sizes), dtype=np.uint8)
+    values, goes_on = (each & 127).astype(np.float64), each > 127
+    follow = goes_on
+    while follow.any():
+        values[follow] *= 128
+        follow = goes_on & np.append(follow[1:], False)
+    return np.add.reduceat(values, np.cumsum([0, *map(len, sizes[:-1])]))
