@@ -386,6 +386,38 @@ def test_expected_failures_are_no_red_run() -> None:
     assert [each.note for each in made.tests] == ["green, OK (skipped=13, expected failures=2)"]
 
 
+def test_a_change_is_not_told_again_in_other_words() -> None:
+    recording = Recording().prompt("Move the linter settings.").edit("/shop/pyproject.toml")
+    recording.bash("git commit -am 'x'", "[main 0123abc] Remove .flake8 and migrate settings to pyproject.toml")
+    recording.answer(
+        "- Migrated settings from .flake8 to pyproject.toml\n"
+        "- Added ignores for two rules that contradict each other\n"
+        "- Resolved all warnings of the linter, and pushed it to the server\n"
+    )
+    made = recording.draft()
+    assert texts(made.changed)[:2] == [
+        "Added ignores for two rules that contradict each other",
+        "Remove .flake8 and migrate settings to pyproject.toml",
+    ]
+    assert made.findings == ()
+
+
+def test_without_a_commit_a_result_that_was_pushed_is_told() -> None:
+    recording = Recording().prompt("Move the linter settings.").edit("/shop/pyproject.toml")
+    recording.answer("I moved the linter settings to the lint section and pushed them.")
+    assert texts(recording.draft().changed)[0].startswith("I moved the linter settings")
+
+
+def test_a_difference_is_not_told_again_by_its_code() -> None:
+    recording = Recording().prompt("Let the cache load rows of one tenant.").edit("/shop/src/cache.py")
+    change = "-rows = load_rows()\n+rows = load_rows(tenant=self.tenant)"
+    recording.bash("git diff", f"\ndiff --git a/src/cache.py b/src/cache.py\n+++ b/src/cache.py\n@@ -1 +1 @@\n{change}")
+    recording.answer("Fixed the tenant of `load_rows` in `src/cache.py`.")
+    made = recording.draft()
+    assert texts(made.changed) == ["src/cache.py"]
+    assert made.findings == ()
+
+
 def test_headings_of_findings_count_in_every_session() -> None:
     recording = login().answer(
         "## Key findings\n- Servers keep three kinds of clocks\n## Done\n- Servers were patched\n"
