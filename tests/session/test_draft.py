@@ -418,6 +418,15 @@ def test_a_difference_is_not_told_again_by_its_code() -> None:
     assert made.findings == ()
 
 
+@pytest.mark.parametrize(("after", "open_points"), [(8, 0), (0, 1)])
+def test_a_limitation_is_open_only_where_the_work_ended_with_it(after: int, open_points: int) -> None:
+    recording = Recording().prompt("Let the upload queue of the harbour retry.").read("a.py").read("b.py").read("c.py")
+    recording.answer("The upload queue has a known limitation in release 3.")
+    for number in range(after):
+        recording.edit(f"{number}.py")
+    assert len(recording.draft().open) == open_points
+
+
 def test_headings_of_findings_count_in_every_session() -> None:
     recording = login().answer(
         "## Key findings\n- Servers keep three kinds of clocks\n## Done\n- Servers were patched\n"

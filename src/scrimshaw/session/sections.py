@@ -7,8 +7,8 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
-from functools import cached_property
-from itertools import chain, pairwise
+from functools import cached_property, partial
+from itertools import chain, filterfalse, pairwise
 from operator import attrgetter, itemgetter
 from os.path import commonprefix
 
@@ -101,7 +101,7 @@ class Record:
     @cached_property
     def sentences(self) -> Sequence[Sentence]:
         """What was said."""
-        asked = [event for event in self.events[: -self._most] if event.kind == EventKind.PROMPT]
+        asked = [event for event in self.events[: -self._most] if event.kind in (EventKind.PROMPT, EventKind.COMPACT)]
         return statements.split_sentences([*asked, *self.events[-self._most :]])
 
     @cached_property
@@ -287,14 +287,14 @@ def find_outcome(record: Record) -> list[Statement]:
     tracked = [each for each in answers if told.search(each.text) and not each.text.endswith(": Closed")]
     shown = record.commits[-MOST_COMMITS:] or _find_difference(record)
     done = [*_find_results(record), *tracked[-MOST_TRACKED:]]
-    return [*(each for each in done if not _repeats_change(each.text, shown)), *shown]
+    return [*filterfalse(partial(_repeats_change, shown), done), *shown]
 
 
-def _repeats_change(text: str, changes: Sequence[Statement]) -> bool:
-    """Whether a text says in other words what one of the changes says: most of its words stand there."""
-    words = _find_stems(text)
+def _repeats_change(changes: Sequence[Statement], said: Statement | Sentence) -> bool:
+    """Whether something says in other words what one of the changes says: most of its words stand there."""
+    words = _find_stems(said.text)
     shared = (len(words & _find_stems(f"{each.text} {each.note}")) for each in changes)
-    is_handed_over = any(each.note == COMMIT for each in changes) and _CHANGE["handed_over"].search(text)
+    is_handed_over = any(each.note == COMMIT for each in changes) and _CHANGE["handed_over"].search(said.text)
     return bool(is_handed_over) or max(shared, default=0) >= max(_LEAST_SUBJECTS, _RETOLD * len(words))
 
 
@@ -323,8 +323,8 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
         if _CHANGE["musing"].search(whole):  # whoever thinks aloud around a list has still written the list
             account = [each for each in account if each.is_item]
         if account and (tells or is_prose):
-            chosen = [*found, *account[:MOST_FINDINGS]]
-            return [Statement(each.text, each.event) for each in chosen if not _repeats_change(each.text, changes)]
+            chosen = filterfalse(partial(_repeats_change, changes), [*found, *account[:MOST_FINDINGS]])
+            return [Statement(each.text, each.event) for each in chosen]
     told = [Statement(each.text, each.event) for each in found or find_reasons(record, worth)]
     return told or ([] if find_outcome(record) else _find_last_act(record))
 
@@ -536,7 +536,7 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits) -> list[Statement]:
     return [*found.values()][:MOST_TEST_RUNS][::-1]
 
 
-def find_open_points(record: Record, unsolved: Sequence[Statement]) -> list[Statement]:
+def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list[Statement]:
     """What failed at last, what a task list has undone, and what was said to be left."""
     lists = [event for event in record.events if event.kind == EventKind.TOOL and event.text.startswith(TASK_LIST)]
     left = [Statement(task, lists[-1].number) for task in _TASK.findall(lists[-1].text)] if lists else []
