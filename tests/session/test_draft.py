@@ -393,6 +393,7 @@ def test_a_change_is_not_told_again_in_other_words() -> None:
         "- Migrated settings from .flake8 to pyproject.toml\n"
         "- Added ignores for two rules that contradict each other\n"
         "- Resolved all warnings of the linter, and pushed it to the server\n"
+        "- Added a regression test to the suite\n"
     )
     made = recording.draft()
     assert texts(made.changed)[:2] == [
