@@ -55,7 +55,6 @@ def test_a_session_with_everything() -> None:
     assert texts(made.decisions) == ["I'll compare in UTC instead of local time because servers differ."]
     assert len(made.decisions) == 1
     assert texts(made.changed) == [
-        "I fixed the expiry check in `login.py`.",
         "fix: compare token expiry in UTC",
         "src/login.py",
         "tests/test_login.py",
@@ -394,6 +393,7 @@ def test_a_change_is_not_told_again_in_other_words() -> None:
         "- Added ignores for two rules that contradict each other\n"
         "- Resolved all warnings of the linter, and pushed it to the server\n"
         "- Added a regression test to the suite\n"
+        "- Fixed the parser\n"
     )
     made = recording.draft()
     assert texts(made.changed)[:2] == [

@@ -383,7 +383,8 @@ def _find_results(record: Record) -> list[Statement]:
     firm = [each for each in answers if not any(pattern.search(each.text) for pattern in vague)]
     if record.test_runs:
         firm = [each for each in firm if not _CHANGE["tally"].search(each.text)]
-    done = [each for each in firm if _CHANGE["result"].search(each.text) and is_clear(each.text, 1)]
+    least = _LEAST_SUBJECTS if record.commits or record.difference else 1  # these tell more than a vague word
+    done = [each for each in firm if _CHANGE["result"].search(each.text) and is_clear(each.text, least)]
     closing = {each.turn: each.event for each in firm}
     long = [each for each in done if each.event == closing[each.turn]]
     latest = sorted(long, key=lambda each: (-each.turn, each.place))
