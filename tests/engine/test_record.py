@@ -136,6 +136,15 @@ def test_what_a_session_said_itself_goes_before_its_memory(engine: Engine, vault
     assert not any("retold" in hit.explanation.factors for hit in alone)
 
 
+def test_what_was_done_counts_like_what_was_said(engine: Engine) -> None:
+    command = "Bash: uv pip install gettext\nno walrus printer wheel"
+    tell(engine, EventKind.ANSWER, command, "said", at=engine.clock())
+    tell(engine, EventKind.TOOL, command.removeprefix("Bash: "), "done", tool="Bash", at=engine.clock())
+    scan(engine)
+    hits = read.search(engine, SearchRequest(query="gettext walrus printer wheel", record=True)).hits
+    assert [hit.explanation.factors for hit in hits] == [{}, {}]
+
+
 def test_what_else_the_session_of_the_best_hit_says_comes_next_to_it(engine: Engine) -> None:
     tell(engine, EventKind.PROMPT, "Translate the walrus printer with gettext.", "one")
     tell(engine, EventKind.PROMPT, "Catalogues of gettext and of the printer are edited by hand by many people.", "two")
@@ -266,7 +275,7 @@ def test_a_lost_index_has_it_again(engine: Engine) -> None:
     scan(engine)
     before = ids(engine, "gettext walrus test")
     rebuild(engine)
-    assert before == ids(engine, "gettext walrus test") == ["session:old#e2", "session:old#e4"]
+    assert before == ids(engine, "gettext walrus test") == ["session:old#e4", "session:old#e2"]
 
 
 # Vectors

@@ -55,7 +55,6 @@ def test_a_session_with_everything() -> None:
     assert texts(made.decisions) == ["I'll compare in UTC instead of local time because servers differ."]
     assert len(made.decisions) == 1
     assert texts(made.changed) == [
-        "I fixed the expiry check in `login.py`.",
         "fix: compare token expiry in UTC",
         "src/login.py",
         "tests/test_login.py",
@@ -384,6 +383,49 @@ def test_where_nothing_accounts_for_a_difference_its_reason_is_told() -> None:
 def test_expected_failures_are_no_red_run() -> None:
     made = Recording().bash("python tests/runtests.py queries", "OK (skipped=13, expected failures=2)").draft()
     assert [each.note for each in made.tests] == ["green, OK (skipped=13, expected failures=2)"]
+
+
+def test_a_change_is_not_told_again_in_other_words() -> None:
+    recording = Recording().prompt("Move the linter settings.").edit("/shop/pyproject.toml")
+    recording.bash("git commit -am 'x'", "[main 0123abc] Remove .flake8 and migrate settings to pyproject.toml")
+    recording.answer(
+        "- Migrated settings from .flake8 to pyproject.toml\n"
+        "- Added ignores for two rules that contradict each other\n"
+        "- Resolved all warnings of the linter, and pushed it to the server\n"
+        "- Added a regression test to the suite\n"
+        "- Fixed the parser\n"
+    )
+    made = recording.draft()
+    assert texts(made.changed)[:2] == [
+        "Added ignores for two rules that contradict each other",
+        "Remove .flake8 and migrate settings to pyproject.toml",
+    ]
+    assert made.findings == ()
+
+
+def test_without_a_commit_a_result_that_was_pushed_is_told() -> None:
+    recording = Recording().prompt("Move the linter settings.").edit("/shop/pyproject.toml")
+    recording.answer("I moved the linter settings to the lint section and pushed them.")
+    assert texts(recording.draft().changed)[0].startswith("I moved the linter settings")
+
+
+def test_a_difference_is_not_told_again_by_its_code() -> None:
+    recording = Recording().prompt("Let the cache load rows of one tenant.").edit("/shop/src/cache.py")
+    change = "-rows = load_rows()\n+rows = load_rows(tenant=self.tenant)"
+    recording.bash("git diff", f"\ndiff --git a/src/cache.py b/src/cache.py\n+++ b/src/cache.py\n@@ -1 +1 @@\n{change}")
+    recording.answer("Fixed the tenant of `load_rows` in `src/cache.py`.")
+    made = recording.draft()
+    assert texts(made.changed) == ["src/cache.py"]
+    assert made.findings == ()
+
+
+@pytest.mark.parametrize(("after", "open_points"), [(8, 0), (0, 1)])
+def test_a_limitation_is_open_only_where_the_work_ended_with_it(after: int, open_points: int) -> None:
+    recording = Recording().prompt("Let the upload queue of the harbour retry.").read("a.py").read("b.py").read("c.py")
+    recording.answer("The upload queue has a known limitation in release 3.")
+    for number in range(after):
+        recording.edit(f"{number}.py")
+    assert len(recording.draft().open) == open_points
 
 
 def test_headings_of_findings_count_in_every_session() -> None:

@@ -8,7 +8,7 @@ temporary or deprecated memory may be lower.
 import math
 from collections.abc import Mapping, Sequence
 
-from scrimshaw.models import RECORD, ArtifactClass, Memory, Retention, Tier, Trust
+from scrimshaw.models import ArtifactClass, Memory, Retention, Tier
 
 FLOOR = 0.80
 
@@ -32,8 +32,6 @@ OTHER_ARTIFACT = 0.80
 # Hardly any text: fewer characters than SHORT say little about the query.
 SHORT, SHORT_FACTOR = 50, 0.90
 LONG, LONG_FACTOR = 20_000, 0.97
-# What tools were asked and answered says less than what was said about it (measured on questions about sessions).
-OUTCOME_FACTOR = 0.85
 # The memory of a session says in few words what the session said itself, so that holds the answer more often.
 RETOLD_FACTOR = 0.80
 UNTRUSTED_FACTOR = 0.90  # validated as not useful: confidence falls from 0.5 to 0
@@ -71,7 +69,6 @@ def score_factors(
         "artifact": 1.0 if artifact in (None, memory.artifact) else OTHER_ARTIFACT,
         "length": length,
         "validation": 1.0 - (1.0 - UNTRUSTED_FACTOR) * max(0.0, 0.5 - confidence) * 2,
-        "outcome": OUTCOME_FACTOR if memory.source == RECORD and memory.provenance.trust != Trust.AGENT else 1.0,
         "retold": RETOLD_FACTOR if is_retold else 1.0,
         "retrievability": 0.9 + 0.1 * retrievability,
     }

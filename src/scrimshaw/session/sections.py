@@ -7,14 +7,15 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
-from functools import cached_property
-from itertools import chain, pairwise
+from functools import cached_property, partial
+from itertools import chain, filterfalse, pairwise
 from operator import attrgetter, itemgetter
 from os.path import commonprefix
 
 from scrimshaw.ingest.events import CUT_MIDDLE
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, Item, RecordedEvent
+from scrimshaw.search.tokens import query_terms
 from scrimshaw.session import statements
 from scrimshaw.session.failures import (
     FIRM_ERRORS,
@@ -55,6 +56,7 @@ LONGEST_CHANGE = 240  # characters of code, added and removed
 LONGEST_SUBJECT = 110  # characters of a commit's first line; half as much again as is customary
 COMMIT = "commit"  # the note of a statement that quotes a commit's subject
 MOST_REASONS = 2
+_RETOLD, _STEM = 0.51, 5  # share of the words of a result that stand in a commit; characters in which words agree
 _CHANGE = PATTERNS["changes"]
 _REASONS = (_DECISION["reason"], _CHANGE["effect"], PATTERNS["failures"]["diagnosis"], _CHANGE["necessary"])
 _NAME = re.compile(r"[A-Za-z_]\w{3,}")
@@ -99,7 +101,7 @@ class Record:
     @cached_property
     def sentences(self) -> Sequence[Sentence]:
         """What was said."""
-        asked = [event for event in self.events[: -self._most] if event.kind == EventKind.PROMPT]
+        asked = [event for event in self.events[: -self._most] if event.kind in (EventKind.PROMPT, EventKind.COMPACT)]
         return statements.split_sentences([*asked, *self.events[-self._most :]])
 
     @cached_property
@@ -282,10 +284,23 @@ def find_outcome(record: Record) -> list[Statement]:
     lines = [(event.text.splitlines()[1:2], event.number) for event in record.events if event.call_id in calls]
     answers = [Statement(statements.cut_line(line[0].strip()), number) for line, number in lines if line]
     told = _CHANGE["tracker_answer"]
-    tracked = [each for each in answers if told.search(each.text) and not each.text.endswith(": Closed")][
-        -MOST_TRACKED:
-    ]
-    return [*_find_results(record), *tracked, *(record.commits[-MOST_COMMITS:] or _find_difference(record))]
+    tracked = [each for each in answers if told.search(each.text) and not each.text.endswith(": Closed")]
+    shown = record.commits[-MOST_COMMITS:] or _find_difference(record)
+    done = [*_find_results(record), *tracked[-MOST_TRACKED:]]
+    return [*filterfalse(partial(_repeats_change, shown), done), *shown]
+
+
+def _repeats_change(changes: Sequence[Statement], said: Statement | Sentence) -> bool:
+    """Whether something says in other words what one of the changes says: most of its words stand there."""
+    words = _find_stems(said.text)
+    shared = (len(words & _find_stems(f"{each.text} {each.note}")) for each in changes)
+    is_handed_over = any(each.note == COMMIT for each in changes) and _CHANGE["handed_over"].search(said.text)
+    return bool(is_handed_over) or max(shared, default=0) >= max(_LEAST_SUBJECTS, _RETOLD * len(words))
+
+
+def _find_stems(text: str) -> frozenset[str]:
+    """The beginnings of the words that say what a text is about."""
+    return frozenset(word[:_STEM] for word in query_terms(text, limit=len(text)))
 
 
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
@@ -308,7 +323,8 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
         if _CHANGE["musing"].search(whole):  # whoever thinks aloud around a list has still written the list
             account = [each for each in account if each.is_item]
         if account and (tells or is_prose):
-            return [Statement(each.text, each.event) for each in [*found, *account[:MOST_FINDINGS]]]
+            chosen = filterfalse(partial(_repeats_change, changes), [*found, *account[:MOST_FINDINGS]])
+            return [Statement(each.text, each.event) for each in chosen]
     told = [Statement(each.text, each.event) for each in found or find_reasons(record, worth)]
     return told or ([] if find_outcome(record) else _find_last_act(record))
 
@@ -367,7 +383,8 @@ def _find_results(record: Record) -> list[Statement]:
     firm = [each for each in answers if not any(pattern.search(each.text) for pattern in vague)]
     if record.test_runs:
         firm = [each for each in firm if not _CHANGE["tally"].search(each.text)]
-    done = [each for each in firm if _CHANGE["result"].search(each.text) and is_clear(each.text, 1)]
+    least = _LEAST_SUBJECTS if record.commits or record.difference else 1  # these tell more than a vague word
+    done = [each for each in firm if _CHANGE["result"].search(each.text) and is_clear(each.text, least)]
     closing = {each.turn: each.event for each in firm}
     long = [each for each in done if each.event == closing[each.turn]]
     latest = sorted(long, key=lambda each: (-each.turn, each.place))
@@ -520,7 +537,7 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits) -> list[Statement]:
     return [*found.values()][:MOST_TEST_RUNS][::-1]
 
 
-def find_open_points(record: Record, unsolved: Sequence[Statement]) -> list[Statement]:
+def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list[Statement]:
     """What failed at last, what a task list has undone, and what was said to be left."""
     lists = [event for event in record.events if event.kind == EventKind.TOOL and event.text.startswith(TASK_LIST)]
     left = [Statement(task, lists[-1].number) for task in _TASK.findall(lists[-1].text)] if lists else []

@@ -47,7 +47,7 @@ _ENDING = {"broke off": 1, "task unfinished": 1, "next": 1, "said": 1, "failures
 _COURSE = {"decisions": 8, "done": 4, "tests": 1}
 _OUTCOME = {**_COURSE, "not committed": 1, "commits": 3, "solved": 4}
 _PARTS: Mapping[Occasion, Mapping[str, int]] = {
-    Occasion.START: {"task": 2, **_ENDING, **_OUTCOME, "said before": 3, "changed": 3},
+    Occasion.START: {"task": 2, **_ENDING, "task then": 1, **_OUTCOME, "said before": 3, "changed": 3},
     Occasion.RESUME: {"task": 1, "next": 1, **_ATTENDED, "commits": 1, **_ENDING, **_OUTCOME},
     Occasion.COMPACT: {"task": 2, **_ENDING, **_OUTCOME, "said before": 3, "changed": 4, **_ATTENDED},
     Occasion.CLEAR: {"task": 1},
@@ -160,6 +160,9 @@ def _quote_statement(part: str, statement: Statement, event: RecordedEvent) -> S
 def _find_tasks(record: Record) -> Iterator[Statement]:
     """The first prompt, and the prompt that states the task, if that is another one."""
     prompts, task = _list_prompts(record), find_task(record)
+    is_listed = task and task.event in map(attrgetter("event"), prompts)
+    if task and not is_listed and not asks_only_for_session(task.text):  # what a summary names, or a few words
+        yield task
     for each in prompts:
         if task and each.event == task.event:  # a draft quotes a shorter piece of it
             yield Statement(each.text[max(0, each.text.find(statements.flatten(task.text)[:_SAME])) :], each.event)
@@ -233,13 +236,14 @@ def _find_break(record: Record) -> Iterator[Statement]:
 
 _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "task": _find_tasks,
+    "task then": lambda record: _list_prompts(record)[1:2],  # who looks around first says what for in the next prompt
     "broke off": _find_break,
     "task unfinished": _find_unfinished_task,
     "next": _find_next_step,
     "said": _find_last_words,
     "said before": _find_last_words,
     "failures": sections.find_unsolved,
-    "open": lambda record: sections.find_open_points(record, ()),
+    "open": sections.find_open_points,
     "decisions": sections.find_decisions,
     "done": lambda record: (each for each in sections.find_outcome(record) if each.note != COMMIT),
     "tests": attrgetter("test_runs"),
