@@ -63,6 +63,8 @@ def agent(client: clients.Client, npm: Path, model_program: Path) -> Drive:
         ]
         replies = {tool: _reply(text) for tool, text in results}
         problems = [*_run_problems(finished), *_reply_problems(replies), *_echoes(model)]
+        if client.told not in json.dumps(model.requests()[:1]):
+            problems.append(f"the model was not told from the start: {client.told}")
         saved_id = str(replies.get("memory_save", {}).get("id", ""))
         return Driven(model.client_version() or client.name, [tool for tool, _ in results], saved_id, problems)
 
@@ -76,7 +78,8 @@ def _reply(text: str) -> Mapping[str, Any]:
         reply, _ = json.JSONDecoder().raw_decode(text, max(0, start))
     except json.JSONDecodeError:
         return {}
-    return reply if isinstance(reply, dict) else {}
+    inner = reply.get("text") if isinstance(reply, dict) else None
+    return _reply(inner) if isinstance(inner, str) else reply if isinstance(reply, dict) else {}
 
 
 def _run_problems(finished: clients.Finished) -> Iterator[str]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,11 @@ ANY_TEXT = st.one_of(
 )
 def test_tokens_are_counted(text: str, tokens: int) -> None:
     assert count_tokens(text) == tokens
+
+
+@given(ANY_TEXT | st.text(alphabet="aB9 .-_\t\n\x0b\x1c\x7f\x85\xa0\u2028éİ", max_size=60))
+def test_the_pieces_of_a_text_are_counted_as_they_are_found(text: str) -> None:
+    assert count_tokens(text) == sum(piece.cost for word in re.split("[ \t\r\n]", text) for piece in find_pieces(word))
 
 
 def test_a_long_text_is_counted_whole() -> None:

@@ -98,6 +98,12 @@ def test_any_text_comes_back_to_the_byte(index: Index, text: str) -> None:
     assert (memory.title, memory.triggers, memory.topics) == (text, (text,), (text,))
 
 
+def test_of_two_that_are_put_at_once_under_one_id_the_last_stays(index: Index) -> None:
+    index.put([document("a", "The first whale.\n"), document("b", "A squid.\n"), document("a", "The last harpoon.\n")])
+    assert ids(index) == ["a", "b"]
+    assert [found(index, word) for word in ("whale", "squid", "harpoon")] == [[], ["b"], ["a"]]
+
+
 def test_putting_again_replaces_everything(index: Index) -> None:
     index.put([document("a", "old words\n", "zebra", triggers=("old phrase",), topics=("old",))])
     index.put([document("a", "new words", triggers=("new phrase",), topics=("new",))])

@@ -109,6 +109,7 @@ class SqlIndex:
         import hashlib  # noqa: PLC0415 - loads OpenSSL, which a hook has no use for
 
         with self._database.write() as write:
+            by_row = dict[int, list[tuple[Any, ...]]]()
             for document in documents:
                 file, body = document.file, document.body.text
                 words = (file.memory_id, document.title, "\n".join((*document.triggers, *document.topics)))
@@ -135,9 +136,14 @@ class SqlIndex:
                         if tokens is not None:
                             write.execute("INSERT INTO token_vectors VALUES (?, ?)", (seq, tokens))
                 write.executemany(_PUT_CHUNK, places)
-                self.put_words(write, texts)
+                by_row[row] = texts
                 state = (file.size, file.mtime_ns, document.content_hash, file.memory_id, document.problem)
                 write.execute(_PUT_FILE, (file.path, file.source, *state))
+            # All at once: FTS5 writes what it has of words to the disk at the next insert into another table.
+            stay = write.execute(
+                f"SELECT memories.row FROM memories WHERE memories.row IN ({marks(by_row)})", [*by_row]
+            )
+            self.put_words(write, [*chain.from_iterable(map(by_row.__getitem__, map(itemgetter(0), stay)))])
             write.execute(COUNT_CHANGE)
 
     def record_file(self, file: SourceFile, content_hash: str, *, skipped: str = "") -> None:
