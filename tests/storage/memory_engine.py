@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import math
 import threading
 import time
 from collections import Counter, defaultdict
@@ -687,10 +688,10 @@ class MemorySessions:
         if injected:
             self._add_injected(injected)
 
-    def hashes_shown(self, session: str, *, since: float = 0.0) -> dict[str, str]:
-        rows = {name: (digest, at) for own, name, digest, at in self._rows("shown") if own == session and at >= since}
-        newest = sorted(rows.items(), key=lambda row: -row[1][1])[:100]
-        return {name: digest for name, (digest, _) in newest}
+    def hashes_shown(self, session: str, *, since: float = 0.0, until: float = math.inf) -> dict[str, str]:
+        rows = {name: (digest, at) for own, name, digest, at in self._rows("shown") if own == session}
+        newest = sorted(rows.items(), key=lambda row: -row[1][1])
+        return dict([(name, digest) for name, (digest, at) in newest if since <= at <= until][:100])
 
     def _add_injected(self, row: Injected) -> None:
         self._existing(row.session)

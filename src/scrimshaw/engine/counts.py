@@ -13,6 +13,7 @@ from msgspec import Struct
 from scrimshaw.engine import read
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.index import skipped_files, vectors_ready
+from scrimshaw.engine.usage import MOST_SESSIONS, measure_usage
 from scrimshaw.ingest.memory_file import decode_text
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Degradation, Filters, Injected, JobState, Memory, Skip, Tier
@@ -65,7 +66,7 @@ class Stats(Struct, frozen=True, kw_only=True):
 
 
 class SessionTokens(Struct, frozen=True, kw_only=True):
-    """What a session's model was handed: texts, their tokens, what is in them, in all and by occasion."""
+    """What a session's model was handed: texts, their tokens, what is in them, in all and by occasion; what it used."""
 
     session: str
     client: str
@@ -75,6 +76,14 @@ class SessionTokens(Struct, frozen=True, kw_only=True):
     tokens: int  #: hooks estimate them from characters, never too low
     hits: int
     occasions: tuple[Injected, ...]
+    told: int  #: lines and memories that it was told unasked, as far as they are known still
+    used: int  #: of these, what it wrote again or read
+    used_tokens: int
+
+    @property
+    def told_tokens(self) -> int:
+        """Of all tokens, those of what nobody asked for."""
+        return sum(each.tokens for each in self.occasions if not each.occasion.startswith("memory_"))
 
 
 def page(engine: Engine, filters: Filters, *, sort: str, limit: int, offset: int) -> MemoryPage:
@@ -122,17 +131,19 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
     )
 
 
-def contexts(engine: Engine) -> list[SessionTokens]:
-    """What each session's model was handed, the session with the newest event first; one that got nothing is absent."""
+def contexts(engine: Engine, most: int | None = None) -> list[SessionTokens]:
+    """What the model of each session, or of the newest, was handed, newest first; not of those that got none."""
     handed = defaultdict[str, list[Injected]](list)
     for row in engine.sessions.injections():
         handed[row.session].append(row)
     found = [session for session in map(engine.sessions.get, handed) if session]
     found.sort(key=lambda session: -session.last_event)
-    told = []
-    for session in found:
-        rows = handed[session.id]
+    told, known = list[SessionTokens](), engine.sessions.latest(limit=MOST_SESSIONS, with_work=True)
+    for session in found[:most]:
+        rows, pieces = handed[session.id], measure_usage(engine, session, known)
+        used = [piece.tokens for piece in pieces if piece.use]
         same = {name: getattr(session, name) for name in ("client", "started", "context_used")}
+        same |= {"told": len(pieces), "used": len(used), "used_tokens": sum(used)}
         sums = {name: sum(map(attrgetter(name), rows)) for name in ("times", "tokens", "hits")}
         told.append(SessionTokens(session=session.id, **same, **sums, occasions=tuple(rows)))
     return told

@@ -186,8 +186,11 @@ def _render_contexts(results: Sequence[SessionTokens]) -> Lines:
         yield line((each.session, "cyan"), f"  {each.client or '-'}, context in use {used}")
         yield from (row.format(one.occasion, one.times, one.tokens, one.hits) for one in each.occasions)
         yield line((row.format("in all", each.times, each.tokens, each.hits), "bold"))
-    tokens, times = sum(each.tokens for each in results), sum(each.times for each in results)
-    yield f"{len(results)} sessions were handed {times} texts of {tokens} tokens in all."
+    names = ("tokens", "times", "told", "told_tokens", "used", "used_tokens")
+    sums = {name: sum(getattr(each, name) for each in results) for name in names}
+    yield "{} sessions were handed {times} texts of {tokens} tokens in all.".format(len(results), **sums)
+    yield "{told_tokens} of these nobody asked for. Of {told} things in them that are still known".format_map(sums)
+    yield "{used} of {used_tokens} tokens were written again or read.".format_map(sums)
 
 
 def _render_figures(figures: Mapping[str, Any]) -> Lines:

@@ -12,7 +12,7 @@ from scrimshaw.engine.query_log import SearchFigures, search_figures
 from scrimshaw.models import Filters
 
 _PERIODS = (1, 7, 14, 90)  # days
-_MOST_COUNTS = 12
+_MOST_COUNTS, _MOST_MEASURED = 12, 20
 _VERDICTS = {"met": "ok", "missed": "problem", "-": ""}
 _SENTENCES = {
     "healthy": "Everything works.",
@@ -48,7 +48,7 @@ def _render_parts(health: Health) -> Html:
 
 
 def show_statistics(site: Site, values: Values) -> Page:
-    """What there is, and the searches of some days; with `quality` the newest memories are judged too."""
+    """What there is, and the searches of some days; with `quality` and `usage` what takes a while too."""
     engine = site.engine
     site.follow_files()
     days = parse_number(values, "days") or int(DAYS)
@@ -63,11 +63,14 @@ def show_statistics(site: Site, values: Values) -> Page:
     ]
     dates = f"{found.oldest[:10] or '-'} to {found.newest[:10] or '-'}"
     ready, pieces = found.vectors
+    look = link("Look what the last sessions made of it", make_url("/stats", days=days, usage=1))
     judge = link("Judge the newest memories", make_url("/stats", days=days, quality=1))
     parts = [
         tag("h2", "Searches"),
         tag("p", periods, class_="onward"),
         _render_searches(search_figures(engine, days)),
+        tag("h2", "What sessions were told unasked"),
+        render_usage(site) if values.get("usage") else tag("p", look),
         tag("h2", "Memories"),
         tag("p", f"{found.total} memories, updated {dates}; {ready} of {pieces} pieces have a vector."),
         [_render_counts(name, getattr(found, f"by_{name}")) for name in ("type", "tier", "source")],
@@ -99,6 +102,20 @@ def _render_searches(figures: SearchFigures) -> Html:
         make_table("What became of searches", ("share of searches in which", ""), rows),
         make_table("Milliseconds of each stage", ("stage", "median ms", "95th percentile ms"), stages),
     )
+
+
+def render_usage(site: Site) -> Html:
+    """How much of what the newest sessions were told they wrote again or read."""
+    sessions = counts.contexts(site.engine, _MOST_MEASURED)
+    told, used, tokens, used_tokens = (
+        sum(getattr(each, name) for each in sessions) for name in ("told", "used", "told_tokens", "used_tokens")
+    )
+    if not told:
+        return tag("p", "None of them was told anything that is known still.")
+    share = (make_bar(used / told), f" {used / told:.1%}")
+    row = (f"the last {len(sessions)}", tokens, told, used, share, used_tokens)
+    head = ("sessions", "tokens told", "things told", "written again or read", "share", "their tokens")
+    return make_table("What sessions were told unasked, and used", head, [row])
 
 
 def _render_counts(name: str, by: Mapping[str, int]) -> Html:
