@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import cast
 
 from msgspec import Struct
@@ -19,7 +20,7 @@ from scrimshaw.engine.core import GLOBAL, Engine
 from scrimshaw.engine.read import get
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.ingest.comparison import split_runs
-from scrimshaw.models import EventKind, Item, RecordedEvent, Session
+from scrimshaw.models import EventKind, RecordedEvent, Session
 from scrimshaw.search.passages import PASSAGE, TOKEN_CHARACTERS, cut_passage
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.session.resume import Occasion
@@ -66,16 +67,28 @@ def measure_usage(engine: Engine, session: Session, known: Sequence[Session]) ->
             rest += len(text) / _CHARACTERS
         row = states.get(event.at)
         if row and row.occasion in [*Occasion]:
-            past = replace(engine, sessions=cast(Sessions, _Past(engine.sessions, known, event.at)))
+            past = replace(engine, sessions=look_back(engine.sessions, known, event.at))
             budget = int((row.tokens / row.times - rest) * _CHARACTERS / TOKEN_CHARACTERS)
             lines, _, _ = resume_state(past, session, Occasion(row.occasion), budget)
             pieces += (InjectedPiece(event=event.number, id=each.origin, text=each.text) for each in lines)
     return find_uses(events, pieces)
 
 
+def look_back(sessions: Sessions, known: Sequence[Session], at: float) -> Sessions:
+    """The sessions as they were before a moment, as far as a state asks for them."""
+    earlier = [each for each in known if each.started < at]
+    past = SimpleNamespace(
+        latest=lambda before, limit, **_: [each for each in earlier if each.id != before][:limit],
+        events=lambda session: [each for each in sessions.events(session) if each.at < at],
+        items=lambda session: [each for each in sessions.items(session) if each.at < at],
+        records=sessions.records,
+    )
+    return cast(Sessions, past)
+
+
 def find_uses(events: Sequence[RecordedEvent], pieces: Sequence[InjectedPiece]) -> tuple[InjectedPiece, ...]:
     """The pieces with what the events after each show of its use. Pure."""
-    context, wanted, uses = set[object](), [_find_terms(piece.text) for piece in pieces], [each.use for each in pieces]
+    context, wanted, uses = set[object](), [_find_terms(piece.text) for piece in pieces], [""] * len(pieces)
     for event in events:
         call = event.text.partition("\n")[0] if event.kind is EventKind.TOOL else ""
         said = call or (event.text if event.kind in _ANSWERS else "")
@@ -98,19 +111,3 @@ def _find_terms(text: str) -> set[object]:
     """The names in a text and its runs of three words."""
     names = (name for name in _NAME.findall(text.casefold()) if len(name) >= _SHORTEST_NAME)
     return {*names, *split_runs(text)}
-
-
-class _Past:
-    """The sessions as they were before a moment, as far as a state asks for them."""
-
-    def __init__(self, sessions: Sessions, known: Sequence[Session], at: float) -> None:
-        self.records, self._sessions, self._known, self._at = sessions.records, sessions, known, at
-
-    def latest(self, *, before: str, limit: int, with_work: bool) -> list[Session]:
-        return [each for each in self._known if each.started < self._at and each.id != before][:limit]
-
-    def events(self, session: str) -> list[RecordedEvent]:
-        return [each for each in self._sessions.events(session) if each.at < self._at]
-
-    def items(self, session: str) -> list[Item]:
-        return [each for each in self._sessions.items(session) if each.at < self._at]

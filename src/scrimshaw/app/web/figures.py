@@ -107,15 +107,12 @@ def _render_searches(figures: SearchFigures) -> Html:
 def render_usage(site: Site) -> Html:
     """How much of what the newest sessions were told they wrote again or read."""
     sessions = counts.contexts(site.engine, _MOST_MEASURED)
-    told, used, tokens, used_tokens = (
-        sum(getattr(each, name) for each in sessions) for name in ("told", "used", "told_tokens", "used_tokens")
+    told, used, tokens = (sum(getattr(each, name) for each in sessions) for name in ("told", "used", "used_tokens"))
+    share = used / told if told else 0.0
+    words = (
+        f"Of {told} things that {len(sessions)} sessions were told, {used} were written again or read, {tokens} tokens."
     )
-    if not told:
-        return tag("p", "None of them was told anything that is known still.")
-    share = (make_bar(used / told), f" {used / told:.1%}")
-    row = (f"the last {len(sessions)}", tokens, told, used, share, used_tokens)
-    head = ("sessions", "tokens told", "things told", "written again or read", "share", "their tokens")
-    return make_table("What sessions were told unasked, and used", head, [row])
+    return tag("p", make_bar(share), f" {share:.1%} ", words)
 
 
 def _render_counts(name: str, by: Mapping[str, int]) -> Html:
