@@ -92,6 +92,9 @@ def test_the_report_sums_up(
     # Two lines of the state; the memory that the prompt brought up was shown again by the search.
     assert f"{unasked} of these nobody asked for. Of 2 things in them that are still known" in said
     assert "0 of 0 tokens were written again or read." in said
+    assert "Kept by rule: none; a secret was taken out of 0" in said
+    samples_of = engine.sessions.items("S1")
+    assert [item.source.extraction_rule_id for item in samples_of] == ["commit"]
 
 
 def test_nothing_handed_is_said_too(

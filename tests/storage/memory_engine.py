@@ -436,7 +436,7 @@ class MemoryJournal:
                     return int(row["id"])
             number = 1 + max((row["id"] for row in rows), default=0)
             job = Job(id=number, kind=kind, key=key, payload=dict(payload), state=JobState.QUEUED, total=total)
-            rows.append(asdict(job) | {"due": time.time(), "lease": 0.0})
+            rows.append(asdict(job) | {"due": time.time(), "lease": 0.0, "created": time.time()})
             return number
 
     def claim(self, kinds: Sequence[str], lease_s: float) -> Job | None:

@@ -60,6 +60,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     skipped: tuple[Skip, ...]  #: by the last scan
     vectors: tuple[int, int]  #: chunks with a vector, and all
     waiting_jobs: int
+    job_lag_s: float  #: since the oldest of them was asked for
     index_bytes: int  #: on disk
     journal_bytes: int
     degradations: tuple[Degradation, ...] = ()  #: what a damaged index could not tell
@@ -79,6 +80,8 @@ class SessionTokens(Struct, frozen=True, kw_only=True):
     told: int  #: lines and memories that it was told unasked, as far as they are known still
     used: int  #: of these, what it wrote again or read
     used_tokens: int
+    rules: Mapping[str, int]  #: items that it kept, by extraction rule
+    redactions: int  #: of these, those from which something was taken out
 
     @property
     def told_tokens(self) -> int:
@@ -124,7 +127,8 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
         newest=dates[-1] if dates else "",
         skipped=tuple(skips),
         vectors=vectors,
-        waiting_jobs=len(engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))),
+        waiting_jobs=len(jobs := engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))),
+        job_lag_s=round(max((engine.clock() - job.created for job in jobs), default=0.0), 3),
         index_bytes=engine.maintenance.size_bytes("index"),
         journal_bytes=engine.maintenance.size_bytes("journal"),
         degradations=degradations.as_tuple(),
@@ -142,8 +146,11 @@ def contexts(engine: Engine, most: int | None = None) -> list[SessionTokens]:
     for session in found[:most]:
         rows, pieces = handed[session.id], measure_usage(engine, session, known)
         used = [piece.tokens for piece in pieces if piece.use]
+        sources = [item.source for item in engine.sessions.items(session.id)]
         same = {name: getattr(session, name) for name in ("client", "started", "context_used")}
         same |= {"told": len(pieces), "used": len(used), "used_tokens": sum(used)}
+        same |= {"redactions": sum(each.redaction_applied for each in sources)}
+        same |= {"rules": Counter(each.extraction_rule_id for each in sources)}
         sums = {name: sum(map(attrgetter(name), rows)) for name in ("times", "tokens", "hits")}
         told.append(SessionTokens(session=session.id, **same, **sums, occasions=tuple(rows)))
     return told
