@@ -27,7 +27,7 @@ from scrimshaw.engine.degradations import SCAN_PENDING
 from scrimshaw.engine.drafts import rejected_lately
 from scrimshaw.engine.fixes import MOST_FIXES, Fix, find_fixes
 from scrimshaw.engine.lint import DAYS, measure, quality_figures
-from scrimshaw.engine.query_log import LoggedRead, SearchFigures, search_figures
+from scrimshaw.engine.query_log import SHARES, LoggedRead, SearchFigures, search_figures
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.revisions import search_past
 from scrimshaw.engine.sessions import ITEM_PREFIX
@@ -215,14 +215,8 @@ def _render_figures(figures: Mapping[str, Any]) -> Lines:
 
 def _render_searches(found: SearchFigures) -> Lines:
     yield f"{found.searches} searches in {found.days:g} days"
-    shares = {
-        "refused: nothing was sure enough": found.refused,
-        "degraded": found.degraded,
-        "lifted by a session or a relation": found.lifted,
-        "with hits, and one of them was read": found.read,
-        "of those, the best one": found.read_first,
-    }
-    yield from (f"{'     -' if share is None else f'{share:6.1%}'}  {name}" for name, share in shares.items())
+    shares = ((words, getattr(found, name)) for name, words in SHARES.items())
+    yield from (f"{'     -' if share is None else f'{share:6.1%}'}  {words}" for words, share in shares)
     yield from (line(f"{count:>6}  {name}", ("  degraded", "yellow")) for name, count in found.failures.items())
     if found.searches:
         yield line(("milliseconds       median      p95", "dim"))

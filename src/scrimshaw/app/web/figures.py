@@ -8,7 +8,7 @@ from scrimshaw.app.web.page import Page, Site, Values, make_bar, make_table, par
 from scrimshaw.engine import counts
 from scrimshaw.engine.health import Health, check_health
 from scrimshaw.engine.lint import DAYS, quality_figures
-from scrimshaw.engine.query_log import SearchFigures, search_figures
+from scrimshaw.engine.query_log import SHARES, SearchFigures, search_figures
 from scrimshaw.models import Filters
 
 _PERIODS = (1, 7, 14, 90)  # days
@@ -84,13 +84,7 @@ def show_statistics(site: Site, values: Values) -> Page:
 def _render_searches(figures: SearchFigures) -> Html:
     if not figures.searches:
         return tag("p", "Nothing was searched for in that time.")
-    shares = {
-        "nothing was sure enough to be shown": figures.refused,
-        "a part of the search was missing": figures.degraded,
-        "a session or a relation lifted a hit": figures.lifted,
-        "one of the hits was read afterwards": figures.read,
-        "of those, the best one": figures.read_first,
-    }
+    shares = {words: getattr(figures, name) for name, words in SHARES.items()}
     rows = ((name, "-" if share is None else (make_bar(share), f" {share:.1%}")) for name, share in shares.items())
     slowest = max(late for _, late in figures.stages.values()) or 1.0
     stages = (

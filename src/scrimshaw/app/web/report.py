@@ -48,8 +48,8 @@ def export_html(engine: Engine, file: Path, *, with_private: bool) -> int:
     memories = read.list_writable(engine, Filters(include_deprecated=True))
     memories = [each for each in memories if with_private or may_leave(each)]
     edges = {name: [*some] for name, some in groupby(engine.index.edges(), lambda each: each[0].source)}
-    known, bodies = {make_url("/memory", each.id) for each in memories}, engine.index.bodies([x.id for x in memories])
-    entries = [render_entry(each, bodies.get(each.id, ""), edges.get(each.id, ()), known) for each in memories]
+    known = {make_url("/memory", each.id) for each in memories}
+    entries = [render_entry(engine, each, edges.get(each.id, ()), known) for each in memories]
     field = [tag("label", "Search titles, phrases and texts", for_="q"), tag("input", type="search", id="q")]
     search = tag("form", field, tag("p", role="status"), role="search", hidden=True)
     page = _render_document(engine, join(search, tag("div", entries, id="memories")), read_asset("find.js"))
@@ -66,12 +66,12 @@ def may_leave(memory: Memory) -> bool:
         return False
 
 
-def render_entry(memory: Memory, body: str, edges: Sequence[tuple[Edge, str]], known: Container[str]) -> Html:
+def render_entry(engine: Engine, memory: Memory, edges: Sequence[tuple[Edge, str]], known: Container[str]) -> Html:
     """A memory that opens; its links lead to others in the same file, and are text where these are not in it."""
     place, phrases = make_url("/memory", memory.id)[1:], "; ".join((*memory.triggers, *memory.questions))
-    known_ids = {edge.target: meant for edge, meant in edges if meant}
+    body = engine.index.bodies([memory.id]).get(memory.id, "")
     related = [(f"{x.relation} ", link_memory(to), " ") for x, to in edges if to and x.kind != EdgeKind.LINK]
-    text = render_markdown(body, memory.id, known_ids)
+    text = render_markdown(body, memory.id, {edge.target: meant for edge, meant in edges if meant})
     parts = [describe_memory(memory, body), tag("p", phrases, class_="phrases dim"), tag("p", related, class_="dim")]
 
     def lead(found: re.Match[str]) -> str:
