@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,10 +11,14 @@ from tests.app.hooks.test_hook_process import bash, context_of, report
 from tests.samples import write_memory
 
 from scrimshaw.app.hooks.fencing import max_tokens
+from scrimshaw.app.mcp.call_recorder import make_recorder
+from scrimshaw.app.mcp.protocol import Dispatcher
+from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine import Engine
 from scrimshaw.engine.counts import contexts
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.usage import WITHIN, InjectedPiece, find_uses, measure_usage
+from scrimshaw.ingest.extraction import default_rules
 from scrimshaw.models import EventKind, RecordedEvent
 
 DECIDED = "I decided that the till listens on port 8443, because the scanner in the harbour shop holds port 443."
@@ -70,6 +75,17 @@ def test_what_the_agent_writes_again_or_opens_is_of_use(engine: Engine, project:
     (counted,) = contexts(engine)
     assert (len(DECIDED), len(SCALES)) == (101, 67)  # three characters a token, and one more
     assert (counted.told, counted.used, counted.used_tokens) == (len(found), 2, 34 + 23)
+
+
+def test_what_the_agent_reads_by_the_tool_is_of_use(engine: Engine, project: Path, vault: Path) -> None:
+    begin(engine, project, vault)
+    dispatcher = Dispatcher(choose("core"), engine)
+    dispatcher.after_tool.start()
+    dispatcher.after_tool.register(make_recorder(engine, default_rules()))
+    engine.sessions.open("S2", process=os.getppid(), now=engine.clock())  # whose client started this server
+    assert not dispatcher.dispatch("memory_get", {"id": "ops/scales"}).error
+    dispatcher.after_tool.stop()
+    assert [(piece.use, piece.id) for piece in measure(engine) if piece.use] == [("read", "ops/scales")]
 
 
 def test_what_the_agent_could_have_from_elsewhere_shows_no_use(engine: Engine, project: Path, vault: Path) -> None:
