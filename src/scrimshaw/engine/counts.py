@@ -22,6 +22,7 @@ from scrimshaw.storage.durable import replace_file, storage_errors
 from scrimshaw.storage.paths import locate
 
 _EVERY = Filters(include_deprecated=True)
+_MOST_MEASURED = 300  # sessions, the newest: what each used takes some 15 ms to find
 # How much each tier counts.
 TIER_WEIGHTS: Mapping[Tier, float] = {
     Tier.CONSTITUTIONAL: 1.0, Tier.CRITICAL: 1.0, Tier.IMPORTANT: 0.8,
@@ -144,7 +145,8 @@ def contexts(engine: Engine, most: int | None = None) -> list[SessionTokens]:
     found.sort(key=lambda session: -session.last_event)
     told, known = list[SessionTokens](), engine.sessions.latest(limit=MOST_SESSIONS, with_work=True)
     for session in found[:most]:
-        rows, pieces = handed[session.id], measure_usage(engine, session, known)
+        rows, is_new = handed[session.id], len(told) < _MOST_MEASURED
+        pieces = measure_usage(engine, session, known) if is_new else ()
         used = [piece.tokens for piece in pieces if piece.use]
         sources = [item.source for item in engine.sessions.items(session.id)]
         same = {name: getattr(session, name) for name in ("client", "started", "context_used")}
