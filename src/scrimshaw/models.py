@@ -319,6 +319,7 @@ class Job(Struct, frozen=True, kw_only=True):
     done: int = 0
     total: int = 0
     error: str = ""
+    created: float = 0.0  #: seconds since 1970
 
 
 class Capability(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -88,6 +88,13 @@ def test_the_report_sums_up(
     said = capsys.readouterr().out
     assert "S2  claude, context in use 25%" in said
     assert f"1 sessions were handed 3 texts of {told['tokens']} tokens in all." in said
+    unasked = sum(row["tokens"] for row in told["occasions"] if row["occasion"] in ("start", "prompt"))
+    # Two lines of the state; the memory that the prompt brought up was shown again by the search.
+    assert f"{unasked} of these nobody asked for. Of 2 things in them that are still known" in said
+    assert "0 of 0 tokens were written again or read." in said
+    assert "Kept by rule: none; a secret was taken out of 0" in said
+    samples_of = engine.sessions.items("S1")
+    assert [item.source.extraction_rule_id for item in samples_of] == ["commit"]
 
 
 def test_nothing_handed_is_said_too(
@@ -95,4 +102,4 @@ def test_nothing_handed_is_said_too(
 ) -> None:
     monkeypatch.chdir(project)
     assert main(["stats", "--context"]) == 0
-    assert capsys.readouterr().out == "0 sessions were handed 0 texts of 0 tokens in all.\n"
+    assert capsys.readouterr().out.startswith("0 sessions were handed 0 texts of 0 tokens in all.\n")

@@ -188,6 +188,15 @@ def test_metrics_count_calls_and_tell_sizes(server: HttpServer, writer: str) -> 
     assert 'scrimshaw_calls_total{vault="shop",tool="memory_get",outcome="not_found"}' in text
     assert 'scrimshaw_call_seconds_bucket{vault="shop",le="+Inf"}' in text
     assert 'scrimshaw_memories{vault="shop"}' in text
+    for gauge in (
+        "jobs",
+        "job_lag_seconds",
+        "searches_degraded_share",
+        "searches_refused_share",
+        "searches_read_share",
+    ):
+        assert f'scrimshaw_{gauge}{{vault="shop"}}' in text
+    assert 'scrimshaw_searches_degraded_share{vault="shop"} 1' in text  # by words alone
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such signal")

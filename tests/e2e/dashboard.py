@@ -273,6 +273,30 @@ def check_pages(browser: Browser) -> None:
     check(backgrounds["light"] != backgrounds["dark"], "the system's dark is followed", str(backgrounds))
 
 
+def check_export(browser: Browser, project: Path) -> None:
+    """The memories as one file: it is searched, its links lead on, and nothing in it runs but its own script."""
+    run(project, "export", "--html", "all.html")
+    faulty = list[str]()
+    for form, size, dark in (("light", DESKTOP, False), ("dark", DESKTOP, True), ("phone", PHONE, False)):
+        browser.resize(size, dark=dark)
+        browser.driver.get((project / "all.html").as_uri())
+        browser.find("#q").send_keys("half up office")
+        browser.wait_for(lambda: "1 of" in browser.text)
+        browser.find("details:not([hidden]) summary").click()
+        browser.wait_for(lambda: browser.find("#memory\\/money\\/count-in-decimal").is_displayed())
+        browser.driver.save_screenshot(str(PLACE / f"export-{form}.png"))
+        faulty += [] if check_page(browser, f"{form} export") else [form]
+        browser.find("#memory\\/money\\/count-in-decimal .markdown a").click()
+        browser.wait_for(lambda: browser.find("#memory\\/money\\/export-strings").is_displayed())
+    check(not faulty, "the memories as one file have no serious fault", ", ".join(faulty))
+    browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    browser.driver.get((project / "all.html").as_uri())
+    shown = browser.driver.find_elements(By.CSS_SELECTOR, "details")
+    is_hidden = not browser.find("#q").is_displayed()
+    check(is_hidden and all(each.is_displayed() for each in shown), "without scripts it is a list", str(len(shown)))
+    browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
 def check_page(browser: Browser, name: str) -> bool:
     """Print what is wrong with a page; whether nothing is."""
     browser.driver.execute_script(AXE.read_text())
@@ -315,6 +339,7 @@ def main(arguments: Sequence[str]) -> int:
                 check_review(browser, project)
                 check_keyboard(browser)
                 check_pages(browser)
+                check_export(browser, project)
                 if "--pictures" in arguments:
                     draw_pictures(browser)
             finally:

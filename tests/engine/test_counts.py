@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,8 +108,9 @@ def test_health_waits_for_vectors(open_memory: OpenMemory) -> None:
     waiting = check_health(engine)
     assert (waiting.status, waiting.vectors, waiting.verdicts["vectors"]) == ("healthy", (0, 1), "note")
     assert waiting.degradations[0].failure_mode.startswith("vectors_pending: 1 of 1")
-    assert stats(engine, EVERY).waiting_jobs == 1
     (job,) = engine.journal.jobs((JobState.QUEUED,))
+    found = stats(replace(engine, clock=lambda: job.created + 90), EVERY)
+    assert (found.waiting_jobs, found.job_lag_s) == (1, 90.0)
     assert engine.journal.change_job(job.id, JobState.CANCELLED)
     waiting = check_health(engine)
     assert (waiting.status, waiting.verdicts["vectors"]) == ("degraded", "warning")

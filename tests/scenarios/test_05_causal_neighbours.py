@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from tests.scenarios.agent import Agent
 
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
+from scrimshaw.ingest.redact import redact
+from scrimshaw.models import ItemKind, ItemSource, NewItem
 
 QUERY = "session ranking improvements"
 PER_HOP = 0.05
@@ -70,6 +73,19 @@ def test_a_boost_is_a_share_of_the_score(agent: Agent) -> None:
         for factor in why.get("factors", {}).values():
             lowered *= factor
         assert hit["score"] == pytest.approx(lowered * (1 + sum(why.get("boosts", {}).values())), abs=2e-6)
+
+
+def test_an_answer_names_in_short_what_was_lifted_and_kept(agent: Agent) -> None:
+    agent.did("Edit", "changed the column", 1.0, memory_id="counter")
+    source = ItemSource(redaction_applied=True)
+    agent.remember(NewItem(text=redact("a token"), kind=ItemKind.RESULT, attention=0.5, source=source))
+    lifted = [hit["why"].get("boosts", {}) for hit in agent.search(QUERY)]
+    counts = {kind: sum(kind in each for each in lifted) for kind in ("session", "causal")}
+    assert counts["session"] == 1 < counts["causal"]
+    answer = json.loads(agent.sent("memory_search", query=QUERY, min_confidence=0.0))
+    assert answer["applied_boosts"] == counts
+    context = json.loads(agent.sent("memory_context", query=QUERY))
+    assert (context["extraction_count"], context["redaction_count"]) == (2, 1)
 
 
 def test_both_boosts_together_are_named(agent: Agent) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import math
 import threading
 import time
 from collections import Counter, defaultdict
@@ -435,7 +436,7 @@ class MemoryJournal:
                     return int(row["id"])
             number = 1 + max((row["id"] for row in rows), default=0)
             job = Job(id=number, kind=kind, key=key, payload=dict(payload), state=JobState.QUEUED, total=total)
-            rows.append(asdict(job) | {"due": time.time(), "lease": 0.0})
+            rows.append(asdict(job) | {"due": time.time(), "lease": 0.0, "created": time.time()})
             return number
 
     def claim(self, kinds: Sequence[str], lease_s: float) -> Job | None:
@@ -687,10 +688,10 @@ class MemorySessions:
         if injected:
             self._add_injected(injected)
 
-    def hashes_shown(self, session: str, *, since: float = 0.0) -> dict[str, str]:
-        rows = {name: (digest, at) for own, name, digest, at in self._rows("shown") if own == session and at >= since}
-        newest = sorted(rows.items(), key=lambda row: -row[1][1])[:100]
-        return {name: digest for name, (digest, _) in newest}
+    def hashes_shown(self, session: str, *, since: float = 0.0, until: float = math.inf) -> dict[str, str]:
+        rows = {name: (digest, at) for own, name, digest, at in self._rows("shown") if own == session}
+        newest = sorted(rows.items(), key=lambda row: -row[1][1])
+        return dict([(name, digest) for name, (digest, at) in newest if since <= at <= until][:100])
 
     def _add_injected(self, row: Injected) -> None:
         self._existing(row.session)

@@ -287,6 +287,8 @@ def test_what_was_shown_is_remembered_with_its_last_hash(sessions: Sessions) -> 
     sessions.mark_shown("a", {"y": "2", "z": "1"}, now=2.0)
     sessions.mark_shown("a", {}, now=3.0)
     assert sessions.hashes_shown("a") == {"x": "1", "y": "2", "z": "1"}
+    assert sessions.hashes_shown("a", since=2.0) == {"y": "2", "z": "1"}
+    assert sessions.hashes_shown("a", until=1.0) == {"x": "1"}
     assert sessions.hashes_shown("b") == {}
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from scrimshaw.engine import read
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.index import skipped_files, vectors_ready
+from scrimshaw.engine.usage import MOST_SESSIONS, measure_usage
 from scrimshaw.ingest.memory_file import decode_text
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Degradation, Filters, Injected, JobState, Memory, Skip, Tier
@@ -21,6 +22,7 @@ from scrimshaw.storage.durable import replace_file, storage_errors
 from scrimshaw.storage.paths import locate
 
 _EVERY = Filters(include_deprecated=True)
+_MOST_MEASURED = 300  # sessions, the newest: what each used takes some 15 ms to find
 # How much each tier counts.
 TIER_WEIGHTS: Mapping[Tier, float] = {
     Tier.CONSTITUTIONAL: 1.0, Tier.CRITICAL: 1.0, Tier.IMPORTANT: 0.8,
@@ -59,13 +61,14 @@ class Stats(Struct, frozen=True, kw_only=True):
     skipped: tuple[Skip, ...]  #: by the last scan
     vectors: tuple[int, int]  #: chunks with a vector, and all
     waiting_jobs: int
+    job_lag_s: float  #: since the oldest of them was asked for
     index_bytes: int  #: on disk
     journal_bytes: int
     degradations: tuple[Degradation, ...] = ()  #: what a damaged index could not count
 
 
 class SessionTokens(Struct, frozen=True, kw_only=True):
-    """What a session's model was handed: texts, their tokens, what is in them, in all and by occasion."""
+    """What a session's model was handed: texts, their tokens, what is in them, in all and by occasion; what it used."""
 
     session: str
     client: str
@@ -75,6 +78,16 @@ class SessionTokens(Struct, frozen=True, kw_only=True):
     tokens: int  #: hooks estimate them from characters, never too few
     hits: int
     occasions: tuple[Injected, ...]
+    told: int  #: lines and memories that it was told unasked, as far as they are known still
+    used: int  #: of these, what it wrote again or read
+    used_tokens: int
+    rules: Mapping[str, int]  #: items that it kept, by extraction rule
+    redactions: int  #: of these, those from which something was taken out
+
+    @property
+    def told_tokens(self) -> int:
+        """Of all tokens, those of what nobody asked for."""
+        return sum(each.tokens for each in self.occasions if not each.occasion.startswith("memory_"))
 
 
 def page(engine: Engine, filters: Filters, *, sort: str, limit: int, offset: int) -> MemoryPage:
@@ -115,24 +128,31 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
         newest=dates[-1] if dates else "",
         skipped=tuple(skips),
         vectors=vectors,
-        waiting_jobs=len(engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))),
+        waiting_jobs=len(jobs := engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))),
+        job_lag_s=round(max((engine.clock() - job.created for job in jobs), default=0.0), 3),
         index_bytes=engine.maintenance.size_bytes("index"),
         journal_bytes=engine.maintenance.size_bytes("journal"),
         degradations=degradations.as_tuple(),
     )
 
 
-def contexts(engine: Engine) -> list[SessionTokens]:
-    """What each session's model was handed, the session with the newest event first; one that got nothing is absent."""
+def contexts(engine: Engine, most: int | None = None) -> list[SessionTokens]:
+    """What the model of each session, or of the newest, was handed, newest first; not of those that got none."""
     handed = defaultdict[str, list[Injected]](list)
     for row in engine.sessions.injections():
         handed[row.session].append(row)
     found = [session for session in map(engine.sessions.get, handed) if session]
     found.sort(key=lambda session: -session.last_event)
-    told = []
-    for session in found:
-        rows = handed[session.id]
+    told, known = list[SessionTokens](), engine.sessions.latest(limit=MOST_SESSIONS, with_work=True)
+    for session in found[:most]:
+        rows, is_new = handed[session.id], len(told) < _MOST_MEASURED
+        pieces = measure_usage(engine, session, known) if is_new else ()
+        used = [piece.tokens for piece in pieces if piece.use]
+        sources = [item.source for item in engine.sessions.items(session.id)]
         same = {name: getattr(session, name) for name in ("client", "started", "context_used")}
+        same |= {"told": len(pieces), "used": len(used), "used_tokens": sum(used)}
+        same |= {"redactions": sum(each.redaction_applied for each in sources)}
+        same |= {"rules": Counter(each.extraction_rule_id for each in sources)}
         sums = {name: sum(map(attrgetter(name), rows)) for name in ("times", "tokens", "hits")}
         told.append(SessionTokens(session=session.id, **same, **sums, occasions=tuple(rows)))
     return told

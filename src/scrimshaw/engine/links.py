@@ -23,6 +23,7 @@ from scrimshaw.storage.scan import SERENA
 from scrimshaw.storage.toml_files import LINKS_FILE, read_links, render_links
 
 DEEPEST = 10
+_MANY = 1_000  # sources, from which on it is faster to read all edges
 _OF_NAMES = "This relation follows from the names of the two files in their folder.", "Rename one of them to end it."
 
 
@@ -165,10 +166,11 @@ def dependencies(engine: Engine, memory_id: str, *, hops: int, direction: str) -
     reached = {memory_id: 0}
     for step in found:
         reached[step.place] = min(step.hop, reached.get(step.place, step.hop))
-    edges = [] if direction == "incoming" else engine.index.edges(*((memory_id,) if hops == 1 else ()))
+    # Of the memory, and of those that the walk reached before its last hop.
+    sources = {name for name, hop in reached.items() if hop < hops}
+    edges = [] if direction == "incoming" else engine.index.edges(*(sources if len(sources) < _MANY else ()))
     for edge, place in edges:
-        # Of the memory, and of those that the walk reached before its last hop.
-        if not place and reached.get(edge.source, hops) < hops:
+        if not place and edge.source in sources:
             stated = {name: value for name, value in asdict(edge).items() if name != "kind"}
             found.append(Neighbor(start=memory_id, hop=reached[edge.source] + 1, unresolved=True, **stated))
     return sorted(found, key=lambda edge: edge.hop)

@@ -123,6 +123,15 @@ def pair_reads(lines: Sequence[_Line]) -> Iterator[tuple[LoggedSearch, tuple[str
             yield line, tuple(read)
 
 
+SHARES = {  # of a period's searches, by the field of its figures
+    "refused": "nothing was sure enough to be shown",
+    "degraded": "a part of the search was missing",
+    "lifted": "a session or a relation lifted a hit",
+    "read": "one of the hits was read afterwards",
+    "read_first": "of those, the best one",
+}
+
+
 class SearchFigures(Struct, frozen=True, kw_only=True):
     """Statistics of the logged searches of some days; shares are of the searches, times are milliseconds."""
 

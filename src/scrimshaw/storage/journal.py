@@ -29,7 +29,7 @@ KEPT_DONE_S = 30 * 86_400.0  # how long a finished job is kept
 _FILE = "coalesce(json_extract(decision_meta, '$.file'), memory_id)"
 _MARKED = " AND json_extract(decision_meta, '$.mark') = ?"
 _REVIEW = Review.__struct_fields__
-_JOB = "id, kind, key, payload, state, attempts, done, total, error"
+_JOB = "id, kind, key, payload, state, attempts, done, total, error, created"
 # Every claim is another attempt, so a worker that lost its job to another is told so.
 _CLAIMED = "id = ? AND state = 'running' AND attempts = ?"
 _DUE = (

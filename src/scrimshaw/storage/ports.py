@@ -5,6 +5,7 @@ method that writes has returned, its effect survives a crash. `Maintenance` look
 implementation is safe to call from several threads and, for one database, from several processes.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -327,8 +328,8 @@ class Sessions(Protocol):
     ) -> None:
         """Store that the session was shown these (id -> digest of the passage), and what it was given with them."""
 
-    def hashes_shown(self, session: str, *, since: float = 0.0) -> dict[str, str]:
-        """The last 100 things that the session was shown since then and since its context began: id -> digest."""
+    def hashes_shown(self, session: str, *, since: float = 0.0, until: float = math.inf) -> dict[str, str]:
+        """The last 100 things that the session was shown from then to then, in its context of now: id -> digest."""
 
     def injections(self, session: str = "") -> list[Injected]:
         """What the model of a session, or of every session, was given, summed by session and occasion, in order."""

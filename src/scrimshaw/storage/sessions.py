@@ -1,5 +1,6 @@
 """The Sessions port in SQL, in the journals of a project's work trees: every commit is forced to disk."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -217,9 +218,9 @@ class SqlSessions:
             if injected:
                 _add_injected(write, injected)
 
-    def hashes_shown(self, session: str, *, since: float = 0.0) -> dict[str, str]:
-        sql = "SELECT memory_id, content_hash FROM shown WHERE session = ? AND at >= ? ORDER BY at DESC LIMIT ?"
-        return dict(self._home(session).rows(sql, (session, since, MOST_SHOWN)))
+    def hashes_shown(self, session: str, *, since: float = 0.0, until: float = math.inf) -> dict[str, str]:
+        sql = "SELECT memory_id, content_hash FROM shown WHERE session = ? AND at BETWEEN ? AND ?"
+        return dict(self._home(session).rows(f"{sql} ORDER BY at DESC LIMIT ?", (session, since, until, MOST_SHOWN)))
 
     def injections(self, session: str = "") -> list[Injected]:
         rest = "injected WHERE ? IN ('', session) ORDER BY session, occasion"

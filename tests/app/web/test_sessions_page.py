@@ -11,6 +11,7 @@ from tests.app.web.test_reading import HOSTILE, read
 
 from scrimshaw.app.web.page import link_event
 from scrimshaw.engine import Engine
+from scrimshaw.engine.counts import contexts
 from scrimshaw.engine.drafts import make_draft
 from scrimshaw.models import EventKind, Injected, Observation, Redacted
 from scrimshaw.storage.ports import Admission
@@ -42,6 +43,21 @@ def test_a_session_is_told_event_by_event(browser: TestClient, engine: Engine, p
     assert "start 1 70 2" in page.text
     assert "Working memory" in page.text
     assert [each.text for each in page.find("a") if each.text.startswith("sessions/")]
+
+
+def test_what_a_session_made_of_what_it_was_told_is_shown(browser: TestClient, engine: Engine, project: Path) -> None:
+    decided = "I decided to oil the gate of the crane in spring, because the harbour freezes."
+    work(project)
+    report(project, "Stop", last_assistant_message=decided)
+    assert "Of 0 things that 0 sessions were told" in read(browser, "/stats?usage=1").text
+    report(project, "SessionStart", "S2", source="startup")
+    report(project, "Stop", "S2", last_assistant_message="We oil the gate of the crane in spring.")
+    (row,) = (each.text for each in read(browser, "/sessions/S2").find("tr") if decided in each.text)
+    assert row.endswith(f"e1 {len(decided) // 3 + 1} written")
+    assert "Look what the last sessions made of it" in read(browser, "/stats").text
+    (counted,) = contexts(engine)
+    assert (counted.used, counted.used_tokens) == (1, len(decided) // 3 + 1)
+    assert f"Of {counted.told} things that 1 sessions were told, 1 were written" in read(browser, "/stats?usage=1").text
 
 
 def test_a_long_session_has_several_pages(browser: TestClient, engine: Engine) -> None:

@@ -3,6 +3,7 @@
 import re
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
@@ -26,7 +27,7 @@ from scrimshaw.engine.degradations import SCAN_PENDING
 from scrimshaw.engine.drafts import rejected_lately
 from scrimshaw.engine.fixes import MOST_FIXES, Fix, find_fixes
 from scrimshaw.engine.lint import DAYS, measure, quality_figures
-from scrimshaw.engine.query_log import LoggedRead, SearchFigures, search_figures
+from scrimshaw.engine.query_log import SHARES, LoggedRead, SearchFigures, search_figures
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.revisions import search_past
 from scrimshaw.engine.sessions import ITEM_PREFIX
@@ -172,7 +173,8 @@ def _render_stats(result: Stats, by: Sequence[str] | None) -> Lines:
         ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
         yield from (f"{count:>7}  {key or '-'}" for key, count in ordered)
     ready, total = result.vectors
-    yield f"vectors {ready} of {total}, waiting jobs {result.waiting_jobs}, skipped files {len(result.skipped)}"
+    jobs = f"waiting jobs {result.waiting_jobs} ({result.job_lag_s:.0f} s)"
+    yield f"vectors {ready} of {total}, {jobs}, skipped files {len(result.skipped)}"
     databases = {"index": result.index_bytes, "journal": result.journal_bytes}
     sizes = {name: f"{n / 1e6:.1f} MB" if n >= 1e6 else f"{n / 1000:.0f} KB" for name, n in databases.items()}
     yield ", ".join(f"{name} {size}" for name, size in sizes.items())
@@ -186,8 +188,14 @@ def _render_contexts(results: Sequence[SessionTokens]) -> Lines:
         yield line((each.session, "cyan"), f"  {each.client or '-'}, context in use {used}")
         yield from (row.format(one.occasion, one.times, one.tokens, one.hits) for one in each.occasions)
         yield line((row.format("in all", each.times, each.tokens, each.hits), "bold"))
-    tokens, times = sum(each.tokens for each in results), sum(each.times for each in results)
-    yield f"{len(results)} sessions were handed {times} texts of {tokens} tokens in all."
+    names = ("tokens", "times", "told", "told_tokens", "used", "used_tokens", "redactions")
+    sums = {name: sum(getattr(each, name) for each in results) for name in names}
+    yield "{} sessions were handed {times} texts of {tokens} tokens in all.".format(len(results), **sums)
+    yield "{told_tokens} of these nobody asked for. Of {told} things in them that are still known".format_map(sums)
+    yield "{used} of {used_tokens} tokens were written again or read.".format_map(sums)
+    kept = Counter(chain.from_iterable(Counter(each.rules).elements() for each in results)).most_common()
+    rules = ", ".join(f"{name} {count}" for name, count in kept) or "none"
+    yield f"Kept by rule: {rules}; a secret was taken out of {sums['redactions']}"
 
 
 def _render_figures(figures: Mapping[str, Any]) -> Lines:
@@ -207,14 +215,8 @@ def _render_figures(figures: Mapping[str, Any]) -> Lines:
 
 def _render_searches(found: SearchFigures) -> Lines:
     yield f"{found.searches} searches in {found.days:g} days"
-    shares = {
-        "refused: nothing was sure enough": found.refused,
-        "degraded": found.degraded,
-        "lifted by a session or a relation": found.lifted,
-        "with hits, and one of them was read": found.read,
-        "of those, the best one": found.read_first,
-    }
-    yield from (f"{'     -' if share is None else f'{share:6.1%}'}  {name}" for name, share in shares.items())
+    shares = ((words, getattr(found, name)) for name, words in SHARES.items())
+    yield from (f"{'     -' if share is None else f'{share:6.1%}'}  {words}" for words, share in shares)
     yield from (line(f"{count:>6}  {name}", ("  degraded", "yellow")) for name, count in found.failures.items())
     if found.searches:
         yield line(("milliseconds       median      p95", "dim"))

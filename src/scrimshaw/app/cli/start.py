@@ -5,6 +5,7 @@ import webbrowser
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -230,25 +231,35 @@ def import_(
     return summary
 
 
-@app.command(epilog=example("scrimshaw export --output backup", "scrimshaw export --format jsonl > memories.jsonl"))
+@app.command(epilog=example("scrimshaw export --output backup", "scrimshaw export --html memories.html"))
 def export(
-    format_: Annotated[Literal["markdown", "jsonl"], typer.Option("--format", help="How to write.")] = "markdown",
+    format_: Annotated[
+        Literal["markdown", "jsonl", "html"], typer.Option("--format", help="How to write.")
+    ] = "markdown",
     output: Annotated[Path | None, typer.Option(help="A folder or file; else standard output.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="One page to read and search.")] = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="With --html: your own vault and what is private too.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what is there, without asking.")] = False,
     project: frame.Project = None,
     as_json: frame.AsJson = False,
 ) -> None:
     """Write the memories somewhere else, redacted once more."""
+    from scrimshaw.app.web.report import export_html  # noqa: PLC0415 - only for this command
+
+    format_, output = ("html", html) if html else (format_, output)
     with open_memory(project) as engine:
         if output is None:
-            if format_ == "markdown":
-                raise InvalidRequest("Markdown files need a folder.", "Name one with --output.", parameter="output")
+            if format_ != "jsonl":
+                raise InvalidRequest("This needs a place to write to.", "Name one with --output.", parameter="output")
             sys.stdout.buffer.writelines(export_lines(engine))
             return
         is_filled = any(output.iterdir()) if output.is_dir() else output.exists()
         refusal = InvalidRequest(f"{output} holds something.", "Add --force to replace it.", parameter="output")
         confirm(f"{output} holds something. Replace what has the same name?", force or not is_filled, refusal)
-        write = export_markdown if format_ == "markdown" else export_jsonl
+        writers = {"markdown": export_markdown, "jsonl": export_jsonl}
+        write = writers.get(format_, partial(export_html, with_private=private))
         exported = {"memories": write(engine, output.absolute()), "format": format_, "place": str(output.absolute())}
     show(exported, as_json, lambda x: [line(f"{x['memories']} memories as {x['format']} in ", (x["place"], "cyan"))])
 

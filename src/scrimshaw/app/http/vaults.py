@@ -1,6 +1,7 @@
 """The memories that a server has open, and what a token may do with them."""
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
@@ -24,8 +25,9 @@ from scrimshaw.config import VaultSettings, load
 from scrimshaw.engine import Engine, open_engine
 from scrimshaw.engine.core import GLOBAL
 from scrimshaw.engine.index import vectors_ready
+from scrimshaw.engine.query_log import search_figures
 from scrimshaw.errors import ConfigError, Forbidden, ReadOnly, ScrimshawError
-from scrimshaw.models import Filters
+from scrimshaw.models import Filters, JobState
 
 # Beyond the tools that only read: what reaches over single memories is an administrator's.
 _ADMIN_TOOLSET = "maintenance"
@@ -132,11 +134,17 @@ class Vaults:
 
     def measure(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
         """Gauges by name and vault."""
-        gauges: dict[str, dict[str, float]] = {"memories": {}, "vectors": {}, "chunks": {}}
+        gauges = defaultdict[str, dict[str, float]](dict)
         for name in names:
             engine = self._open[name].engine
             gauges["memories"][name] = engine.index.count(Filters(include_deprecated=True))[""]
             gauges["vectors"][name], gauges["chunks"][name] = vectors_ready(engine)
+            jobs = engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))
+            gauges["jobs"][name] = len(jobs)
+            gauges["job_lag_seconds"][name] = max((engine.clock() - job.created for job in jobs), default=0.0)
+            searches = search_figures(engine, 1)
+            for share in ("refused", "degraded", "lifted", "read"):
+                gauges[f"searches_{share}_share"][name] = getattr(searches, share) or 0.0
         return gauges
 
 

@@ -6,10 +6,11 @@ hit only has what differs from the usual.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import accumulate, filterfalse
-from operator import itemgetter
+from itertools import accumulate, chain, filterfalse
+from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
 from msgspec import Struct, to_builtins
@@ -59,6 +60,7 @@ class SearchReply(Reply, frozen=True, omit_defaults=True):
     trace: Sequence[Mapping[str, Any]] = ()
     peers: str = ""  #: what other memory servers add, as data
     sources: Mapping[str, float] = {}  #: those that answered, and how many seconds ago
+    applied_boosts: Mapping[str, int] = {}  #: how many hits a session, or a causal relation, lifted
     fixes: Sequence[Mapping[str, Any]] = ()  #: what was done about an error that the query quotes
 
 
@@ -88,6 +90,7 @@ def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
         degraded=result.degradations,
         peers=fence_list(_FOREIGN, map(_PEER_LINE.format, result.peers)) if result.peers else "",
         sources=result.sources,
+        applied_boosts=Counter(chain.from_iterable(map(attrgetter("explanation.boosts"), hits))),
     )
     if not trace:
         return reply

@@ -8,11 +8,11 @@ from scrimshaw.app.web.page import Page, Site, Values, make_bar, make_table, par
 from scrimshaw.engine import counts
 from scrimshaw.engine.health import Health, check_health
 from scrimshaw.engine.lint import DAYS, quality_figures
-from scrimshaw.engine.query_log import SearchFigures, search_figures
+from scrimshaw.engine.query_log import SHARES, SearchFigures, search_figures
 from scrimshaw.models import Filters
 
 _PERIODS = (1, 7, 14, 90)  # days
-_MOST_COUNTS = 12
+_MOST_COUNTS, _MOST_MEASURED = 12, 20
 _VERDICTS = {"met": "ok", "missed": "problem", "-": ""}
 _SENTENCES = {
     "healthy": "Everything works.",
@@ -48,7 +48,7 @@ def _render_parts(health: Health) -> Html:
 
 
 def show_statistics(site: Site, values: Values) -> Page:
-    """What there is, and the searches of some days; with `quality` the newest memories are judged too."""
+    """What there is, and the searches of some days; with `quality` and `usage` what takes a while too."""
     engine = site.engine
     site.follow_files()
     days = parse_number(values, "days") or int(DAYS)
@@ -63,11 +63,14 @@ def show_statistics(site: Site, values: Values) -> Page:
     ]
     dates = f"{found.oldest[:10] or '-'} to {found.newest[:10] or '-'}"
     ready, pieces = found.vectors
+    look = link("Look what the last sessions made of it", make_url("/stats", days=days, usage=1))
     judge = link("Judge the newest memories", make_url("/stats", days=days, quality=1))
     parts = [
         tag("h2", "Searches"),
         tag("p", periods, class_="onward"),
         _render_searches(search_figures(engine, days)),
+        tag("h2", "What sessions were told unasked"),
+        render_usage(site) if values.get("usage") else tag("p", look),
         tag("h2", "Memories"),
         tag("p", f"{found.total} memories, updated {dates}; {ready} of {pieces} pieces have a vector."),
         [_render_counts(name, getattr(found, f"by_{name}")) for name in ("type", "tier", "source")],
@@ -81,13 +84,7 @@ def show_statistics(site: Site, values: Values) -> Page:
 def _render_searches(figures: SearchFigures) -> Html:
     if not figures.searches:
         return tag("p", "Nothing was searched for in that time.")
-    shares = {
-        "nothing was sure enough to be shown": figures.refused,
-        "a part of the search was missing": figures.degraded,
-        "a session or a relation lifted a hit": figures.lifted,
-        "one of the hits was read afterwards": figures.read,
-        "of those, the best one": figures.read_first,
-    }
+    shares = {words: getattr(figures, name) for name, words in SHARES.items()}
     rows = ((name, "-" if share is None else (make_bar(share), f" {share:.1%}")) for name, share in shares.items())
     slowest = max(late for _, late in figures.stages.values()) or 1.0
     stages = (
@@ -99,6 +96,17 @@ def _render_searches(figures: SearchFigures) -> Html:
         make_table("What became of searches", ("share of searches in which", ""), rows),
         make_table("Milliseconds of each stage", ("stage", "median ms", "95th percentile ms"), stages),
     )
+
+
+def render_usage(site: Site) -> Html:
+    """How much of what the newest sessions were told they wrote again or read."""
+    sessions = counts.contexts(site.engine, _MOST_MEASURED)
+    told, used, tokens = (sum(getattr(each, name) for each in sessions) for name in ("told", "used", "used_tokens"))
+    share = used / told if told else 0.0
+    words = (
+        f"Of {told} things that {len(sessions)} sessions were told, {used} were written again or read, {tokens} tokens."
+    )
+    return tag("p", make_bar(share), f" {share:.1%} ", words)
 
 
 def _render_counts(name: str, by: Mapping[str, int]) -> Html:

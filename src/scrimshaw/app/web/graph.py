@@ -30,12 +30,14 @@ def show_graph(site: Site, values: Values) -> Page:
     engine, memory_id = site.engine, values["id"]
     site.follow_files()
     memory = engine.memory(memory_id)
-    edges = links.dependencies(engine, memory.id, hops=_HOPS, direction="both")
+    edges = links.dependencies(engine, memory.id, hops=1, direction="both")
+    if len(edges) <= _MOST_EDGES:  # else they are more than a page has room for
+        edges = links.dependencies(engine, memory.id, hops=_HOPS, direction="both")
     boxes = place_boxes(memory.id, edges)
     memories = engine.index.get([*boxes])
     drawing = draw_graph(boxes, edges, memories)
     absent = len({edge.place for edge in edges if not edge.unresolved} - boxes.keys())
-    more = f" {absent} more memories are two steps away and not drawn." if absent else ""
+    more = f" {absent} more memories are as near and not drawn." if absent else ""
     hint = tag(
         "p", "From left to right: what leads here, this memory, where it leads. A box leads on.", more, class_="dim"
     )

@@ -1,19 +1,30 @@
-"""All figures of a memory in one file that needs nothing else: for a colleague, or to compare with a later one."""
+"""What is written into a file that needs nothing else: all figures of a memory, or the memories themselves."""
 
+import base64
+import hashlib
 import re
+from collections.abc import Container, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
 
 from scrimshaw.app.web.figures import show_health, show_statistics
-from scrimshaw.app.web.markup import Html, join, tag
-from scrimshaw.app.web.page import Page, Site, read_asset
+from scrimshaw.app.web.markdown import render_markdown
+from scrimshaw.app.web.markup import Html, join, make_url, tag
+from scrimshaw.app.web.page import Page, Site, describe_memory, link_memory, read_asset
 from scrimshaw.app.web.search import render_newest, render_state
 from scrimshaw.app.web.sessions import list_sessions
-from scrimshaw.engine import Engine
+from scrimshaw.config import GLOBAL
+from scrimshaw.engine import Engine, read
+from scrimshaw.errors import UnreadableFile
+from scrimshaw.ingest.memory_file import is_private, parse_memory_file
+from scrimshaw.models import Edge, EdgeKind, Filters, Memory
+from scrimshaw.storage.durable import replace_file, storage_errors
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 # Outside of the dashboard links to its pages lead nowhere: those that only lead on go, others become text.
 _ONWARD = re.compile(r'<p class="onward">.*?</p>', re.DOTALL)
-_LINK = re.compile(r'<a href="/[^>]*>(.*?)</a>', re.DOTALL)
+_LINK = re.compile(r'<a href="(/[^"#]*)([^"]*)"[^>]*>(.*?)</a>', re.DOTALL)
+_SECTION = re.compile(r'(id="|href="#)(?=s-)')
 
 
 def render_report(engine: Engine) -> Html:
@@ -25,16 +36,66 @@ def render_report(engine: Engine) -> Html:
         show_health(site, {"thorough": "1"}),
         show_statistics(site, {"quality": "1"}),
     ]
+    sections = [tag("section", tag("h1", page.title), page.content) for page in pages]
+    return _render_document(engine, Html(_LINK.sub(r"\3", _ONWARD.sub("", join(sections)))))
+
+
+def export_html(engine: Engine, file: Path, *, with_private: bool) -> int:
+    """Write all memories into one document, which its only script searches; how many. Raises StorageFailure.
+
+    Without that script it is a list whose entries open. What is for nobody else stays out unless it is wanted.
+    """
+    memories = read.list_writable(engine, Filters(include_deprecated=True))
+    memories = [each for each in memories if with_private or may_leave(each)]
+    edges = {name: [*some] for name, some in groupby(engine.index.edges(), lambda each: each[0].source)}
+    known = {make_url("/memory", each.id) for each in memories}
+    entries = [render_entry(engine, each, edges.get(each.id, ()), known) for each in memories]
+    field = [tag("label", "Search titles, phrases and texts", for_="q"), tag("input", type="search", id="q")]
+    search = tag("form", field, tag("p", role="status"), role="search", hidden=True)
+    page = _render_document(engine, join(search, tag("div", entries, id="memories")), read_asset("find.js"))
+    with storage_errors("write", file):
+        replace_file(file, page.encode())
+    return len(memories)
+
+
+def may_leave(memory: Memory) -> bool:
+    """Whether a memory is neither marked as private nor in the user's own vault, and its file says so."""
+    try:
+        return not (memory.id.startswith(GLOBAL) or is_private(parse_memory_file(Path(memory.path).read_bytes())))
+    except (OSError, UnreadableFile):
+        return False
+
+
+def render_entry(engine: Engine, memory: Memory, edges: Sequence[tuple[Edge, str]], known: Container[str]) -> Html:
+    """A memory that opens; its links lead to others in the same file, and are text where these are not in it."""
+    place, phrases = make_url("/memory", memory.id)[1:], "; ".join((*memory.triggers, *memory.questions))
+    body = engine.index.bodies([memory.id]).get(memory.id, "")
+    related = [(f"{x.relation} ", link_memory(to), " ") for x, to in edges if to and x.kind != EdgeKind.LINK]
+    text = render_markdown(body, memory.id, {edge.target: meant for edge, meant in edges if meant})
+    parts = [describe_memory(memory, body), tag("p", phrases, class_="phrases dim"), tag("p", related, class_="dim")]
+
+    def lead(found: re.Match[str]) -> str:
+        return f'<a href="#{found[1][1:]}{found[2]}">{found[3]}</a>' if found[1] in known else found[3]
+
+    content = _LINK.sub(lead, join(parts, tag("div", text, class_="markdown")))
+    content = _SECTION.sub(rf"\g<0>{place}#", content)  # several memories have sections of one name
+    return tag("details", tag("summary", tag("h2", memory.title)), tag("div", Html(content), id=place), class_="memory")
+
+
+def _render_document(engine: Engine, content: Html, script: str = "") -> Html:
+    """A whole document under a policy that lets no other script run than this one, and nothing be loaded or sent."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    policy += f"; script-src 'sha256-{digest}'" if script else ""
     name, moment = engine.settings.project.name, datetime.fromtimestamp(engine.clock(), UTC)
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("title", f"Memory of {name}"),
         tag("style", Html(read_asset("style.css"))),
     )
     title = [tag("h1", f"Memory of {name}"), tag("p", f"{moment:%Y-%m-%d %H:%M} UTC", class_="dim")]
-    sections = [tag("section", tag("h1", page.title), page.content) for page in pages]
-    content = _LINK.sub(r"\1", _ONWARD.sub("", tag("main", title, sections)))
-    return join(Html("<!doctype html>"), tag("html", head, tag("body", Html(content)), lang="en"))
+    body = tag("body", tag("main", title, content), tag("script", Html(script)) if script else None)
+    return join(Html("<!doctype html>"), tag("html", head, body, lang="en"))

@@ -18,6 +18,7 @@ from scrimshaw.app.web.page import (
 )
 from scrimshaw.engine.drafts import find_draft
 from scrimshaw.engine.sessions import rank_working_memory
+from scrimshaw.engine.usage import MOST_SESSIONS, measure_usage
 from scrimshaw.errors import NotFound
 from scrimshaw.models import EventKind, RecordedEvent, Session
 
@@ -81,7 +82,7 @@ def show_session(site: Site, values: Values) -> Page:
         _render_about(site, session, len(events)),
         course,
         _render_attention(site, session),
-        _render_told(site, name),
+        _render_told(site, session),
     ]
     return Page(_shorten(session.task or name, 120), join(parts), "/sessions")
 
@@ -134,15 +135,20 @@ def _render_attention(site: Site, session: Session) -> Html | None:
     return tag("section", tag("h2", "Working memory"), table) if ranked else None
 
 
-def _render_told(site: Site, session: str) -> Html | None:
-    """What the model was handed, by occasion, and the memories that were among it."""
-    told = site.engine.sessions.injections(session)
+def _render_told(site: Site, session: Session) -> Html | None:
+    """What the model was handed, by occasion, what it made of what it was told unasked, and what it was shown."""
+    sessions = site.engine.sessions
+    told = sessions.injections(session.id)
     if not told:
         return None
     rows = ((each.occasion, each.times, each.tokens, each.hits, format_moment(each.at)) for each in told)
     table = make_table("Texts handed to the model", ("occasion", "texts", "tokens", "hits", "last"), rows)
-    shown = [tag("li", link_memory(name)) for name in site.engine.sessions.hashes_shown(session)]
-    return tag("section", tag("h2", "What it was told"), table, tag("ul", shown) if shown else None)
+    pieces = measure_usage(site.engine, session, sessions.latest(limit=MOST_SESSIONS, with_work=True))
+    uses = ((_shorten(each.text or each.id, 160), f"e{each.event}", each.tokens, each.use or "-") for each in pieces)
+    used = make_table("What it made of what it was told unasked", ("told", "with", "tokens", "use"), uses)
+    shown = [tag("li", link_memory(name)) for name in sessions.hashes_shown(session.id)]
+    lists = [used if pieces else None, tag("ul", shown) if shown else None]
+    return tag("section", tag("h2", "What it was told"), table, lists)
 
 
 def _shorten(text: str, most: int) -> str:

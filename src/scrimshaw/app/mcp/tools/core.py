@@ -139,6 +139,8 @@ class ContextReply(Reply, frozen=True, omit_defaults=True):
     session: Mapping[str, Any] = {}
     state: Sequence[StateLine] = ()
     state_omitted: int = 0
+    extraction_count: int = 0  #: what was kept of the session's calls and words, and of how much a secret was taken out
+    redaction_count: int = 0
 
 
 class GetReply(Reply, frozen=True, omit_defaults=True):
@@ -210,6 +212,7 @@ def memory_context(
     session = find_session(engine, session_id)
     found = context(engine, request, session, find=ask.search)
     pressure = msgspec.to_builtins(found.pressure) if found.pressure.source != "unknown" else {}
+    sources = [item.source for item in engine.sessions.items(found.session.id)] if found.session else []
     about, result = found.session, _leave_out_old_news(engine, found.result, session, include_trace)
     reply = replies.copy_fields(
         ContextReply,
@@ -219,6 +222,8 @@ def memory_context(
         pressure={name: each for name, each in pressure.items() if name != "level" and each not in (None, "")},
         session={"id": about.id, "events": about.counter, "continues": about.continues} if about else {},
         state=neutralise_state_lines(found.state),
+        extraction_count=len(sources),
+        redaction_count=sum(each.redaction_applied for each in sources),
     )
     known = sessions.find_shown(engine, session) if session and enable_dedup else {}
     reply, sent = _fit_context(reply, result, request, known, trace=include_trace)
