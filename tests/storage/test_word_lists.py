@@ -98,11 +98,11 @@ def test_long_texts_and_many_rows_keep_their_scores(tmp_path: Path) -> None:
 def test_what_is_asked_for_least_recently_is_forgotten_first(tmp_path: Path) -> None:
     with two_ways(tmp_path) as (index, _):
         index.put([document(f"m{number}", "one two three") for number in range(100)])
-        scan = WordScan(index._database, (2.0, 2.0, 2.0, 1.0), 20, most_bytes=2_000)
+        scan = WordScan(index._file, (2.0, 2.0, 2.0, 1.0), 20, most_bytes=2_000)
         for words in (("one", "two"), ("one",), ("three",)):
             assert scan(words, 1, None, 5)
         assert [*scan._lists] == [("on",), ("three",)]
-        assert scan(("two", "one", "three"), 1, None, -1) == WordScan(index._database, (2.0, 2.0, 2.0, 1.0), 20, 1)(
+        assert scan(("two", "one", "three"), 1, None, -1) == WordScan(index._file, (2.0, 2.0, 2.0, 1.0), 20, 1)(
             ("two", "one", "three"), 1, None, -1
         )
 
