@@ -53,3 +53,12 @@ def test_written_entries_are_read_as_a_scanner_reads_them(values: dict[str, obje
 @given(st.lists(RAW, min_size=1, max_size=3))
 def test_raw_lines_are_read_as_a_scanner_reads_them(texts: list[str]) -> None:
     check("".join(f"k{number}: {text}\n" for number, text in enumerate(texts)))
+
+
+@given(st.lists(st.lists(st.tuples(st.sampled_from(["  ", " ", ""]), TEXTS | RAW), max_size=3), min_size=1, max_size=3))
+def test_lists_of_one_item_a_line_are_read_as_a_scanner_reads_them(lists: list[list[tuple[str, str]]]) -> None:
+    entries = (
+        "".join([f"k{number}:\n", *(f"{blanks}- {text}\n" for blanks, text in items)])
+        for number, items in enumerate(lists)
+    )
+    check("".join(entries))

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from scrimshaw.ingest.markdown import find_section, make_anchor, parse_headings
+from scrimshaw.ingest.markdown import find_section, make_anchor, parse_headings, parse_page
 from scrimshaw.models import Heading
 
 
@@ -218,3 +219,19 @@ ADOC = """\
 def test_headings_of_other_markup(name: str, body: str, expected: list[tuple[int, str]], line_end: str) -> None:
     headings = parse_headings(body.replace("\n", line_end), name=name)
     assert [(each.level, each.anchor) for each in headings] == expected
+
+
+_LINES = """# one;two;---;===;- a;  - b;1. c;> d;  e;    f;```;~~~;<div>;<!-- g;-->;|h|i|;|-|-|;|j|;* * *;[k]: /l;"m";;
+;	n;-;+ o;> ;>- p;12) q;| r"""
+
+
+@given(
+    st.lists(st.sampled_from(_LINES.split(";")), max_size=14)
+    | st.lists(st.text("#-=*>`~|+1.:[]<a \t", max_size=8), max_size=8)
+)
+def test_blocks_are_those_that_every_rule_finds(lines: list[str]) -> None:
+    """Only rules that can begin as a line does are tried."""
+    body, env = "\n".join(lines), dict[str, Any]()
+    page = parse_page(body)
+    assert page.blocks == MarkdownIt("commonmark").enable("table").disable("inline").parse(body, env)
+    assert page.env == env

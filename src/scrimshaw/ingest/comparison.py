@@ -72,8 +72,9 @@ def split_runs(text: str) -> frozenset[Run]:
 @lru_cache(maxsize=16)  # a save asks twice, and a change of other than the text once more
 def compute_minhash(text: str) -> tuple[int, ...]:
     """The smallest hashes (32 bits) of the runs of a text, at most MINHASH_SIZE, in rising order."""
-    runs = map(" ".join, split_runs(text))
-    return tuple(nsmallest(MINHASH_SIZE, set(map(zlib.crc32, map(str.encode, runs)))))
+    words = _WORD.findall(text.casefold())  # `split_runs` would make a tuple of each
+    runs = map(" ".join, zip(words, words[1:], words[2:], strict=False)) if len(words) >= _RUN else [" ".join(words)]
+    return tuple(nsmallest(MINHASH_SIZE, set(map(zlib.crc32, "\n".join(runs).encode().split(b"\n")))))
 
 
 def jaccard(one: frozenset[Run], other: frozenset[Run]) -> float:

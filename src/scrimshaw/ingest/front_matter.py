@@ -49,7 +49,9 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:
 # What needs no quotes where it fills the rest of its line, and inside brackets.
 WHOLE_LINE = re.compile(r"[^\W\d_](?:(?!: | #).)*(?<![ :])")
 _FLOW = re.compile(r"[^\W\d_](?:[^,\[\]{}:#\"']*[^,\[\]{}:#\"' ])?")
-_KEY = re.compile(r"([A-Za-z_][\w-]*): (?=\S)", re.ASCII)
+_ENTRY = re.compile(
+    r"(?P<key>[A-Za-z_][\w-]*):(?: (?P<value>\S).*\n|\n(?P<indent> +)- \S.*\n(?:(?P=indent)- \S.*\n)*)", re.ASCII
+)
 _PIECE = re.compile(rf"\"[^\"\\]*\"|'[^']*'|{_FLOW.pattern}|{_MOMENT.pattern}|[0-9]+(?:[.][0-9]+)?")
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
@@ -92,25 +94,33 @@ class _Mark(Struct, frozen=True):
 
 
 def _compose_plain(yaml: str) -> MappingNode | None:
-    """The nodes of lines as `format_entry` writes them, which need no scanner; None where one is of another shape."""
-    pairs, start, lines = list[tuple[Node, Node]](), 0, yaml.split("\n")
+    """The nodes of entries as `format_entry` writes them, or with a list of one item a line, which need no scanner.
+
+    None where one is of another shape.
+    """
+    pairs, at, row = list[tuple[Node, Node]](), 0, 0
     try:
-        for number, line in enumerate(lines[:-1]):
-            if not (key := _KEY.match(line)) or not line.isprintable() or lines[-1]:
+        while at < len(yaml):
+            if not (entry := _ENTRY.match(yaml, at)):
                 return None
-            begin = start, number
-            value: Node
-            if text := WHOLE_LINE.fullmatch(line, key.end()):
-                value, end = _make_scalar(text[0], begin, text.start()), len(line)
-            else:
-                value, end = _read_flow(line, begin, key.end())
-            if end < len(line):
-                return None
-            pairs.append((_make_scalar(key[1], begin, 0), value))
-            start += len(line) + 1
+            head, *items = entry[0].split("\n")[:-1]
+            key, nodes, column = _make_scalar(entry["key"], (at, row), 0), list[Node](), entry.start("value") - at
+            inset = len(entry["indent"] or "")
+            if items:
+                at, row, column = at + len(head) + 1, row + 1, inset + 2
+            first = _Mark(at + inset, row, inset)
+            for line in items or [head]:
+                text = WHOLE_LINE.fullmatch(line, column)
+                value, end = _read_flow(line, (at, row), column) if text is None else (None, len(line))
+                if end < len(line) or not line.isprintable():
+                    return None
+                nodes.append(value or _make_scalar(line[column:], (at, row), column))
+                at, row = at + len(line) + 1, row + 1
+            whole = SequenceNode(_SEQUENCE, nodes, first, _Mark(at, row, 0), flow_style=False)
+            pairs.append((key, whole if items else nodes[0]))
     except (IndexError, ValueError):
         return None
-    return MappingNode(_MAP, pairs, _Mark(0, 0, 0), _Mark(start, len(lines) - 1, 0), flow_style=False)
+    return MappingNode(_MAP, pairs, _Mark(0, 0, 0), _Mark(at, row, 0), flow_style=False)
 
 
 def _read_flow(line: str, begin: tuple[int, int], at: int) -> tuple[Node, int]:

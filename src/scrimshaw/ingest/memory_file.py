@@ -369,9 +369,11 @@ def build_document(
         or clean(" ".join(stem.replace("-", " ").replace("_", " ").split()) or stem)
     )
     triggers = front.parse_phrases(values, "trigger_phrases", clean)
-    phrases = [Phrase(text=phrase, head=head) for phrase in triggers if (head := find_head(phrase))]
-    if len(title.split()) > 1 and (head := find_head(title)):  # a title of one word is found everywhere
-        phrases.append(Phrase(text=title, head=head, is_title=True))
+    phrases = list[Phrase]()
+    for phrase in triggers:
+        phrases += [Phrase(text=phrase, head=head)] if (head := find_head(phrase)) else []
+    head = find_head(title) if len(title.split()) > 1 else ""  # a title of one word is found everywhere
+    phrases += [Phrase(text=title, head=head, is_title=True)] if head else []
     chunks = [*markdown.split_chunks(title, body.text, headings)]
     questions = list[str]()
     for question in front.parse_phrases(values, "questions", clean, "\n")[:MOST_QUESTIONS]:

@@ -7,7 +7,7 @@ Each rule looks for one class of defect and says what to do about it. The words 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import chain, filterfalse
 from operator import attrgetter
 from typing import NamedTuple
@@ -123,8 +123,9 @@ class FileContents(NamedTuple):
     is_session: bool = False  #: Whether the file is the record of a session, and not a note somebody wrote.
 
 
+@lru_cache(maxsize=1)  # a record is judged right after it was found to be one
 def read_contents(
-    file: MemoryFile, tool_calls: int | None = None, chatter: Sequence[str] | None = None
+    file: MemoryFile, tool_calls: int | None = None, chatter: tuple[str, ...] | None = None
 ) -> FileContents:
     """What any Markdown file says; never raises."""
     values, body, broken = file.values, file.body, file.problem.message if file.problem else ""
@@ -488,7 +489,8 @@ def grade_record(document: Document, file: MemoryFile, phrases: Sequence[str] = 
     What such a file says of its own quality and tier was written by the tool that made it, whatever it holds.
     """
     # The first test spares most notes the second, which takes milliseconds.
-    if not _SESSION_ID.search(file.text) or not read_contents(file).is_session:
+    chatter = (*default_phrases(), *phrases)
+    if not _SESSION_ID.search(file.text) or not read_contents(file, None, chatter).is_session:
         return document
     verdict = judge(file, phrases=phrases)
     tier = Tier.TEMPORARY if band(verdict.score) == "D" and document.tier != Tier.DEPRECATED else document.tier

@@ -19,7 +19,8 @@ MOSTLY_REMOVED_RATIO = 0.90  # share of characters; above it an item is dropped
 
 # What begins with a set of characters is searched faster than what begins with a repeat, a choice or a look-behind.
 _DIGIT_GROUPS = r"[0-9][0-9][0-9]\)?[-. ][0-9]{2,3}[-. ][0-9]{4}"
-_LONG_WORD = r"[^\s\"'<>(),;`]{13}[^\s\"'<>(),;`]*"
+_BETWEEN_WORDS = bytes.maketrans(b"\"'<>(),;`", b" " * 9)
+_LONG_WORD = rb"\S{13,}"  # in bytes, which are searched in half the time
 _MAIL_DOMAIN = r"@(?<=[\w.+%-]@)(?P<domain>[\w-]{1,63}(?:\.[\w-]{1,63}){0,5}\.[A-Za-z]{2,24})(?![\w-])"
 _MAIL_LOCAL = r"\w[\w.+%-]{0,63}\Z"
 # A run is tried once and whole: a shorter piece of it could not match either, and trying them all is quadratic.
@@ -156,7 +157,8 @@ def _scan(text: str) -> Iterator[Span]:
     lowered = text.lower()
     lowered = lowered if len(lowered) == len(text) else text.translate(_TRANSLATION)
     # Secrets whose text gives them away; each rule is tried only where its literal is.
-    words = "\n".join(re.findall(_LONG_WORD, text))
+    found = re.findall(_LONG_WORD, text.encode(errors="surrogatepass").translate(_BETWEEN_WORDS))
+    words = b"\n".join(found).decode(errors="surrogatepass")
     personal = TABLE.personal if re.search(_DIGIT_GROUPS, text) else ()
     for rules, place in ((TABLE.shapes, text), (TOKENS, words), (personal, text)):
         for rule in rules if place else ():
