@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ruamel.yaml import YAML
 from tests.e2e.model import PROMPT
-from tests.e2e.workspace import SERVER_ENVIRONMENT, Workspace
+from tests.e2e.workspace import SCRIMSHAW, SERVER_ENVIRONMENT, Workspace
 
 SERVER = "scrimshaw"
 TIMEOUT_S = 120.0
@@ -38,15 +39,16 @@ class Configure(Protocol):
 
 @dataclass(frozen=True)
 class Client:
-    """An npm client; it lives in `<npm folder>/<name>/node_modules/.bin/<name>`."""
+    """An npm client; it lives in `<npm folder>/<name>/node_modules/.bin/<command, or name>`."""
 
     name: str
     package: str
     configure: Configure
+    command: str = ""
 
     def program(self, npm: Path) -> Path:
         """Where the client is when it is installed."""
-        return _bin(npm, self.name) / self.name
+        return _bin(npm, self.name) / (self.command or self.name)
 
     def missing(self, npm: Path) -> str:
         """Why the client cannot be run; empty when it can."""
@@ -159,7 +161,29 @@ def _configure_codex(workspace: Workspace, url: str) -> Launch:
     return Launch(["exec", "--json", PROMPT], {"CODEX_HOME": str(folder), "SCRIPTED_KEY": "none"})
 
 
+def _configure_continue(workspace: Workspace, url: str) -> Launch:
+    """What set-up writes, with a recorder before the server, and the line that makes the command line read it."""
+    setup = [*SCRIMSHAW, "setup", "continue", "--yes"]
+    environment = {**os.environ, **SERVER_ENVIRONMENT, "HOME": str(workspace.home)}
+    subprocess.run(setup, cwd=workspace.project, env=environment, capture_output=True, check=True)
+    folder = workspace.home / ".continue"
+    block = YAML(typ="safe").load(folder / f"mcpServers/{SERVER}.yaml")
+    command, *arguments = workspace.recorded_serve()
+    block["mcpServers"][0] |= {"command": command, "args": arguments, "env": SERVER_ENVIRONMENT}
+    (folder / f"mcpServers/{SERVER}.yaml").write_text(json.dumps(block))
+    model = {"name": "Scripted", "provider": "openai", "model": "scripted", "apiBase": f"{url}/v1", "apiKey": "none"}
+    config = {
+        **dict.fromkeys(("name", "version"), "1.0.0"),
+        "schema": "v1",
+        "models": [{**model, "roles": ["chat"], "capabilities": ["tool_use"]}],
+        "mcpServers": [{"uses": f"./mcpServers/{SERVER}.yaml"}],
+    }
+    (folder / "config.yaml").write_text(json.dumps(config))
+    return Launch(["--auto", "-p", PROMPT], {})
+
+
 CLIENTS = (
     Client("claude", "@anthropic-ai/claude-code", _configure_claude),
     Client("codex", "@openai/codex", _configure_codex),
+    Client("continue", "@continuedev/cli", _configure_continue, "cn"),
 )

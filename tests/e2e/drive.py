@@ -76,7 +76,8 @@ def _reply(text: str) -> Mapping[str, Any]:
         reply, _ = json.JSONDecoder().raw_decode(text, max(0, start))
     except json.JSONDecodeError:
         return {}
-    return reply if isinstance(reply, dict) else {}
+    inner = reply.get("text") if isinstance(reply, dict) else None
+    return _reply(inner) if isinstance(inner, str) else reply if isinstance(reply, dict) else {}
 
 
 def _run_problems(finished: clients.Finished) -> Iterator[str]:

@@ -85,7 +85,12 @@ def running_model(program: Path, folder: Path, project: Path, steps: Steps) -> I
 
 
 def _results_in(body: Mapping[str, Any]) -> list[ToolResult]:
-    """Tool results of a request in Anthropic's Messages or OpenAI's Responses form."""
+    """Tool results of a request in Anthropic's Messages or OpenAI's Responses or Chat form."""
+    messages = _messages(body)
+    called = {call["id"]: call["function"]["name"] for each in messages for call in each.get("tool_calls") or ()}
+    if called:
+        answers = (each for each in messages if each.get("role") == "tool")
+        return [ToolResult(called.get(each["tool_call_id"], "?"), _text(each["content"])) for each in answers]
     blocks = _parts(body)
     names = {_call_id(block): str(block.get("name")) for block in blocks if block.get("type") in _CALLS}
     return [

@@ -80,7 +80,7 @@ def test_a_command_run_again_later_has_an_id_of_its_own() -> None:
     assert _parsed("gemini", first).call_id != _parsed("gemini", later).call_id
 
 
-@pytest.mark.parametrize("client", _RECORDS)
+@pytest.mark.parametrize("client", [client for client, record in _RECORDS.items() if record.events])
 def test_the_same_words_in_another_turn_are_another_prompt(client: str) -> None:
     (payload, hint), more = _RECORDS[client].prompt, _RECORDS[client].next_turn
     first, other = _parsed(client, payload, hint), _parsed(client, {**payload, **more}, hint)

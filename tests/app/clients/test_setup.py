@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 from tests.app.clients.record import load_records
 from tests.app.clients.records import cline
 from tests.app.clients.words import OURS, SERVER
@@ -25,6 +26,7 @@ from scrimshaw.app import setup
 from scrimshaw.app.clients import CLIENT_NAMES, all_clients
 from scrimshaw.app.clients.client import Programs, Scope
 from scrimshaw.errors import ConfigError, Conflict
+from scrimshaw.ingest.memory_file import parse_memory_file
 
 RECORDS = load_records()
 FILES = {client: record.files for client, record in RECORDS.items()}
@@ -237,7 +239,7 @@ def test_a_hook_that_is_gone_stops_no_client(cli: Cli, root: Path, client: str) 
         done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, input=b"{}", check=False)
         assert (done.returncode, done.stdout) == (0, b""), command
         assert b"not found" in done.stderr
-    assert commands or client == "opencode"
+    assert commands or client in ("opencode", "continue")
 
 
 @pytest.mark.parametrize(("client", "scope"), PLACES)
@@ -379,7 +381,7 @@ class TestSharedScope:
         files = tree(root)
         assert files
         assert all(name.startswith("p/") for name in files)
-        assert b"scrimshaw-hook" in b"".join(files.values())
+        assert (b"scrimshaw-hook" if all_clients()[client].events else b"scrimshaw") in b"".join(files.values())
         assert not [name for name, text in files.items() if b"/opt" in text or str(root).encode() in text]
         assert any("Commit" in advice for advice in done.json["advice"])
 
@@ -559,3 +561,18 @@ class TestDoctor:
         found = self.finding(cli, "clients")
         assert found
         assert found["verdict"] == "note"
+
+
+def test_continue_is_given_a_server_and_a_rule_that_its_model_always_sees(cli: Cli, root: Path) -> None:
+    done = cli("setup", "continue", "--yes", "--json")
+    block = YAML(typ="safe").load(root / "h/.continue/mcpServers/scrimshaw.yaml")
+    assert block == {
+        "name": "scrimshaw",
+        "version": "0.0.1",
+        "schema": "v1",
+        "mcpServers": [{"name": "scrimshaw", **SERVER}],
+    }
+    rule = parse_memory_file((root / "h/.continue/rules/scrimshaw.md").read_bytes())
+    assert rule.values["alwaysApply"] == "true"
+    assert "memory_context" in rule.body
+    assert ["config.yaml" in advice for advice in done.json["advice"]] == [True]

@@ -1,0 +1,47 @@
+"""Continue, in an editor or as the command line `cn`."""
+
+from pathlib import Path
+
+import msgspec
+
+from scrimshaw.app.clients.client import SERVER, Client, OwnFile, Programs, Scope, SetupFiles, name_events
+
+_MARK = "Written by `scrimshaw setup continue`; `--remove` takes it away."
+_RULES = f"""\
+---
+name: Memory of this project
+alwaysApply: true
+---
+<!-- {_MARK} -->
+Scrimshaw is this project's memory: Markdown notes on decisions, fixes and conventions. Call memory_context, with the
+mode `resume`, before anything else in a session, and memory_search before deciding or debugging. Call memory_save for
+what a later session would want to know: what was decided and why, what failed and what cured it.
+"""
+
+
+class Continue(Client):
+    """Continue. `cn` 1.5.47 reads settings of hooks and runs none, and hands on nothing that a server says of itself.
+
+    So rules tell its model, and what that asks of the server is all that is recorded.
+    """
+
+    name, title, program, folder = "continue", "Continue", "cn", ".continue"
+    events = name_events()
+    reply_kinds = ()
+    keeps_transcripts = False
+    advice = (
+        "Editors read this by themselves. `cn` does where ~/.continue/config.yaml lists, below `mcpServers`, "
+        f"`- uses: ./mcpServers/{SERVER}.yaml`."
+    )
+
+    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
+        servers = msgspec.json.encode([{"name": SERVER, **programs.server_entry()}]).decode()  # JSON is YAML too
+        block = f"# {_MARK}\nname: {SERVER}\nversion: 0.0.1\nschema: v1\nmcpServers: {servers}\n"
+        folder = root / self.folder
+        return (
+            OwnFile(path=folder / f"mcpServers/{SERVER}.yaml", text=block, mark=_MARK),
+            OwnFile(path=folder / f"rules/{SERVER}.md", text=_RULES, mark=_MARK),
+        )
+
+
+CLIENT = Continue()
