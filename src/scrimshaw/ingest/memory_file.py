@@ -369,11 +369,10 @@ def build_document(
         or clean(" ".join(stem.replace("-", " ").replace("_", " ").split()) or stem)
     )
     triggers = front.parse_phrases(values, "trigger_phrases", clean)
-    phrases = list[Phrase]()
+    phrases, of_title = list[Phrase](), find_head(title) if len(title.split()) > 1 else ""  # one word is everywhere
     for phrase in triggers:
         phrases += [Phrase(text=phrase, head=head)] if (head := find_head(phrase)) else []
-    head = find_head(title) if len(title.split()) > 1 else ""  # a title of one word is found everywhere
-    phrases += [Phrase(text=title, head=head, is_title=True)] if head else []
+    phrases += [Phrase(text=title, head=of_title, is_title=True)] if of_title else []
     chunks = [*markdown.split_chunks(title, body.text, headings)]
     questions = list[str]()
     for question in front.parse_phrases(values, "questions", clean, "\n")[:MOST_QUESTIONS]:
