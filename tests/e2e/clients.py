@@ -39,12 +39,16 @@ class Configure(Protocol):
 
 @dataclass(frozen=True)
 class Client:
-    """An npm client; it lives in `<npm folder>/<name>/node_modules/.bin/<command, or name>`."""
+    """An npm client; it lives in `<npm folder>/<name>/node_modules/.bin/<command, or name>`.
+
+    `told` is what set-up has its model told from the first request on.
+    """
 
     name: str
     package: str
     configure: Configure
     command: str = ""
+    told: str = ""
 
     def program(self, npm: Path) -> Path:
         """Where the client is when it is installed."""
@@ -185,5 +189,5 @@ def _configure_continue(workspace: Workspace, url: str) -> Launch:
 CLIENTS = (
     Client("claude", "@anthropic-ai/claude-code", _configure_claude),
     Client("codex", "@openai/codex", _configure_codex),
-    Client("continue", "@continuedev/cli", _configure_continue, "cn"),
+    Client("continue", "@continuedev/cli", _configure_continue, "cn", "Scrimshaw is this project's memory"),
 )

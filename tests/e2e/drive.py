@@ -63,6 +63,8 @@ def agent(client: clients.Client, npm: Path, model_program: Path) -> Drive:
         ]
         replies = {tool: _reply(text) for tool, text in results}
         problems = [*_run_problems(finished), *_reply_problems(replies), *_echoes(model)]
+        if client.told not in json.dumps(model.requests()[:1]):
+            problems.append(f"the model was not told from the start: {client.told}")
         saved_id = str(replies.get("memory_save", {}).get("id", ""))
         return Driven(model.client_version() or client.name, [tool for tool, _ in results], saved_id, problems)
 
