@@ -158,7 +158,7 @@ def _scan(text: str) -> Iterator[Span]:
     lowered = lowered if len(lowered) == len(text) else text.translate(_TRANSLATION)
     # Secrets whose text gives them away; each rule is tried only where its literal is.
     found = re.findall(_LONG_WORD, text.encode(errors="surrogatepass").translate(_BETWEEN_WORDS))
-    words = b"\n".join(found).decode(errors="surrogatepass")
+    words = b"\n".join(dict.fromkeys(found)).decode(errors="surrogatepass")
     personal = TABLE.personal if re.search(_DIGIT_GROUPS, text) else ()
     for rules, place in ((TABLE.shapes, text), (TOKENS, words), (personal, text)):
         for rule in rules if place else ():
