@@ -37,7 +37,7 @@ PASSAGES_PER_MATCH = 3  # passages to read per passage wanted, since sessions re
 # ordinal.
 PART_BITS = 20
 _EMBED_ORDER = {True: "DESC", False: "ASC"}  # records are read newest first
-_OF_RECORD = f"memory IN (SELECT memories.row FROM memories WHERE source = '{RECORD}')"
+_OF_RECORD = f"WHERE memory IN (SELECT memories.row FROM memories WHERE source = '{RECORD}')"
 
 # An edge's target is the memory of that id; otherwise the one that had it before a rename; otherwise the first
 # memory whose id ends in it. References are resolved when they are read, so they find memories that appear later.
@@ -277,10 +277,10 @@ class SqlIndex:
         return [PendingChunk(row, key, f"{head}\n{text.strip()}".strip()) for row, key, head, text in rows]
 
     def vector_counts(self, *, record: bool = False) -> VectorCounts:
-        of_record = self._database.value(f"SELECT count(*) FROM chunks WHERE {_OF_RECORD}")
+        of_record = self._database.value(f"SELECT count(*) FROM chunks {_OF_RECORD}")
         chunks = of_record if record else self._database.value("SELECT count(*) FROM chunks") - of_record
         counted = "SELECT model, count(*) FROM vectors {} GROUP BY model ORDER BY model"  # each is read from an index
-        counts = dict(self._database.rows(counted.format(f"WHERE {_OF_RECORD}")))
+        counts = dict(self._database.rows(counted.format(_OF_RECORD)))
         if not record:
             every = self._database.rows(counted.format(""))
             counts = {model: left for model, many in every if (left := many - counts.get(model, 0))}
