@@ -67,6 +67,7 @@ PAGES = (
     "/sessions",
     "/sessions/S1",
     "/drafts",
+    "/changes",
     "/health",
     "/stats?days=7&quality=1",
     "/memory/none",

@@ -21,6 +21,7 @@ NAVIGATION = {
     "/": "Search",
     "/sessions": "Sessions",
     "/drafts": "Review",
+    "/changes": "Changes",
     "/health": "Health",
     "/stats": "Statistics",
 }

@@ -24,6 +24,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from scrimshaw.app.web.changes import show_changes, undo_change
 from scrimshaw.app.web.figures import show_health, show_statistics
 from scrimshaw.app.web.graph import show_graph
 from scrimshaw.app.web.markup import join, tag
@@ -67,6 +68,7 @@ VIEWS: Mapping[str, View] = {
     "/sessions": list_sessions,
     "/sessions/{id:path}": show_session,
     "/drafts": show_drafts,
+    "/changes": show_changes,
     "/graph/{id:path}": show_graph,
     "/health": show_health,
     "/stats": show_statistics,
@@ -76,6 +78,7 @@ ACTIONS: Mapping[str, Action] = {
     "/drafts/accept": accept_draft,
     "/drafts/reject": reject_draft,
     "/undo": take_back,
+    "/changes/undo": undo_change,
 }
 
 

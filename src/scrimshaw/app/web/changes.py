@@ -1,0 +1,49 @@
+"""The page of the ledger: who changed what, with a button to undo it; and the jobs that are not done."""
+
+from scrimshaw.app.web.markup import Child, join, tag
+from scrimshaw.app.web.page import Page, Site, Values, format_moment, link_memory, make_form, make_table, parse_number
+from scrimshaw.engine import history
+from scrimshaw.errors import Conflict
+from scrimshaw.models import JobState
+
+_MOST_ROWS, _MOST_JOBS = 50, 50
+
+
+def show_changes(site: Site, values: Values) -> Page:
+    """The newest entries of the ledger, and the jobs that are not done."""
+    site.follow_files()
+    journal = site.engine.journal
+    rows = journal.history(limit=_MOST_ROWS)
+    known = site.engine.index.get([row["memory_id"] for row in rows])
+    # An undo is newer than what it undoes, so both are among these rows.
+    undone = {row["decision_meta"].get("undoes"): row["seq"] for row in rows}
+    changes = []
+    for row in rows:
+        number, name = row["seq"], row["memory_id"]
+        end: Child = f"by {undone[number]}" if number in undone else ""
+        if name and not end:
+            end = make_form(site, "/changes/undo", "Undo", entry=str(number))
+        memory = link_memory(name) if name in known else name
+        changes.append((str(number), format_moment(row["at"]), row["action"], memory, row["actor"], row["reason"], end))
+    jobs = [job for job in journal.jobs() if job.state is not JobState.DONE][:_MOST_JOBS]
+    waiting = [
+        (str(job.id), format_moment(job.created), job.kind, job.key, job.state, f"{job.done} of {job.total}", job.error)
+        for job in jobs
+    ]
+    columns = ("entry", "when", "change", "memory", "by", "reason", "undo")
+    of_jobs = ("job", "requested", "kind", "subject", "state", "progress", "error")
+    content = join(
+        make_table("The newest changes", columns, changes) if changes else tag("p", "Nothing was changed yet."),
+        tag("p", "`scrimshaw ledger show` lists all; `scrimshaw undo --session ID` undoes a session.", class_="dim"),
+        tag("h2", "Jobs"),
+        make_table("Jobs that are not done", of_jobs, waiting) if waiting else tag("p", "Every job is done."),
+    )
+    return Page("Changes", content, "/changes")
+
+
+def undo_change(site: Site, values: Values) -> str:
+    """Undo one entry of the ledger; raises NotFound, and Conflict for a file that was changed since."""
+    (step,) = history.undo(site.engine, entry=parse_number(values, "entry")).steps
+    if step.trouble:
+        raise Conflict(f"Entry {step.entry} was not undone: {step.trouble}.", "Undo the newer change first.")
+    return "/changes"
