@@ -155,7 +155,7 @@ class Record:
 
     @cached_property
     def carried_out(self) -> Mapping[int, RecordedEvent]:
-        """The change of a lasting file that follows each answer after at most some reading, by answer."""
+        """The lasting change that follows each answer after at most some reading, by answer."""
         found, edited, said = dict[int, RecordedEvent](), set[int](), 0
         for path, numbers in self.edits.items():
             edited.update(() if _CHANGE["scratch"].search(path) else numbers)
@@ -430,7 +430,7 @@ def list_changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
 
 
 def relative_paths(paths: Iterable[str]) -> list[str]:
-    """Paths below the common folder of all changed files of the project; of a single file, below its own folder."""
+    """Paths below the common folder of all changed files of the project; a single file keeps its folder's name."""
     scratch = _CHANGE["scratch"]
     ours = [path for path in paths if path.startswith("/") and "/." not in path and not scratch.search(path)]
     folders = [path.split("/")[:-1] for path in ours]
@@ -481,7 +481,7 @@ def find_causes(record: Record) -> list[Statement]:
 
 
 def _find_reactions(record: Record) -> dict[int, Statement]:
-    """What was said before a change of a lasting file, after a failed call or as a cause: the fault, and the act."""
+    """What was said before a lasting change, after a failed call or as a cause: the fault, and the act."""
     failed = set(map(attrgetter("event.number"), filter(attrgetter("failed"), record.runs)))
     found, answers = dict[int, Statement](), defaultdict[int, list[str]](list)
     for each in record.answers():

@@ -1,4 +1,4 @@
-"""The state of a session's work, for whoever continues it: asked, next, open, decided, changed, tested.
+"""The state of a session's work, for the session that continues it: asked, next, open, decided, changed, tested.
 
 Every line names the event or the item it comes from, and nothing is included that a later event contradicts.
 """

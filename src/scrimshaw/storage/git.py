@@ -209,7 +209,7 @@ class CommitDates:
         self._project = Path(os.path.realpath(project))
 
     def find(self, path: str) -> tuple[str, str]:
-        """ISO times of a file's first and last commit; empty if git lacks it, the last also if it changed since."""
+        """ISO times of a file's first and last commit; empty if git lacks it, the last also if it has changed since."""
         name = path.removeprefix(f"{self._project}{os.sep}").replace(os.sep, "/")
         if name not in self._tracked:
             return "", ""

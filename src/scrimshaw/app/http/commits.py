@@ -74,7 +74,7 @@ class Exchange:
             retry_s = min(retry_s * 2, MOST_RETRY_S) if self.has_failed else FIRST_RETRY_S
 
     def exchange(self) -> str:
-        """Pull, open new vaults, and push; returns the branches that wait for a person. Raises ScrimshawError."""
+        """Pull, open the vault if it exists, and push; returns branches that need a person. Raises ScrimshawError."""
         remote, found = self.remote, self.remote.project / PROJECT_FOLDER
         if not remote.project.exists():
             remote.clone(self._stated.branch)
