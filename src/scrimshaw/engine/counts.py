@@ -22,8 +22,8 @@ from scrimshaw.storage.durable import replace_file, storage_errors
 from scrimshaw.storage.paths import locate
 
 _EVERY = Filters(include_deprecated=True)
-_MOST_MEASURED = 300  # sessions, the newest: what each used takes some 15 ms to find
-# How much each tier counts.
+_MOST_MEASURED = 300  # sessions, the newest: computing what each used takes some 15 ms
+# The weight of each tier.
 TIER_WEIGHTS: Mapping[Tier, float] = {
     Tier.CONSTITUTIONAL: 1.0, Tier.CRITICAL: 1.0, Tier.IMPORTANT: 0.8,
     Tier.NORMAL: 0.5, Tier.TEMPORARY: 0.3, Tier.DEPRECATED: 0.1,
@@ -39,7 +39,7 @@ class MemoryPage(Struct, frozen=True, kw_only=True):
 
 
 class Folder(Struct, frozen=True, kw_only=True):
-    """The memories right below one top folder; `importance` is the mean weight of their tiers, 0..1."""
+    """The memories directly below one top folder; `importance` is the mean weight of their tiers, 0..1."""
 
     name: str
     count: int
@@ -61,32 +61,32 @@ class Stats(Struct, frozen=True, kw_only=True):
     skipped: tuple[Skip, ...]  #: by the last scan
     vectors: tuple[int, int]  #: chunks with a vector, and all
     waiting_jobs: int
-    job_lag_s: float  #: since the oldest of them was asked for
+    job_lag_s: float  #: since the oldest of them was requested
     index_bytes: int  #: on disk
     journal_bytes: int
-    degradations: tuple[Degradation, ...] = ()  #: what a damaged index could not count
+    degradations: tuple[Degradation, ...] = ()  #: what could not be counted as the index is damaged
 
 
 class SessionTokens(Struct, frozen=True, kw_only=True):
-    """What a session's model was handed: texts, their tokens, what is in them, in all and by occasion; what it used."""
+    """What a session's model was given: texts, their tokens and content, in all and by occasion; and what it used."""
 
     session: str
     client: str
     started: float
-    context_used: float | None  #: the share 0..1 in use as the client last reported it
+    context_used: float | None  #: the share 0..1 in use, as last reported by the client
     times: int
-    tokens: int  #: hooks estimate them from characters, never too few
+    tokens: int  #: estimated by hooks from characters, never too few
     hits: int
     occasions: tuple[Injected, ...]
-    told: int  #: lines and memories that it was told unasked, as far as they are known still
-    used: int  #: of these, what it wrote again or read
+    told: int  #: lines and memories given unasked, as far as they are still known
+    used: int  #: how many of these it wrote again or read
     used_tokens: int
-    rules: Mapping[str, int]  #: items that it kept, by extraction rule
-    redactions: int  #: of these, those from which something was taken out
+    rules: Mapping[str, int]  #: stored items, by extraction rule
+    redactions: int  #: how many of these had something removed
 
     @property
     def told_tokens(self) -> int:
-        """Of all tokens, those of what nobody asked for."""
+        """The tokens of texts given unasked."""
         return sum(each.tokens for each in self.occasions if not each.occasion.startswith("memory_"))
 
 
@@ -137,7 +137,7 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
 
 
 def contexts(engine: Engine, most: int | None = None) -> list[SessionTokens]:
-    """What the model of each session, or of the newest, was handed, newest first; not of those that got none."""
+    """What the model of each session, or of the newest, was given, newest first; without sessions that got nothing."""
     handed = defaultdict[str, list[Injected]](list)
     for row in engine.sessions.injections():
         handed[row.session].append(row)

@@ -1,8 +1,8 @@
-"""What a model does with the texts that hooks handed to it, found in the record of its session when somebody asks.
+"""What a model does with the texts that hooks gave it, computed from the record of its session on request.
 
-A piece of such a text is written again where the agent says or calls it soon, though it stood nowhere in its context
-before, and it is read where a later call opens its memory. The texts are not kept: a state is told again from the
-sessions as they were, a memory by its passage. What a search showed again, or came before a compaction, is lost.
+A line of such a text is written again if the agent soon says or calls it and nothing in its context had it before; it
+is read if a later call opens its memory. The texts are not stored: a state is rebuilt from the sessions as they were, a
+memory from its passage. Texts that a search returned again, or from before a compaction, are lost.
 """
 
 import re
@@ -26,10 +26,10 @@ from scrimshaw.search.tokens import query_terms
 from scrimshaw.session.resume import Occasion
 from scrimshaw.storage.ports import Sessions
 
-MOST_SESSIONS = 10_000  # among which is the one whose state another was told
-WITHIN = 10  # events after the one that something was told with
-# New names and runs of three words that make a use. In sessions that were told nothing, one new word alone would call
-# 36 % of lines used, three of these 2 to 3 % (docs/rollout.md).
+MOST_SESSIONS = 10_000  # among which is the one that a state was about
+WITHIN = 10  # events after the one with which a text was given
+# New names and runs of three words that make a use. In sessions that were given nothing, one new word alone would count
+# 36 % of lines as used, three of these 2 to 3 % (docs/rollout.md).
 LEAST = 3
 _NAME = re.compile(r"\w+(?:[.:-]\w+)+|\w*_\w+|\w*\d\w*")
 _SHORTEST_NAME = 4
@@ -38,21 +38,21 @@ _ANSWERS = (EventKind.ANSWER, EventKind.STOP)
 
 
 class InjectedPiece(Struct, frozen=True, kw_only=True):
-    """A line of a state, or a memory, that a session was told with an event."""
+    """A line of a state, or a memory, that a session was given with an event."""
 
     event: int
-    id: str  #: of the memory or passage, or of what a line comes from
+    id: str  #: of the memory or passage, or of the source of a line
     text: str
-    use: str = ""  #: written, read, or nothing that shows
+    use: str = ""  #: written, read, or empty if there is no sign of use
 
     @property
     def tokens(self) -> int:
-        """As hooks count them."""
+        """The tokens, as hooks count them."""
         return len(self.text) // _CHARACTERS + 1
 
 
 def measure_usage(engine: Engine, session: Session, known: Sequence[Session]) -> tuple[InjectedPiece, ...]:
-    """What a session was told unasked, with what it made of that; `known` are all sessions, newest first."""
+    """What a session was given unasked, and how it used that; `known` are all sessions, newest first."""
     events = engine.sessions.events(session.id)
     states = {row.at: row for row in engine.sessions.injections(session.id)}
     pieces = list[InjectedPiece]()
@@ -60,7 +60,7 @@ def measure_usage(engine: Engine, session: Session, known: Sequence[Session]) ->
         rest = 0.0
         for name in engine.sessions.hashes_shown(session.id, since=event.at, until=event.at):
             text = ""
-            with suppress(ScrimshawError):  # it is gone, and may have been of use all the same
+            with suppress(ScrimshawError):  # it is deleted, and may have been useful all the same
                 text = get(engine, name).body
             text = text if event.kind is EventKind.START else cut_passage(text, query_terms(event.text), PASSAGE)
             pieces.append(InjectedPiece(event=event.number, id=name, text=text))
@@ -75,7 +75,7 @@ def measure_usage(engine: Engine, session: Session, known: Sequence[Session]) ->
 
 
 def look_back(sessions: Sessions, known: Sequence[Session], at: float) -> Sessions:
-    """The sessions as they were before a moment, as far as a state asks for them."""
+    """The sessions as they were before a moment, as far as a state needs them."""
     earlier = [each for each in known if each.started < at]
     past = SimpleNamespace(
         latest=lambda before, limit, **_: [each for each in earlier if each.id != before][:limit],
@@ -87,7 +87,7 @@ def look_back(sessions: Sessions, known: Sequence[Session], at: float) -> Sessio
 
 
 def find_uses(events: Sequence[RecordedEvent], pieces: Sequence[InjectedPiece]) -> tuple[InjectedPiece, ...]:
-    """The pieces with what the events after each show of its use. Pure."""
+    """The pieces, each with the use that the events after it show. Pure."""
     context, wanted, uses = set[object](), [_find_terms(piece.text) for piece in pieces], [""] * len(pieces)
     for event in events:
         call = event.text.partition("\n")[0] if event.kind is EventKind.TOOL else ""

@@ -24,7 +24,7 @@ MINHASH_SIZE = 24
 
 def hash_normalised_text(body: str) -> str:
     """SHA-256, in hex, of a body, ignoring case, white space and Unicode composition."""
-    import hashlib  # noqa: PLC0415 - loads OpenSSL, which a hook has no use for
+    import hashlib  # noqa: PLC0415 - loads OpenSSL, which a hook does not need
 
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", body).casefold())
     return hashlib.sha256(" ".join(folded.split()).encode()).hexdigest()
@@ -52,8 +52,8 @@ def find_heads(text: str) -> set[str]:
 
 
 def contains_phrase(phrase: str, words: str, text: str) -> bool:
-    """Whether a normalised text holds a phrase as whole words; `words` are those of the text, by `space_words`."""
-    if phrase.isascii():  # as most of the many titles that begin with a common word; composing leaves it as it is
+    """Whether a normalised text contains a phrase as whole words; `words` are those of the text, by `space_words`."""
+    if phrase.isascii():  # like most of the many titles that begin with a common word; composing does not change it
         second = phrase.split(None, 2)[1:2]
         is_absent = second and second[0].isalnum() and f" {second[0].lower()} " not in words
         return not is_absent and space_words(phrase.lower()) in words
@@ -62,7 +62,7 @@ def contains_phrase(phrase: str, words: str, text: str) -> bool:
 
 
 def space_words(text: str) -> str:
-    """The words of a normalised text with one space around each, so that whole words can be looked for."""
+    """The words of a normalised text with one space around each, for searching whole words."""
     return f" {' '.join(_WORD.findall(text))} "
 
 

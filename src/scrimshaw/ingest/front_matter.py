@@ -41,7 +41,7 @@ _NAME_DATES = (
     re.compile(r"(?<!\d)(?P<year>(?:19|20)\d\d)([-_.]?)(?P<month>\d\d)\2(?P<day>\d\d)(?!\d)", re.ASCII),
     re.compile(r"(?<!\d)(?P<day>\d\d)-(?P<month>\d\d)-(?P<year>\d\d)_\d\d-\d\d(?!\d)", re.ASCII),
 )
-_DEEP = re.compile(r"(?:[\[{]\s*){64}")  # ruamel.yaml spends seconds on a longer run before it gives up
+_DEEP = re.compile(r"(?:[\[{]\s*){64}")  # ruamel.yaml spends seconds on a longer run before it fails
 _NULL, _STRING, _MAP, _SEQUENCE = (f"tag:yaml.org,2002:{name}" for name in ("null", "str", "map", "seq"))
 _WIDTH = 110  # a longer list is written with one item per line
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
@@ -94,9 +94,9 @@ class _Mark(Struct, frozen=True):
 
 
 def _compose_plain(yaml: str) -> MappingNode | None:
-    """The nodes of entries as `format_entry` writes them, or with a list of one item a line, which need no scanner.
+    """The nodes of entries as `format_entry` writes them, or with a list of one item a line; these need no scanner.
 
-    None where one is of another shape.
+    None if an entry has another form.
     """
     pairs, at, row = list[tuple[Node, Node]](), 0, 0
     try:
@@ -210,7 +210,7 @@ def _invalid(name: str, line: int, column: int, why: str) -> UnreadableFile:
 
 
 class Verbatim(str):
-    """YAML text that is written as it is."""
+    """YAML text that is written unchanged."""
 
     __slots__ = ()
 
@@ -275,7 +275,7 @@ def parse_member(values: Values, key: str, default: _Member) -> _Member:
 
 
 def parse_phrases(values: Values, key: str, clean: Clean = str, mark: str = ",") -> tuple[str, ...]:
-    """A list of texts without blanks and repeats; a single text is split at its marks."""
+    """A list of texts without blanks and duplicates; a single text is split at its marks."""
     value = values.get(find_spelling(values, key))
     items = value if isinstance(value, list) else parse_line(value).split(mark)
     cleaned = map(str.strip, map(clean, filter(None, map(parse_line, items))))

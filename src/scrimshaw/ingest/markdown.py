@@ -1,6 +1,6 @@
-"""Markdown as tokens: blocks in one pass, the text inside a block only when somebody asks for it.
+"""Markdown as tokens: blocks in one pass, the text inside a block only on demand.
 
-On top of that: headings with their anchors, references from one memory to others, and the pieces of a body that are
+In addition: headings with their anchors, references from one memory to others, and the chunks of a body that are
 small enough to embed and to rank on their own.
 """
 
@@ -20,8 +20,8 @@ from markdown_it.utils import EnvType
 
 from scrimshaw.models import Chunk, Edge, EdgeKind, Heading, Relation
 
-# Most characters of a chunk, outer blanks apart. Measured: 1,200 ranks alike but is cut by the 256 tokens that the
-# bundled model reads; 700 loses on short notes, 1,500 on long documents.
+# Maximum characters of a chunk, without outer blanks. Measured: 1,200 ranks alike but is cut by the 256 tokens that the
+# bundled model reads; 700 is worse on short notes, 1,500 on long documents.
 CHUNK_CHARS = 900
 
 _LINE_END = re.compile(r"\r\n?|\n")
@@ -43,8 +43,8 @@ ASCIIDOC = (".adoc", ".asciidoc")
 _ANCHOR = re.compile(
     r"^ {0,3}(?:(?P<fence>`{3,}|~{3,})|<!--[ \t]*(?P<end>/?)ANCHOR:(?P<name>[^\s>]+)[ \t]*-->[ \t]*\r?$)", re.MULTILINE
 )
-# What the documents of a piece of work do to each other, by their names, as Spec Kit relates them. Nobody said so of
-# these ones, so it counts half.
+# How the documents of a piece of work relate to each other, by their names, as in Spec Kit. It is only assumed of
+# these documents, so it counts half.
 _WORK = {
     "spec": (Relation.CAUSED, "plan"),
     "plan": (Relation.CAUSED, "tasks"),
@@ -58,13 +58,13 @@ _FoundHeading = tuple[int, str, int]  # its level, text and place
 _BREAKS = ("\n\n", "\n", ". ", " ")
 
 
-# What a line begins with for a rule to find anything in it; the rules that are not here begin with any text.
+# First characters of a line in which a rule can find anything; rules that are not listed begin with any text.
 _BEGINNINGS = {"fence": "`~", "blockquote": ">", "hr": "*-_", "list": "*+-0123456789"}
 _BEGINNINGS |= {"reference": "[", "html_block": "<", "heading": "#"}
 
 
 def narrow_rules(chain: str) -> None:
-    """Try the rules of a chain only where they can begin as a line does; to try all takes a third of the time."""
+    """Try the rules of a chain only if they can begin like a line; trying all takes three times as long."""
     rules = _MARKDOWN.block.ruler.getRules(chain)
     firsts = "".join(_BEGINNINGS.values())
     by_first = {each: [rule for rule in rules if each in _BEGINNINGS.get(_NAMES[rule], each)] for each in firsts}
@@ -80,7 +80,7 @@ def narrow_rules(chain: str) -> None:
     rules[:] = [find]
 
 
-# Without the table rule, a table that is followed by `---` would be one long heading.
+# Without the table rule, a table followed by `---` would be one long heading.
 _MARKDOWN = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
 _NAMES = dict(zip(_MARKDOWN.block.ruler.getRules(), _MARKDOWN.block.ruler.get_active_rules(), strict=True))
 for _chain in ("", "paragraph", "reference", "blockquote", "list"):
@@ -101,7 +101,7 @@ def parse_page(body: str) -> MarkdownPage:
 
 
 def decode_url(url: str) -> str:
-    """A link's address with its percent signs resolved."""
+    """A link's address with its percent escapes decoded."""
     return _MARKDOWN.normalizeLinkText(url) if "%" in url else url
 
 
@@ -116,9 +116,9 @@ def _parse_inline(page: MarkdownPage, content: str) -> list[Token]:
 
 
 def parse_headings(body: str, page: MarkdownPage | None = None, name: str = "") -> tuple[Heading, ...]:
-    """Headings of a body, but those inside quotes, lists and code; `page` holds its tokens where they are known.
+    """Headings of a body, except inside quotes, lists and code; `page` holds its tokens if they are known.
 
-    Where the file's `name` ends so, they are those of reStructuredText or AsciiDoc, found by their lines alone.
+    If the file's `name` has such a suffix, they are those of reStructuredText or AsciiDoc, found by their lines alone.
     """
     found, headings, counts = list[_FoundHeading](), list[Heading](), dict[str, int]()
     if name.endswith((".rst", *ASCIIDOC)):
@@ -145,7 +145,7 @@ def parse_headings(body: str, page: MarkdownPage | None = None, name: str = "") 
 
 
 def find_underlined(body: str) -> Iterator[_FoundHeading]:
-    """reStructuredText's headings: each way to underline, with or without a line above, is a level of its own."""
+    """reStructuredText's headings: each style of underline, with or without a line above, is a level of its own."""
     ways = list[tuple[str, bool]]()
     for match in _UNDERLINED.finditer(body):
         way = match["line"][0], bool(match["above"])
@@ -155,7 +155,7 @@ def find_underlined(body: str) -> Iterator[_FoundHeading]:
 
 
 def find_marked(body: str) -> Iterator[_FoundHeading]:
-    """AsciiDoc's headings: lines that begin with equals signs, outside of blocks between fences."""
+    """AsciiDoc's headings: lines that begin with equals signs, outside of fenced blocks."""
     fence = ""
     for match in _MARKED.finditer(body):
         if match["fence"]:
@@ -165,9 +165,9 @@ def find_marked(body: str) -> Iterator[_FoundHeading]:
 
 
 def find_section(body: str, headings: Sequence[Heading], anchor: str) -> str | None:
-    """The heading with that anchor and all text up to the next heading of its level or above, else what is marked so.
+    """The heading with that anchor and the text up to the next heading of its level or above, or a marked section.
 
-    Of a mark the beginning will do, up to a `-`; None if there is neither.
+    The beginning of a mark's name, up to a `-`, is enough; None if there is neither.
     """
     wanted = anchor.removeprefix("#")
     for number, heading in enumerate(headings):
@@ -180,7 +180,7 @@ def find_section(body: str, headings: Sequence[Heading], anchor: str) -> str | N
 
 
 def find_marked_sections(body: str) -> dict[str, str]:
-    """What stands between `<!-- ANCHOR:name -->` and the comment that ends it, outside of code, by name."""
+    """The texts between `<!-- ANCHOR:name -->` and the comment that ends it, outside of code, by name."""
     found, starts, fence = dict[str, str](), dict[str, int](), ""
     for match in _ANCHOR.finditer(body):
         if match["fence"]:
@@ -202,7 +202,7 @@ def make_anchor(text: str) -> str:
 
 
 def parse_relations(values: Mapping[str, object], memory_id: str, clean: Callable[[str], str]) -> tuple[Edge, ...]:
-    """The causal edges that front matter states, but unknown relations and edges to oneself; `clean` redacts."""
+    """The causal edges in front matter, except unknown relations and edges to oneself; `clean` redacts."""
     by_name = values.get("relations")
     if not isinstance(by_name, Mapping):
         return ()
@@ -238,7 +238,7 @@ def parse_links(page: MarkdownPage, memory_id: str) -> tuple[Edge, ...]:
 
 
 def relate_neighbours(memory_id: str) -> tuple[Edge, ...]:
-    """The edge of a document of a piece of work to another in its folder, whether that one exists or not."""
+    """The edge from a document of a piece of work to another in its folder, whether or not that one exists."""
     folder, _, name = memory_id.rpartition("/")
     if not folder or name not in _WORK:
         return ()
@@ -248,20 +248,20 @@ def relate_neighbours(memory_id: str) -> tuple[Edge, ...]:
 
 
 def parse_reference(text: str) -> str:
-    """A reference without what surrounds the name: `[[ ]]`, `mem:`, anchor, `.md`."""
+    """A reference without the characters around the name: `[[ ]]`, `mem:`, anchor, `.md`."""
     name = text.strip().removeprefix("[[").removesuffix("]]").partition("|")[0].partition("#")[0].strip()
     return name.removeprefix("mem:").removesuffix(".md").strip("/")
 
 
 def format_relation(target: str, strength: float, evidence: str) -> object:
-    """A relation as front matter states it: only the id, unless there is more to say."""
+    """A relation as written in front matter: only the id, unless there is more to say."""
     if strength == 1.0 and not evidence:
         return target
     return {"id": target, "strength": strength, **({"evidence": evidence} if evidence else {})}
 
 
 def group_relations(edges: Iterable[Edge]) -> Mapping[str, list[object]]:
-    """Relations as front matter states them; they say target, strength and evidence, not the source."""
+    """Relations as written in front matter, with target, strength and evidence, but without the source."""
     relations: dict[str, list[object]] = {}
     for edge in edges:
         relations.setdefault(str(edge.relation), []).append(format_relation(edge.target, edge.strength, edge.evidence))
@@ -269,7 +269,7 @@ def group_relations(edges: Iterable[Edge]) -> Mapping[str, list[object]]:
 
 
 def parse_strength(value: object) -> float:
-    """A strength held within 0..1; 1 where none is stated or it is no number."""
+    """A strength limited to 0..1; 1 if none is given or it is not a number."""
     try:
         number = float(str(value))
     except ValueError:
@@ -288,7 +288,7 @@ def _find_targets(token: Token, folder: str) -> Iterator[str]:
 
 
 def resolve_link(href: str, folder: str) -> str:
-    """The memory that a link's address means, or nothing: other files, other sites, places above the source."""
+    """The memory that a link's address refers to; empty for other files, other sites, and places above the source."""
     if href.startswith("mem:"):
         return parse_reference(href)
     path = decode_url(href.partition("#")[0].partition("?")[0])
@@ -298,7 +298,7 @@ def resolve_link(href: str, folder: str) -> str:
 
 
 def resolve_name(name: str, folder: str) -> str:
-    """A name that starts with a dot is a path from the folder; any other is left to the index."""
+    """A name that starts with a dot is a path from the folder; the index resolves any other."""
     if not name.startswith(("./", "../")):
         return name
     path = posixpath.normpath(posixpath.join(folder, name))
@@ -311,10 +311,10 @@ def resolve_name(name: str, folder: str) -> str:
 def split_chunks(
     title: str, body: str, headings: Sequence[Heading] = (), *, size: int = CHUNK_CHARS
 ) -> tuple[Chunk, ...]:
-    """Chunks that cover `body` without gap or overlap, in order; never none, so that a bare title is found too."""
+    """Chunks that cover `body` without gap or overlap, in order; at least one, so that a bare title is found too."""
     if size < 1:
         raise ValueError(f"size must be positive, not {size}")
-    paths: list[tuple[str, ...]] = []  # of each heading the texts of those above it and its own, outermost first
+    paths: list[tuple[str, ...]] = []  # for each heading its text and those of the headings above it, outermost first
     above: list[Heading] = []
     for heading in headings:
         above = [outer for outer in above if outer.level < heading.level] + [heading]

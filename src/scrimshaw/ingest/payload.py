@@ -18,7 +18,7 @@ _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]|(\\u[dD][89a
 
 
 def text(value: object) -> str:
-    """`value` if it is text, else the empty text."""
+    """`value` if it is text, otherwise the empty text."""
     return value if isinstance(value, str) else ""
 
 

@@ -13,7 +13,7 @@ from scrimshaw.ingest import secret_values as values
 from scrimshaw.ingest.secret_values import TABLE, WORDS, SecretRule, is_masked, is_placeholder, is_random
 from scrimshaw.models import Redacted, Span
 
-VARIED = 9  # distinct characters; no key of 20 or more drawn ones has fewer
+VARIED = 9  # distinct characters; no random key of 20 or more has fewer
 NAMED_SIZE, PREFIXED_SIZE, BARE_SIZE = 20, 24, 30  # letters and digits of a random value
 MOSTLY_REMOVED_RATIO = 0.90  # share of characters; above it an item is dropped
 
@@ -156,7 +156,7 @@ def _covers_any(span: Span, cuts: Sequence[_Cut]) -> bool:
 def _scan(text: str) -> Iterator[Span]:
     lowered = text.lower()
     lowered = lowered if len(lowered) == len(text) else text.translate(_TRANSLATION)
-    # Secrets whose text gives them away; each rule is tried only where its literal is.
+    # Secrets recognized by their text; each rule is tried only near its literal.
     found = re.findall(_LONG_WORD, text.encode(errors="surrogatepass").translate(_BETWEEN_WORDS))
     words = b"\n".join(dict.fromkeys(found)).decode(errors="surrogatepass")
     personal = TABLE.personal if re.search(_DIGIT_GROUPS, text) else ()
@@ -221,7 +221,7 @@ def _find_emails(text: str) -> Iterator[Span]:
 
 
 def _find_drawn(text: str, words: str) -> Iterator[Span]:
-    """Tokens that look random: after a word for a secret, or if they are long or have a prefix."""
+    """Tokens that look random: after a word that announces a secret, or if they are long or have a prefix."""
     tokens = {*re.findall(_TOKEN, words)}
     sizes = dict(zip(tokens, map(values.measure_drawn, tokens), strict=True))
     for match in re.finditer(_TOKEN, text) if max(sizes.values(), default=0) >= NAMED_SIZE else ():
@@ -232,7 +232,7 @@ def _find_drawn(text: str, words: str) -> Iterator[Span]:
         if prefix in WORDS["id_prefixes"] or (len(value) >= 60 and re.compile(_BLOB_TAIL).match(text, match.end())):
             continue
         if not re.compile(_SECRET_NEAR).search(text, max(0, start - 160), start):
-            # One of a known vendor must have the form of its rule; a text of one token is a name, as of a call.
+            # One of a known vendor must have the form of its rule; a text of one token is a name, such as of a call.
             known = [rule for rule in TOKENS if len(rule.hint) > 5 and value.lower().startswith(rule.hint.lower())]
             is_named = not prefix and re.compile(_NAME_LEAD).search(text, max(0, start - 80), start)
             if not re.search(r"\s", text) or is_named or known or size < (PREFIXED_SIZE if prefix else BARE_SIZE):

@@ -46,11 +46,11 @@ MAX_TERMS = 64
 _WORD = re.compile(r"[^\W_]+")
 _NAME = re.compile(r"[^\W_]+(?:[_./:]+[^\W_]+)+")
 MAX_NAMES = 8
-# A word that has more than visible ASCII, from its start on; of others, what is no mark.
+# A word that has more than visible ASCII, from its start on; of others, the characters that are not punctuation.
 _OTHER_WORD = re.compile(r"((?<![^ \t\r\n])[!-~]*+[^ \t\r\n!-~][^ \t\r\n]*)")
 _PART = re.compile(r"[a-z0-9]+")
 _UNMARKED = f"{string.ascii_lowercase}{string.digits} \t\r\n".encode()
-# English words that name no subject, and what remains of contractions once the apostrophe has split them.
+# English words that name no subject, and the rests of contractions split at the apostrophe.
 # Without the list nDCG@10 falls by .07 on the memories of a real project (docs/evaluation).
 _STOP_LIST = """
 a about after again all also am an and any are aren as at be because been before being between both but by
@@ -106,7 +106,7 @@ def find_phrases(text: str, look_up: Callable[..., Iterable[tuple[str, str]]]) -
 
 
 def count_tokens(text: str) -> int:
-    """How many tokens `text` has; 0 for white space only."""
+    """The number of tokens in `text`; 0 for white space only."""
     plain, *others = _OTHER_WORD.split(text)
     plain = " ".join([plain, *others[1::2]]).lower()
     marks = len(plain.encode().translate(None, _UNMARKED))  # each is a token
@@ -149,7 +149,7 @@ def _empty_pieces() -> frozenset[int | None]:
 
 @cache
 def load_vocabulary() -> Mapping[str, int]:
-    """The pieces that the model knows, loaded once (10 ms); OSError or ValueError when the file is gone or broken."""
+    """The pieces that the model knows, loaded once (10 ms); OSError or ValueError if the file is missing or broken."""
     vocabulary: dict[str, int] = msgspec.json.decode(TOKENIZER_FILE.read_bytes(), type=_TokenizerFile).model.vocab
     return vocabulary
 

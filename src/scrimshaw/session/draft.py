@@ -1,6 +1,6 @@
 """From the recorded events of a session to the draft of a memory, each statement with the event that proves it. Pure.
 
-A section without evidence is empty; nothing fills it in.
+A section without evidence is empty; nothing is filled in.
 """
 
 import re
@@ -18,17 +18,17 @@ from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, SUMMARY, US
 
 LONGEST_BODY, MOST_BODY_LINES = 4_500, 40  # characters, about 1,100 tokens; lines with a statement
 _FILES_PER_LINE, _FILE_LINES = 6, 8
-# How much a phrase counts by where it occurs; tuned on real sessions.
+# The weight of a phrase by where it occurs; tuned on real sessions.
 _IN_TITLE, _IN_TASK, _IN_REQUEST, _IN_DECISION, _IN_COMMIT, _IN_RESULT = 2.5, 0.8, 1.0, 1.5, 2.0, 1.0
 _A_SENTENCE = 4  # spaces; a shorter text may occur in a longer statement and still be news
-_REPEATED = 0.6  # share of the words of a sentence that a statement before it has; with a note it says more than that
+_REPEATED = 0.6  # share of a sentence's words that an earlier statement has; a note is news all the same
 _WORD = re.compile(r"\w{3,}")
 
 LONGEST_TITLE, LONGEST_TASK = 90, 700  # characters
 MOST_REQUESTS = 8
 _SUBJECTS = 2  # a request that names fewer has no subject of its own: "go on", "commit"
 _FEWEST_WORDS, _SENTENCE_WORDS, _ENOUGH_SUBJECTS = 3, 6, 6
-_FIRST_PROMPTS = 6  # the task is among them; what comes later redirects it
+_FIRST_PROMPTS = 6  # the task is among them; later ones redirect it
 _FIRST_SENTENCES = 6  # the goal is among them
 _REQUEST = PATTERNS["requests"]
 _IMPERATIVE = re.compile(rf"(?i)\A(?:{'|'.join(sorted(WORDS['verbs']))})\b")
@@ -38,15 +38,15 @@ _commit_subject = partial(re.compile(r"\A(?:\w+(?:\([^)]*\))?!?: )?(.*)").sub, r
 
 
 class Draft(Struct, frozen=True, kw_only=True):
-    """What a session leaves to know; times are in seconds since 1970."""
+    """What a session leaves behind; times are in seconds since 1970."""
 
     session: str
     title: str
     task: Statement | None
     decisions: tuple[Statement, ...]
     changed: tuple[Statement, ...]
-    tests: tuple[Statement, ...] = ()  #: how they ended when they were last run
-    problems: tuple[Statement, ...]  #: what failed, and what solved it
+    tests: tuple[Statement, ...] = ()  #: how they ended in the last run
+    problems: tuple[Statement, ...]  #: what failed, and how it was solved
     open: tuple[Statement, ...]
     next_step: Statement | None
     topics: tuple[str, ...]
@@ -55,15 +55,15 @@ class Draft(Struct, frozen=True, kw_only=True):
     started: float
     ended: float
     requests: tuple[Statement, ...] = ()  #: later requests of the user
-    findings: tuple[Statement, ...] = ()  #: what the last answer says where little was changed
-    is_asked: bool = False  #: whether nothing was wanted but answers, and nothing came of it
+    findings: tuple[Statement, ...] = ()  #: what the last answer says if little was changed
+    is_asked: bool = False  #: whether only answers were wanted, and nothing came of it
 
 
 def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequence[Item]) -> Draft:
     """The draft of a session from its events, in order, and the items extracted from them."""
     record = Record(events, items)
     prove = _Evidence(events).prove
-    # What the task says may count as a choice as well, so it has an evidence of its own.
+    # The text of the task may count as a choice as well, so it has evidence of its own.
     task = next(iter(_Evidence(events).prove([find_task(record)])), None)
     decisions = prove(sections.find_decisions(record))
     changes = prove(sections.find_changes(record))
@@ -108,14 +108,14 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
 
 
 class _Evidence:
-    """Lets statements through whose text occurs in the event they name, and that none before says already."""
+    """Accepts statements whose text occurs in the event they name, and that no earlier one repeats."""
 
     def __init__(self, events: Sequence[RecordedEvent]) -> None:
         self._events = {event.number: event for event in events}
-        self._known: dict[str, set[str]] = {}  #: text -> the words of it and of its note
+        self._known: dict[str, set[str]] = {}  #: text -> its words and those of its note
 
     def prove(self, claims: Iterable[Statement | None]) -> tuple[Statement, ...]:
-        """Those of the claims that are proven and new."""
+        """The claims that are proven and new."""
         found = []
         for each in filter(None, claims):
             event, text = self._events.get(each.event), statements.flatten(each.text).casefold()
@@ -133,7 +133,7 @@ class _Evidence:
 
 
 def find_task(record: Record) -> Statement | None:
-    """The first prompt that wants something, as asked; in a continued conversation what its summary names as such."""
+    """The first prompt that wants something, as asked; in a continued conversation the task that its summary names."""
     prompts = [*_group_prompts(record.sentences).values()]
     first = prompts[:_FIRST_PROMPTS]
     chosen = next(filter(_is_task, first), None) or next(filter(_count_all_subjects, prompts), None)
@@ -143,7 +143,7 @@ def find_task(record: Record) -> Statement | None:
 
 
 def find_later_requests(record: Record, task: Statement | None) -> list[Statement]:
-    """What the user asked for after that: one sentence of each later prompt, of many those that say most."""
+    """The user's requests after the task: one sentence of each later prompt; of many, those that say most."""
     found = []
     for event, prompt in _group_prompts(record.sentences).items():
         is_later = task and event > task.event and prompt[0].by == USER and prompt[0].turn in record.changes_by_turn
@@ -156,25 +156,25 @@ def find_later_requests(record: Record, task: Statement | None) -> list[Statemen
 def _make_title(
     task: Statement | None, sentences: Sequence[Sentence], requests: Sequence[Statement], changes: Sequence[Statement]
 ) -> str:
-    """What was asked and, where that alone names too little, what came of it."""
+    """What was asked and, if that names too little, what came of it."""
     texts = [text for text in _task_texts(task, sentences) if _strip_opening(text + " ").strip()]
     request = _headline([text for text in texts if not text.endswith(":")] or ([task.text] if task else []))
     committed = [each.text for each in changes if each.note == COMMIT]
     reverted = "".join(each for each in committed if each.casefold().startswith("revert"))
     commits = [_commit_subject(each) for each in committed if each not in reverted]
     outcome = commits[-1] if commits else _headline([each.text for each in requests[:1]])
-    # specific: four words that name a subject, or two in a sentence, issue numbers aside
+    # specific: four words that name a subject, or two in a sentence, not counting issue numbers
     subjects = count_subjects(request) - sum(map(count_subjects, keywords.find_issue_numbers(request)))
     is_sentence = len(request.split()) >= _SENTENCE_WORDS
     is_enough = subjects > _SUBJECTS + 1 or (subjects >= _SUBJECTS and is_sentence)
     if not outcome or (is_enough and not _REQUEST["told"].match(request)):
         return _shorten(request or _headline([each.text for each in changes[:1]]))
-    is_told = request and not _REQUEST["told"].match(request)  # "I have made ..." is no name for what came of it
+    is_told = request and not _REQUEST["told"].match(request)  # "I have made ..." does not name the result
     return _shorten(f"{_shorten(request, LONGEST_TITLE // 2)}: {outcome}" if is_told else outcome)
 
 
 def _task_texts(task: Statement | None, sentences: Sequence[Sentence]) -> list[str]:
-    """The sentences of the task, after the heading above them where there is one."""
+    """The sentences of the task, after the heading above them if there is one."""
     texts = [each.text for each in sentences if task and each.event == task.event and each.by == USER]
     above = task.text[: max(0, task.text.find(texts[0]))].strip(" -:") if task and texts else ""
     return [above, *texts] if count_subjects(above) >= _SUBJECTS else texts
@@ -243,7 +243,7 @@ def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Stat
 
 
 def _continue_sentence(parts: Sequence[str]) -> Iterator[str]:
-    """The first paragraphs of the parts that go on with what the first one says, which code interrupts."""
+    """The first paragraphs of the parts that continue what the first one says, with code in between."""
     for place, part in enumerate(parts[1:]):
         text = statements.flatten(part.strip().partition("\n\n")[0])
         if not (text[:1].islower() or (not place and parts[0].endswith(":"))):
@@ -281,7 +281,7 @@ def _shorten(text: str, most: int = LONGEST_TITLE) -> str:
 
 
 def render_body(draft: Draft) -> str:
-    """The Markdown body, a line per statement with its event; where it grows too long the longest sections shrink."""
+    """The Markdown body, a line per statement with its event; if it is too long, the longest sections shrink."""
     files = [each for each in draft.changed if _is_file(each)]
     changed = [each for each in draft.changed if not _is_file(each)]
     bodies = {
@@ -300,7 +300,7 @@ def render_body(draft: Draft) -> str:
         or sum(map(len, bodies.values())) > MOST_BODY_LINES
     ):
         longest = max(bodies, key=lambda name: sum(map(len, bodies[name])))
-        # files stand last, and what was committed or said to be done tells more than any of them
+        # files are last, and commits and reported results say more than any of them
         del bodies[longest][-1 if longest == "Changed" else len(bodies[longest]) // 2]
     return "\n".join("\n".join([f"## {name}\n", *lines, ""]) for name, lines in bodies.items() if lines)
 

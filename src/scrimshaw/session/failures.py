@@ -41,7 +41,7 @@ _SHARED_WORDS = WORDS["empty"] | WORDS["soft"] | WORDS["folders"] | WORDS["exten
 _NO_WORD = re.compile(r"\A(?:\w+=\S*|\d?>\S*|\\)\Z")
 TEST = re.compile(r"(?i)(?:\b|_)(?:py)?tests?(?:\b|_)|\b(?:specs?|rspec|jest|vitest|tox|nox|ctest|phpunit|unittest)\b")
 
-Edits = Mapping[str, Sequence[int]]  # the numbers of the events that changed a file, by path as the tool had it
+Edits = Mapping[str, Sequence[int]]  # the numbers of the events that changed a file, by path as the tool gave it
 
 
 class CommandRun(NamedTuple):

@@ -1,6 +1,6 @@
 """The sections of a draft: decisions, what changed, what failed, what is open. Pure.
 
-Every function answers statements, each with the event that proves it.
+Every function returns statements, each with the event that proves it.
 """
 
 import re
@@ -35,28 +35,28 @@ from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMM
 # Decisions
 MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
 _LATEST = 0.8  # of the events of a session
-_ALIKE = 0.6  # share of common words above which two sentences state one choice
+_ALIKE = 0.6  # share of common words above which two sentences are about one choice
 _UNDER_HEADING = 5.0  # the weight of a line under a heading "Decisions"
-_WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue only fills up where few choices were stated
-_FEWEST_WORDS, _SHORT = 4, 8  # words of a sentence; of a request to take all back
-_LEAST_SUBJECTS = 2  # words that name one, in a sentence that can be understood alone
+_WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices were stated
+_FEWEST_WORDS, _SHORT = 4, 8  # words of a sentence; of a request to undo everything
+_LEAST_SUBJECTS = 2  # words that name a subject, in a sentence that can be understood alone
 _DECISION = PATTERNS["decisions"]
 _NO_CHOICES = ("not_a_decision", "exploring", "scaffold")
 _LONG_WORD = re.compile(r"\w{3,}")
 _DECISION_HEADING = re.compile(r"(?i)\bdecisions?\b")
-_QUOTED, _TELLING_CODE = re.compile(r"`[^`\n]+`"), 6  # characters, with its marks
+_QUOTED, _TELLING_CODE = re.compile(r"`[^`\n]+`"), 6  # characters, including the backquotes
 _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 
 # Changes
 MOST_FINDINGS, _ENOUGH_STATEMENTS = 5, 2
-_CLOSING = 5  # answers among which one tells how the work ended
+_CLOSING = 5  # answers among which one says how the work ended
 MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES = 8, 12, 40, 4, 4
 LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
 LONGEST_CHANGE = 240  # characters of code, added and removed
-LONGEST_SUBJECT = 110  # characters of a commit's first line; half as much again as is customary
+LONGEST_SUBJECT = 110  # characters of a commit's first line; one and a half times what is customary
 COMMIT = "commit"  # the note of a statement that quotes a commit's subject
 MOST_REASONS = 2
-_RETOLD, _STEM = 0.51, 5  # share of the words of a result that stand in a commit; characters in which words agree
+_RETOLD, _STEM = 0.51, 5  # share of a result's words that a commit also has; first characters that equal words share
 _CHANGE = PATTERNS["changes"]
 _REASONS = (_DECISION["reason"], _CHANGE["effect"], PATTERNS["failures"]["diagnosis"], _CHANGE["necessary"])
 _NAME = re.compile(r"[A-Za-z_]\w{3,}")
@@ -67,8 +67,8 @@ _BODY = re.compile(r" ?… ?| - (?=[A-Z])")  # where a message's subject ends on
 MOST_PROBLEMS, LEAST_PROBLEMS, _CALLS_PER_PROBLEM = 12, 3, 15
 MOST_UNSOLVED = 2
 _LATE = 0.5
-_STILL_NEW = 8  # events from a failure that was not tried again to the end: before, it was given up
-_NEAR = 6  # events after a cause in which an agent changes something about it
+_STILL_NEW = 8  # events from a failure without another try to the end; an earlier failure was given up
+_NEAR = 6  # events after a cause in which an agent makes changes for it
 _FILE_ALONE = re.compile(r"(?:edited \S+(?:; )?)+")
 _FAILURE = PATTERNS["failures"]
 
@@ -81,7 +81,7 @@ _RED = re.compile(r"(?i)\b[1-9]\d* (?:failed|failures?|failing|errors?)\b|(?<!ex
 
 # Open points
 MOST_OPEN = 6
-# What was left is mostly done later, so only the end of a session counts; what was put off stays open.
+# Most open ends are finished later, so only the end of a session counts; postponed ones stay open.
 _RECENT_SHARE, _LATER_SHARE = 0.85, 0.3
 _LAST_CALLS = 2
 _OPEN = PATTERNS["open_points"]
@@ -90,10 +90,10 @@ _TASK = re.compile(r"(?m)^\[(?:pending|in_progress|in-progress|todo)\] (.+)")
 
 
 class Record:
-    """A session's events and items, in order, and what is read out of them once it is asked for."""
+    """A session's events and items, in order, and what is derived from them on demand."""
 
     def __init__(self, events: Sequence[RecordedEvent], items: Sequence[Item], most: int | None = None) -> None:
-        """The agent's words are read of the last `most` events."""
+        """Only the last `most` events are searched for the agent's words."""
         self.events, self.items, self._most = events, items, most or len(events)
         self.calls = sum(event.kind == EventKind.TOOL for event in events)
         self.last_event = events[-1].number if events else 0
@@ -116,7 +116,7 @@ class Record:
 
     @cached_property
     def failures(self) -> Sequence[Failure]:
-        """What failed, with what was done about it."""
+        """The failures, with what was done about them."""
         return [*find_failures(self.events, self.items, self.runs, self.edits)]
 
     @cached_property
@@ -131,12 +131,12 @@ class Record:
 
     @cached_property
     def difference(self) -> RecordedEvent | None:
-        """The last difference that git showed."""
+        """The last diff that git showed."""
         return next((event for event in reversed(self.events) if "\ndiff --git " in event.text), None)
 
     @cached_property
     def withdrawn(self) -> Container[int]:
-        """The turns that a person took back right after them."""
+        """The turns that a person undid directly afterwards."""
         short = (each for each in self.sentences if each.by == USER and len(each.text.split()) < _SHORT)
         return {each.turn - 1 for each in short if _DECISION["withdrawal"].search(each.text)}
 
@@ -155,7 +155,7 @@ class Record:
 
     @cached_property
     def carried_out(self) -> Mapping[int, RecordedEvent]:
-        """By answer the change of what lasts that follows it, after no more than reading."""
+        """The lasting change that follows each answer after at most some reading, by answer."""
         found, edited, said = dict[int, RecordedEvent](), set[int](), 0
         for path, numbers in self.edits.items():
             edited.update(() if _CHANGE["scratch"].search(path) else numbers)
@@ -180,7 +180,7 @@ def find_decisions(record: Record) -> list[Statement]:
 
     A user's choice is a wish with an objection or an alternative ("use uv, not pip"); an agent's is its own act with an
     alternative, a reason or what was edited ("I'll reuse the pool because ..."). Questions, conditions and announced
-    looking are none. Commits whose subject names an alternative count as well.
+    looking do not count. Commits whose subject names an alternative do.
     """
     sentences, commits = record.sentences, record.commits
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
@@ -189,14 +189,14 @@ def find_decisions(record: Record) -> list[Statement]:
     difference = "\n".join(re.findall(r"(?m)^\+(?!\+\+).*", record.difference.text)) if record.difference else ""
     ranked = sorted((-_weigh_decision(record, place, difference), -place) for place in places)
     for falling, place in ((falling, -place) for falling, place in ranked):
-        is_late = sentences[place].event > _LATEST * record.last_event  # what was chosen last is not crowded out
+        is_late = sentences[place].event > _LATEST * record.last_event  # late choices are not crowded out
         is_enough = len(chosen) >= most * (1 + is_late) or (-falling <= _WEAK and len(chosen) >= _WEAK_UP_TO)
         if not falling or is_enough:
             continue
         words = set(_LONG_WORD.findall(sentences[place].text.lower()))
         counts = {at: len(words & other) / max(1, min(len(words), len(other))) for at, other in chosen.items()}
         alike = [at for at, share in counts.items() if share >= _ALIKE]
-        if place > max(alike, default=-1):  # the last word counts
+        if place > max(alike, default=-1):  # of similar ones the last counts
             chosen = {at: other for at, other in chosen.items() if at not in alike} | {place: words}
     found = []
     for place in sorted(chosen):
@@ -226,7 +226,7 @@ def _weigh_decision(record: Record, place: int, difference: str) -> float:
 
 
 def is_clear(text: str, least: int = _LEAST_SUBJECTS) -> bool:
-    """Whether a sentence names its subject, in so many words, and does not only point at what was said before."""
+    """Whether a sentence has so many words that name its subject, and does not only point at an earlier one."""
     return count_subjects(text) >= least and not _OPEN["pointing"].match(text)
 
 
@@ -236,9 +236,9 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     changes = edited.get(sentence.turn, "") if sentence.by == AGENT else "".join(edited.values())
     explicit, alternative = bool(_DECISION["explicit"].search(text)), bool(_DECISION["alternative"].search(text))
     limits = bool(_DECISION["limits"].search(text))
-    # where others of its turns changed something, this one told of it
+    # if other sentences of its turns changed something, it reported that
     is_past = edited and not changes and not explicit and not limits
-    # and the next sentence doubts it
+    # if the next sentence doubts it
     is_doubted = following and following[0].event == sentence.event and _DECISION["doubt"].match(following[0].text)
     codes = [code.strip("`()") for code in _QUOTED.findall(text) if len(code) >= _TELLING_CODE]
     is_done = any(map(changes.__contains__, codes))
@@ -252,14 +252,14 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     has_reason = bool(_DECISION["reason"].search(text)) or _find_cause(sentences, place) is not None
     reason = has_reason and not _DECISION["ability"].search(text)
     intends = alternative and _DECISION["intent"].search(text)
-    is_change = lasts and bool(_DECISION["purpose"].search(text))  # with an aim; else an edit that is told as one
+    is_change = lasts and bool(_DECISION["purpose"].search(text))  # with an aim; otherwise it only reports an edit
     if not explicit and not limits and not intends and not (acts and (alternative or reason or is_change)):
         return 0.0
     return 2 * (explicit or limits) + 1.5 * alternative + reason + is_done
 
 
 def _find_cause(sentences: Sequence[Sentence], place: int) -> Sentence | None:
-    """The sentence just before, if it tells what was wrong."""
+    """The sentence just before, if it says what was wrong."""
     before = sentences[max(0, place - 1)]
     is_near = place > 0 and before.event == sentences[place].event and not before.is_item
     is_trouble = is_near and is_clear(before.text, 1) and _DECISION["trouble"].search(before.text)
@@ -277,8 +277,8 @@ def find_changes(record: Record) -> list[Statement]:
 
 
 def find_outcome(record: Record) -> list[Statement]:
-    """Results as the agent told them, what an issue tracker answered when issues were opened or closed, and commits by
-    subject, or what the last difference does where there are none.
+    """Results in the agent's words, the answers of an issue tracker when issues were opened or closed, and commits by
+    subject, or the effect of the last diff if there are no commits.
     """
     calls = {each.source.source_call_id for each in record.items if each.source.extraction_rule_id == "issue-changed"}
     lines = [(event.text.splitlines()[1:2], event.number) for event in record.events if event.call_id in calls]
@@ -291,7 +291,7 @@ def find_outcome(record: Record) -> list[Statement]:
 
 
 def _repeats_change(changes: Sequence[Statement], said: Statement | Sentence) -> bool:
-    """Whether something says in other words what one of the changes says: most of its words stand there."""
+    """Whether one of the changes has most of the words of another statement, and so says the same."""
     words = _find_stems(said.text)
     shared = (len(words & _find_stems(f"{each.text} {each.note}")) for each in changes)
     is_handed_over = any(each.note == COMMIT for each in changes) and _CHANGE["handed_over"].search(said.text)
@@ -299,19 +299,19 @@ def _repeats_change(changes: Sequence[Statement], said: Statement | Sentence) ->
 
 
 def _find_stems(text: str) -> frozenset[str]:
-    """The beginnings of the words that say what a text is about."""
+    """The beginnings of the words that name the subject of a text."""
     return frozenset(word[:_STEM] for word in query_terms(text, limit=len(text)))
 
 
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
-    """What follows a heading of findings, and how the work ended, in the words of the answer that tells it."""
+    """What follows a heading of findings, and how the work ended, in the words of the answer that reports it."""
     answers = record.answers()
     firm = [each for each in answers if not _CHANGE["not_a_finding"].search(each.text)]
     worth = [each for each in firm if is_clear(each.text) and not _CHANGE["status"].search(each.text)]
     late = [each for each in worth if each.event >= _LATE * record.last_event]
     found = [each for each in late if _CHANGE["findings_heading"].search(each.heading)][-MOST_FINDINGS:]
     last = max(record.changes_by_turn, default=0)
-    if sum(" " in each.text for each in changes) < _ENOUGH_STATEMENTS:  # what was said since is the outcome
+    if sum(" " in each.text for each in changes) < _ENOUGH_STATEMENTS:  # later statements are the outcome
         last = max((each.turn for each in worth), default=0)
     closing = [*dict.fromkeys(each.event for each in answers if each.turn == last)][-_CLOSING:]
     done = [each for each in worth if each not in found and not _CHANGE["no_account"].search(each.heading)]
@@ -320,7 +320,7 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
         whole = " ".join(each.text for each in answers if each.event == event)
         tells = _CHANGE["effect"].search(whole) or any(map(_CHANGE["result"].search, whole.split(". ")))
         is_prose = event == answers[-1].event and not all(each.is_item for each in account)
-        if _CHANGE["musing"].search(whole):  # whoever thinks aloud around a list has still written the list
+        if _CHANGE["musing"].search(whole):  # the items of a list count even if the agent thinks aloud around it
             account = [each for each in account if each.is_item]
         if account and (tells or is_prose):
             chosen = filterfalse(partial(_repeats_change, changes), [*found, *account[:MOST_FINDINGS]])
@@ -330,7 +330,7 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
 
 
 def _find_last_act(record: Record) -> list[Statement]:
-    """Where nothing else tells how it ended: the command that it ended with, unless that only looked."""
+    """The last command, if nothing else says how the session ended, unless it only looked."""
     last = next((each for each in reversed(record.events) if each.kind in (EventKind.TOOL, EventKind.PROMPT)), None)
     if last is None or last.tool != "Bash" or last.failed or record.test_runs:
         return []
@@ -339,7 +339,7 @@ def _find_last_act(record: Record) -> list[Statement]:
 
 
 def find_reasons(record: Record, sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Where nothing accounts for the last difference: what was said of the names in it and why it is needed."""
+    """If nothing explains the last diff: what was said of the names in it and why it is needed."""
     if not record.difference:
         return []
     lines = re.findall(r"(?m)^[+-](?![+-]{2}).*", record.difference.text)
@@ -348,7 +348,7 @@ def find_reasons(record: Record, sentences: Sequence[Sentence]) -> list[Sentence
     vague = (*map(_DECISION.__getitem__, _NO_CHOICES), _FAILURE["not_a_cause"])
     for place, each in enumerate(sentences):
         words = set(_LONG_WORD.findall(each.text.lower()))
-        is_said = len(words & asked) >= _ALIKE * len(words)  # by the task
+        is_said = len(words & asked) >= _ALIKE * len(words)  # the task says it
         shared = len(changed.intersection(_NAME.findall(" ".join(_QUOTED.findall(each.text)))))
         is_reason = any(pattern.search(each.text) for pattern in _REASONS)
         if shared and is_reason and not is_said and not any(pattern.search(each.text) for pattern in vague):
@@ -358,7 +358,7 @@ def find_reasons(record: Record, sentences: Sequence[Sentence]) -> list[Sentence
 
 
 def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
-    """Commits by subject, as git answered or else as the command said, that were neither repeated nor taken back."""
+    """Commits by subject, from git's answer or else from the command, that were neither repeated nor reverted."""
     found: dict[str, Statement] = {}
     for event in events:
         if event.tool != "Bash" or event.failed is True or "git" not in event.text:
@@ -376,14 +376,14 @@ def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
 
 
 def _find_results(record: Record) -> list[Statement]:
-    """What the last answer to each request says was done, and where no run tells it that tests pass."""
+    """What the last answer to each request says was done, and that tests pass if no run shows it."""
     busy = record.changes_by_turn
     answers = [each for each in record.answers() if each.turn in busy and each.turn not in record.withdrawn]
     vague = (_CHANGE["not_a_result"], _CHANGE["status"], _DECISION["scaffold"])
     firm = [each for each in answers if not any(pattern.search(each.text) for pattern in vague)]
     if record.test_runs:
         firm = [each for each in firm if not _CHANGE["tally"].search(each.text)]
-    least = _LEAST_SUBJECTS if record.commits or record.difference else 1  # these tell more than a vague word
+    least = _LEAST_SUBJECTS if record.commits or record.difference else 1  # these say more than a vague word
     done = [each for each in firm if _CHANGE["result"].search(each.text) and is_clear(each.text, least)]
     closing = {each.turn: each.event for each in firm}
     long = [each for each in done if each.event == closing[each.turn]]
@@ -395,7 +395,7 @@ def _find_results(record: Record) -> list[Statement]:
 
 
 def _find_difference(record: Record) -> list[Statement]:
-    """What the last difference does to each source file: its code where that is short, else definitions by name."""
+    """The effect of the last diff on each source file: its code if that is short, otherwise definitions by name."""
     difference = record.difference
     found = list[Statement]()
     for part in difference.text.split("\ndiff --git ")[1:] if difference else ():
@@ -416,7 +416,7 @@ def _find_difference(record: Record) -> list[Statement]:
 
 
 def list_changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
-    """Changed files by path, those changed most where there are many; scratch files only where there are no others."""
+    """Changed files by path, the most changed of many; scratch files only if there are no others."""
     lasting = {path: numbers for path, numbers in edits.items() if not _CHANGE["scratch"].search(path)} or edits
     named = {path.rpartition("/")[2] for path in lasting if "/" in path}  # a tool may leave out the folder
     lasting = {path: numbers for path, numbers in lasting.items() if path not in named}
@@ -430,7 +430,7 @@ def list_changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
 
 
 def relative_paths(paths: Iterable[str]) -> list[str]:
-    """Paths below the folder that all changed files of the project lie in; below its own where there is one file."""
+    """Paths below the common folder of all changed files of the project; a single file keeps its folder's name."""
     scratch = _CHANGE["scratch"]
     ours = [path for path in paths if path.startswith("/") and "/." not in path and not scratch.search(path)]
     folders = [path.split("/")[:-1] for path in ours]
@@ -440,7 +440,7 @@ def relative_paths(paths: Iterable[str]) -> list[str]:
 
 
 def find_problems(record: Record) -> list[Statement]:
-    """Failures whose cure a later run shows, and causes that the agent named and acted on: the last where many are."""
+    """Failures whose cure a later run shows, and causes that the agent named and acted on: of many the last ones."""
     most = min(MOST_PROBLEMS, LEAST_PROBLEMS + record.calls // _CALLS_PER_PROBLEM)
     causes, told = find_causes(record), list[Statement]()
     for each in record.failures:
@@ -459,15 +459,15 @@ def find_problems(record: Record) -> list[Statement]:
 
 
 def find_causes(record: Record) -> list[Statement]:
-    """What the agent said was wrong and changed at once; no more than the task says already.
+    """Causes that the agent named and acted on at once, except those that the task already states.
 
-    Right after a failed call it says so in weaker words, and its next sentence is what it did about that.
+    Directly after a failed call weaker words are enough, and its next sentence is what it did about the cause.
     """
     changed = sorted(chain.from_iterable(record.edits.values()))
     asked = set(_LONG_WORD.findall(" ".join([each.text for each in record.sentences if each.by == USER]).lower()))
     found, musings = _find_reactions(record), set[int]()
     for each in reversed(record.sentences):
-        if _DECISION["doubt"].match(each.text):  # what was said before that does not hold
+        if _DECISION["doubt"].match(each.text):  # the earlier statement does not hold
             musings.add(each.event)
         is_cause = _FAILURE["diagnosis"].search(each.text) and not _FAILURE["not_a_cause"].search(each.text)
         following = changed[bisect_right(changed, each.event) :][:1]
@@ -481,7 +481,7 @@ def find_causes(record: Record) -> list[Statement]:
 
 
 def _find_reactions(record: Record) -> dict[int, Statement]:
-    """What was said before a change of what lasts, after a failed call or as a cause: what is wrong, and the act."""
+    """What was said before a lasting change, after a failed call or as a cause: the fault, and the act."""
     failed = set(map(attrgetter("event.number"), filter(attrgetter("failed"), record.runs)))
     found, answers = dict[int, Statement](), defaultdict[int, list[str]](list)
     for each in record.answers():
@@ -511,7 +511,7 @@ def _find_reactions(record: Record) -> dict[int, Statement]:
 
 
 def find_unsolved(record: Record) -> list[Statement]:
-    """What failed at last, with nothing changed or passed after it, but for what is said to have failed before."""
+    """The last failures without a change or a pass after them, except those that are said to have failed before."""
     known = [each.event for each in record.sentences if _FAILURE["known_before"].search(each.text)]
     later = max(sum(map(list, record.edits.values()), [*known, record.last_event - _STILL_NEW]))
     found = list[Statement]()
@@ -523,11 +523,11 @@ def find_unsolved(record: Record) -> list[Statement]:
 
 
 def find_test_runs(runs: Sequence[CommandRun], edits: Edits) -> list[Statement]:
-    """The last run of each of the commands that counted tests last: how it ended, and what changed since."""
+    """The last run of each command that last counted tests: how it ended, and what changed since."""
     found = dict[str, Statement]()
     for run in reversed([run for run in runs if TEST.search(run.family)]):
         tallies = [line.strip(" =") for line in run.event.text.splitlines()[1:] if _TALLY.search(line)]
-        if tallies:  # else it was no run of tests, or none could begin
+        if tallies:  # otherwise it ran no tests, or none could begin
             later = sum(number > run.event.number for numbers in edits.values() for number in numbers)
             state = (
                 "red" if run.failed or _RED.search(tallies[-1]) else "green"
@@ -538,7 +538,7 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits) -> list[Statement]:
 
 
 def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list[Statement]:
-    """What failed at last, what a task list has undone, and what was said to be left."""
+    """The last failures, unfinished tasks of a task list, and what was said to be left."""
     lists = [event for event in record.events if event.kind == EventKind.TOOL and event.text.startswith(TASK_LIST)]
     left = [Statement(task, lists[-1].number) for task in _TASK.findall(lists[-1].text)] if lists else []
     for each in record.sentences:
@@ -553,16 +553,16 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
 
 
 def find_next_step(record: Record) -> Statement | None:
-    """What was to be done when the session ended: asked and not answered; else what the last answer names as next,
-    or asks or announces at its end, unless the last calls did it already.
+    """What was left to do when the session ended: a request without an answer; otherwise what the last answer names as
+    next, or asks or announces at its end, unless the last calls did it already.
     """
     kept = [each for each in record.events if not _OPEN["bookkeeping"].match(each.text) or each.kind != EventKind.TOOL]
     acts = [each for each in kept if each.kind in (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)]
     said = next((each for each in reversed(acts) if each.kind != EventKind.TOOL), None)
     asked = [each for each in record.sentences if said and each.event == said.number and each.by == USER]
-    if asked:  # and nothing was said to that
+    if asked:  # without an answer
         return Statement(statements.cut_line(asked[0].text, LONGEST_SENTENCE), asked[0].event)
-    if not acts or acts[-1].kind != EventKind.ANSWER:  # what was called afterwards did it, or something else
+    if not acts or acts[-1].kind != EventKind.ANSWER:  # a later call did it, or something else
         return None
     tools = [event.text.partition("\n")[0].lower() for event in record.events if event.kind == EventKind.TOOL]
     answer, calls = acts[-1], tools[-_LAST_CALLS:]

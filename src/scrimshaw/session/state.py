@@ -1,4 +1,4 @@
-"""The state of a session's work, for whoever continues it: asked, next, open, decided, changed, tested.
+"""The state of a session's work, for the session that continues it: asked, next, open, decided, changed, tested.
 
 Every line names the event or the item it comes from, and nothing is included that a later event contradicts.
 """
@@ -26,10 +26,10 @@ from scrimshaw.storage.ports import Index, Sessions
 # Characters of a line, of the agent's last words, and of the shortest useful line at the end of the budget.
 LONGEST_TEXT, LONGEST_WORDS, SHORTEST_CUT = 400, 600, 80
 MOST_NAMED, MOST_ANSWERS = 8, 10  # files in a line; last answers to look for telling ones in
-MOST_HEARD = 120  # last events whose agent texts are read: a start has milliseconds
+MOST_HEARD = 120  # last events whose agent texts are read: a start must take only milliseconds
 MOST_EMPTY, MOST_PARALLEL = 20, 2  # sessions
 _RECENT = 0.85  # of the events of a session; an agent's earlier plans are mostly done
-_TELLING = 2  # words that name a subject, in an answer that says something
+_TELLING = 2  # words that name a subject, in an answer with content
 _FEW = 4  # words of a prompt that only continues: "yes, do that"
 _SAME = 20  # characters; a shorter text that occurs in another one may still be news
 
@@ -161,7 +161,7 @@ def _find_tasks(record: Record) -> Iterator[Statement]:
     """The first prompt, and the prompt that states the task, if that is another one."""
     prompts, task = _list_prompts(record), find_task(record)
     is_listed = task and task.event in map(attrgetter("event"), prompts)
-    if task and not is_listed and not asks_only_for_session(task.text):  # what a summary names, or a few words
+    if task and not is_listed and not asks_only_for_session(task.text):  # the one a summary names, or a few words
         yield task
     for each in prompts:
         if task and each.event == task.event:  # a draft quotes a shorter piece of it
@@ -236,7 +236,7 @@ def _find_break(record: Record) -> Iterator[Statement]:
 
 _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "task": _find_tasks,
-    "task then": lambda record: _list_prompts(record)[1:2],  # who looks around first says what for in the next prompt
+    "task then": lambda record: _list_prompts(record)[1:2],  # the task, if the first prompt only looks
     "broke off": _find_break,
     "task unfinished": _find_unfinished_task,
     "next": _find_next_step,
@@ -270,7 +270,7 @@ def tell_state(
             break
     else:
         return []
-    if about.process != own.process and Path(f"/proc/{about.process}").exists():  # without a process it broke off
+    if about.process != own.process and Path(f"/proc/{about.process}").exists():  # it broke off if its process is gone
         lines = [replace(line, part="still running") if line.part == "broke off" else line for line in lines]
     lines = _name_work_tree(lines, about)
     beside = [each for each in earlier if each.id not in (about.id, own.id)]

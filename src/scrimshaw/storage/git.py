@@ -1,7 +1,7 @@
 """Runs git, which may be missing: work trees, deleted and moved files, old content.
 
-A text to search for is never an argument of git, where every user of the machine could read it: git prints what
-it has, and the comparison is done here.
+A text to search for is never an argument of git, where every user of the machine could read it: git prints its
+objects, and the comparison is done here.
 """
 
 import os
@@ -31,13 +31,13 @@ TIMEOUT_S = 30.0
 PRESENT_S = 10.0
 SEARCH_S = 60.0
 MOST_PLACES = 50
-_MOST_CONFLICTS = 127  # which `git merge-file` counts in its exit code; a higher one is an error
+_MOST_CONFLICTS = 127  # `git merge-file` counts up to these in its exit code; a higher one is an error
 SECRET_FILE = "FILE_WITH_THE_SECRET"
 
 _MARK = "\x01"
-_SERVER_DOMAIN = "scrimshaw.invalid"  # of the addresses of tokens that are none
+_SERVER_DOMAIN = "scrimshaw.invalid"  # of the addresses of tokens whose names are not addresses
 SERVER_ADDRESS = f"server@{_SERVER_DOMAIN}"  # of the committer
-PLAIN = ("-c", f"core.hooksPath={os.devnull}", "-c", "commit.gpgSign=false")  # what waits for a person is left out
+PLAIN = ("-c", f"core.hooksPath={os.devnull}", "-c", "commit.gpgSign=false")  # nothing that may wait for a person
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")
 _PATCHED = re.compile(r"^(?:\+\+\+ b/|rename to |--- a/)([^\n]+)", re.MULTILINE)
 _REPLACE_TEXT = (
@@ -80,7 +80,7 @@ def merge_texts(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
 def ask_git(
     folder: Path, *arguments: str, answers: Collection[int] = (0,), timeout_s: float | None = None, **variables: str
 ) -> str:
-    """What git prints in a folder; raises StorageFailure where it is missing, refuses or takes too long."""
+    """The output of git in a folder; raises StorageFailure if it is missing, refuses or takes too long."""
     command = ["git", "-c", "core.quotePath=false", "-C", str(folder), *arguments]
     known, timeout_s, nobody = {**environment_for_git(), **variables}, timeout_s or TIMEOUT_S, subprocess.DEVNULL
     try:
@@ -150,7 +150,7 @@ class CommittedChange(NamedTuple):
 def list_changed_files(
     project: Path, before: str, since: float, folders: Sequence[str], head: str = "HEAD"
 ) -> list[CommittedChange]:
-    """What the commits after one, or without one those made since a moment, did to files below these folders.
+    """The changes of files below these folders by the commits after one, or without one by those made since a moment.
 
     Newest first; a moved file counts as deleted and added. Raises StorageFailure.
     """
@@ -193,7 +193,7 @@ def other_work_trees(project: Path) -> list[Path]:
 
 
 def list_visible_files(project: Path, suffixes: Sequence[str]) -> list[str] | None:
-    """The files below a folder that end so and that git does not ignore, by path; None where git does not answer."""
+    """The files below a folder with these suffixes that git does not ignore, by path; None if git does not answer."""
     if any((folder / ".git").exists() for folder in (project, *project.absolute().parents)):
         command = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--")
         patterns = (f":(icase)*{suffix}" for suffix in suffixes)
@@ -203,13 +203,13 @@ def list_visible_files(project: Path, suffixes: Sequence[str]) -> list[str] | No
 
 
 class CommitDates:
-    """When the files of a project were first and last committed: asked of git once, and only for a file that it has."""
+    """When the files of a project were first and last committed; git is asked once, and only about files it has."""
 
     def __init__(self, project: Path) -> None:
         self._project = Path(os.path.realpath(project))
 
     def find(self, path: str) -> tuple[str, str]:
-        """ISO times of a file's first and last commit; empty for what git has not, the last where it changed since."""
+        """ISO times of a file's first and last commit; empty if git lacks it, the last also if it has changed since."""
         name = path.removeprefix(f"{self._project}{os.sep}").replace(os.sep, "/")
         if name not in self._tracked:
             return "", ""
@@ -232,7 +232,7 @@ class CommitDates:
 
     @cached_property
     def _dates(self) -> Mapping[str, tuple[str, str]]:
-        with suppress(StorageFailure):  # a history that takes too long dates nothing
+        with suppress(StorageFailure):  # without dates if reading the history takes too long
             head = ask_git(self._project, "rev-parse", "--verify", "HEAD", timeout_s=PRESENT_S).strip()
             return _read_commit_dates(self._project, head)
         return {}
@@ -308,7 +308,7 @@ _COMMIT_FORMAT = f"--format={_MARK}%H%x00%cI%x00%an%x00%s%x00"
 
 
 def find_commit(folder: Path, revision: str) -> Commit:
-    """The commit that a branch, a tag, a hash or an ISO date means; raises StorageFailure, NotFound."""
+    """The commit that a branch, a tag, a hash or an ISO date names; raises StorageFailure, NotFound."""
     if _DATE.match(revision):
         name = ask_git(folder, "rev-list", "-1", f"--before={revision}", "HEAD", "--").strip()
     else:
@@ -337,7 +337,7 @@ def list_commits(path: Path, *, patches: bool = False) -> list[Commit]:
 
 
 def read_tree(folder: Path, commit: str, suffixes: Collection[str], most_bytes: int) -> Iterator[tuple[str, bytes]]:
-    """(path below the folder, content) of the files with such an ending in a commit; except links and larger ones."""
+    """(path below the folder, content) of a commit's files with these suffixes; except links and larger ones."""
     listed = ask_git(folder, "ls-tree", "-r", "-z", "--long", commit).split("\0")
     names = dict[str, list[str]]()
     for head, _, path in (each.partition("\t") for each in listed if each):
@@ -380,7 +380,7 @@ class GitPlace(Struct, frozen=True, kw_only=True):
 
 
 class GitTraces(Struct, frozen=True, kw_only=True):
-    """Where git has a text; `places` lists up to MOST_PLACES objects, and `commands` rewrite history without it."""
+    """Where git contains a text; `places` has up to MOST_PLACES objects, and `commands` rewrite history without it."""
 
     objects: int = 0  #: objects read
     found: int = 0  #: all places that contain it, even beyond MOST_PLACES

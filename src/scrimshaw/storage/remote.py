@@ -1,7 +1,7 @@
-"""A repository's remote: cloned, fetched and pushed by git, and brought together with what was committed here.
+"""A repository's remote: git clones, fetches and pushes it, and combines its commits with those made here.
 
-Commits are repeated beside the work tree, which then goes from one state to the next in one step, and git refuses that
-where a file that somebody changed is in the way. So nobody meets half a merge, and nothing is forced or discarded.
+Commits are repeated outside of the work tree, which then changes from one state to the next in one step. Git refuses
+this if a changed file is in the way. So nobody sees a half-finished merge, and nothing is forced or discarded.
 """
 
 import re
@@ -15,26 +15,26 @@ from scrimshaw.errors import ConfigError
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.git import PLAIN, SERVER_ADDRESS, ask_git
 
-NETWORK_S, CHECKOUT_S = 120.0, 600.0  # for what crosses a network; for what writes a whole work tree
-REVIEW, CONFLICT = "refs/heads/scrimshaw/", "conflict-"  # branches for a person to look at; how some of them begin
-_ATTRIBUTES = Path(__file__).with_name("memories.gitattributes")  # a repository's own come first
+NETWORK_S, CHECKOUT_S = 120.0, 600.0  # for commands that use a network; for those that write a whole work tree
+REVIEW, CONFLICT = "refs/heads/scrimshaw/", "conflict-"  # branches that a person has to look at; conflicts among them
+_ATTRIBUTES = Path(__file__).with_name("memories.gitattributes")  # a repository's own take precedence
 _PERSONS = ("AUTHOR_NAME", "AUTHOR_EMAIL", "AUTHOR_DATE", "COMMITTER_NAME", "COMMITTER_EMAIL")
 _COMMIT = "--format=%P%x00%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%B"
-_UNSAFE = re.compile(r"[^\w-]+")  # in the name of a branch
+_UNSAFE = re.compile(r"[^\w-]+")  # characters replaced in the name of a branch
 
 
 class Remote(NamedTuple):
-    """Where a project's branch is pulled from and pushed to; its methods raise StorageFailure."""
+    """The remote of a project's branch, to pull from and push to; its methods raise StorageFailure."""
 
     project: Path
     url: str
-    driver: str  #: the command that merges a memory for git
-    is_reviewed: bool  #: whether what a server commits goes to branches of its own
+    driver: str  #: the command that git runs to merge a memory
+    is_reviewed: bool  #: whether a server's commits go to branches of their own
 
     def clone(self, branch: str) -> None:
-        """Clone the remote's branch, or its main one, into the project's folder: as a whole or not at all.
+        """Clone the remote's branch, or its main one, into the project's folder, completely or not at all.
 
-        Links in it become plain files: whoever pushes them may not choose what this machine reads.
+        Links become plain files: people who push them must not choose what this machine reads.
         """
         with storage_errors("write", self.project):
             self.project.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ class Remote(NamedTuple):
 
     @property
     def ref(self) -> str:
-        """The ref of the checked-out branch; raises ConfigError for a branch that is for review."""
+        """The ref of the checked-out branch; raises ConfigError for a branch under review."""
         ref = ask_git(self.project, "symbolic-ref", "HEAD").strip()
         if ref.startswith(REVIEW):
             raise ConfigError(f"{ref} of {self.project} is for review.", "Check out another branch.")
@@ -54,22 +54,22 @@ class Remote(NamedTuple):
 
     @property
     def base(self) -> str:
-        """The commit that the remote's branch was at when it was asked last."""
+        """The last known commit of the remote's branch."""
         return ask_git(self.project, "rev-parse", "--verify", find_mirror(self.ref)).strip()
 
     def fetch(self) -> None:
-        """Bring the remote's branch, and those for review, into their mirrors."""
+        """Fetch the remote's branch, and those for review, into their mirrors."""
         specs = [f"+{ref}:{find_mirror(ref)}" for ref in (self.ref, f"{REVIEW}*")]
         options = ("--quiet", "--prune", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
         _ask_remote(self.project, "fetch", *options, "--", self.url, *specs)
 
     def settle(self) -> dict[str, str]:
-        """Bring the checked-out branch to the remote's with what was committed here on top, while nobody writes.
+        """Move the checked-out branch to the remote's, with the commits made here on top. Nobody may write meanwhile.
 
-        The refs of commits that stand on a branch of their own now, for review or because they conflict.
+        Returns the refs of commits that are now on branches of their own, for review or because they conflict.
         """
         base, head, aside, staying = self.base, self._find("HEAD"), dict[str, str](), list[str]()
-        # What the remote once had and took out of its history is not ours to bring back.
+        # Commits that the remote has removed from its history are not restored from here.
         fork = ask_git(self.project, "merge-base", "--fork-point", find_mirror(self.ref), head, answers=(0, 1)).strip()
         form = ("--reverse", "--topo-order", "--no-merges", "--format=%H%x00%ce%x00%an")
         for line in filter(None, ask_git(self.project, "log", *form, head, "--not", base, fork or base).split("\n")):
@@ -93,9 +93,9 @@ class Remote(NamedTuple):
         return aside
 
     def push(self, refs: Mapping[str, str]) -> dict[str, str]:
-        """Push commits by the refs that they are for, never by force; the refs that the remote refuses, and why.
+        """Push commits to their refs, never by force; returns the refs that the remote refuses, and why.
 
-        A branch for review that has arrived stays in its mirror alone; one that somebody added to is left alone.
+        A pushed branch for review only remains in its mirror; one to which somebody added commits is left alone.
         """
         refused = dict.fromkeys(refs, "no answer")
         options = ("--porcelain", "--no-follow-tags", "--no-recurse-submodules", "--", self.url)
@@ -113,12 +113,12 @@ class Remote(NamedTuple):
             elif summary.startswith("[rejected]") and ref.startswith(REVIEW):
                 ask_git(self.project, "update-ref", f"{ref}-{commit[:12]}", commit)
             if ref.startswith(REVIEW) and not summary.startswith("[remote"):
-                # Unless there is more on it by now.
+                # Unless it has more commits by now.
                 ask_git(self.project, "update-ref", "-d", ref, commit, answers=(0, 1, 128))
         return refused
 
     def list_refs(self, prefix: str) -> dict[str, str]:
-        """The commits of the refs below a prefix, by their names."""
+        """The commits of the refs with a prefix, by name."""
         lines = ask_git(self.project, "for-each-ref", "--format=%(objectname) %(refname)", prefix).split("\n")
         return {name: commit for commit, _, name in (line.partition(" ") for line in lines) if name}
 
@@ -129,7 +129,7 @@ class Remote(NamedTuple):
         return ask_git(self.project, "merge-base", old, new, answers=(0, 1)).strip() == old
 
     def _repeat(self, commits: Iterable[str], onto: str) -> tuple[str, list[str]]:
-        """Repeat what commits did on top of another one; the last one, and the commits that conflict, left out."""
+        """Repeat the changes of commits on top of another one; returns the last one, and the conflicting ones."""
         tip, conflicts = onto, list[str]()
         settings = (f"core.attributesFile={_ATTRIBUTES}", f"merge.scrimshaw.driver={self.driver}")
         merge = (*(word for each in settings for word in ("-c", each)), "merge-tree", "--write-tree", "--name-only")
@@ -137,23 +137,23 @@ class Remote(NamedTuple):
             parent, *persons, message = ask_git(self.project, "log", "-1", _COMMIT, commit).strip().split("\0")
             variables: dict[str, Any] = {f"GIT_{name}": value for name, value in zip(_PERSONS, persons, strict=True)}
             make = partial(ask_git, self.project, "commit-tree", "-m", message, **variables)
-            # git before 2.40 cannot be told the common ancestor, so this side is one commit on top of that.
+            # git before 2.40 has no option for the common ancestor, so this side is one commit on top of it.
             side = make("-p", parent, f"{tip}^{{tree}}").strip()
             tree, *files = ask_git(self.project, *merge, "--no-messages", side, commit, answers=(0, 1)).splitlines()
             if files:
                 conflicts.append(commit)
-            elif tree != self._find(f"{tip}^{{tree}}"):  # what is there already is not repeated
+            elif tree != self._find(f"{tip}^{{tree}}"):  # a change that is there already is not repeated
                 tip = make("-p", tip, tree).strip()
         return tip, conflicts
 
 
 def find_mirror(ref: str) -> str:
-    """The ref here of what the remote has under a ref."""
+    """The local ref that mirrors a ref of the remote."""
     return ref.replace("refs/heads/", "refs/remotes/scrimshaw/", 1)
 
 
 def _ask_remote(folder: Path, *arguments: str, answers: Collection[int] = (0,), timeout_s: float = NETWORK_S) -> str:
-    """What git prints that talks to a remote; where it would ask a person for a password it fails."""
+    """The output of a git command that talks to a remote; it fails if it would ask a person for a password."""
     ssh = ask_git(folder, "config", "core.sshCommand", answers=(0, 1)).strip() or "ssh"
     options = ("-c", f"core.sshCommand={ssh} -o BatchMode=yes -o ServerAliveInterval=15", *PLAIN)
     return ask_git(folder, *options, *arguments, answers=answers, timeout_s=timeout_s, GIT_TERMINAL_PROMPT="0")

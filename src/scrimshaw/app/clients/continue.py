@@ -20,9 +20,9 @@ what a later session would want to know: what was decided and why, what failed a
 
 
 class Continue(Client):
-    """Continue. `cn` 1.5.47 reads settings of hooks and runs none, and hands on nothing that a server says of itself.
+    """Continue. `cn` 1.5.47 reads settings of hooks but runs none, and does not pass on a server's instructions.
 
-    So rules tell its model, and what that asks of the server is all that is recorded.
+    So a rule tells its model to use the memory, and only its requests to the server are recorded.
     """
 
     name, title, program, folder = "continue", "Continue", "cn", ".continue"

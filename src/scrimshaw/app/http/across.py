@@ -1,4 +1,4 @@
-"""Several vaults as one memory: a search goes over all of them, anything else into the one that a call names."""
+"""Several vaults as one memory: a search covers all of them; any other call goes to the vault that it names."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
@@ -15,14 +15,14 @@ _ID_PARAMETERS = ("id", "memory_id", "source_id", "target_id")
 
 
 class AcrossDispatcher(Dispatcher):
-    """Runs a tool in the vault that its `vault` or id names; searches without one go over all."""
+    """Runs a tool in the vault that its `vault` or id names; searches without one cover all vaults."""
 
     def __init__(self, over_all: Dispatcher, single: Mapping[str, Dispatcher]) -> None:
         super().__init__([*over_all.tools.values()], over_all.engine)
         self._over_all, self._single = over_all, single
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """What a tool answers, with the vault where it is of one; it may raise anything."""
+        """A tool's answer, with its vault if it comes from one; may raise anything."""
         vault, rest = choose_vault(self._single, arguments)
         if vault:
             return {"vault": vault, **msgspec.to_builtins(self._single[vault].run(name, rest))}
@@ -57,7 +57,7 @@ class AcrossMemories(NamedTuple):
 
 
 def choose_vault(names: Collection[str], arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The vault that a call is for, empty where it names none, and its arguments without the vault.
+    """The vault that a call names, empty if it names none, and its arguments without the vault.
 
     Raises NotFound for a vault that is not among the names, InvalidRequest for two.
     """
@@ -78,7 +78,7 @@ def choose_vault(names: Collection[str], arguments: Mapping[str, Any]) -> tuple[
 
 
 def add_vault(schema: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """The schema of a tool's parameters with the vault among them."""
+    """The schema of a tool's parameters, with the vault added."""
     about = f"Only this vault; else a search goes over all. An id may name it too: VAULT{SEPARATOR}ID."
     vault = {"type": "string", "enum": [*names], "description": about}
     return {**schema, "properties": {**schema["properties"], "vault": vault}}

@@ -1,4 +1,4 @@
-"""Commits what a call over HTTP changed, under the name of whoever asked, and exchanges commits with a remote."""
+"""Commits the changes of a call over HTTP, under the name of the caller, and exchanges commits with a remote."""
 
 import logging
 import shlex
@@ -21,7 +21,7 @@ from scrimshaw.models import Degradation
 from scrimshaw.storage.git import ask_git, commit_files, list_changed_files
 from scrimshaw.storage.remote import CONFLICT, REVIEW, Remote, find_mirror
 
-FIRST_RETRY_S, MOST_RETRY_S = 2.0, 300.0  # until a remote that failed is asked again, twice as long each time
+FIRST_RETRY_S, MOST_RETRY_S = 2.0, 300.0  # until a failed remote is tried again; doubled each time
 DRIVER = f'{shlex.quote(sys.executable)} -P -c "from scrimshaw.app.cli import run; run()" git merge %O %A %B --path %P'
 _STOP_S = 2.0
 _MOST_ROWS = 1000  # of one call; a delete of many has a row for each
@@ -49,7 +49,7 @@ class Exchange:
         self.start, self.request = self._thread.start, self._due.set
 
     def stop(self) -> None:
-        """End the thread; what git is at goes on, and its outcome is met at the next start."""
+        """End the thread; git finishes its current command, and the next start finds the result."""
         self._is_over = True
         self._due.set()
         self._thread.join(_STOP_S)
@@ -61,7 +61,7 @@ class Exchange:
             try:
                 detail = fault = self.exchange()
                 self.has_failed = False
-            except (ScrimshawError, OSError, ValueError) as error:  # ValueError: git said what nobody expects
+            except (ScrimshawError, OSError, ValueError) as error:  # ValueError: unexpected output of git
                 detail, fault = redact(str(error)).text, _FAILED
                 self.has_failed = True
             if fault:
@@ -74,7 +74,7 @@ class Exchange:
             retry_s = min(retry_s * 2, MOST_RETRY_S) if self.has_failed else FIRST_RETRY_S
 
     def exchange(self) -> str:
-        """Pull, open what is there, and push; the branches that wait for a person. Raises ScrimshawError."""
+        """Pull, open the vault if it exists, and push; returns branches that need a person. Raises ScrimshawError."""
         remote, found = self.remote, self.remote.project / PROJECT_FOLDER
         if not remote.project.exists():
             remote.clone(self._stated.branch)
@@ -94,7 +94,7 @@ class Exchange:
         return f"remote_conflicts: not merged are {', '.join(conflicts)}" if conflicts else ""
 
     def push(self) -> None:
-        """Push what was committed, unless it is private; raises StorageFailure."""
+        """Push the new commits, unless they are private; raises StorageFailure."""
         remote, base, refs = self.remote, self.remote.base, self.remote.list_refs(REVIEW)
         if not remote.is_reviewed:
             refs |= remote.list_refs(remote.ref)
@@ -110,13 +110,13 @@ class Exchange:
 
 @contextmanager
 def commit_changes(engine: Engine, what: str, exchange: Exchange | None) -> Iterator[dict[str, str]]:
-    """Commit the files that the ledger says this person changed in the block, and no others that differ.
+    """Commit the files that this person changed in the block according to the ledger, and no other changed files.
 
-    What cannot be committed stays changed: it was acknowledged, and the log says why it waits. What the answer has to
-    say of it is in the dictionary afterwards.
+    Changes that cannot be committed remain: they were acknowledged, and the log says why they wait. The dictionary
+    afterwards contains what the answer has to say about the commit.
     """
     review = exchange.remote if exchange and exchange.remote.is_reviewed else None
-    _ = review and review.base  # raises where nothing is known yet that a change could be proposed for
+    _ = review and review.base  # raises if no base for a proposed change is known yet
     newest, more = engine.journal.history(limit=1), dict[str, str]()
     before = newest[0]["seq"] if newest else 0
     yield more
@@ -126,10 +126,10 @@ def commit_changes(engine: Engine, what: str, exchange: Exchange | None) -> Iter
         paths = [str(read_file(engine, name).path) for name in names if name]
         if paths:
             title = f"{what}: {', '.join(names)}"
-            with engine.write_lock():  # git refuses two commits at a time
+            with engine.write_lock():  # git refuses concurrent commits
                 commit_files(engine.settings.project, paths, engine.person, title if len(title) <= 72 else what)
                 aside = review.settle() if review else {}
-            if exchange and not exchange.has_failed:  # else it tries again by itself
+            if exchange and not exchange.has_failed:  # after a failure it tries again by itself
                 exchange.request()
             if aside:
                 branch = [*aside.values()][-1].removeprefix("refs/heads/")

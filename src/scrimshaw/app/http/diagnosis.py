@@ -1,4 +1,4 @@
-"""`scrimshaw doctor --server`: what a client can find out about a server, asked as a client asks."""
+"""`scrimshaw doctor --server`: what a client can find out about a server, with the requests of a client."""
 
 import asyncio
 import time
@@ -26,7 +26,7 @@ _VERDICTS = {"healthy": Severity.OK, "degraded": Severity.WARNING}
 
 
 class _Welcome(NamedTuple):
-    """What a client learns when it connects: versions, and what `memory_health` answers."""
+    """What a client learns when it connects: versions, and the answer of `memory_health`."""
 
     protocol: str
     version: str
@@ -34,7 +34,7 @@ class _Welcome(NamedTuple):
 
 
 def examine_server(url: str, secret: str) -> Iterator[Finding]:
-    """The findings on a server, in the order in which a client meets what is wrong; raises InvalidRequest."""
+    """The findings on a server, in the order in which a client meets problems; raises InvalidRequest."""
     place = urlsplit(url)
     if place.scheme not in ("http", "https") or not place.hostname:
         raise InvalidRequest(f"{url!r} is no address of a server.", "Write https://HOST.", parameter="server")
@@ -47,7 +47,7 @@ def examine_server(url: str, secret: str) -> Iterator[Finding]:
         for part in (_examine_process, _examine_token, _examine_vaults):
             try:
                 yield from part(http)
-            except* (httpx2.HTTPError, ValueError, MCPError) as group:  # ValueError: no server of Scrimshaw answers
+            except* (httpx2.HTTPError, ValueError, MCPError) as group:  # ValueError: not a server of Scrimshaw
                 error: BaseException = group
                 while isinstance(error, BaseExceptionGroup):
                     error = error.exceptions[0]
@@ -61,7 +61,7 @@ def examine_server(url: str, secret: str) -> Iterator[Finding]:
 
 
 def _examine_process(http: httpx2.Client) -> Iterator[Finding]:
-    """Whether it answers, has the right time, and is ready; raises ValueError where another server answers."""
+    """Whether it answers, has the right time, and is ready; raises ValueError if another server answers."""
     began = time.time()
     health = http.get("/healthz")
     took = time.time() - began
@@ -82,7 +82,7 @@ def _examine_process(http: httpx2.Client) -> Iterator[Finding]:
 
 
 def _examine_token(http: httpx2.Client) -> Iterator[Finding]:
-    """What the token is for, and until when."""
+    """What the token permits, and until when."""
     hint = "On the server: `scrimshaw token list`, then `scrimshaw token create NAME`."
     if "authorization" not in http.headers:
         yield Finding("token", Severity.NOTE, "none was given, so no vault is asked", "Add --token-file.")
@@ -105,7 +105,7 @@ def _examine_token(http: httpx2.Client) -> Iterator[Finding]:
 
 
 def _examine_vaults(http: httpx2.Client) -> Iterator[Finding]:
-    """Protocol and version, and how each vault is that the token enters; nothing without a token."""
+    """Protocol and version, and the health of each vault that the token may enter; nothing without a token."""
     known = http.get("/token")
     token = msgspec.json.decode(known.content) if known.status_code == 200 else {"scopes": {}}
     for vault in (waiting := token.get("waiting", ())):

@@ -10,14 +10,14 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class Metrics:
-    """What was called since the start; safe to use from several threads."""
+    """The calls since the start; safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._calls, self._sums, self._buckets = Counter[tuple[str, str, str]](), Counter[str](), Counter[object]()
 
     def observe(self, vaults: Iterable[str], tool: str, seconds: float, error: str) -> None:
-        """Count a call in these vaults; `error` is the code of its error, empty for none."""
+        """Count a call in these vaults; `error` is the code of its error, empty if it succeeded."""
         with self._lock:
             for vault in vaults:
                 self._calls[vault, tool, error or "ok"] += 1

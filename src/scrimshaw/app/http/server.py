@@ -1,7 +1,7 @@
-"""`scrimshaw serve --http`: MCP over streamable HTTP, behind tokens, limits and checks of where a request comes from.
+"""`scrimshaw serve --http`: MCP over streamable HTTP, behind tokens, limits and checks of a request's origin.
 
-The file that knows the web framework. Each request stands for itself, in both eras of the protocol: no session is
-kept, so a revoked token ends with its last request, and any of several servers can answer the next one.
+The only file that knows the web framework. Requests are independent of each other, in both eras of the protocol: there
+are no sessions, so a revoked token ends with its last request, and any of several servers can answer the next one.
 """
 
 import ipaddress
@@ -39,12 +39,12 @@ from scrimshaw.clock import format_time
 from scrimshaw.config import Settings
 from scrimshaw.errors import ConfigError, ScrimshawError, StorageFailure, describe_os_error
 
-# Calls worked on at once, further ones wait: Python computes one at a time, and the others wait for disk or database.
+# Calls processed at once, others wait: Python computes one at a time, and the others wait for disk or database.
 WORKER_THREADS = 16
-MOST_CONNECTIONS = 512  # beyond these a client is told to come back later
-MOST_BYTES = 4 * 1024 * 1024  # of a request: twice the largest memory file, as JSON spells it
-READ_S, IDLE_S, STOP_S = 10.0, 15, 10  # for the body of a request; between two of a connection; for those under way
-# A person's agents send a few requests a second; a program that runs wild is slowed down before it slows others.
+MOST_CONNECTIONS = 512  # beyond these a client is asked to come back later
+MOST_BYTES = 4 * 1024 * 1024  # of a request: twice the largest memory file, encoded as JSON
+READ_S, IDLE_S, STOP_S = 10.0, 15, 10  # for the body of a request; between two of a connection; for running ones
+# A person's agents send a few requests a second; a runaway program is slowed down before it slows others.
 RATE_PER_S, BURST = 50.0, 200.0
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _OPEN_PATHS = ("/healthz", "/readyz")
@@ -58,14 +58,14 @@ class Listener(NamedTuple):
 
     host: str
     port: int
-    names: tuple[str, ...] = ()  #: host names of the server beside its address
+    names: tuple[str, ...] = ()  #: host names of the server, in addition to its address
     certificate: Path | None = None
     key: Path | None = None
-    is_behind_proxy: bool = False  #: whether a proxy in front ends TLS
+    is_behind_proxy: bool = False  #: whether a proxy in front terminates TLS
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Whether only this machine can reach it."""
         try:
             return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -73,11 +73,11 @@ class Listener(NamedTuple):
 
     @property
     def hosts(self) -> frozenset[str]:
-        """The names that a request may ask for; another is how a web page reaches servers that are not its own."""
+        """The names allowed in a request; with others a web page could reach servers that are not its own."""
         return frozenset({*map(str.lower, self.names), self.host.lower(), *(_LOOPBACK if self.is_local else ())})
 
     def demand_safe(self, has_tokens: bool) -> None:
-        """Raise ConfigError where others could listen in or enter."""
+        """Raise ConfigError if others could read the traffic or enter."""
         if bool(self.certificate) != bool(self.key):
             raise ConfigError("TLS takes a certificate and its key.", "Give --tls-cert and --tls-key.")
         if self.is_local:
@@ -95,7 +95,7 @@ class Listener(NamedTuple):
 
 
 def serve_http(settings: Settings, toolsets: str, listener: Listener) -> None:
-    """Serve until a signal ends it; raises ConfigError, InvalidRequest and StorageFailure before the first request."""
+    """Serve until a signal stops it; raises ConfigError, InvalidRequest and StorageFailure before the first request."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="scrimshaw: %(message)s")
     tokens, folders = TokenFile(settings.home), find_vaults(settings)
     known = tokens.tokens()
@@ -123,7 +123,7 @@ def serve_http(settings: Settings, toolsets: str, listener: Listener) -> None:
         ssl_certfile=listener.certificate,
         ssl_keyfile=listener.key,
     )
-    # uvicorn raises the signal that ended it once more when all is closed; by then there is nothing left to do.
+    # uvicorn raises the signal that stopped it again when all is closed; nothing is left to do by then.
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, lambda *_: None)
     scheme, host = "https" if listener.certificate else "http", listener.host
@@ -136,14 +136,14 @@ def serve_http(settings: Settings, toolsets: str, listener: Listener) -> None:
 
 
 class Gate:
-    """Lets in what comes from where it should, with a token, no faster and no larger than the limits."""
+    """Admits requests from permitted places, with a token, within the limits of rate and size."""
 
     def __init__(self, app: ASGIApp, tokens: TokenFile, vaults: Vaults, hosts: frozenset[str]) -> None:
         self._app, self._tokens, self._vaults, self._hosts = app, tokens, vaults, hosts
-        self._credit = dict[str, tuple[float, float]]()  #: by token: requests it may send at once, and as of when
+        self._credit = dict[str, tuple[float, float]]()  #: by token: requests it may send at once, as of a time
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or hand it on with its caller and its whole body."""
+        """Answer a request, or pass it on with its caller and its whole body."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -160,16 +160,16 @@ class Gate:
         await refusal(scope, receive, send)
 
     def _check_place(self, request: Request) -> Response | None:
-        """Refuse a request that a page of another site sent, under whatever name it reached this server."""
+        """Refuse a request sent by a page of another site, under any name by which it reached this server."""
         places = [f"//{request.headers.get('host', '')}", *request.headers.getlist("origin")]
         try:
             is_own = all((urlsplit(place).hostname or "").lower() in self._hosts for place in places)
-        except ValueError:  # an address with half a bracket
+        except ValueError:  # an address with an unclosed bracket
             is_own = False
         return None if is_own else _refuse(421, "host", "This server has another name.")
 
     async def _check_caller(self, request: Request) -> Response | None:
-        """Refuse who has no token, or asks too often; the caller goes along with the request."""
+        """Refuse callers without a token or with too many requests; the caller is attached to the request."""
         kind, _, secret = request.headers.get("authorization", "").partition(" ")
         try:
             found = self._tokens.find(secret.strip()) if kind.lower() == "bearer" else None
@@ -189,7 +189,7 @@ class Gate:
 
 
 async def _read_body(request: Request, receive: Receive) -> bytes | Response:
-    """The whole body, or the refusal of one that is too large or comes too slowly."""
+    """The whole body, or the refusal if it is too large or comes too slowly."""
     body = bytearray()
     with anyio.move_on_after(READ_S):
         while True:
@@ -205,7 +205,7 @@ async def _read_body(request: Request, receive: Receive) -> bytes | Response:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """What gives the body that was read, and then what comes."""
+    """A receiver that returns the body already read, and then what comes."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def give() -> Message:
@@ -219,7 +219,7 @@ def _refuse(status: int, code: str, message: str, headers: dict[str, str] | None
 
 
 def _build_app(vaults: Vaults, toolsets: str) -> ASGIApp:
-    """The routes: MCP for all vaults and for each, and what a supervisor asks."""
+    """The routes: MCP for all vaults and for each one, and those for a supervisor."""
     manager = StreamableHTTPSessionManager(
         _build_server(vaults, toolsets), json_response=True, stateless=True, max_request_body_size=MOST_BYTES
     )
@@ -269,7 +269,7 @@ async def _answer(manager: StreamableHTTPSessionManager, request: Request) -> Re
 
 
 async def _request_pull(vaults: Vaults, request: Request) -> Response:
-    """Have a vault's remote asked now; the answer does not wait for it."""
+    """Request a pull from a vault's remote now; the answer does not wait for it."""
     caller, name = request.scope[_CALLER], request.path_params["vault"]
     scope, exchange = {**caller.scopes, **caller.waiting}.get(name), vaults.exchanges.get(name)
     if scope is None or exchange is None:
@@ -281,7 +281,7 @@ async def _request_pull(vaults: Vaults, request: Request) -> Response:
 
 
 class _Handover(Response):
-    """The response that the SDK gives."""
+    """The response of the SDK."""
 
     def __init__(self, manager: StreamableHTTPSessionManager) -> None:
         super().__init__()
@@ -292,9 +292,9 @@ class _Handover(Response):
 
 
 def _find_vaults(request: Request) -> list[str]:
-    """The vaults that a request is for: the one in its path, else all that the caller may enter.
+    """The vaults that a request concerns: the one in its path, or all that the caller may enter.
 
-    Empty for one that the caller may not enter, as for one that is not.
+    Empty for one that the caller may not enter, and for one that does not exist.
     """
     caller: Caller = request.scope[_CALLER]
     named = request.path_params.get("vault", "")

@@ -1,4 +1,4 @@
-"""Who may enter over HTTP: bearer tokens, of which only the hashes are kept, and what each may do in which vault."""
+"""Who may enter over HTTP: bearer tokens, of which only the hashes are stored, and their permissions by vault."""
 
 import hashlib
 import os
@@ -17,23 +17,23 @@ from scrimshaw.errors import AlreadyExists, ConfigError, InvalidRequest, NotFoun
 from scrimshaw.storage.durable import read_if_there, replace_file, storage_errors
 from scrimshaw.storage.transaction import lock
 
-PREFIX = "scrimshaw_"  # by which people and secret scanners know a token
-_SECRET_BYTES = 32  # as many as the hash has: nobody guesses one, so a slow hash would protect nothing
-_NAME = re.compile(r"\w[\w.@+ -]{0,59}")  # it stands in the ledger, in memories and in commits
+PREFIX = "scrimshaw_"  # by which people and secret scanners recognize a token
+_SECRET_BYTES = 32  # as long as the hash: impossible to guess, so a slow hash would protect nothing
+_NAME = re.compile(r"\w[\w.@+ -]{0,59}")  # used in the ledger, in memories and in commits
 _RESERVED = {"session", "peer", "mem", "memory", "global"}
 _LOCK_TIMEOUT_S = 10.0
 _DAY_S = 86_400.0
 
 
 class TokenScope(StrEnum):
-    """What a token may do in a vault; each may do what those before it may."""
+    """What a token may do in a vault; each scope includes those before it."""
 
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
 
     def includes(self, other: "TokenScope") -> bool:
-        """Whether this one may do what `other` may."""
+        """Whether this scope permits everything that `other` permits."""
         order = [*TokenScope]
         return order.index(self) >= order.index(other)
 
@@ -49,7 +49,7 @@ class Token(Struct, frozen=True, kw_only=True):
 
 
 class TokenFile:
-    """The tokens of a machine's user, in a file that only this user reads."""
+    """The tokens of a machine's user, in a file that only this user can read."""
 
     def __init__(self, home: Path) -> None:
         self._path, self._lock = home / "tokens.json", home / "tokens.lock"
@@ -57,7 +57,7 @@ class TokenFile:
         self._by_digest = dict[str, Token]()
 
     def find(self, secret: str) -> Token | None:
-        """The token of this secret, unless it has expired. The file is looked at each time: a revoked one is none."""
+        """The token with this secret, unless it has expired. The file is checked each time: revoking works at once."""
         digest = hashlib.sha256(secret.encode(errors="replace")).hexdigest()
         with storage_errors("read", self._path):
             try:
@@ -83,7 +83,7 @@ class TokenFile:
             ) from error
 
     def create(self, name: str, scopes: Mapping[str, TokenScope], days: float) -> tuple[Token, str]:
-        """A new token and its secret, which nothing keeps; raises AlreadyExists for a name that is taken."""
+        """A new token and its secret, which is stored nowhere; raises AlreadyExists if the name is taken."""
         if not _NAME.fullmatch(name):
             hint = "Use up to 60 letters, digits, spaces and . _ @ + -"
             raise InvalidRequest(f"{name!r} cannot be a token's name.", hint, parameter="name")
@@ -98,7 +98,7 @@ class TokenFile:
         return token, secret
 
     def revoke(self, name: str) -> Token:
-        """Forget a token; raises NotFound."""
+        """Delete a token; raises NotFound."""
         with lock(self._lock, _LOCK_TIMEOUT_S):
             known = {each.name: each for each in self.tokens()}
             token = known.pop(name, None)
@@ -114,7 +114,7 @@ class TokenFile:
 
 
 def find_vaults(settings: Settings) -> dict[str, Path]:
-    """The folders of the projects that this machine serves, by name: those of [[vaults]], else the project at hand."""
+    """The folders of the projects that this machine serves, by name: those of [[vaults]], or the current project."""
     if not settings.vaults:
         name = re.sub(r"[^a-z0-9_-]+", "-", settings.project.name.lower()).strip("-_")[:40]
         return {name or "vault": settings.project.resolve()}

@@ -29,14 +29,14 @@ from scrimshaw.engine.query_log import search_figures
 from scrimshaw.errors import ConfigError, Forbidden, ReadOnly, ScrimshawError
 from scrimshaw.models import Filters, JobState
 
-# Beyond the tools that only read: what reaches over single memories is an administrator's.
+# In addition to read-only tools; tools that affect more than single memories are for administrators.
 _ADMIN_TOOLSET = "maintenance"
 _ID_PARAMETERS = ("id", "source_id", "target_id", "folder")
 _Commit = Callable[[Engine, str], AbstractContextManager[Mapping[str, str]]]
 
 
 class OpenVault(NamedTuple):
-    """A memory that is served."""
+    """A served memory."""
 
     name: str
     engine: Engine
@@ -44,11 +44,11 @@ class OpenVault(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """Who asks, and what that token may do in the vaults of this server, by name."""
+    """The owner of a request's token, and what it may do in the vaults of this server, by name."""
 
     token: Token
     scopes: Mapping[str, TokenScope]
-    waiting: Mapping[str, TokenScope]  #: of vaults whose remote was not reached yet, so that they are not open
+    waiting: Mapping[str, TokenScope]  #: of vaults that are not open yet, as their remote was not reached
 
 
 class Vaults:
@@ -62,9 +62,9 @@ class Vaults:
 
     @contextmanager
     def open_all(self) -> Iterator[None]:
-        """Open every memory, and what works beside it; raises ScrimshawError.
+        """Open every memory, and start its background work; raises ScrimshawError.
 
-        One with a remote is opened once its folder is there, and what hinders that is told in the log.
+        A memory with a remote is opened once its folder exists; the log says what prevents that.
         """
         with ExitStack() as closing:
             try:
@@ -96,7 +96,7 @@ class Vaults:
 
     @property
     def is_ready(self) -> bool:
-        """Whether all are open, but for those whose remote failed, and have seen their files once."""
+        """Whether all are open, except those whose remote failed, and have scanned their files once."""
         failed = {name for name, each in self.exchanges.items() if each.has_failed}
         return self._folders.keys() - failed <= self._open.keys() and all(
             each.background.wait_until_fresh(0) for each in self._open.copy().values()
@@ -109,7 +109,7 @@ class Vaults:
         return Caller(token, scopes, {name: scope for name, scope in known if scope and name not in scopes})
 
     def find_backend(self, caller: Caller, names: Sequence[str]) -> Backend:
-        """What answers a caller in one vault that it may enter, or over several."""
+        """The backend that answers a caller, for one vault that it may enter or for several."""
         engines = {name: replace(self._open[name].engine, person=caller.token.name) for name in names}
         single = {
             name: CountingDispatcher(
@@ -149,14 +149,14 @@ class Vaults:
 
 
 class CountingDispatcher(Dispatcher):
-    """Runs tools, and tells how long each took."""
+    """Runs tools, and reports how long each took."""
 
     def __init__(self, tools: Sequence[ToolSpec], engine: Engine, observe: Callable[[str, float, str], None]) -> None:
         super().__init__(tools, engine)
         self._observe = observe
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """What a tool answers; it may raise anything."""
+        """A tool's answer; may raise anything."""
         began, error = time.perf_counter(), "internal"
         try:
             reply = super().run(name, arguments)
@@ -171,14 +171,14 @@ class CountingDispatcher(Dispatcher):
 
 
 def required_scope(spec: ToolSpec) -> TokenScope:
-    """What a token needs in a vault to call a tool there."""
+    """The scope that a token needs in a vault to call a tool there."""
     if spec.read_only:
         return TokenScope.READ
     return TokenScope.ADMIN if spec.toolset == _ADMIN_TOOLSET else TokenScope.WRITE
 
 
 def _limit_tool(spec: ToolSpec, scope: TokenScope, commit: _Commit | None) -> ToolSpec:
-    """The tool as a token of this scope may call it; `commit` commits what it changes."""
+    """The tool as a token of this scope may call it; `commit` commits its changes."""
 
     def run(engine: Engine, **arguments: Any) -> Any:
         needed = TokenScope.ADMIN if arguments.get("purge") else required_scope(spec)

@@ -1,4 +1,4 @@
-"""The pages of figures: whether everything works, and what was searched for, how fast, and what there is."""
+"""The pages of figures: the health of every part, and what is searched for, how fast, and what there is."""
 
 from collections.abc import Iterator, Mapping
 
@@ -22,7 +22,7 @@ _SENTENCES = {
 
 
 def show_health(site: Site, values: Values) -> Page:
-    """Every part as it is measured now; with `thorough` every page of the databases and the ledger too."""
+    """Every part as measured now; with `thorough` also every page of the databases and the ledger."""
     engine = site.engine
     site.follow_files()
     is_thorough = bool(values.get("thorough"))
@@ -48,7 +48,7 @@ def _render_parts(health: Health) -> Html:
 
 
 def show_statistics(site: Site, values: Values) -> Page:
-    """What there is, and the searches of some days; with `quality` and `usage` what takes a while too."""
+    """What there is, and the searches of some days; with `quality` and `usage` also slower figures."""
     engine = site.engine
     site.follow_files()
     days = parse_number(values, "days") or int(DAYS)
@@ -99,7 +99,7 @@ def _render_searches(figures: SearchFigures) -> Html:
 
 
 def render_usage(site: Site) -> Html:
-    """How much of what the newest sessions were told they wrote again or read."""
+    """How much of the texts that the newest sessions were given they wrote again or read."""
     sessions = counts.contexts(site.engine, _MOST_MEASURED)
     told, used, tokens = (sum(getattr(each, name) for each in sessions) for name in ("told", "used", "used_tokens"))
     share = used / told if told else 0.0

@@ -1,4 +1,4 @@
-"""The page of what a memory is related to: a drawing to walk on, and the same as a table."""
+"""The page of a memory's relations: a drawing to navigate, and the same as a table."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,12 +17,12 @@ _TITLE_LENGTH = 24  # characters that fit into a box
 
 
 class Box(NamedTuple):
-    """A memory in the drawing: its column (0 is the middle, left of it what leads there), and its left upper corner."""
+    """A memory in the drawing: its column (0 in the middle, its sources on the left), and its upper left corner."""
 
     column: int
     x: float
     y: float
-    relation: str  #: how the drawing came to it
+    relation: str  #: how the drawing reached it
 
 
 def show_graph(site: Site, values: Values) -> Page:
@@ -31,7 +31,7 @@ def show_graph(site: Site, values: Values) -> Page:
     site.follow_files()
     memory = engine.memory(memory_id)
     edges = links.dependencies(engine, memory.id, hops=1, direction="both")
-    if len(edges) <= _MOST_EDGES:  # else they are more than a page has room for
+    if len(edges) <= _MOST_EDGES:  # otherwise there are more than fit on a page
         edges = links.dependencies(engine, memory.id, hops=_HOPS, direction="both")
     boxes = place_boxes(memory.id, edges)
     memories = engine.index.get([*boxes])
@@ -47,7 +47,7 @@ def show_graph(site: Site, values: Values) -> Page:
 
 
 def place_boxes(centre: str, edges: Sequence[Neighbor]) -> dict[str, Box]:
-    """Where each memory of a walk stands, nearest and strongest first, as many as a screen has room for."""
+    """The position of each memory of a walk, nearest and strongest first, as many as fit on a screen."""
     columns: dict[int, list[str]] = defaultdict(list, {0: [centre]})
     found = {centre: (0, "")}
     for edge in sorted(edges, key=lambda edge: (edge.hop, edge.relation == EdgeKind.LINK, -edge.strength, edge.place)):
@@ -70,7 +70,7 @@ def place_boxes(centre: str, edges: Sequence[Neighbor]) -> dict[str, Box]:
 
 
 def draw_file(engine: Engine, memory_id: str) -> Html:
-    """The neighbourhood of a memory as a file of its own, light or dark as its reader; raises NotFound."""
+    """The neighbourhood of a memory as a separate file, light or dark like its reader's system; raises NotFound."""
     edges = links.dependencies(engine, memory_id, hops=_HOPS, direction="both")
     boxes = place_boxes(memory_id, edges)
     return draw_graph(boxes, edges, engine.index.get([*boxes]), style=read_asset("drawing.css"))
@@ -79,7 +79,7 @@ def draw_file(engine: Engine, memory_id: str) -> Html:
 def draw_graph(
     boxes: Mapping[str, Box], edges: Sequence[Neighbor], memories: Mapping[str, Memory], style: str = ""
 ) -> Html:
-    """The drawing, in which every box is a link to the drawing around it; with `style` for a file, without links."""
+    """The drawing, with each box as a link to the drawing around it; with `style` for a file, without links."""
     width = max(box.x for box in boxes.values()) + _WIDTH + _MARGIN
     height = max(box.y for box in boxes.values()) + _HEIGHT + _MARGIN
     tip = tag("path", d="M0 0L8 4L0 8z")
@@ -101,7 +101,7 @@ def _draw_box(name: str, box: Box, memories: Mapping[str, Memory], *, is_link: b
     texts = [
         tag("text", text, x=box.x + 10, y=box.y + down, class_=kind, aria_hidden="true") for text, down, kind in lines
     ]
-    # What is read out is the title, which is whole.
+    # A screen reader reads the title, which is complete.
     kind, content = None if relation else "centre", [tag("title", label), frame, texts]
     return link(content, make_url("/graph", name), class_=kind) if is_link else tag("g", content, class_=kind)
 

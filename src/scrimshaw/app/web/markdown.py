@@ -1,4 +1,4 @@
-"""A memory's Markdown as HTML that does nothing by itself: no markup of its own, no pictures, links only where safe."""
+"""A memory's Markdown as inert HTML: without markup of its own or pictures, and with links only where safe."""
 
 import posixpath
 import re
@@ -28,9 +28,9 @@ _REFERENCE = re.compile(f"{WIKI_LINK.pattern}|{MEM_LINK.pattern}")
 
 
 def render_markdown(body: str, memory_id: str, known: Mapping[str, str], session: str = "") -> Html:
-    """The body of a memory; `known` has the ids that its references mean, by the words it names them with.
+    """The body of a memory; `known` has the ids of its references, by the words that name them.
 
-    The memory of a session names the event that each line comes from: these are links too.
+    The memory of a session names the event of each line: these are links too.
     """
     shown = replace_invisible(body[:LONGEST])
     env = {"known": known, "folder": posixpath.dirname(memory_id), "headings": list(parse_headings(shown))}
@@ -39,7 +39,7 @@ def render_markdown(body: str, memory_id: str, known: Mapping[str, str], session
 
 
 class _Renderer(RendererHTML):
-    """What differs from plain CommonMark; each method has the name of the token that it renders."""
+    """The differences from plain CommonMark; each method has the name of the token that it renders."""
 
     def text(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
         """Text, in which references to memories are links."""
@@ -54,7 +54,7 @@ class _Renderer(RendererHTML):
         return "".join([*parts, rest])
 
     def code_inline(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
-        """Code, which is a link where it is nothing but the name of a memory."""
+        """Code, which is a link if it is only the name of a memory."""
         content = tokens[idx].content
         found = MEM_LINK.fullmatch(content.strip())
         return tag("code", _refer(found[1], env) if found else content)
@@ -66,11 +66,11 @@ class _Renderer(RendererHTML):
         return f'<h{level} id="s-{escape(anchor)}">' if anchor else f"<h{level}>"
 
     def heading_close(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
-        """Its end."""
+        """The end of a heading."""
         return f"</h{min(6, int(tokens[idx].tag[1:]) + 1)}>"
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
-        """A link to a memory, to a place on the page or to the web, which says where it leads; others are text."""
+        """A link to a memory, to a place on the page or to the web, with its target shown; others are text."""
         href = str(tokens[idx].attrGet("href") or "")
         memory_id = env["known"].get(resolve_link(href, env["folder"]))
         anchor = href.partition("#")[2]
@@ -85,28 +85,28 @@ class _Renderer(RendererHTML):
         return f'<span class="dead" title="{escape(href)}">'
 
     def link_close(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
-        """The end of what the last link began."""
+        """The end of the element that the last link began."""
         return str(env["close"])
 
     def image(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
-        """A picture as words: to load it would tell its host who reads."""
+        """A picture as words: loading it would reveal the reader to its host."""
         source = str(tokens[idx].attrGet("src") or "")
         return tag("span", "picture: ", tokens[idx].content or source, class_="dead", title=source)
 
     def html_block(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
-        """Markup is not parsed; should that change, it is still shown as text."""
+        """Markup is not parsed; if that changes, it is still shown as text."""
         return escape(tokens[idx].content)
 
     html_inline = html_block
 
 
 def _find_alias(reference: str) -> str:
-    """What `[[name|alias]]` wants to be shown as."""
+    """The text that `[[name|alias]]` is shown as."""
     return reference.partition("|")[2].rstrip("]").strip()
 
 
 def _refer(name: str, env: _Env, alias: str = "") -> Html:
-    """A link to the memory that a text names, or the name where there is none."""
+    """A link to the memory that a text names, or the name if there is none."""
     memory_id = env["known"].get(resolve_name(parse_reference(name), env["folder"]))
     if memory_id is None:
         return tag("span", alias or name, class_="dead", title="There is no such memory.")

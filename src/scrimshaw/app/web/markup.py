@@ -1,4 +1,4 @@
-"""HTML built from calls: every text becomes harmless when it is put in, and only `Html` passes as it is."""
+"""HTML built from calls: every text is escaped when it is inserted, except `Html`."""
 
 import html
 from collections.abc import Iterable
@@ -18,12 +18,12 @@ Child: TypeAlias = "str | float | Iterable[Child] | None"
 
 
 def escape(text: str) -> str:
-    """A text as HTML shows it, with characters that would deceive its reader replaced."""
+    """A text as HTML, with deceptive characters replaced."""
     return html.escape(replace_invisible(text))
 
 
 def join(*children: Child) -> Html:
-    """Children in their order; None and empty texts leave nothing."""
+    """Children in their order; None and empty texts are left out."""
     parts = list[str]()
     for child in children:
         if isinstance(child, Html):
@@ -36,7 +36,7 @@ def join(*children: Child) -> Html:
 
 
 def tag(name: str, /, *children: Child, **attributes: str | float | bool | None) -> Html:
-    """An element: `class_` stands for `class`, `aria_label` for `aria-label`; False and None leave an attribute out."""
+    """An element: `class_` means `class`, `aria_label` `aria-label`; attributes that are False or None are left out."""
     written = "".join(
         f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{escape(str(value))}"')
         for key, value in attributes.items()
@@ -51,6 +51,6 @@ def link(text: Child, href: str, **attributes: str | float | bool | None) -> Htm
 
 
 def make_url(path: str, name: str = "", **query: object) -> str:
-    """The address of a page, of what has a name on it; empty values are left out of the query."""
+    """The address of a page, about the thing with this name if there is one; empty values are left out of the query."""
     given = {key: value for key, value in query.items() if value not in ("", None, False)}
     return path + (f"/{quote(name)}" if name else "") + (f"?{urlencode(given)}" if given else "")

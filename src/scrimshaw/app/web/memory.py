@@ -1,4 +1,4 @@
-"""The page of one memory: its text, what it says of itself, what it is related to, and how it changed."""
+"""The page of one memory: its text, its front matter, its relations, and its history."""
 
 from scrimshaw.app.web.markdown import render_markdown
 from scrimshaw.app.web.markup import Html, join, link, make_url, tag
@@ -12,7 +12,7 @@ from scrimshaw.errors import NotFound
 from scrimshaw.models import Memory, Neighbor
 
 _MOST_CHANGES, _MOST_EDGES = 30, 100
-_PLAIN = (".rst", ".adoc", ".asciidoc", ".txt")  # documents that are no Markdown
+_PLAIN = (".rst", ".adoc", ".asciidoc", ".txt")  # documents that are not Markdown
 
 
 def show_memory(site: Site, values: Values) -> Page:
@@ -38,7 +38,7 @@ def show_memory(site: Site, values: Values) -> Page:
 
 
 def _resolve_references(site: Site, memory_id: str) -> dict[str, str]:
-    """The ids that the references of a text mean, by the words that name them."""
+    """The ids of a text's references, by the words that name them."""
     return {edge.target: meant for edge, meant in site.engine.index.edges(memory_id) if meant}
 
 
@@ -106,7 +106,7 @@ def _render_changes(site: Site, memory: Memory) -> Html | None:
 
 
 def render_diff(diff: str) -> Html:
-    """A unified diff, its lines told apart by colour and by their first character."""
+    """A unified diff; colour and the first character distinguish its lines."""
     kinds = {"+": "added", "-": "removed", "@": "dim"}
     lines = [tag("span", line, "\n", class_=kinds.get(line[:1])) for line in diff.splitlines()]
     return tag("pre", lines, class_="diff")

@@ -1,4 +1,4 @@
-"""What every page is made of: its frame, the memory behind it, and the pieces that several pages show."""
+"""The common parts of the pages: their frame, the memory behind them, and elements of several pages."""
 
 import re
 import threading
@@ -16,7 +16,7 @@ from scrimshaw.engine.drafts import count_waiting
 from scrimshaw.models import Degradation, Memory, MemoryType, Tier, Trust
 
 EVENTS_SHOWN = 200  # of a session on a page
-Values = Mapping[str, str]  # what the address, its query or a form says
+Values = Mapping[str, str]  # from the path, the query or a form
 NAVIGATION = {
     "/": "Search",
     "/sessions": "Sessions",
@@ -26,7 +26,7 @@ NAVIGATION = {
     "/stats": "Statistics",
 }
 _MOST_DIGITS = 10
-# Files are looked at again after a second, or ten times as long as a look takes where there are very many.
+# Files are scanned again after a second, or after ten times as long as a scan takes if there are very many.
 _LOOK_AGAIN_S, _LOOK_SHARE = 1.0, 10.0
 
 
@@ -36,7 +36,7 @@ def read_asset(name: str) -> str:
 
 
 class Page(NamedTuple):
-    """What a page shows below the navigation, and which of its entries it belongs to."""
+    """The content of a page below the navigation, and the navigation entry that it belongs to."""
 
     title: str
     content: Html
@@ -46,7 +46,7 @@ class Page(NamedTuple):
 
 @dataclass
 class Site:
-    """The open memory and what its pages need: a token for forms, and what was just done and can be taken back."""
+    """The open memory and what its pages need: a token for forms, and recent actions that can be undone."""
 
     engine: Engine
     form_token: str
@@ -65,14 +65,14 @@ class Site:
 
 
 class Done(NamedTuple):
-    """Something a person did on a page: what to say of it, and how to take it back."""
+    """An action of a person on a page: its message, and how to undo it."""
 
     message: Html
     take_back: Callable[[], None]
 
 
 def render_page(site: Site, page: Page, done: str = "") -> Html:
-    """A whole document; `done` names what was just done, which its banner offers to take back."""
+    """A whole document; `done` names the last action, which its banner offers to undo."""
     engine = site.engine
     waiting = count_waiting(engine)
     entries = []
@@ -109,7 +109,7 @@ def _render_done(site: Site, name: str) -> Html | None:
 
 
 def make_form(site: Site, action: str, label: str, kind: str = "", **values: str) -> Html:
-    """A button that posts; the token in it shows that one of these pages was the sender."""
+    """A button that posts; its token shows that the form is from one of these pages."""
     hidden = [
         tag("input", type="hidden", name=key, value=text) for key, text in {"token": site.form_token, **values}.items()
     ]
@@ -117,7 +117,7 @@ def make_form(site: Site, action: str, label: str, kind: str = "", **values: str
 
 
 def describe_memory(memory: Memory, text: str = "") -> Html:
-    """A line about a memory: its id, what differs from the usual, its date, and warnings."""
+    """A line about a memory: its id, what is unusual about it, its date, and warnings."""
     trust = memory.provenance.trust
     unusual = {memory.type: MemoryType.GENERAL, memory.source: "vault"}
     facts = [name for name, usual in unusual.items() if name != usual]
@@ -133,7 +133,7 @@ def describe_memory(memory: Memory, text: str = "") -> Html:
 
 
 def format_sureness(confidence: float) -> str:
-    """A confidence 0..1 in percent, which is never quite a hundred."""
+    """A confidence 0..1 in percent, which never reaches a hundred."""
     return f"{min(99, round(100 * confidence))} %"
 
 
@@ -143,13 +143,13 @@ def link_memory(memory_id: str, text: str = "", anchor: str = "") -> Html:
 
 
 def link_event(session: str, number: int, text: str) -> Html:
-    """A link to one event of a session, on whichever page of it that stands."""
+    """A link to one event of a session, on the page of the session that has it."""
     first = (number - 1) // EVENTS_SHOWN * EVENTS_SHOWN + 1
     return link(text, make_url("/sessions", session, first=first if first > 1 else "") + f"#e{number}")
 
 
 def mark_words(text: str, terms: Sequence[str]) -> Html:
-    """A text, in which words that begin like a term of the query stand out."""
+    """A text with words highlighted that begin like a term of the query."""
     pattern = "|".join(re.escape(term) for term in terms) or "$^"
     parts, end = [], 0
     for found in re.finditer(rf"(?i)\b(?:{pattern})\w*", text):
@@ -167,7 +167,7 @@ def make_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Child]
 
 
 def make_bar(share: float, kind: str = "", label: str = "") -> Html:
-    """A bar of a share 0..1 of its width, read out as `label`; without one the number stands beside it."""
+    """A bar of a share 0..1 of its width, read out as `label`; without one the number is beside it."""
     width = round(100 * min(1.0, max(0.0, share)), 1)
     bar = tag("rect", width=f"{width}%", height="100%", rx="2")
     spoken = {"role": "img", "aria_label": label} if label else {"aria_hidden": "true"}
@@ -175,13 +175,13 @@ def make_bar(share: float, kind: str = "", label: str = "") -> Html:
 
 
 def parse_number(values: Values, name: str) -> int:
-    """A whole number of an address, 0 where it has none."""
+    """A whole number from an address, 0 if it has none."""
     text = values.get(name, "")
     return int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else 0
 
 
 def format_moment(at: float) -> Html:
-    """Seconds since 1970 as day and time here."""
+    """Seconds since 1970 as local day and time."""
     moment = datetime.fromtimestamp(at).astimezone()
     return tag("time", moment.strftime("%Y-%m-%d %H:%M"), datetime=moment.isoformat(timespec="seconds"))
 

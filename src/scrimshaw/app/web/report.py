@@ -1,4 +1,4 @@
-"""What is written into a file that needs nothing else: all figures of a memory, or the memories themselves."""
+"""Pages in a file that needs nothing else: all figures of a memory, or the memories themselves."""
 
 import base64
 import hashlib
@@ -21,14 +21,14 @@ from scrimshaw.ingest.memory_file import is_private, parse_memory_file
 from scrimshaw.models import Edge, EdgeKind, Filters, Memory
 from scrimshaw.storage.durable import replace_file, storage_errors
 
-# Outside of the dashboard links to its pages lead nowhere: those that only lead on go, others become text.
+# Outside of the dashboard links to its pages lead nowhere: mere navigation is removed, other links become text.
 _ONWARD = re.compile(r'<p class="onward">.*?</p>', re.DOTALL)
 _LINK = re.compile(r'<a href="(/[^"#]*)([^"]*)"[^>]*>(.*?)</a>', re.DOTALL)
 _SECTION = re.compile(r'(id="|href="#)(?=s-)')
 
 
 def render_report(engine: Engine) -> Html:
-    """A whole document with what the next session is told, the newest memories, sessions, health and figures."""
+    """A whole document with what the next session will be given, the newest memories, sessions, health and figures."""
     site = Site(engine, form_token="")
     pages = [
         Page("Now", join(render_state(site), render_newest(site)), ""),
@@ -41,9 +41,9 @@ def render_report(engine: Engine) -> Html:
 
 
 def export_html(engine: Engine, file: Path, *, with_private: bool) -> int:
-    """Write all memories into one document, which its only script searches; how many. Raises StorageFailure.
+    """Write all memories into one document with one script, for searching; returns how many. Raises StorageFailure.
 
-    Without that script it is a list whose entries open. What is for nobody else stays out unless it is wanted.
+    Without the script it is a list whose entries open. Private memories are left out unless requested.
     """
     memories = read.list_writable(engine, Filters(include_deprecated=True))
     memories = [each for each in memories if with_private or may_leave(each)]
@@ -59,7 +59,7 @@ def export_html(engine: Engine, file: Path, *, with_private: bool) -> int:
 
 
 def may_leave(memory: Memory) -> bool:
-    """Whether a memory is neither marked as private nor in the user's own vault, and its file says so."""
+    """Whether a memory is neither marked as private nor in the user's own vault, according to its file."""
     try:
         return not (memory.id.startswith(GLOBAL) or is_private(parse_memory_file(Path(memory.path).read_bytes())))
     except (OSError, UnreadableFile):
@@ -67,7 +67,7 @@ def may_leave(memory: Memory) -> bool:
 
 
 def render_entry(engine: Engine, memory: Memory, edges: Sequence[tuple[Edge, str]], known: Container[str]) -> Html:
-    """A memory that opens; its links lead to others in the same file, and are text where these are not in it."""
+    """A memory that opens; links to memories in the same file work, other links are text."""
     place, phrases = make_url("/memory", memory.id)[1:], "; ".join((*memory.triggers, *memory.questions))
     body = engine.index.bodies([memory.id]).get(memory.id, "")
     related = [(f"{x.relation} ", link_memory(to), " ") for x, to in edges if to and x.kind != EdgeKind.LINK]
@@ -78,12 +78,12 @@ def render_entry(engine: Engine, memory: Memory, edges: Sequence[tuple[Edge, str
         return f'<a href="#{found[1][1:]}{found[2]}">{found[3]}</a>' if found[1] in known else found[3]
 
     content = _LINK.sub(lead, join(parts, tag("div", text, class_="markdown")))
-    content = _SECTION.sub(rf"\g<0>{place}#", content)  # several memories have sections of one name
+    content = _SECTION.sub(rf"\g<0>{place}#", content)  # several memories have sections of the same name
     return tag("details", tag("summary", tag("h2", memory.title)), tag("div", Html(content), id=place), class_="memory")
 
 
 def _render_document(engine: Engine, content: Html, script: str = "") -> Html:
-    """A whole document under a policy that lets no other script run than this one, and nothing be loaded or sent."""
+    """A whole document under a policy that allows only this script, and no loading or sending."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     policy += f"; script-src 'sha256-{digest}'" if script else ""

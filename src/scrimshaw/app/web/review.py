@@ -1,4 +1,4 @@
-"""The page where a person decides about what sessions left, and what its buttons do."""
+"""The page on which a person decides about the drafts of sessions, and the actions of its buttons."""
 
 import secrets
 from datetime import datetime
@@ -35,7 +35,7 @@ def show_drafts(site: Site, values: Values) -> Page:
 
 
 def accept_draft(site: Site, values: Values) -> str:
-    """Make a memory of a draft; raises NotFound and as a save does."""
+    """Make a memory of a draft; raises NotFound, and the errors of a save."""
     engine, name = site.engine, values.get("name", "")
     text = drafts.read_rejected(engine, name)
     saved = drafts.promote_draft(engine, name)
@@ -59,7 +59,7 @@ def reject_draft(site: Site, values: Values) -> str:
 
 
 def take_back(site: Site, values: Values) -> str:
-    """Undo what a banner told of; raises NotFound for what this server did not do, or undid already."""
+    """Undo the action in a banner; raises NotFound for one that is not of this server, or already undone."""
     done = site.done.get(values.get("done", ""))
     if done is None:
         raise NotFound("There is nothing to undo here any more.", "`scrimshaw ledger show` lists all changes.")
@@ -69,7 +69,7 @@ def take_back(site: Site, values: Values) -> str:
 
 
 def _note_done(site: Site, done: Done) -> str:
-    """Remember how to take something back, as long as the server runs; the page that offers it."""
+    """Remember how to undo an action, as long as the server runs; returns the address of the page that offers it."""
     name = secrets.token_urlsafe(8)
     site.done[name] = done
     while len(site.done) > _MOST_DONE:

@@ -1,4 +1,4 @@
-"""The page to search on, which begins with what is new and with what the next session is told."""
+"""The search page, which begins with what is new and what the next session will be given."""
 
 from itertools import groupby
 
@@ -29,7 +29,7 @@ _MOST_HITS, _NEWEST = 10, 12
 
 
 def show_search(site: Site, values: Values) -> Page:
-    """The answer to `q`, or what there is to see before anybody asks."""
+    """The answer to `q`, or an overview if there is no query."""
     query, engine = values.get("q", "").strip(), site.engine
     site.follow_files()
     field = tag("input", type="search", name="q", id="q", value=query, autofocus=not query, autocomplete="off")
@@ -44,7 +44,7 @@ def show_search(site: Site, values: Values) -> Page:
 
 
 def render_answer(result: SearchResult, terms: tuple[str, ...]) -> Html:
-    """The hits with their reasons, or that nothing is known and what comes nearest."""
+    """The hits with their reasons, or that nothing is known, with the nearest memories."""
     count = len(result.hits)
     if count:
         sure = format_sureness(result.confidence)
@@ -81,7 +81,7 @@ def _render_hit(hit: Hit, terms: tuple[str, ...]) -> Html:
 
 
 def explain_score(why: Explanation, score: float) -> Html:
-    """How a score came about: what found the memory, then each step from the fused score to the final one."""
+    """How a score was computed: what found the memory, then each step from the fused score to the final one."""
     found = [f"{channel} rank {rank} ({why.raw.get(channel, 0):.3g})" for channel, rank in why.ranks.items()]
     found += [f"trigger phrase “{phrase}”" for phrase in why.phrases]
     base = max(0.0, why.fused + sum(why.terms.values()))
@@ -103,7 +103,7 @@ def explain_score(why: Explanation, score: float) -> Html:
 
 
 def render_state(site: Site) -> Html | None:
-    """What a session that starts now is told about the last one."""
+    """What a session that starts now is given about the last one."""
     engine = site.engine
     last = next(iter(engine.sessions.latest(with_work=True)), None)
     if last is None:

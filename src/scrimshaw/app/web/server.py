@@ -1,8 +1,8 @@
-"""The dashboard's server: for one browser on this machine, and for nobody who does not have the token.
+"""The dashboard's server: for one browser on this machine, and only for requests with the token.
 
-Another page in the same browser may try to read the memory or to change it. So every request has to name this server
-in its Host header (a foreign name that resolves to this machine does not) and to bring the token as a cookie; a form
-has to come from these pages, as its Origin header and a second token show; and no page runs a script but our own.
+Another page in the same browser may try to read the memory or to change it. So every request must name this server
+in its Host header (a foreign name that resolves to this machine fails) and have the token as a cookie; a form
+must come from these pages, as its Origin header and a second token show; and pages run only our own script.
 """
 
 import hmac
@@ -53,12 +53,12 @@ _HEADERS = {
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # without a referrer at all a form would have no origin
+    "Referrer-Policy": "same-origin",  # without any referrer a form would have no origin
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_SHUT_DOWN_S = 1  # a browser keeps its connection open; Ctrl-C does not wait for it
+_SHUT_DOWN_S = 1  # browsers keep their connections open; Ctrl-C does not wait for them
 _log = logging.getLogger(__name__)
 
 View = Callable[[Site, Values], Page]
@@ -73,7 +73,7 @@ VIEWS: Mapping[str, View] = {
     "/health": show_health,
     "/stats": show_statistics,
 }
-Action = Callable[[Site, Values], str]  # does what a form asks for; where to go then
+Action = Callable[[Site, Values], str]  # performs a form's action; returns the address to go to
 ACTIONS: Mapping[str, Action] = {
     "/drafts/accept": accept_draft,
     "/drafts/reject": reject_draft,
@@ -83,7 +83,7 @@ ACTIONS: Mapping[str, Action] = {
 
 
 class Access(NamedTuple):
-    """Who may ask: whoever calls the server by one of its own names and knows the token."""
+    """Who is admitted: requests that call the server by one of its own names and have the token."""
 
     port: int
     token: str
@@ -95,16 +95,16 @@ class Access(NamedTuple):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """What a browser may call this server."""
+        """The names by which a browser may call this server."""
         return f"{HOST}:{self.port}", f"localhost:{self.port}"
 
     @property
     def cookie(self) -> str:
-        """The cookie's name: browsers send the cookies of all ports of a machine to each of them."""
+        """The cookie's name, with the port: browsers send a machine's cookies to all of its ports."""
         return f"scrimshaw-{self.port}"
 
     def check(self, request: Request) -> Response | None:
-        """The answer to a request that may go no further; None for one that may."""
+        """The refusal of a request; None if it is admitted."""
         host = request.headers.get("host", "")
         if host not in self.hosts:
             return PlainTextResponse("This server answers to no other name than its own.", 421)
@@ -125,7 +125,7 @@ class Access(NamedTuple):
 
 
 class Guard:
-    """Asks `Access` about every request, whatever it is for, and puts the headers on every answer."""
+    """Applies `Access` to every request, of any kind, and adds the headers to every answer."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self.app, self.access = app, access
@@ -172,7 +172,7 @@ def run_dashboard(engine: Engine, port: int, announce: Callable[[str], None]) ->
         access = Access(listener.getsockname()[1], secrets.token_urlsafe())
         listener.listen()
         announce(access.url)
-        # Requests are not logged: their addresses hold the token and what was searched for.
+        # Requests are not logged: their addresses contain the token and the queries.
         settings = uvicorn.Config(
             build_app(engine, access),
             log_level="critical",
@@ -180,7 +180,7 @@ def run_dashboard(engine: Engine, port: int, announce: Callable[[str], None]) ->
             ws="none",
             timeout_graceful_shutdown=_SHUT_DOWN_S,
         )
-        with suppress(KeyboardInterrupt):  # which the server raises again once it has shut down
+        with suppress(KeyboardInterrupt):  # the server raises it again after shutting down
             uvicorn.Server(settings).run([listener])
 
 
@@ -220,7 +220,7 @@ def _render_error(site: Site, error: Exception) -> Response:
         status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
         message, hint = error.message, error.hint
     else:
-        # What an error quotes may come from anywhere.
+        # An error may quote texts from anywhere.
         _log.error("%s", redact("".join(traceback.format_exception(error))).text)
         status, message, hint = (
             500,

@@ -1,4 +1,4 @@
-"""The pages of what agents did: all sessions, and one as a line of time."""
+"""The pages of what agents did: all sessions, and one as a timeline."""
 
 import textwrap
 from collections import Counter
@@ -22,8 +22,8 @@ from scrimshaw.engine.usage import MOST_SESSIONS, measure_usage
 from scrimshaw.errors import NotFound
 from scrimshaw.models import EventKind, RecordedEvent, Session
 
-_LISTED = 50  # on a page
-_SHORT = 500  # characters of an event; the rest opens
+_LISTED = 50  # per page
+_SHORT = 500  # characters of an event; the rest opens on demand
 _LABELS = {
     EventKind.START: "started",
     EventKind.PROMPT: "asked",
@@ -62,7 +62,7 @@ def list_sessions(site: Site, values: Values) -> Page:
 
 
 def show_session(site: Site, values: Values) -> Page:
-    """What happened in one session, from its first event or from event `first`; raises NotFound."""
+    """The events of one session, from the first one or from event `first`; raises NotFound."""
     engine, name = site.engine, values["id"]
     session = engine.sessions.get(name)
     if session is None:
@@ -106,7 +106,7 @@ def _render_about(site: Site, session: Session, events: int) -> Html:
 
 
 def _render_event(event: RecordedEvent) -> Html:
-    """An event with its outcome; what is long opens."""
+    """An event with its outcome; long texts open on demand."""
     label = event.tool or _LABELS.get(event.kind, event.kind)
     outcome = {True: "failed", False: "worked"}.get(event.failed) if event.failed is not None else None
     head = [
@@ -125,7 +125,7 @@ def _render_event(event: RecordedEvent) -> Html:
 
 
 def _render_attention(site: Site, session: Session) -> Html | None:
-    """Working memory, with what each entry is worth after the last event."""
+    """Working memory, with the value of each entry after the last event."""
     ranked = rank_working_memory(site.engine, session)
     rows = (
         (_shorten(item.text, 160), item.kind, (make_bar(worth), f" {worth:.2f}"), item.mentions)
@@ -136,7 +136,7 @@ def _render_attention(site: Site, session: Session) -> Html | None:
 
 
 def _render_told(site: Site, session: Session) -> Html | None:
-    """What the model was handed, by occasion, what it made of what it was told unasked, and what it was shown."""
+    """What the model was given, by occasion, its use of what was given unasked, and the memories it was shown."""
     sessions = site.engine.sessions
     told = sessions.injections(session.id)
     if not told:

@@ -27,7 +27,7 @@ from scrimshaw.storage.sqlite.database import Database
 from scrimshaw.storage.sqlite.vectors import VectorScan, find_bodies
 from scrimshaw.storage.sqlite.words import WordScan
 
-# The plus keeps FTS5 from sorting, for which it would rank every row, the unwanted ones too.
+# The plus keeps FTS5 from sorting, for which it would rank every row, including the unwanted ones.
 _TEXT = f"""
 SELECT m.id, (f.rowid & (1 << {PART_BITS}) - 1) - 1, -f.rank FROM memory_text f
 JOIN memories m ON m.row = f.rowid >> {PART_BITS}
@@ -35,7 +35,7 @@ WHERE memory_text MATCH ? AND rank MATCH 'bm25({", ".join(map(str, FIELD_WEIGHTS
 ORDER BY +f.rank LIMIT ?"""
 _REMEMBERED_FILTERS, _REMEMBERED_NAMES = 64, 50_000
 
-# How the edges at a place are found by index, the place at their other end, and their target.
+# How the edges of a place are found by index, the place at their other end, and their target.
 _STEPS = {
     "outgoing": ("JOIN edges e ON e.source = w.place", TARGET, TARGET),
     "incoming": (
@@ -63,10 +63,10 @@ DELETE FROM memory_text WHERE rowid IN (
     LEFT JOIN memories m ON m.row << {PART_BITS} = t.id
     WHERE c.row IS NULL AND m.row IS NULL)"""
 
-# Paths of files whose memory is missing in part, and of memories of no known file. 6 ms for 1,000 memories.
+# Paths of files whose memory is incomplete, and of memories without a known file. 6 ms for 1,000 memories.
 # A memory has at least one chunk; chunks are numbered from 0 and cover the body, those of questions from QUESTIONS;
-# each has a row in the full-text table, and so has a memory of several chunks as a whole. FTS5's own table of the rows
-# it holds is `memory_text_docsize`.
+# each has a row in the full-text table, and a memory of several chunks has one more as a whole. FTS5's own table of the
+# rows it holds is `memory_text_docsize`.
 _INCOMPLETE = f"""
 WITH pieces AS (
     SELECT c.memory, count(*) AS many, max(c.last) AS reach, count(t.id) AS worded,
@@ -89,14 +89,14 @@ class SqliteIndex(SqlIndex):
 
     INCOMPLETE = _INCOMPLETE
     TEXT_PIECE, VECTOR_PIECE = TEXT_PIECE.format("x''"), VECTOR_PIECE.format("x''", "v.vector")
-    few_memories = 1_000  #: which FTS5 ranks about as fast as lists in memory do
+    few_memories = 1_000  #: FTS5 ranks so many about as fast as lists in memory
 
     def __init__(self, database: Database, *, ram_scan_max: int = 0, word_lists_mb: int = 0) -> None:
         self._database = self._file = database
         self._ram_scan_max, self._word_lists_mb = ram_scan_max, word_lists_mb
         self._scans: tuple[int, dict[str, VectorScan], Any] = (0, {}, None)
         self._permitted: tuple[int, dict[tuple[Any, ...], Any]] = (-1, {})
-        self._names, self._searched = dict[int, str](), False  # what searches once, as a hook does, needs no lists
+        self._names, self._searched = dict[int, str](), False  # a hook, which searches once, needs no lists
         self._guard = allocate_lock()
 
     def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
@@ -115,7 +115,7 @@ class SqliteIndex(SqlIndex):
                 write.execute(_WORDS_OF_NOTHING)
             write.execute(COUNT_CHANGE)
         if paths:
-            self._database.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # which has what was deleted until it is overwritten
+            self._database.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # it has deleted texts until it is overwritten
 
     def match_text(self, query: Query, filters: Filters, limit: int) -> list[Match]:
         expression = match_expression(query)
@@ -140,7 +140,7 @@ class SqliteIndex(SqlIndex):
             wanted *= ROWS_PER_MEMORY
 
     def _scan_words(self, words: Sequence[str], allowed: Any, generation: int, wanted: int) -> list[Any]:
-        """The best rows as FTS5 ranks them, from lists in memory."""
+        """The best rows in the order of FTS5, from lists in memory."""
         with self._guard:
             scan = self._open_scans()[2]
         found = scan(words, generation, allowed, wanted)
@@ -156,7 +156,7 @@ class SqliteIndex(SqlIndex):
         return self._scans
 
     def _find_names(self, rows: Collection[int]) -> dict[int, str]:
-        """The ids of memories by row; a row that was another's is never given again, so what is known holds."""
+        """The ids of memories by row; row numbers are never reused, so known ids remain valid."""
         if len(self._names) > _REMEMBERED_NAMES:
             self._names = {}
         names = self._names
@@ -185,9 +185,9 @@ class SqliteIndex(SqlIndex):
         return sorted(found, key=lambda match: (-match.score, match.id, match.chunk))
 
     def _rows_satisfying(self, filters: Filters, generation: int) -> Any:
-        """By its row whether a memory satisfies the filters, None when all do; remembered until the index changes.
+        """Whether a memory satisfies the filters, by its row; None if all do; cached until the index changes.
 
-        The first and the last are False, which stand for all rows before and behind them.
+        The first and the last are False, and represent all rows before and after them.
         """
         import numpy as np  # noqa: PLC0415 - heavy, and only needed once something is scanned
 
@@ -198,8 +198,8 @@ class SqliteIndex(SqlIndex):
                 self._permitted = (generation, {})
             known = self._permitted[1]
         if key not in known:
-            last = self._database.value("SELECT max(row) FROM memories") or 0  # first, so that no later row is taken in
-            outside = f"SELECT row FROM memories m WHERE row <= ? AND ({where}) IS NOT TRUE"  # mostly few
+            last = self._database.value("SELECT max(row) FROM memories") or 0  # first, so that no later row is included
+            outside = f"SELECT row FROM memories m WHERE row <= ? AND ({where}) IS NOT TRUE"  # usually few
             rows = self._database.read(outside, [last, *arguments], itemgetter(0))
             known[key] = np.ones(last + 2, dtype=bool) if rows else None
             if rows:
@@ -208,7 +208,7 @@ class SqliteIndex(SqlIndex):
 
     def generation(self) -> int:
         count = int(self._database.value("SELECT value FROM meta WHERE key = 'generation'"))
-        # A file that took the place of another may have counted as many changes.
+        # A file that replaced another may have counted as many changes.
         return count and count + (self._database.openings << 32)
 
     def neighbors(
@@ -271,9 +271,9 @@ class SqliteIndex(SqlIndex):
 
 
 def match_expression(query: Query) -> str:
-    """The FTS5 expression of a query; empty when it has no words.
+    """The FTS5 expression of a query; empty if it has no words.
 
-    Each word stands in double quotes, so nothing in it is read as an operator, a column or a prefix.
+    Each word is in double quotes, so nothing in it is read as an operator, a column or a prefix.
     """
     star = "*" if query.is_prefix else ""
     quoted = [['"' + word.replace('"', '""') + '"' + star for word in group] for group in query.groups if group]

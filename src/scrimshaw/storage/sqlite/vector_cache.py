@@ -1,7 +1,7 @@
 """A cache of vectors for all work trees and branches of a repository.
 
-Each index has the vectors of its current texts. A text of another branch or work tree would
-be embedded again; here its vectors are found by its hash. All of it is derived: unreadable vectors are made again.
+Each index has the vectors of its current texts. Without the cache, a text of another branch or work tree would have to
+be embedded again; here its vectors are found by its hash. All of it is derived: unreadable vectors are recomputed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ FILE = "vectors.db"
 MOST = 20_000
 _PUT = "INSERT OR REPLACE INTO vectors (model, key, vector, packed) VALUES (?, ?, ?, ?)"
 
-# Key, vector as little-endian float16, packed token vectors if they were made.
+# Key, vector as little-endian float16, packed token vectors if computed.
 Vectors = tuple[str, bytes, bytes | None]
 
 

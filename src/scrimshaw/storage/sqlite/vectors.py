@@ -16,18 +16,18 @@ _NEW = f"SELECT seq, memory, ordinal, vector FROM vectors WHERE +model = ? AND s
 _THESE = "SELECT seq, memory, ordinal, vector FROM vectors WHERE seq IN ({}) ORDER BY seq"
 _OF_BODIES = "SELECT seq, memory, ordinal, vector FROM vectors WHERE model = ? AND ordinal < ? AND memory IN ({})"
 _COUNT = "SELECT count(*) FROM vectors WHERE model = ? AND seq {} ?"
-# So many vectors are compared exactly, each in one or two milliseconds for 10,000. Of more those are whose signs are
-# nearest, a share of all and at least so many: .99 and more of the nearest hundred are among them (docs/evaluation).
+# Up to this many vectors are all compared exactly, in one or two milliseconds per 10,000. Of more, only those with the
+# nearest signs are: a share of all, and a minimum; these include .99 of the nearest hundred (docs/evaluation).
 ALL_COMPARED, SHARE_COMPARED, LEAST_COMPARED = 20_000, 0.01, 4_096
 _IN_CACHE, _CONVERTED = 16_384, 256  # distances, and vectors, at a time
 _PRESENT = "SELECT seq FROM vectors WHERE model = ? AND seq <= ? ORDER BY seq"
 
 
 class VectorScan:
-    """Number, memory and ordinal of all vectors of a model, ordered by number, and the vectors where memory has room.
+    """Number, memory and ordinal of all vectors of a model, ordered by number, and the vectors if memory has room.
 
-    Of many vectors the signs of their numbers, a bit each, tell which can be near; only those are compared exactly.
-    It follows the table by appending new rows and marking those that are gone: a save costs a few rows, not a reload.
+    Of many vectors only those are compared exactly whose signs, one bit per number, show that they may be near.
+    It follows the table by appending new rows and marking removed ones: a save costs a few rows, not a reload.
     """
 
     def __init__(self, database: Database, model: str, *, in_memory: bool) -> None:
@@ -38,13 +38,13 @@ class VectorScan:
         self._model, self._in_memory = model, in_memory
         self._generation = -1
         self._guard = allocate_lock()
-        self._many = self._gone = 0  # rows that are filled, and those of them that are gone, whose memory is -1
+        self._many = self._gone = 0  # rows filled, and how many of them were removed; the memory of these is -1
         self._rows = np.empty((0, 3), dtype=np.int64)
         self._matrix = np.empty((0, 0), dtype=np.float16)
         self._signs = np.empty((0, 0), dtype=np.uint64)
 
     def __call__(self, vector: Any, generation: int, limit: int, allowed: Any, fold: bool) -> Nearest:
-        """The best memories, or chunks where those are not folded, of all or of those that an array allows by row."""
+        """The best memories, or chunks if not folded, of all or of those that an array allows by row."""
         np = self._np
         with self._guard:
             if generation != self._generation:
@@ -61,7 +61,7 @@ class VectorScan:
                 scores = (matrix if len(near) == len(matrix) else matrix[near]) @ vector
             else:
                 scores = self.compare(matrix, rows[near, 0], near, vector)
-            # Chunks are folded to memories: look at ever more of them until `limit` memories are found.
+            # Chunks are folded to memories: look at more and more of them until `limit` memories are found.
             take = 0
             while take < len(near):
                 take = min(len(near), 4 * max(take, limit))
@@ -74,7 +74,7 @@ class VectorScan:
         return []
 
     def compare(self, matrix: Any, numbers: Any, near: Any, vector: Any) -> Any:
-        """The cosines of a vector with those in these places, which have these numbers; -1 with one that is gone."""
+        """The cosines of a vector with those at these positions, which have these numbers; -1 for removed ones."""
         np = self._np
         if self._in_memory:  # in parts that stay in the processor's cache
             parts = np.array_split(near, len(near) // _CONVERTED + 1)
@@ -87,18 +87,18 @@ class VectorScan:
         return scores
 
     def follow(self, width: int) -> None:
-        """Take in the rows that are new and those that are gone; a vector has `width` numbers."""
+        """Add the new rows and mark the removed ones; a vector has `width` numbers."""
         np, known = self._np, self._rows[: self._many]
         last = int(known[-1, 0]) if len(known) else 0
         left = self._database.value(_COUNT.format("<="), (self._model, last))
-        if 2 * left < len(known):  # what is gone takes more room than what is left
+        if 2 * left < len(known):  # removed rows take more room than the others
             self._many, self._gone, last, self._rows = 0, 0, 0, self._rows[:0]
         elif left + self._gone < len(known):
             present = np.array(self._database.rows(_PRESENT, (self._model, last)), dtype=np.int64).ravel()
             known[np.isin(known[:, 0], present, invert=True), 1] = -1
             self._gone = len(known) - left
         total = self._database.value(_COUNT.format(">"), (self._model, last))
-        if (least := self._many + total) > len(self._rows):  # pages of the spare room take no memory
+        if (least := self._many + total) > len(self._rows):  # unused pages of the spare room take no memory
             old, room = (self._rows, self._matrix, self._signs), least + least // 8 + _BLOCK
             number = np.float32 if self._in_memory and least <= ALL_COMPARED else np.float16  # as they are stored
             self._rows = np.empty((room, 3), dtype=np.int64)
@@ -123,17 +123,17 @@ class VectorScan:
 
 
 def pack_signs(vectors: Any) -> Any:
-    """The signs of each vector's numbers, 64 in a number."""
+    """The signs of each vector's numbers, 64 of them in one number."""
     import numpy as np  # noqa: PLC0415 - see above
 
-    signs = np.packbits(vectors.view(f"i{vectors.itemsize}") < 0, axis=1)  # a third of what `signbit` takes
+    signs = np.packbits(vectors.view(f"i{vectors.itemsize}") < 0, axis=1)  # in a third of the time of `signbit`
     padded = np.zeros((len(signs), -(-signs.shape[1] // 8) * 8), dtype=np.uint8)
     padded[:, : signs.shape[1]] = signs
     return padded.view(np.uint64)
 
 
 def choose_rows(signs: Any, vector: Any, rows: Any, wanted: int) -> Any:
-    """Those of the rows, more than so many, whose signs differ least from a vector's."""
+    """The `wanted` rows, of more than so many, whose signs differ least from a vector's."""
     import numpy as np  # noqa: PLC0415 - see above
 
     distances, own = np.zeros(signs.shape[1], dtype=np.uint16), pack_signs(vector[None])[0]
@@ -146,7 +146,7 @@ def choose_rows(signs: Any, vector: Any, rows: Any, wanted: int) -> Any:
 
 
 def find_bodies(database: Database, model: str, vector: Any, memories: Collection[int]) -> dict[int, int]:
-    """The chunk that is nearest to a vector of each of these memories' bodies, questions aside."""
+    """The chunk nearest to a vector in the body of each of these memories, without questions."""
     rows = database.rows(_OF_BODIES.format(marks(memories)), (model, QUESTIONS, *memories))
     return {owner: ordinal for owner, _, ordinal in _best_chunks(_score_rows(database, rows, vector), fold=True)}
 
@@ -161,7 +161,7 @@ def _score_rows(database: Database, rows: Sequence[tuple[Any, ...]], vector: Any
 
 
 def _join_vectors(database: Database, rows: Sequence[tuple[Any, ...]], width: int) -> bytes:
-    """The bytes of all vectors, each of `width` float16 numbers; raises DamagedDatabase for one that is not."""
+    """The bytes of all vectors, each of `width` float16 numbers; raises DamagedDatabase for one of another size."""
     vectors = [row[3] for row in rows]
     if {*map(len, vectors)} - {2 * width}:
         message = f"{database.path} holds vectors that are not {width} numbers long."
@@ -171,7 +171,7 @@ def _join_vectors(database: Database, rows: Sequence[tuple[Any, ...]], width: in
 
 def _best_chunks(chunks: Nearest, fold: bool) -> Nearest:
     """The best chunk of every memory, or every chunk, best first; equal scores keep the order of their numbers."""
-    # Of two entries of a dictionary the later stays.
+    # Of two entries of a dictionary the later one is kept.
     best = {
         (owner, -1 if fold else ordinal): (owner, score, ordinal)
         for owner, score, ordinal in sorted(chunks, key=lambda each: (each[1], -each[2]))

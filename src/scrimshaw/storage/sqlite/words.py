@@ -1,7 +1,7 @@
-"""BM25 as FTS5 computes it, from lists in memory of which rows have a word how often.
+"""BM25 as FTS5 computes it, from lists in memory of the rows that contain a word, and how often.
 
-FTS5 ranks every row that has any word of a query, and common words are in half of all rows. The lists hold the same
-numbers as arrays, so the scores are the very ones of FTS5 for a fraction of the work.
+FTS5 ranks every row that contains any word of a query, and common words are in half of all rows. The lists hold the
+same numbers as arrays, so the scores are exactly those of FTS5 for a fraction of the work.
 """
 
 import math
@@ -13,18 +13,18 @@ import apsw
 
 from scrimshaw.storage.sqlite.database import Database
 
-# The places of the rows that have a word, how often by the weights of their columns, and the last row looked at.
+# The positions of the rows that contain a word, its frequencies by column weight, and the last row read.
 WordList = tuple[Any, Any, int]
 
 K1, B = 1.2, 0.75  # of BM25, as in FTS5
-LEAST_IDF = 1e-6  # of a word that more than half of the rows have
+LEAST_IDF = 1e-6  # of a word that is in more than half of the rows
 _TOKENIZER, _FOR_QUERY = ("porter", ["unicode61"]), apsw.FTS5_TOKENIZE_QUERY
 _NEW_ROWS = "SELECT id, sz FROM memory_text_docsize WHERE id > ? ORDER BY id LIMIT 100000"
 _COUNT = "SELECT count(*) FROM memory_text_docsize WHERE id <= ?"
 _PRESENT = "SELECT id FROM memory_text_docsize WHERE id <= ? ORDER BY id"
 _IS_PREPARED = "SELECT count(*) FROM temp.sqlite_master WHERE name = 'words'"
 _PREPARE = "CREATE VIRTUAL TABLE temp.words USING fts5vocab (main, memory_text, instance)"
-# One text of numbers, which costs a third of as many rows: each is a row, and whether the word is in its body.
+# One text of numbers, at a third of the cost of as many rows: each is a row, and whether the word is in its body.
 _OF_WORD = "SELECT group_concat((doc << 1) + (col = 'body')) FROM temp.words WHERE term = ?"
 _OF_PHRASE = (
     "SELECT rowid, weigh(memory_text) FROM memory_text WHERE memory_text MATCH ? AND rowid > ? AND rowid <= ?"
@@ -33,27 +33,25 @@ _OF_PHRASE = (
 
 
 class WordScan:
-    """The rows of the full-text table in memory, with the lists of the words that were asked for.
+    """The rows of the full-text table in memory, with the lists of the words searched for.
 
-    It follows the table: rows are only added at the end or removed. A list is read when it is first asked for; those
-    asked for least recently are forgotten once all of them take more than `most_bytes`. The memory of a row is its
+    It follows the table: rows are only added at the end or removed. A list is read when it is first needed; the least
+    recently used ones are dropped once all of them take more than `most_bytes`. The memory of a row is its
     number without the last `part_bits`.
     """
 
     def __init__(self, database: Database, weights: Sequence[float], part_bits: int, most_bytes: int) -> None:
-        import numpy as np  # noqa: PLC0415 - heavy, and a small index has no use for it
+        import numpy as np  # noqa: PLC0415 - heavy, and not needed for a small index
 
         self._np, self._database = np, database
         self._weights, self._part_bits, self._most_bytes = weights, part_bits, most_bytes
-        self._of_body = np.array(
-            weights[-2:], dtype=np.float32
-        )  # of a column before the body, which are equal, and its
+        self._of_body = np.array(weights[-2:], dtype=np.float32)  # of every earlier column, and of the body
         self._nothing: WordList = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32), -1)
         self._guard, self._generation = allocate_lock(), -1
         self.forget()
 
     def __call__(self, words: Sequence[str], generation: int, allowed: Any, limit: int) -> list[tuple[int, float]]:
-        """The best rows of allowed memories with their scores, best first; all of them with a negative limit."""
+        """The best rows of allowed memories with their scores, best first; all of them if the limit is negative."""
         np = self._np
         with self._guard:
             if generation != self._generation:
@@ -85,11 +83,11 @@ class WordScan:
         self._bytes = 0
 
     def follow(self) -> None:
-        """Take in the rows that are new and those that are gone."""
+        """Add the new rows and mark the removed ones."""
         np = self._np
         last = int(self._rows[-1]) if len(self._rows) else -1
         left = self._database.value(_COUNT, (last,))
-        if 2 * left < len(self._rows):  # what is gone takes more room than what is left
+        if 2 * left < len(self._rows):  # removed rows take more room than the others
             self.forget()
             last = -1
         elif left < self._many:
@@ -108,7 +106,7 @@ class WordScan:
         self._norms = K1 * (1 - B + B * self._lengths / (mean or 1.0))
 
     def find_lists(self, words: Sequence[str]) -> list[WordList]:
-        """The lists of these words, in their order; none for what is no word."""
+        """The lists of these words, in their order; none for texts that are not words."""
         np, found, last = self._np, list[WordList](), int(self._rows[-1]) if len(self._rows) else -1
         with self._database.lend() as connection:
             if not connection.execute(_IS_PREPARED).get:
@@ -121,19 +119,19 @@ class WordScan:
                 if phrase and known[2] < last:
                     rows, counts = self.read_list(connection, word, phrase, known[2], last)
                     places = np.searchsorted(self._rows, rows)
-                    is_known = self._rows[places] == rows  # others came and went since
+                    is_known = self._rows[places] == rows  # others were added or removed since
                     self._bytes += 8 * int(np.count_nonzero(is_known))
                     places = np.concatenate([known[0], places[is_known].astype(np.int32)])
                     known = places, np.concatenate([known[1], counts[is_known].astype(np.float32)]), last
                 if phrase:
-                    self._lists[phrase] = known  # behind those that were asked for earlier
+                    self._lists[phrase] = known  # at the end, as the most recently used
                     found.append(known)
         while self._bytes > self._most_bytes and len(self._lists) > len(found):
             self._bytes -= 8 * len(self._lists.pop(next(iter(self._lists)))[0])
         return found
 
     def read_list(self, connection: apsw.Connection, word: str, phrase: tuple[Any, ...], after: int, last: int) -> Any:
-        """Which of the rows behind one, up to the last, have a phrase, and how often."""
+        """The rows after one, up to the last, that contain a phrase, and how often."""
         np = self._np
         if after >= 0 or len(phrase) > 1:
             quoted = '"' + word.replace('"', '""') + '"'
@@ -145,12 +143,12 @@ class WordScan:
         return each[first] >> 1, np.add.reduceat(self._of_body[each & 1], first)
 
     def weigh(self, row: apsw.FTS5ExtensionApi, *_: object) -> float:
-        """How often a row that FTS5 found has the phrase, by the weights of its columns."""
+        """How often a row that FTS5 found contains the phrase, by the weights of its columns."""
         return sum(weight * len(places) for weight, places in zip(self._weights, row.phrase_locations(0), strict=True))
 
 
 def sum_sizes(sizes: Sequence[bytes]) -> Any:
-    """The sums of the numbers in each of these; a number has 7 bits a byte, and its last byte is below 128."""
+    """The sum of the numbers in each of these; a number has 7 bits a byte, and its last byte is below 128."""
     import numpy as np  # noqa: PLC0415 - see above
 
     each = np.frombuffer(b"".join(sizes), dtype=np.uint8)
