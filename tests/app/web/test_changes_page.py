@@ -40,6 +40,13 @@ def test_a_change_under_a_newer_edit_stays(browser: TestClient, saved: str, vaul
     assert "A person's line." in file.read_text()
 
 
+def test_what_a_person_wrote_by_hand_has_no_button(browser: TestClient, vault: Path) -> None:
+    (vault / "tides.md").write_text("# Tides\nHigh water is at noon.\n")
+    page = read(browser, "/changes")
+    assert "tides" in page.text
+    assert not list(page.find("form", action="/changes/undo"))
+
+
 def test_jobs_that_are_not_done_are_listed(browser: TestClient, engine: Engine) -> None:
     assert "Every job is done." in read(browser, "/changes").text
     engine.journal.enqueue("draft", "S1", {})

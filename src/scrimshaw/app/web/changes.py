@@ -4,7 +4,7 @@ from scrimshaw.app.web.markup import Child, join, tag
 from scrimshaw.app.web.page import Page, Site, Values, format_moment, link_memory, make_form, make_table, parse_number
 from scrimshaw.engine import history
 from scrimshaw.errors import Conflict
-from scrimshaw.models import JobState
+from scrimshaw.models import Action, JobState
 
 _MOST_ROWS, _MOST_JOBS = 50, 50
 
@@ -21,20 +21,21 @@ def show_changes(site: Site, values: Values) -> Page:
     for row in rows:
         number, name = row["seq"], row["memory_id"]
         end: Child = f"by {undone[number]}" if number in undone else ""
-        if name and not end:
+        if name and not end and row["action"] != Action.EXTERNAL:  # what somebody wrote by hand is left to git
             end = make_form(site, "/changes/undo", "Undo", entry=str(number))
-        memory = link_memory(name) if name in known else name
-        changes.append((str(number), format_moment(row["at"]), row["action"], memory, row["actor"], row["reason"], end))
+        memory = link_memory(name) if name in known else name or "the whole memory"
+        changes.append((memory, row["action"], format_moment(row["at"]), row["actor"], row["reason"], str(number), end))
     jobs = [job for job in journal.jobs() if job.state is not JobState.DONE][:_MOST_JOBS]
     waiting = [
-        (str(job.id), format_moment(job.created), job.kind, job.key, job.state, f"{job.done} of {job.total}", job.error)
+        (job.key or job.kind, job.kind, job.state, f"{job.done} of {job.total}", format_moment(job.created), job.error)
         for job in jobs
     ]
-    columns = ("entry", "when", "change", "memory", "by", "reason", "undo")
-    of_jobs = ("job", "requested", "kind", "subject", "state", "progress", "error")
+    columns = ("memory", "change", "when", "by", "reason", "entry", "undo")
+    of_jobs = ("job", "kind", "state", "progress", "requested", "error")
+    session, everything = tag("code", "scrimshaw undo --session ID"), tag("code", "scrimshaw ledger show")
     content = join(
         make_table("The newest changes", columns, changes) if changes else tag("p", "Nothing was changed yet."),
-        tag("p", "`scrimshaw ledger show` lists all; `scrimshaw undo --session ID` undoes a session.", class_="dim"),
+        tag("p", session, " undoes a session; ", everything, " lists all changes.", class_="dim"),
         tag("h2", "Jobs"),
         make_table("Jobs that are not done", of_jobs, waiting) if waiting else tag("p", "Every job is done."),
     )
