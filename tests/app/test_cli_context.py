@@ -90,7 +90,7 @@ def test_the_report_sums_up(
     assert f"1 sessions were handed 3 texts of {told['tokens']} tokens in all." in said
     unasked = sum(row["tokens"] for row in told["occasions"] if row["occasion"] in ("start", "prompt"))
     # Two lines of the state; the memory that the prompt brought up was shown again by the search.
-    assert f"{unasked} of these nobody asked for. Of 2 things in them that are still known" in said
+    assert f"{unasked} of these were given unasked. Of the 2 texts in them still known" in said
     assert "0 of 0 tokens were written again or read." in said
     assert "Kept by rule: none; a secret was taken out of 0" in said
     samples_of = engine.sessions.items("S1")

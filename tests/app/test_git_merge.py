@@ -9,20 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.app.command_line import Cli, command_line
+from tests.git_folders import write_gate
 
-MEMORY = """\
----
-title: Gate
-tier: normal
-topics: [tide]
-updated: 2026-01-01
----
-The gate is oak.
-
-It was built in 1840.
-
-The keeper lives beside it.
-"""
+MEMORY = write_gate("The gate is oak.", "tier: normal\n")
 
 
 def run_git(folder: Path, *arguments: str, code: int = 0) -> str:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.app.command_line import Cli, command_line
+from tests.git_folders import run_git, write_gate
 from tests.http_server import PATIENCE_S, HttpServer, serve_http
 
 from scrimshaw.app.http.tokens import TokenFile, TokenScope, find_vaults
@@ -22,22 +23,7 @@ from scrimshaw.errors import ConfigError, NotFound
 
 HOOK = "from scrimshaw.app.hooks import main; main.PATIENCE_S = main.DEADLINE_S = 120; main.run()"
 MEMORIES = ".scrimshaw/memories"
-GATE = """\
----
-title: Gate
-topics: [tide]
-updated: 2026-01-01
----
-The harbour gate shuts at dusk.
-
-It was built in 1840.
-
-The keeper lives beside it.
-"""
-
-
-def git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+GATE = write_gate("The harbour gate shuts at dusk.")
 
 
 def wait_until(is_so: Callable[[], Any]) -> Any:
@@ -73,13 +59,13 @@ class Place(NamedTuple):
     def push_by_bo(self, texts: Mapping[str, str]) -> None:
         for name, text in texts.items():
             (self.bo / MEMORIES / f"{name}.md").write_text(text)
-        git(self.bo, "add", "--all")
-        git(self.bo, "commit", "-qm", "Change memories")
-        git(self.bo, "pull", "-q", "--rebase", "origin", "main")
-        git(self.bo, "push", "-q", "origin", "HEAD:main")
+        run_git(self.bo, "add", "--all")
+        run_git(self.bo, "commit", "-qm", "Change memories")
+        run_git(self.bo, "pull", "-q", "--rebase", "origin", "main")
+        run_git(self.bo, "push", "-q", "origin", "HEAD:main")
 
     def refs(self) -> list[str]:
-        return git(self.shared, "for-each-ref", "--format=%(refname:short)").split()
+        return run_git(self.shared, "for-each-ref", "--format=%(refname:short)").split()
 
     def show(self, revision: str, name: str) -> str:
         path = f"{revision}:{MEMORIES}/{name}.md"
@@ -91,17 +77,17 @@ class Place(NamedTuple):
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
     found = Place(tmp_path / "shared.git", tmp_path / "bo", tmp_path / "srv/shop", tmp_path / "home")
-    git(tmp_path, "init", "-q", "--bare", "-b", "main", "shared.git")
-    git(tmp_path, "clone", "-q", "shared.git", "bo")
-    git(found.bo, "config", "user.name", "Bo")
-    git(found.bo, "config", "user.email", "bo@example.org")
-    git(found.bo, "checkout", "-q", "-b", "main")
+    run_git(tmp_path, "init", "-q", "--bare", "-b", "main", "shared.git")
+    run_git(tmp_path, "clone", "-q", "shared.git", "bo")
+    run_git(found.bo, "config", "user.name", "Bo")
+    run_git(found.bo, "config", "user.email", "bo@example.org")
+    run_git(found.bo, "checkout", "-q", "-b", "main")
     (found.bo / MEMORIES).mkdir(parents=True)
     (found.bo / ".scrimshaw/.gitignore").write_text("/*\n!/.gitignore\n!/memories/\n")
     (found.bo / MEMORIES / "gate.md").write_text(GATE)
-    git(found.bo, "add", "--all")
-    git(found.bo, "commit", "-qm", "Begin")
-    git(found.bo, "push", "-q", "origin", "main")
+    run_git(found.bo, "add", "--all")
+    run_git(found.bo, "commit", "-qm", "Begin")
+    run_git(found.bo, "push", "-q", "origin", "main")
     return found
 
 
@@ -142,14 +128,14 @@ def test_a_save_over_http_is_told_in_the_others_clone_and_a_push_is_found_over_h
         (place.served / MEMORIES / "diary.md").write_text("---\nvisibility: private\n---\nMy zanzibar diary.\n")
         assert server.call(secret, "memory_save", content="The pilot boat is moored at the quay.", id="boat")["id"]
         wait_until(lambda: "moored" in place.show("main", "boat"))
-        git(place.bo, "pull", "-q", "origin", "main")
+        run_git(place.bo, "pull", "-q", "origin", "main")
         told = start_session(place.bo, "two")
         assert "ana@example.org saved boat" in told
         place.push_by_bo({"crane": "# Crane\nThe crane lifts forty tons.\n"})
         assert pull(server, secret) == 202
         hits = wait_until(lambda: server.call(secret, "memory_search", query="crane lifts forty tons")["hits"])
         assert hits[0]["id"] == "crane"
-        assert git(place.shared, "log", "--all", "--format=%h", "-S", "zanzibar") == ""
+        assert run_git(place.shared, "log", "--all", "--format=%h", "-S", "zanzibar") == ""
 
 
 @pytest.mark.slow
@@ -178,7 +164,7 @@ def test_a_conflict_ends_on_a_branch_and_is_told(place: Place, cli: Cli, tmp_pat
         assert branch in " ".join(said.split())
         server.call(secret, "memory_save", content="The quay is dry at every tide.", id="quay")
         wait_until(lambda: place.show("main", "quay"))
-        git(place.bo, "push", "-q", "origin", f":{branch}")
+        run_git(place.bo, "push", "-q", "origin", f":{branch}")
         pull(server, secret)
         wait_until(lambda: branch not in str(server.call(secret, "memory_health").get("degraded")))
 
@@ -194,8 +180,8 @@ def test_a_change_for_review_waits_on_a_branch_until_it_is_merged(place: Place) 
         assert "at dusk" in server.call(secret, "memory_get", id="gate")["content"]
         wait_until(lambda: "at dawn" in place.show("scrimshaw/ana-example-org", "gate"))
         assert "at dusk" in place.show("main", "gate")
-        git(place.bo, "pull", "-q", "--no-rebase", "origin", "scrimshaw/ana-example-org")
-        git(place.bo, "push", "-q", "origin", "HEAD:main")
+        run_git(place.bo, "pull", "-q", "--no-rebase", "origin", "scrimshaw/ana-example-org")
+        run_git(place.bo, "push", "-q", "origin", "HEAD:main")
         pull(server, secret)
         wait_until(lambda: "content" in server.call(secret, "memory_get", id="boat"))
         assert "at dawn" in server.call(secret, "memory_get", id="gate")["content"]
@@ -240,8 +226,8 @@ def test_what_is_committed_while_the_remote_is_away_is_pushed_later_but_nothing_
         away.rename(place.shared)
         wait_until(lambda: place.show("main", "boat"))
         (place.served / MEMORIES / "diary.md").write_text("---\nvisibility: private\n---\nMy diary.\n")
-        git(place.served, "add", "--all")
-        git(place.served, "-c", "user.name=Cy", "-c", "user.email=cy@example.org", "commit", "-qm", "By hand")
+        run_git(place.served, "add", "--all")
+        run_git(place.served, "-c", "user.name=Cy", "-c", "user.email=cy@example.org", "commit", "-qm", "By hand")
         pull(server, secret)
         wait_until(lambda: "remote_behind" in str(server.call(secret, "memory_health").get("degraded")))
         assert place.show("main", "diary") == ""
@@ -266,7 +252,7 @@ def test_saves_of_many_clients_all_arrive_while_others_push_and_the_server_is_ki
     with place.serve(commit=True, push=True, write=write):
         wait_until(lambda: all(f"pier {number} of" in place.show(shown, f"pier/{number}") for number in range(20)))
     assert all(place.show("main", f"crane{number}") for number in range(4))
-    assert git(place.served, "status", "--porcelain", "-uall") == ""
+    assert run_git(place.served, "status", "--porcelain", "-uall") == ""
 
 
 @pytest.mark.slow
@@ -278,7 +264,7 @@ def test_a_configuration_in_the_repository_opens_no_other_folder(place: Place, t
     (place.bo / ".scrimshaw/config.toml").write_text(stated)
     (place.bo / "notes").mkdir()
     (place.bo / "notes/tides.md").write_text("# Tides\nThe tide table hangs in the office.\n")
-    git(place.bo, "add", "--force", ".scrimshaw/config.toml")
+    run_git(place.bo, "add", "--force", ".scrimshaw/config.toml")
     place.push_by_bo({})
     with place.serve() as (server, secret):
         found = server.call(secret, "memory_search", query="zanzibar key under the mat, tide table", min_confidence=0)

@@ -58,8 +58,8 @@ def test_what_was_told_is_found_again_line_by_line(engine: Engine, project: Path
     assert [(piece.event, piece.id) for piece in found][-1] == (2, "ops/scales")
     assert [piece.use for piece in found] == [""] * len(lines)
     (counted,) = contexts(engine)
-    assert (counted.told, counted.used, counted.used_tokens) == (len(lines), 0, 0)
-    assert counted.told_tokens == counted.tokens == sum(map(max_tokens, told))
+    assert (counted.unasked, counted.uses, counted.used_tokens) == (len(lines), 0, 0)
+    assert counted.unasked_tokens == counted.tokens == sum(map(max_tokens, told))
 
 
 def test_what_the_agent_writes_again_or_opens_is_of_use(engine: Engine, project: Path, vault: Path) -> None:
@@ -74,7 +74,7 @@ def test_what_the_agent_writes_again_or_opens_is_of_use(engine: Engine, project:
     ]  # fmt: skip
     (counted,) = contexts(engine)
     assert (len(DECIDED), len(SCALES)) == (101, 67)  # three characters a token, and one more
-    assert (counted.told, counted.used, counted.used_tokens) == (len(found), 2, 34 + 23)
+    assert (counted.unasked, counted.uses, counted.used_tokens) == (len(found), 2, 34 + 23)
 
 
 def test_what_the_agent_reads_by_the_tool_is_of_use(engine: Engine, project: Path, vault: Path) -> None:

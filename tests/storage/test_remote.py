@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests.git_folders import IDENTITY, run_git, write_gate
 
 from scrimshaw.app.http.commits import DRIVER
 from scrimshaw.errors import ConfigError, StorageFailure
@@ -13,23 +13,11 @@ from scrimshaw.storage.git import commit_files
 from scrimshaw.storage.remote import Remote
 
 MEMORIES = ".scrimshaw/memories"
-GATE = """\
----
-title: Gate
-topics: [tide]
-updated: 2026-01-01
----
-The gate is oak.
-
-It was built in 1840.
-
-The keeper lives beside it.
-"""
+GATE = write_gate("The gate is oak.")
 
 
 def git(folder: Path, *arguments: str) -> str:
-    command = ["git", "-c", "user.name=Cy", "-c", "user.email=cy@example.org", *arguments]
-    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+    return run_git(folder, *IDENTITY, *arguments)
 
 
 class Side:
@@ -230,15 +218,20 @@ def test_a_change_for_review_is_on_a_branch_and_not_here(sides: tuple[Side, Side
     assert server.remote.list_refs("refs/heads/scrimshaw/") == {}
 
 
-@pytest.mark.parametrize("how", ["merge", "squash", "delete"])
-def test_after_a_review_the_next_change_begins_anew(sides: tuple[Side, Side], how: str) -> None:
-    server, person = sides
-    server = review(server)
+def propose_quay(server: Side) -> None:
+    """Save a memory at the server, and push it on its branch for review."""
     server.remote.fetch()
     server.write("quay", "The quay is dry.\n")
     server.commit("quay")
     server.remote.settle()
     server.remote.push(server.remote.list_refs("refs/heads/scrimshaw/"))
+
+
+@pytest.mark.parametrize("how", ["merge", "squash", "delete"])
+def test_after_a_review_the_next_change_begins_anew(sides: tuple[Side, Side], how: str) -> None:
+    server, person = sides
+    server = review(server)
+    propose_quay(server)
     git(person.clone, "fetch", "-q")
     if how == "merge":
         git(person.clone, "merge", "-q", "--no-ff", "-m", "Merge", "origin/scrimshaw/ana-example-org")
@@ -262,11 +255,7 @@ def test_after_a_review_the_next_change_begins_anew(sides: tuple[Side, Side], ho
 def test_a_branch_for_review_that_somebody_added_to_is_not_forced(sides: tuple[Side, Side]) -> None:
     server, person = sides
     server, branch = review(server), "refs/heads/scrimshaw/ana-example-org"
-    server.remote.fetch()
-    server.write("quay", "The quay is dry.\n")
-    server.commit("quay")
-    server.remote.settle()
-    server.remote.push(server.remote.list_refs("refs/heads/scrimshaw/"))
+    propose_quay(server)
     git(person.clone, "fetch", "-q")
     git(person.clone, "switch", "-q", "scrimshaw/ana-example-org")
     person.write("quay", "The quay is wet.\n")

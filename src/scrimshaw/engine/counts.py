@@ -78,14 +78,14 @@ class SessionTokens(Struct, frozen=True, kw_only=True):
     tokens: int  #: estimated by hooks from characters, never too few
     hits: int
     occasions: tuple[Injected, ...]
-    told: int  #: lines and memories given unasked, as far as they are still known
-    used: int  #: how many of these it wrote again or read
+    unasked: int  #: lines and memories given unasked, as far as they are still known
+    uses: int  #: how many of these it wrote again or read
     used_tokens: int
     rules: Mapping[str, int]  #: stored items, by extraction rule
     redactions: int  #: how many of these had something removed
 
     @property
-    def told_tokens(self) -> int:
+    def unasked_tokens(self) -> int:
         """The tokens of texts given unasked."""
         return sum(each.tokens for each in self.occasions if not each.occasion.startswith("memory_"))
 
@@ -150,7 +150,7 @@ def contexts(engine: Engine, most: int | None = None) -> list[SessionTokens]:
         used = [piece.tokens for piece in pieces if piece.use]
         sources = [item.source for item in engine.sessions.items(session.id)]
         same = {name: getattr(session, name) for name in ("client", "started", "context_used")}
-        same |= {"told": len(pieces), "used": len(used), "used_tokens": sum(used)}
+        same |= {"unasked": len(pieces), "uses": len(used), "used_tokens": sum(used)}
         same |= {"redactions": sum(each.redaction_applied for each in sources)}
         same |= {"rules": Counter(each.extraction_rule_id for each in sources)}
         sums = {name: sum(map(attrgetter(name), rows)) for name in ("times", "tokens", "hits")}

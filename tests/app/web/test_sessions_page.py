@@ -49,15 +49,15 @@ def test_what_a_session_made_of_what_it_was_told_is_shown(browser: TestClient, e
     decided = "I decided to oil the gate of the crane in spring, because the harbour freezes."
     work(project)
     report(project, "Stop", last_assistant_message=decided)
-    assert "Of 0 things that 0 sessions were told" in read(browser, "/stats?usage=1").text
+    assert "0 sessions were given 0 texts unasked" in read(browser, "/stats?usage=1").text
     report(project, "SessionStart", "S2", source="startup")
     report(project, "Stop", "S2", last_assistant_message="We oil the gate of the crane in spring.")
     (row,) = (each.text for each in read(browser, "/sessions/S2").find("tr") if decided in each.text)
     assert row.endswith(f"e1 {len(decided) // 3 + 1} written")
     assert "Look what the last sessions made of it" in read(browser, "/stats").text
     (counted,) = contexts(engine)
-    assert (counted.used, counted.used_tokens) == (1, len(decided) // 3 + 1)
-    assert f"Of {counted.told} things that 1 sessions were told, 1 were written" in read(browser, "/stats?usage=1").text
+    assert (counted.uses, counted.used_tokens) == (1, len(decided) // 3 + 1)
+    assert f"1 sessions were given {counted.unasked} texts unasked; 1 were" in read(browser, "/stats?usage=1").text
 
 
 def test_a_long_session_has_several_pages(browser: TestClient, engine: Engine) -> None:

@@ -188,11 +188,11 @@ def _render_contexts(results: Sequence[SessionTokens]) -> Lines:
         yield line((each.session, "cyan"), f"  {each.client or '-'}, context in use {used}")
         yield from (row.format(one.occasion, one.times, one.tokens, one.hits) for one in each.occasions)
         yield line((row.format("in all", each.times, each.tokens, each.hits), "bold"))
-    names = ("tokens", "times", "told", "told_tokens", "used", "used_tokens", "redactions")
+    names = ("tokens", "times", "unasked", "unasked_tokens", "uses", "used_tokens", "redactions")
     sums = {name: sum(getattr(each, name) for each in results) for name in names}
     yield "{} sessions were handed {times} texts of {tokens} tokens in all.".format(len(results), **sums)
-    yield "{told_tokens} of these nobody asked for. Of {told} things in them that are still known".format_map(sums)
-    yield "{used} of {used_tokens} tokens were written again or read.".format_map(sums)
+    yield "{unasked_tokens} of these were given unasked. Of the {unasked} texts in them still known,".format_map(sums)
+    yield "{uses} of {used_tokens} tokens were written again or read.".format_map(sums)
     kept = Counter(chain.from_iterable(Counter(each.rules).elements() for each in results)).most_common()
     rules = ", ".join(f"{name} {count}" for name, count in kept) or "none"
     yield f"Kept by rule: {rules}; a secret was taken out of {sums['redactions']}"

@@ -244,8 +244,8 @@ def _build_app(vaults: Vaults, toolsets: str) -> ASGIApp:
 
     async def show_token(request: Request) -> Response:
         token, scopes, waiting = request.scope[_CALLER]
-        told = {"scopes": {**scopes, **waiting}, "waiting": [*waiting], "expires": format_time(token.expires)}
-        return JSONResponse({"name": token.name, **told})
+        details = {"scopes": {**scopes, **waiting}, "waiting": [*waiting], "expires": format_time(token.expires)}
+        return JSONResponse({"name": token.name, **details})
 
     answer = partial(_answer, manager)
     routes = [

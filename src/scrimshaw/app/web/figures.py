@@ -101,11 +101,9 @@ def _render_searches(figures: SearchFigures) -> Html:
 def render_usage(site: Site) -> Html:
     """How much of the texts that the newest sessions were given they wrote again or read."""
     sessions = counts.contexts(site.engine, _MOST_MEASURED)
-    told, used, tokens = (sum(getattr(each, name) for each in sessions) for name in ("told", "used", "used_tokens"))
-    share = used / told if told else 0.0
-    words = (
-        f"Of {told} things that {len(sessions)} sessions were told, {used} were written again or read, {tokens} tokens."
-    )
+    unasked, uses = sum(each.unasked for each in sessions), sum(each.uses for each in sessions)
+    share = uses / unasked if unasked else 0.0
+    words = f"{len(sessions)} sessions were given {unasked} texts unasked; {uses} were repeated or read."
     return tag("p", make_bar(share), f" {share:.1%} ", words)
 
 
