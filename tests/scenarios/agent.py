@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import load
@@ -118,4 +120,4 @@ def cost(reply: dict[str, Any]) -> int:
     """The tokens of four characters of a reply as it is sent, always-on memories apart."""
     hits = [hit for hit in reply["result"]["hits"] if not hit.get("always_on")]
     sent = reply | {"result": reply["result"] | {"hits": hits}}
-    return count_sent(json.dumps(sent, separators=(",", ":"), ensure_ascii=False))
+    return count_sent(msgspec.json.encode(sent).decode())  # `json` writes 2e-06 where the server sends 2e-6
