@@ -28,9 +28,10 @@ test-all: $(STAMP)
 shape: $(STAMP)
 	$(BIN)/python -m tests.shape $(MEASURE)
 
-# Inputs made at random, FUZZ_MINUTES for each target; FUZZ="--target edits --seed 7" chooses. What breaks one is kept
-# below tests/fuzz/found, which the tests replay.
+# Inputs made at random: new examples for every property, then FUZZ_MINUTES for each target; FUZZ="--target edits --seed 7"
+# chooses. What breaks a target is kept below tests/fuzz/found, which the tests replay.
 fuzz: $(STAMP)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m hypothesis --hypothesis-profile=random
 	SCRIMSHAW_ALL_NAUGHTY=1 $(BIN)/python -m pytest tests/app/test_naughty.py
 	$(BIN)/python -m tests.fuzz.run --minutes $(FUZZ_MINUTES) $(FUZZ)
 

@@ -19,9 +19,11 @@ from scrimshaw.engine import Engine, open_engine
 from scrimshaw.search.embedders import Embedder, MiniLMEmbedder
 from scrimshaw.search.pipeline import Searcher
 
-# A busy machine may take any time for an example.
-settings.register_profile("patient", deadline=None)
-settings.register_profile("quick", deadline=None, max_examples=20)
+# No deadline: a busy machine may take any time for an example.
+# The same examples every time: a gate that was green stays green until the code changes. `make fuzz` draws new ones.
+settings.register_profile("patient", deadline=None, derandomize=True)
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=20)
+settings.register_profile("random", deadline=None)
 settings.load_profile("patient")
 
 
