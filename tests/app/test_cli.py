@@ -216,7 +216,7 @@ class TestSearch:
     def test_shows_title_place_and_excerpt(self, cli: Cli, vault: Path) -> None:
         said = cli("search", "write-ahead log").out
         assert "1. Use apsw, not the interpreter's sqlite3" in said
-        assert "storage/apsw#decision  important  decision  vault  2026-03-04" in said
+        assert "storage/apsw#decision  important  decision  2026-03-04" in said
         assert "bug in its write-ahead log" in said
 
     def test_filters(self, cli: Cli, vault: Path) -> None:

@@ -38,6 +38,22 @@ def test_a_passage_has_the_sentences_that_the_words_stand_in(terms: tuple[str, .
     assert cut_passage(TEXT, terms, room) == passage
 
 
+@pytest.mark.parametrize(
+    ("lines", "is_one"),
+    [
+        ("- A hook writes one line to a file beside the memory\n  queue and ends at once.", True),
+        ("Bash: make check, which takes four minutes on a laptop\nqueue: 3 failed", False),
+        ("All of this is run in the folder of the project itself:\nqueue add, then commit", False),
+        ("A line\nqueue and so on", False),
+        ("A line of a table of contents that is as long as this\n\nqueue and so on", False),
+    ],
+)
+def test_a_sentence_goes_on_where_its_author_wrapped_a_line(lines: str, is_one: bool) -> None:
+    _, _, second = lines.rpartition("\n")
+    found = cut_passage(f"# Hooks\n\n{lines}\n\nThe journal is in another room, far away.", ("queue",), len(lines))
+    assert found.startswith(lines if is_one else second)
+
+
 @example(f"One two.{' ' * 40}Three four.\nFive six seven eight nine ten.", [], 30)
 @given(st.text(max_size=300), st.lists(st.text(min_size=1, max_size=8), max_size=4), st.integers(0, 400))
 def test_the_room_holds_and_every_part_is_of_the_text(text: str, terms: list[str], room: int) -> None:

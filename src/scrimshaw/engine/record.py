@@ -105,7 +105,10 @@ def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document
 def _title_of(engine: Engine, session: str) -> str:
     """The session's first prompt, or its id; and the other work tree in which it ran, if any."""
     found = engine.sessions.get(session)
-    title = " ".join(found.task.split())[:_TITLE_CHARACTERS] if found and found.task else session
+    title = " ".join(found.task.split()) if found and found.task else session
+    if len(title) > _TITLE_CHARACTERS:
+        head = title[:_TITLE_CHARACTERS]
+        title = f"{head.rpartition(' ')[0] or head} ..."
     return redact(f"{title} ({found.work_tree})" if found and found.work_tree else title).text
 
 

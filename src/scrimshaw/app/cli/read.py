@@ -35,7 +35,7 @@ from scrimshaw.engine.uplift import Uplift, measure_uplift
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import FLAG
 from scrimshaw.ingest.invisible_characters import escape_invisible
-from scrimshaw.models import Filters, Intent, Memory, Trust
+from scrimshaw.models import Filters, Intent, Memory, MemoryType, Tier, Trust
 from scrimshaw.router import ask
 from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.passages import PASSAGE, TOKEN_CHARACTERS, count_characters, cut_passage, pack_hits
@@ -48,6 +48,7 @@ app = typer.Typer()
 SESSIONS_SHOWN = 20
 MOST_HITS, MOST_LISTED = 5, 20  # on a screen by default
 MOST_REJECTED = 0.20  # of the drafts of a day: more means that drafts are junk
+_USUAL = frozenset({Tier.NORMAL, MemoryType.GENERAL, "vault", Trust.HUMAN, Trust.FILE})
 _TELLING = 60  # characters of a passage used to find its line in the file
 Sort = Literal["id", "title", "created", "updated"]
 Group = StrEnum("Group", "tier type artifact source folder")  # for counting memories
@@ -69,7 +70,7 @@ def _render_hits(result: SearchResult, terms: Sequence[str], explain: bool) -> L
     yield from (line(mark, (hit.memory.id, "cyan"), "  ", hit.memory.title) for hit in result.always_on)
     for number, hit in enumerate(result.hits, start=1):
         place = f"{hit.memory.id.partition('#')[0]}#{hit.anchor}" if hit.anchor else hit.memory.id
-        yield line((f"{number}. ", "dim"), (hit.memory.title, "bold"), (f"  {hit.score:.3f}", "dim"))
+        yield line((f"{number}. ", "dim"), (hit.memory.title, "bold"), (f"  {hit.confidence:.0%}", "dim"))
         yield line("   ", (place, "cyan"), (f"  {_describe(hit.memory, hit.text)}", "dim"))
         question = hit.explanation.answers
         if text := f"{f'Answers: {question}' if question else ''}\n{hit.text}".strip():
@@ -78,7 +79,7 @@ def _render_hits(result: SearchResult, terms: Sequence[str], explain: bool) -> L
             yield line((f"   {_find_place(hit)}", "dim"))
         yield from (line(("   supersedes ", "dim"), (name, "cyan")) for name in hit.supersedes)
         if explain:
-            yield line((f"   {_explain(hit.explanation)}; confidence {hit.confidence:g}", "dim"))
+            yield line((f"   score {hit.score:.3f}: {_explain(hit.explanation)}", "dim"))
         yield ""
     if not result.hits:
         yield "Nothing is known about this; --min-confidence 0 shows:" if result.nearest else "No memory matches."
@@ -133,11 +134,11 @@ def _explain(why: Explanation) -> str:
 
 
 def _describe(memory: Memory, text: str = "") -> str:
-    """Tier, type, source and date; the trust if it is not a person's, and a warning if the text speaks to an agent."""
+    """Tier, type, source and trust if they are unusual, the date, and a warning if the text speaks to an agent."""
     trust = memory.provenance.trust
-    warning = FLAG if is_withheld(f"{memory.title}\n{text}", trust) else ""
-    stated = (memory.tier, memory.type, memory.source, memory.updated[:10])
-    return "  ".join(filter(None, (*stated, f"trust {trust}" if trust != Trust.HUMAN else "", warning, *memory.faults)))
+    stated = [each for each in (memory.tier, memory.type, memory.source) if each not in _USUAL]
+    marks = ("" if trust in _USUAL else f"trust {trust}", FLAG if is_withheld(f"{memory.title}\n{text}", trust) else "")
+    return "  ".join(filter(None, (*stated, memory.updated[:10], *marks, *memory.faults)))
 
 
 def render_text(found: MemoryText) -> Lines:
