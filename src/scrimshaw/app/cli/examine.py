@@ -42,7 +42,7 @@ from scrimshaw.storage.toml_files import GOLDEN_FILE, Golden
 from scrimshaw.toml_text import parse_toml
 
 app = typer.Typer()
-golden = command_group("golden", "Test questions with known answers.", "list")
+golden = command_group(app, "golden", "Test questions with known answers.", "list")
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 

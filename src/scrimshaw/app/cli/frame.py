@@ -129,9 +129,11 @@ def example(*lines: str) -> str:
     return "Example: " + "   or: ".join(lines)
 
 
-def command_group(name: str, what: str, arguments: str) -> typer.Typer:
-    """A group of commands under one name."""
-    return typer.Typer(name=name, help=what, epilog=example(f"scrimshaw {name} {arguments}"), no_args_is_help=True)
+def command_group(app: typer.Typer, name: str, what: str, arguments: str) -> typer.Typer:
+    """A new group of commands of `app` under one name."""
+    group = typer.Typer(name=name, help=what, epilog=example(f"scrimshaw {name} {arguments}"), no_args_is_help=True)
+    app.add_typer(group)
+    return group
 
 
 def command(

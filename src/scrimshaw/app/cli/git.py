@@ -13,7 +13,8 @@ from scrimshaw.ingest.merging import merge_front_matter
 from scrimshaw.storage.durable import replace_file
 from scrimshaw.storage.git import ask_git, merge_texts
 
-git = command_group("git", "How git merges memories.", "install")
+app = typer.Typer()
+git = command_group(app, "git", "How git merges memories.", "install")
 
 ATTRIBUTES = "# Memories are merged key by key; `scrimshaw git install` tells git how.\n/memories/** merge=scrimshaw\n"
 # Without the program git merges as any other text.

@@ -24,10 +24,9 @@ from scrimshaw.models import EventKind, Job, JobState
 from scrimshaw.storage.durable import storage_errors
 
 app = typer.Typer()
-jobs = command_group("jobs", "Background work that survives restarts.", "list")
-rules = command_group("rules", "Rules for what to remember of tool calls.", "list")
-capture = command_group("capture", "Pause and resume recording of sessions.", "pause")
-groups = (jobs, rules, capture)
+jobs = command_group(app, "jobs", "Background work that survives restarts.", "list")
+rules = command_group(app, "rules", "Rules for what to remember of tool calls.", "list")
+capture = command_group(app, "capture", "Pause and resume recording of sessions.", "pause")
 
 JobNumber = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's number, as shown by `jobs list`.")]
 

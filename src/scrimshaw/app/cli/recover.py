@@ -31,8 +31,8 @@ from scrimshaw.storage.git import SECRET_FILE, GitTraces
 from scrimshaw.storage.ports import Row
 
 app = typer.Typer()
-ledger = command_group("ledger", "The ledger: the record of all changes.", "verify")
-checkpoint = command_group("checkpoint", "Snapshots of the whole memory.", "create before-the-move")
+ledger = command_group(app, "ledger", "The ledger: the record of all changes.", "verify")
+checkpoint = command_group(app, "checkpoint", "Snapshots of the whole memory.", "create before-the-move")
 
 _NAMES_SHOWN, _TRACES_SHOWN = 20, 40
 _NOTHING = (

@@ -15,7 +15,8 @@ from scrimshaw.config import Settings, all_keys, config_files, load
 from scrimshaw.errors import ConfigError, InvalidRequest, find_nearest
 from scrimshaw.storage.durable import replace_file
 
-config = command_group("config", "Show and change the configuration.", "get search.limit")
+app = typer.Typer()
+config = command_group(app, "config", "Show and change the configuration.", "get search.limit")
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="Section and key, such as search.limit.")]
 User = Annotated[bool, typer.Option("--user", help="Use your own file, for all projects.")]

@@ -22,7 +22,7 @@ from scrimshaw.session.digest import list_others_changes
 from scrimshaw.storage.sql import earliest
 
 app = typer.Typer()
-token = command_group("token", "Tokens for access over HTTP.", "create ana --scope write")
+token = command_group(app, "token", "Tokens for access over HTTP.", "create ana --scope write")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program.")]
 

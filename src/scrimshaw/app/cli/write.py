@@ -21,7 +21,7 @@ from scrimshaw.ingest.instructions import FLAG, is_suspicious
 from scrimshaw.models import WAITS, Memory, MemoryType, Tier, Trust, VaultName
 
 app = typer.Typer()
-drafts = command_group("drafts", "Drafts of sessions that are not memories yet.", "list")
+drafts = command_group(app, "drafts", "Drafts of sessions that are not memories yet.", "list")
 
 _OUTCOMES = {
     "duplicate": "the same text is there already; nothing was written",
