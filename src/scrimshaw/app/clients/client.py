@@ -273,11 +273,15 @@ class Client:
 
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         """Its files below the root of a scope, with what setup puts there."""
-        entry, hooks = programs.server_entry(**self.server_fields), self.make_hooks(programs)
-        servers = SharedFile(path=root / self.servers_file, place=(self.servers_key, SERVER), entry=entry)
+        servers, hooks = self.name_server(root, programs), self.make_hooks(programs)
         if self.hooks_file == self.servers_file:
             return (structs.replace(servers, hooks=hooks),)
         return (servers, SharedFile(path=root / self.hooks_file, hooks=hooks, base=self.hooks_base))
+
+    def name_server(self, root: Path, programs: Programs) -> SharedFile:
+        """The file that names our server."""
+        entry = programs.server_entry(**self.server_fields)
+        return SharedFile(path=root / self.servers_file, place=(self.servers_key, SERVER), entry=entry)
 
     def make_hooks(self, programs: Programs) -> dict[str, Any]:
         """The hooks by event."""

@@ -10,8 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -224,11 +223,6 @@ def _build_app(vaults: Vaults, toolsets: str) -> ASGIApp:
         _build_server(vaults, toolsets), json_response=True, stateless=True, max_request_body_size=MOST_BYTES
     )
 
-    @asynccontextmanager
-    async def run(_: Any) -> AsyncIterator[None]:
-        async with manager.run():
-            yield
-
     async def show_health(_: Request) -> Response:
         return PlainTextResponse("ok\n")
 
@@ -257,7 +251,7 @@ def _build_app(vaults: Vaults, toolsets: str) -> ASGIApp:
         Route("/mcp", answer, methods=["POST"]),
         Route("/mcp/{vault}", answer, methods=["POST"]),
     ]
-    return Starlette(routes=routes, lifespan=run)
+    return Starlette(routes=routes, lifespan=lambda _: manager.run())
 
 
 async def _answer(manager: StreamableHTTPSessionManager, request: Request) -> Response:
@@ -317,8 +311,4 @@ def _build_server(vaults: Vaults, toolsets: str) -> Server[Any]:
     def find_backend(request: Request) -> Backend:
         return vaults.find_backend(request.scope[_CALLER], _find_vaults(request))
 
-    @asynccontextmanager
-    async def live(_: Server[Any]) -> AsyncIterator[None]:
-        yield
-
-    return build_shared_server(list_tools, prompts, find_backend, live, INSTRUCTIONS, WORKER_THREADS)
+    return build_shared_server(list_tools, prompts, find_backend, lambda _: nullcontext(), INSTRUCTIONS, WORKER_THREADS)

@@ -193,19 +193,15 @@ def read_listing(toolsets: str) -> tuple[list[wire.Tool], list[wire.Prompt]]:
     """
     chosen, known = choose_toolsets(toolsets), msgspec.json.decode(LISTING.read_bytes())
     listed = [each for name in chosen for each in known[name]]
+    bounds = ("maxLength", "minLength", "pattern")  # of texts; errors name them if they are exceeded
     for each in listed:
         rare, schema = each.pop("rare", ()), each["inputSchema"]
         if chosen != [*TOOLSETS]:
             del schema["additionalProperties"]  # a client may check a call by the schema before it sends it
-            shown = ((name, kind) for name, kind in schema["properties"].items() if name not in rare)
-            schema["properties"] = {name: _leave_out_bounds(kind) for name, kind in shown}
+            shown = [(name, kind) for name, kind in schema["properties"].items() if name not in rare]
+            schema["properties"] = {name: {x: kind[x] for x in kind if x not in bounds} for name, kind in shown}
     tools = list(map(wire.Tool.model_validate, listed))
     return tools, list(map(wire.Prompt.model_validate, known["prompts"]))
-
-
-def _leave_out_bounds(kind: dict[str, Any]) -> dict[str, Any]:
-    """A parameter without the bounds of its text, which errors name if they are exceeded."""
-    return {word: value for word, value in kind.items() if word not in ("maxLength", "minLength", "pattern")}
 
 
 def build_server(
