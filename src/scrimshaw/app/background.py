@@ -277,7 +277,7 @@ class Background:
             advice = "Raise the system's limit on watched files (fs.inotify), then start the server again."
             unwatched = Degradation(
                 failure_mode=f"watcher_off: {error}",
-                fallback_mode=f"the files are looked at every {POLL_S:g} s",
+                fallback_mode=f"the files are checked every {POLL_S:g} s",
                 confidence_impact="a change by hand is found that much later",
                 retry_recommendation=advice,
             )

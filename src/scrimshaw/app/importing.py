@@ -125,7 +125,7 @@ def _take_in_database(
         return import_workspace(engine, _demand_existing(path or engine.settings.project), dry_run=dry_run)
     places = [place for each in _SHARED_DATABASES[source] if (place := home / each).is_file()]
     if not (path or places):
-        raise NotFound(f"Nothing of {source} is at its usual place.", "Name its file.", parameter="path")
+        raise NotFound(f"{source} was not found in its usual place.", "Name its file.", parameter="path")
     place = _demand_existing(path or places[0])
     return importers.import_memories(engine, source, place, dry_run=dry_run, all_projects=all_projects)
 
@@ -166,7 +166,7 @@ def _plan_files(engine: Engine, source: str, dry_run: bool) -> ImportPlan:
         raise InvalidRequest(message, "Run `scrimshaw scan`; they are found by every search.", parameter="source")
     place = Path(source)
     if not place.exists():
-        message = f"{source!r} is no source and no file."
+        message = f"{source!r} is neither a source nor a file."
         raise InvalidRequest(message, f"Sources are {', '.join(source_names())}.", parameter="source")
     files = sorted(place.rglob("*.md")) if place.is_dir() else [place]
     return len(files), importers.import_files(engine, files, dry_run=dry_run)

@@ -38,4 +38,4 @@ def describe_memory(folder: Path, session: str) -> str:
             told = sum(each.tokens for each in storage.sessions.injections(session)) if session else 0
     except ScrimshawError as error:
         return _RED.format(f"memory: {error.message} See `scrimshaw doctor`.")
-    return f"{memories:,} memories, {told:,} tokens told"
+    return f"{memories:,} memories, {told:,} tokens given"

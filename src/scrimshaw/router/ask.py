@@ -154,7 +154,7 @@ def search_with_peers(engine: Engine, request: SearchRequest, session: Session |
             loss = Degradation(
                 failure_mode=f"peer_silent ({peer.name}): {error.message}",
                 fallback_mode="own memories, and peers that answer",
-                confidence_impact=f"what only {peer.name} holds is missing",
+                confidence_impact=f"what only {peer.name} knows is missing",
                 retry_recommendation=error.hint or "Look at the peer's own log.",
             )
             lost.append(loss)

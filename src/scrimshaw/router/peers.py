@@ -73,7 +73,7 @@ class Peer:
         if self._fault and time.monotonic() - self._failed_at < self._limits.check_s:
             return Question(key, PeerFailed(self._fault, self._again))
         if self._late and not self._late.done():
-            return Question(key, PeerFailed("it is still at an earlier question", "Ask again in a few seconds."))
+            return Question(key, PeerFailed("it is still answering an earlier question", "Ask again in a few seconds."))
         tool = choose_tool(self._settings, "search")
         values = {"query": query, "limit": min(limit, LARGEST_LIMIT)}
         return Question(key, asyncio.run_coroutine_threadsafe(self.find(key, tool, values), self._loop))

@@ -228,14 +228,14 @@ def _examine(settings: Settings) -> Iterator[Finding]:
 def _examine_git(settings: Settings) -> Iterator[Finding]:
     """Whether git would commit what is derived or private."""
     if not work_tree(settings.project):
-        yield Finding("git", Severity.NOTE, "the project is in no git repository")
+        yield Finding("git", Severity.NOTE, "the project is not in a git repository")
         return
     names = [f"{settings.folder.name}/{name}" for name in project_files.HIDDEN]
     tracked = ask_git(settings.project, "ls-files", "--", *names).splitlines()
     ignored = ask_git(settings.project, "check-ignore", "--no-index", "--", *names, answers=(0, 1)).splitlines()
     if tracked:
         fix = f"Run `git rm --cached {' '.join(tracked)}`."
-        yield Finding("git", Severity.PROBLEM, f"git holds {', '.join(tracked)}", fix)
+        yield Finding("git", Severity.PROBLEM, f"git tracks {', '.join(tracked)}", fix)
     elif visible := [name for name in names if name not in ignored]:
         fix = f"Put into .scrimshaw/.gitignore: {' '.join(project_files.GITIGNORE.splitlines()[1:])}"
         yield Finding("git", Severity.PROBLEM, f"git would add {', '.join(visible)}", fix)
@@ -281,7 +281,7 @@ def _describe_files(report: SyncReport) -> Iterator[Finding]:
         found = f"{len(broken)} to correct: {'; '.join(broken)}"
         yield Finding("files", Severity.WARNING, found, "Correct those lines in an editor.")
     if skipped:
-        yield Finding("files", Severity.NOTE, f"{len(skipped)} passed over: {'; '.join(skipped)}")
+        yield Finding("files", Severity.NOTE, f"{len(skipped)} skipped: {'; '.join(skipped)}")
     if not report.skipped:
         yield Finding("files", Severity.OK, f"all {report.files} can be read")
 
@@ -340,7 +340,7 @@ def _render_golden(found: Golden | Sequence[Golden]) -> Lines:
     for each in queries:
         yield line((each.text, "bold"), f"  within {each.within}: ", (", ".join(each.expect), "cyan"))
     if not queries:
-        note(f"There is none yet; `scrimshaw golden add` writes .scrimshaw/{GOLDEN_FILE}.")
+        note(f"There are none yet; `scrimshaw golden add` writes .scrimshaw/{GOLDEN_FILE}.")
 
 
 @command(golden, "add", '"why not the standard sqlite3" storage/apsw', render=_render_golden)

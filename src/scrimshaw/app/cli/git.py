@@ -58,7 +58,7 @@ def uninstall(project: Path | None, dry_run: DryRun = False) -> dict[str, Any]:
         if not dry_run:
             path.unlink()
     if ask_git(settings.project, "config", "--local", "--get-regexp", r"^merge\.scrimshaw\.", answers=(0, 1)):
-        steps["merge.scrimshaw"] = "taken out of git's config"
+        steps["merge.scrimshaw"] = "removed from git's config"
         if not dry_run:
             ask_git(settings.project, "config", "--local", "--remove-section", "merge.scrimshaw")
     return {"steps": steps, "dry_run": dry_run}

@@ -133,10 +133,10 @@ def list_tokens(project: Path | None) -> list[dict[str, Any]]:
     ]
 
 
-@command(token, "revoke", "ana --yes", render=lambda name: [f"The token of {name} opens nothing any more."])
+@command(token, "revoke", "ana --yes", render=lambda name: [f"The token of {name} is revoked."])
 def revoke_token(project: Path | None, name: Name, yes: frame.Yes = False) -> str:
     """Revoke a token; running servers reject it at once."""
-    confirm(f"Take back the token of {name}?", yes)
+    confirm(f"Revoke the token of {name}?", yes)
     return TokenFile(settings_of(project).home).revoke(name).name
 
 

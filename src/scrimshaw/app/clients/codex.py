@@ -62,7 +62,7 @@ class Codex(Client):
     servers_file, servers_key, hooks_file = ".codex/config.toml", "mcp_servers", ".codex/hooks.json"
     # A missing required server stops Codex. An optional one gets a second before the first request.
     server_fields: Mapping[str, Any] = {"required": False}
-    advice = "Codex skips hooks without a word until you trust them: open Codex here, trust the folder, then /hooks."
+    advice = "Codex silently skips hooks until you trust them: open Codex here, trust the folder, then /hooks."
 
     def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
         event = super().read_event(payload, kind, wire)
@@ -125,7 +125,7 @@ class Codex(Client):
         hooks = (root / self.hooks_file).resolve()
         if any(key.startswith(f"{hooks}:") for key in js.section(config, "hooks", "state")):
             return ""
-        return "its hooks are not trusted, so Codex skips them without a word; open Codex here and trust them in /hooks"
+        return "its hooks are not trusted, so Codex silently skips them; open Codex here and trust them in /hooks"
 
 
 class _RolloutReader(TranscriptBuilder):

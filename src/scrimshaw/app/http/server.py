@@ -83,14 +83,16 @@ class Listener(NamedTuple):
             return
         if not has_tokens:
             raise ConfigError(
-                f"Nobody has a token, and {self.host} is for others too.", "`scrimshaw token create NAME`"
+                f"There is no token, and others can reach {self.host}.", "Create one: `scrimshaw token create NAME`."
             )
         if not (self.certificate or self.is_behind_proxy):
             message = f"On {self.host} tokens and memories would cross the network in plain text."
             hint = "Give --tls-cert and --tls-key, or --behind-proxy where a proxy in front ends TLS (docs/team.md)."
             raise ConfigError(message, hint)
         if not self.names:
-            raise ConfigError("A server for others has a name.", "Say what clients call it: --name memory.example.org")
+            raise ConfigError(
+                "A server for others needs a name.", "Give the host name that clients use: --name memory.example.org"
+            )
 
 
 def serve_http(settings: Settings, toolsets: str, listener: Listener) -> None:
@@ -129,7 +131,7 @@ def serve_http(settings: Settings, toolsets: str, listener: Listener) -> None:
     host = f"[{host}]" if ":" in host else host
     note(f"Serving {', '.join(sorted(folders))} at {scheme}://{host}:{listening.getsockname()[1]}/mcp")
     if not known:
-        note("Nobody can enter yet: `scrimshaw token create NAME` makes a token.")
+        note("Nobody can connect yet: create a token with `scrimshaw token create NAME`.")
     with listening, vaults.open_all():
         uvicorn.Server(config).run(sockets=[listening])
 
@@ -173,7 +175,7 @@ class Gate:
         try:
             found = self._tokens.find(secret.strip()) if kind.lower() == "bearer" else None
         except ScrimshawError as error:
-            _log.error("Nobody can enter: %s", error)
+            _log.error("Nobody can connect: %s", error)
             return _refuse(503, "tokens", "The server cannot read its tokens.")
         if found is None:
             return _refuse(401, "token", "A valid token is needed.", {"WWW-Authenticate": "Bearer"})

@@ -66,7 +66,7 @@ class TokenFile:
             return msgspec.json.decode(data, type=list[Token]) if data else []
         except msgspec.DecodeError as error:
             raise ConfigError(
-                f"{self._path} cannot be used: {error}.", "Remove it and make the tokens anew."
+                f"{self._path} cannot be used: {error}.", "Remove it and create the tokens again."
             ) from error
 
     def create(self, name: str, scopes: Mapping[str, TokenScope], days: float) -> tuple[Token, str]:
@@ -106,7 +106,9 @@ def find_vaults(settings: Settings) -> dict[str, Path]:
         name = re.sub(r"[^a-z0-9_-]+", "-", settings.project.name.lower()).strip("-_")[:40]
         return {name or "vault": settings.project.resolve()}
     if reserved := {each.name for each in settings.vaults} & _RESERVED:
-        raise ConfigError(f"No vault can be called {min(reserved)!r}: some ids begin so.", "Give it another name.")
+        raise ConfigError(
+            f"No vault can be called {min(reserved)!r}: some ids begin with that word.", "Give it another name."
+        )
     found = {each.name: Path(each.path).expanduser().resolve() for each in settings.vaults}
     for each in settings.vaults:
         path, is_pushed = found[each.name], each.push or each.write == "branch"

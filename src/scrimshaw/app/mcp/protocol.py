@@ -49,7 +49,7 @@ _NOT_READY = "afterToolCallbacks not available; ensure context-server Phase 0 ho
 _TEMPLATE = wire.ResourceTemplate(
     name="memory",
     uri_template=MEMORY_SCHEME + "{id}",
-    description="One memory as Markdown; the slashes of its id may stand as they are.",
+    description="One memory as Markdown; slashes in its id need no escaping.",
     mime_type=_MARKDOWN,
 )
 
@@ -341,7 +341,7 @@ class _Handlers:
         def read(backend: Backend) -> str:
             if not params.uri.startswith(MEMORY_SCHEME):
                 hint = f"Use {MEMORY_SCHEME} and a memory id."
-                raise InvalidRequest(f"`{params.uri}` is no memory.", hint, parameter="uri")
+                raise InvalidRequest(f"`{params.uri}` is not a memory.", hint, parameter="uri")
             return backend.resources.read(unquote(params.uri.removeprefix(MEMORY_SCHEME)))
 
         text = await self._in_worker(context, read, "resources/read")
