@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example, settings_of
@@ -23,7 +24,7 @@ from scrimshaw_lab.metrics import share
 Extract = Callable[[ToolCall], Extraction | None]
 
 
-class ExtractionScore(Struct, frozen=True, kw_only=True):
+class ExtractionScore(Struct, frozen=True):
     """Counts over labelled calls; the rates are 0..1, None where there was nothing to measure.
 
     `kept` and `wrong` are the extracted calls labelled yes and no, `missed` the yes that were not extracted;
@@ -52,13 +53,7 @@ class ExtractionScore(Struct, frozen=True, kw_only=True):
         return share(self.keys_kept, self.keys)
 
     def __add__(self, other: ExtractionScore) -> ExtractionScore:
-        return ExtractionScore(
-            kept=self.kept + other.kept,
-            wrong=self.wrong + other.wrong,
-            missed=self.missed + other.missed,
-            keys_kept=self.keys_kept + other.keys_kept,
-            keys=self.keys + other.keys,
-        )
+        return ExtractionScore(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
 
 class ExtractionReport(Struct, frozen=True, kw_only=True):
@@ -155,14 +150,8 @@ def figures(report: ExtractionReport, calls: int) -> dict[str, Any]:
 
 
 def _rates(score: ExtractionScore) -> dict[str, float | None]:
-    return {
-        "precision": score.precision,
-        "recall": score.recall,
-        "key_recall": score.key_recall,
-        "kept": score.kept,
-        "wrong": score.wrong,
-        "missed": score.missed,
-    }
+    names = ("precision", "recall", "key_recall", "kept", "wrong", "missed")
+    return {name: getattr(score, name) for name in names}
 
 
 def _render(report: ExtractionReport) -> Lines:

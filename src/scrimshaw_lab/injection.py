@@ -7,7 +7,6 @@ import re
 import time
 import unicodedata
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -25,7 +24,7 @@ from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.invisible_characters import fold_text
 from scrimshaw.models import Trust
 from scrimshaw.session.resume import Occasion, StateLine
-from scrimshaw_lab.metrics import Rate
+from scrimshaw_lab.metrics import Rate, count_hits, group_hits, percentile
 
 _LEAST_TIMED = 2_000  # characters: of shorter texts the clock says little
 _TEN_KB = 10_240
@@ -82,16 +81,16 @@ def evaluate_injection(
     harmless, times = _timed(benign)
     broken = {way: _broken(attacks, forge, name, ways_in) for way, forge in FORGERIES.items()}
     return InjectionReport(
-        flagged=_rate(attacked),
-        flagged_tuned=_rate(pair for pair in attacked if is_tuned_on(pair[0].text)),
-        flagged_held_out=_rate(pair for pair in attacked if not is_tuned_on(pair[0].text)),
-        false_flags=_rate(harmless),
-        fenced=Rate(hit=sum(is_held(sample.text, name, ways_in) for sample in attacks), total=len(attacks)),
-        attacks_by_source=_by_source(attacked),
-        benign_by_source=_by_source(harmless),
+        flagged=count_hits(hit for _, hit in attacked),
+        flagged_tuned=count_hits(hit for each, hit in attacked if is_tuned_on(each.text)),
+        flagged_held_out=count_hits(hit for each, hit in attacked if not is_tuned_on(each.text)),
+        false_flags=count_hits(hit for _, hit in harmless),
+        fenced=count_hits(is_held(sample.text, name, ways_in) for sample in attacks),
+        attacks_by_source=group_hits((each.source, hit) for each, hit in attacked),
+        benign_by_source=group_hits((each.source, hit) for each, hit in harmless),
         broken={way: count for way, count in broken.items() if count},
-        p50_ms=_quantile(times, 0.5),
-        p95_ms=_quantile(times, 0.95),
+        p50_ms=percentile(times, 0.5) if times else 0.0,
+        p95_ms=percentile(times, 0.95) if times else 0.0,
     )
 
 
@@ -131,22 +130,6 @@ def _timed(samples: Sequence[Sample]) -> tuple[list[tuple[Sample, bool]], list[f
         if len(sample.text) >= _LEAST_TIMED:
             times.append((time.thread_time() - begun) * 1000 * _TEN_KB / len(sample.text))
     return judged, times
-
-
-def _rate(judged: Iterable[tuple[Sample, bool]]) -> Rate:
-    hits = [hit for _, hit in judged]
-    return Rate(hit=sum(hits), total=len(hits))
-
-
-def _by_source(judged: Iterable[tuple[Sample, bool]]) -> dict[str, Rate]:
-    groups: dict[str, list[tuple[Sample, bool]]] = defaultdict(list)
-    for pair in judged:
-        groups[pair[0].source].append(pair)
-    return {source: _rate(pairs) for source, pairs in sorted(groups.items())}
-
-
-def _quantile(values: Sequence[float], share: float) -> float:
-    return round(sorted(values)[min(int(len(values) * share), len(values) - 1)], 3) if values else 0.0
 
 
 app = typer.Typer()

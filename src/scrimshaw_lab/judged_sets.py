@@ -17,17 +17,16 @@ from msgspec import Struct
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example
-from scrimshaw.app.cli.output import Lines, progress, show
+from scrimshaw.app.cli.output import Advance, Lines, progress, show
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import Engine, open_engine
-from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.read import search
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Channel
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.scan import Source
 from scrimshaw_lab.metrics import answers_among, bootstrap_interval, hit_at, mean, mrr_at, ndcg_at
-from scrimshaw_lab.search_quality import CUTOFF, JudgedQuery, read_queries
+from scrimshaw_lab.search_quality import CUTOFF, JudgedQuery, fill_index, read_queries
 
 DEPTH, OFFSET = 50, 60  # hits of a channel that reciprocal ranks join, and what is added to each rank
 DOCUMENTS, QUERIES = 600, 150
@@ -35,7 +34,6 @@ CHATS = 4
 
 Texts = Mapping[str, str]  # by id
 Judged = tuple[Texts, list[JudgedQuery]]
-Advance = Callable[[int, int], None]
 
 WAYS = ("text", "vector", "ranks", "fused", "reranked")
 
@@ -97,12 +95,7 @@ def fill_vault(engine: Engine, texts: Texts, advance: Advance) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
 
-    def go_on(done: int, total: int) -> bool:
-        advance(done, total)
-        return True
-
-    scan(engine)
-    embed_pending(engine, go_on)
+    fill_index(engine, advance)
 
 
 def open_vault(folder: Path, name: str) -> Engine:

@@ -76,12 +76,15 @@ def lines_of(path: Path, kind: type[_Line]) -> Iterator[_Line]:
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
+                place = f"{path.name}:{number}"
                 if line.strip():
-                    yield _decoded(decoder, line, f"{path.name}:{number}")
+                    yield decoder.decode(line)
+    except msgspec.DecodeError as error:
+        message = f"{place} is not a labelled line: {error}."
+        raise InvalidRequest(message, "Write one JSON object a line.") from error
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidRequest(
-            f"{path} cannot be read: {describe_os_error(error)}.", "Name a .jsonl or .jsonl.gz file."
-        ) from error
+        message = f"{path} cannot be read: {describe_os_error(error)}."
+        raise InvalidRequest(message, "Name a .jsonl or .jsonl.gz file.") from error
 
 
 def redaction_cases(labelled: Iterable[Path], benign: Iterable[Path]) -> list[Case]:
@@ -102,9 +105,7 @@ def labelled_calls(calls: Path, labels: Path) -> list[LabelledCall]:
     for call in lines_of(calls, RecordedCall):
         label = wanted.pop((call.source, call.session, call.step), None)
         if label:
-            found.append(
-                LabelledCall(tool_call(call), label.capture, label.key, label.kind, label.source, label.session)
-            )
+            found.append(LabelledCall(tool_call(call), label.capture, label.key, label.kind, call.source, call.session))
     if wanted:
         missing = ", ".join(f"{session} step {step}" for _, session, step in list(wanted)[:3])
         raise InvalidRequest(f"{len(wanted)} labels have no call: {missing}.", "Name the calls that were labelled.")
@@ -116,10 +117,3 @@ def tool_call(call: RecordedCall) -> ToolCall:
     failed = call.is_error if call.exit_code is None else call.exit_code != 0
     arguments = {"input": call.args} if isinstance(call.args, str) else call.args or {}
     return ToolCall(tool=call.tool, arguments=arguments, output=call.output, failed=failed)
-
-
-def _decoded(decoder: msgspec.json.Decoder[_Line], line: bytes, place: str) -> _Line:
-    try:
-        return decoder.decode(line)
-    except msgspec.DecodeError as error:
-        raise InvalidRequest(f"{place} is no labelled line: {error}.", "Write one JSON object a line.") from error

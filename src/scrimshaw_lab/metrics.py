@@ -5,7 +5,8 @@ A ranking is a list of distinct ids, best first; judgements give a grade, a whol
 
 import math
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 
 from msgspec import Struct
@@ -122,5 +123,19 @@ class Rate(Struct, frozen=True, kw_only=True):
 
     @property
     def value(self) -> float:
-        """Hits per text, 0..1; 0 where there is no text."""
+        """Hits per text, 0..1; 0 if there is no text."""
         return self.hit / self.total if self.total else 0.0
+
+
+def count_hits(hits: Iterable[bool]) -> Rate:
+    """The rate of those that are true."""
+    found = list(hits)
+    return Rate(hit=sum(found), total=len(found))
+
+
+def group_hits(named: Iterable[tuple[str, bool]]) -> dict[str, Rate]:
+    """The rate of each group, by its name."""
+    groups: dict[str, list[bool]] = defaultdict(list)
+    for name, hit in named:
+        groups[name].append(hit)
+    return {name: count_hits(hits) for name, hits in sorted(groups.items())}

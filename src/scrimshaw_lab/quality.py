@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example, settings_of
@@ -173,24 +174,9 @@ def figures(report: QualityReport) -> dict[str, Any]:
 
 
 def _describe_score(score: QualityScore) -> dict[str, Any]:
-    return {
-        "files": score.files,
-        "agreement": score.agreement,
-        "accept_recall": score.accept_recall,
-        "false_accepts": score.false_accepts,
-        "false_rejects": score.false_rejects,
-        "flags": {name: _flag(flag) for name, flag in score.flags.items()},
-    }
-
-
-def _flag(flag: FlagScore) -> dict[str, float | None]:
-    return {
-        "precision": flag.precision,
-        "recall": flag.recall,
-        "found": flag.found,
-        "wrong": flag.wrong,
-        "missed": flag.missed,
-    }
+    names, rates = ("files", "agreement", "accept_recall", "false_accepts", "false_rejects"), ("precision", "recall")
+    flags = {name: asdict(each) | {rate: getattr(each, rate) for rate in rates} for name, each in score.flags.items()}
+    return {**{name: getattr(score, name) for name in names}, "flags": flags}
 
 
 def _render(report: QualityReport) -> Lines:

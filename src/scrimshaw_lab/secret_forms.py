@@ -18,7 +18,7 @@ from scrimshaw.app.cli.output import Lines, line
 from scrimshaw.ingest.redact import TOKENS, redact
 from scrimshaw.ingest.secret_values import TABLE, SecretRule
 from scrimshaw.ingest.tables import load_table
-from scrimshaw_lab.metrics import PERSONAL_CLASSES, Rate
+from scrimshaw_lab.metrics import PERSONAL_CLASSES, Rate, count_hits, group_hits
 
 _LOWER = "abcdefghijklmnopqrstuvwxyz"
 _LETTERS = _LOWER + _LOWER.upper()
@@ -159,12 +159,12 @@ def _summarise(judged: list[FormJudgement], with_all_rules: list[bool], most_mis
     return FormReport(
         named=_by_fold(each for each in keys if each.form.context.named),
         bare=_by_fold(each for each in bare if not _is_bare_hex(each.form)),
-        bare_hexadecimal=_rate(each.found for each in bare if _is_bare_hex(each.form)),
+        bare_hexadecimal=count_hits(each.found for each in bare if _is_bare_hex(each.form)),
         passwords=_by_fold(each for each in judged if each.form.vendor in passwords),
-        exact=_rate(each.exact for each in judged if each.found),
-        with_all_rules=_rate(with_all_rules),
-        by_vendor=_by((each.form.vendor, each.found) for each in judged),
-        by_context=_by((each.form.context.name, each.found) for each in judged),
+        exact=count_hits(each.exact for each in judged if each.found),
+        with_all_rules=count_hits(with_all_rules),
+        by_vendor=group_hits((each.form.vendor, each.found) for each in judged),
+        by_context=group_hits((each.form.context.name, each.found) for each in judged),
         misses=[f"{form.vendor} in {form.context.name}: {form.text!r}" for form in missed[:most_misses]],
     )
 
@@ -236,16 +236,4 @@ def _is_bare_hex(form: Form) -> bool:
 
 
 def _by_fold(judged: Iterable[FormJudgement]) -> dict[str, Rate]:
-    return _by((each.form.tuned, each.found) for each in judged)
-
-
-def _by(judged: Iterable[tuple[str, bool]]) -> dict[str, Rate]:
-    groups: dict[str, list[bool]] = defaultdict(list)
-    for name, found in judged:
-        groups[name].append(found)
-    return {name: _rate(found) for name, found in groups.items()}
-
-
-def _rate(hits: Iterable[bool]) -> Rate:
-    found = list(hits)
-    return Rate(hit=sum(found), total=len(found))
+    return group_hits((each.form.tuned, each.found) for each in judged)
