@@ -217,7 +217,7 @@ def test_a_changed_row_of_the_ledger_is_damage_for_a_restore(used: Cli, project:
     overwrite(journal, b"human", b"humen")
     assert used("ledger", "verify").code == 1
     mended = used("restore", "--newest", "--yes")
-    assert (mended.code, "kept as" in mended.err) == (0, True)
+    assert (mended.code, "moved to" in mended.err) == (0, True)
     assert used("ledger", "verify").code == 0
     assert memories(project) == ["a", "c", "d"]
 
@@ -231,7 +231,7 @@ def test_a_row_that_nobody_can_read_is_damage_for_a_restore(used: Cli, journal: 
     connection.execute(f"UPDATE jobs SET {harm} WHERE kind = 'draft'")
     connection.close()
     mended = used("restore", "--newest", "--yes")
-    assert (mended.code, "kept as" in mended.err) == (0, True)
+    assert (mended.code, "moved to" in mended.err) == (0, True)
 
 
 def test_a_checkpoint_of_a_changed_ledger_comes_after_an_older_sound_one(
@@ -273,7 +273,7 @@ def test_a_newer_version_of_a_damaged_file_is_set_aside(used: Cli, project: Path
     data[-4096:] = b"\xa5" * 4096
     journal.write_bytes(data)
     mended = used("restore", "--newest", "--yes")
-    assert (mended.code, "kept as" in mended.err) == (0, True)
+    assert (mended.code, "moved to" in mended.err) == (0, True)
 
 
 def test_what_can_still_be_read_is_counted_by_table(used: Cli, project: Path, journal: Path) -> None:
@@ -296,7 +296,7 @@ def test_a_count_of_rows_that_is_no_number_is_damage(used: Cli, journal: Path) -
     connection.execute("UPDATE sqlite_sequence SET seq = 'x' WHERE name = 'ledger'")
     connection.close()
     assert used("ledger", "verify").code == 1
-    assert "kept as" in used("restore", "--newest", "--yes").err
+    assert "moved to" in used("restore", "--newest", "--yes").err
 
 
 def test_a_journal_that_another_brought_back_stays(

@@ -322,7 +322,7 @@ def test_a_file_that_changes_while_the_user_thinks_is_not_overwritten(root: Path
     edits = all_clients()["claude"].setup_files(root / "p", Scope.SHARED, OURS)
     change = next(setup.plan_additions(edits, root / "p"))
     put(root, "p/.mcp.json", b"{}")
-    with pytest.raises(Conflict, match="meanwhile"):
+    with pytest.raises(Conflict, match="in the meantime"):
         setup.apply_change(change)
     assert (root / "p/.mcp.json").read_bytes() == b"{}"
 
