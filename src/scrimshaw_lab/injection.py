@@ -1,4 +1,4 @@
-"""Measures the defence against text that speaks to an agent: how much is flagged, what a fence holds."""
+"""Measures the defence against text that speaks to an agent: how much is flagged, and whether fences hold."""
 
 import gzip
 import hashlib
@@ -26,12 +26,12 @@ from scrimshaw.models import Trust
 from scrimshaw.session.resume import Occasion, StateLine
 from scrimshaw_lab.metrics import Rate, count_hits, group_hits, percentile
 
-_LEAST_TIMED = 2_000  # characters: of shorter texts the clock says little
+_LEAST_TIMED = 2_000  # characters: shorter texts are too quick to time
 _TEN_KB = 10_240
 _FORGED_AROUND = 300  # characters of an attack between two forged marks
 _APART = re.compile(r"[^\w/.,:;]|_")
 
-# The ways in which a text may spell the mark that ends a fence.
+# Ways to spell the mark that ends a fence.
 FORGERIES: Mapping[str, Callable[[str], str]] = {
     "plain": lambda name: f"</{name}>",
     "upper case": lambda name: f"</{name.upper()}>",
@@ -49,16 +49,17 @@ FORGERIES: Mapping[str, Callable[[str], str]] = {
 
 
 class Sample(NamedTuple):
-    """A document and where it comes from."""
+    """A document and its source."""
 
     source: str
     text: str
 
 
 class InjectionReport(Struct, frozen=True, kw_only=True):
-    """Documents flagged, by source; of attacks the tuned half and the other; `broken` fences by way of forging.
+    """Which documents were flagged, by source; attacks also by half, tuned and held out.
 
-    `fenced` counts attacks that stayed inside the fence on every way in; times are the processor's, for 10 KB.
+    `fenced` counts attacks that stayed inside every kind of fence, `broken` fences by the spelling that broke them.
+    Times are of the processor, for 10 KB.
     """
 
     flagged: Rate
@@ -76,7 +77,7 @@ class InjectionReport(Struct, frozen=True, kw_only=True):
 def evaluate_injection(
     attacks: Sequence[Sample], benign: Sequence[Sample], name: str, ways_in: Sequence[Callable[[str], str]]
 ) -> InjectionReport:
-    """Judge every document; each of `ways_in` puts a text into the fence called `name`."""
+    """Judge every document; each of `ways_in` fences a text with marks called `name`."""
     attacked = [(sample, is_suspicious(sample.text)) for sample in attacks]
     harmless, times = _timed(benign)
     broken = {way: _broken(attacks, forge, name, ways_in) for way, forge in FORGERIES.items()}
@@ -95,12 +96,12 @@ def evaluate_injection(
 
 
 def is_tuned_on(text: str) -> bool:
-    """Whether a text belongs to the half that the cues were weighed on, told by its hash."""
+    """Whether a text is in the half that the cues were tuned on, by its hash."""
     return hashlib.sha256(text.encode(errors="replace")).digest()[0] % 2 == 0
 
 
 def is_held(text: str, name: str, ways_in: Iterable[Callable[[str], str]]) -> bool:
-    """Whether a text stays between the marks: each mark reads once, however one reads."""
+    """Whether a text stays between the marks: the name can be read just twice, however it is spelled."""
     return all(_marks(wrap(text), name) == 2 for wrap in ways_in)
 
 
@@ -113,7 +114,7 @@ def _broken(
 
 
 def _marks(text: str, name: str) -> int:
-    """How often the name of the fence can be read in a text, by a reader who resolves whatever is escaped."""
+    """How often the name of the fence can be read in a text after everything escaped is resolved."""
     plain = text
     for _ in range(2):
         plain = html.unescape(plain)
@@ -134,9 +135,9 @@ def _timed(samples: Sequence[Sample]) -> tuple[list[tuple[Sample, bool]], list[f
 
 app = typer.Typer()
 
-# The fields that hold the document in known sets; the first one present counts.
+# The fields with the document in known sets; the first one present counts.
 FIELDS = ("injected", "text", "prompt", "attack", "content", "output")
-# Sets mark what is no attack: a benign control among the attacks is measured as benign.
+# Sets mark benign controls among the attacks, which are measured as benign.
 _CONTROL = "control"
 
 
@@ -148,7 +149,7 @@ def evaluate(
     ] = None,
     as_json: frame.AsJson = False,
 ) -> None:
-    """Measure how much text that speaks to an agent is flagged, and whether the fence holds all of it."""
+    """Measure how much text that speaks to an agent is flagged, and whether fences hold it."""
     bad = [(control, sample) for path in attacks for control, sample in _samples(path)]
     good = [sample for path in benign or () for _, sample in _samples(path)]
     good += [sample for control, sample in bad if control]
@@ -209,7 +210,7 @@ def _document(value: Any) -> tuple[bool, str]:
 def _render(report: InjectionReport) -> Lines:
     yield f"attacks flagged: {_share(report.flagged)}"
     yield f"  tuned on: {_share(report.flagged_tuned)}; held out: {_share(report.flagged_held_out)}"
-    yield f"attacks kept in the fence: {_share(report.fenced)}; forged marks that got through: {report.broken}"
+    yield f"attacks that stayed in the fence: {_share(report.fenced)}; forged marks that got through: {report.broken}"
     yield f"real texts flagged: {_share(report.false_flags)}"
     yield f"time for 10 KB: median {report.p50_ms:.2f} ms, 95 % within {report.p95_ms:.2f} ms"
     for title, rates in (("Attacks", report.attacks_by_source), ("Real texts", report.benign_by_source)):

@@ -16,7 +16,7 @@ _Line = TypeVar("_Line", bound=Struct)
 
 
 class Case(NamedTuple):
-    """A labelled text: where it comes from, whether it holds a secret, and of which kind."""
+    """A labelled text: its source, whether it contains a secret, and of which kind."""
 
     text: str
     group: str
@@ -25,7 +25,7 @@ class Case(NamedTuple):
 
 
 class LabelledCall(NamedTuple):
-    """A call, whether it should be kept ("maybe" counts for neither side), and what its summary must then hold."""
+    """A call, whether it should be recorded ("maybe" does not count), and what its summary must then contain."""
 
     call: ToolCall
     capture: Literal["yes", "no", "maybe"]
@@ -36,7 +36,7 @@ class LabelledCall(NamedTuple):
 
 
 class LabelledText(Struct, frozen=True, kw_only=True):
-    """A text that holds a secret, or does not; `how` says whether it was found (literal, file) or generated."""
+    """A text with or without a secret; `how` says whether it was found (literal, file) or generated."""
 
     text: str
     label: str = "benign"
@@ -47,7 +47,7 @@ class LabelledText(Struct, frozen=True, kw_only=True):
 
 
 class RecordedCall(Struct, frozen=True, kw_only=True):
-    """A tool call of a real session; `exit_code` and `is_error` are None where the client does not say."""
+    """A tool call of a real session; `exit_code` and `is_error` are None if the client does not report them."""
 
     source: str
     session: str
@@ -60,7 +60,7 @@ class RecordedCall(Struct, frozen=True, kw_only=True):
 
 
 class CallLabel(Struct, frozen=True, kw_only=True):
-    """Whether a call should be kept, and what its summary must then hold."""
+    """Whether a call should be recorded, and what its summary must then contain."""
 
     source: str
     session: str
@@ -71,7 +71,7 @@ class CallLabel(Struct, frozen=True, kw_only=True):
 
 
 def lines_of(path: Path, kind: type[_Line]) -> Iterator[_Line]:
-    """The objects of a file; raises InvalidRequest naming the line that is none."""
+    """The objects of a file; raises InvalidRequest naming the first line that is not one."""
     decoder = msgspec.json.Decoder(kind)
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
@@ -99,7 +99,7 @@ def _group(entry: LabelledText) -> str:
 
 
 def labelled_calls(calls: Path, labels: Path) -> list[LabelledCall]:
-    """The labelled ones of the recorded calls; raises InvalidRequest when a label has no call."""
+    """The recorded calls that have a label; raises InvalidRequest if a label has no call."""
     wanted = {(label.source, label.session, label.step): label for label in lines_of(labels, CallLabel)}
     found = []
     for call in lines_of(calls, RecordedCall):

@@ -1,4 +1,4 @@
-"""Measures the redaction gate on labelled texts: what it removes of secrets, and of what only looks like one."""
+"""Measures the redaction gate on labelled texts: how much it removes of secrets, and of texts without one."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -101,7 +101,7 @@ def evaluate_redact(
     project: frame.Project = None,
     as_json: frame.AsJson = False,
 ) -> None:
-    """Measure what the redaction gate removes: of secrets, of what only looks like one, of real outputs.
+    """Measure what the redaction gate removes: of secrets, of look-alikes and of real outputs.
 
     With --forms the secrets are made at run time, and a vendor's own rules are left out while its keys are judged.
     """
@@ -143,7 +143,7 @@ def _totals(figures: RedactionFigures) -> dict[str, str]:
 
 
 def _tables(figures: RedactionFigures) -> dict[str, dict[str, Rate]]:
-    """By source everything, by class only what went wrong."""
+    """All rates by source, and by class only those with errors."""
     wrong = figures.false_positive_rate_by_class
     return {
         "Recall by source": figures.recall_by_source,

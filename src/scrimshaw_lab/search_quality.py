@@ -1,4 +1,4 @@
-"""Measures search on a vault with judged queries, each channel and all of them fused; the vault is only read."""
+"""Measures search on a vault with judged queries, by each channel and by all of them; the vault is only read."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ Grade = Annotated[int, Meta(ge=0, le=10)]
 
 
 class JudgedQuery(Struct, frozen=True, kw_only=True):
-    """A query and its judgements, id -> grade: 2 answers, 1 helps, 0 is beside the point. `intent` is only a label."""
+    """A query and its judgements, id -> grade: 2 answers, 1 helps, 0 is irrelevant. `intent` is only a label."""
 
     id: str
     query: str
@@ -42,7 +42,7 @@ class JudgedQuery(Struct, frozen=True, kw_only=True):
 
 
 class Quality(Struct, frozen=True, kw_only=True, rename=lambda name: name.replace("_", "@")):
-    """Means over the queries, 0..1; what counts as an answer for `mrr` and `hit` is said by `answers_among`."""
+    """Means over the queries, 0..1; `answers_among` defines an answer for `mrr` and `hit`."""
 
     ndcg_10: float
     mrr_10: float
@@ -52,7 +52,7 @@ class Quality(Struct, frozen=True, kw_only=True, rename=lambda name: name.replac
 
 
 class Sureness(Struct, frozen=True, kw_only=True):
-    """How well answers know whether they answer: shares 0..1, and the mean gap of confidence and truth in ten bins."""
+    """How well the confidence of answers is calibrated: shares 0..1, and the mean error in ten bins."""
 
     true_refused: float
     others: int  #: questions that the vault has no answer to
@@ -61,10 +61,10 @@ class Sureness(Struct, frozen=True, kw_only=True):
 
 
 class SearchEvaluation(Struct, frozen=True, kw_only=True):
-    """What was measured. Times are milliseconds of whole fused searches, each query's first, the model loaded.
+    """What was measured. Times are milliseconds of the first fused search for each query, with the model loaded.
 
     `missed` are the queries without an answer among the first ten of the fused ranking; `unknown` the judged ids
-    that the vault does not have. A channel that could not be searched is absent from `channels`, and
+    that the vault does not have. A channel that could not be searched is missing from `channels`;
     `degradations` say why.
     """
 
@@ -98,10 +98,10 @@ def evaluate(
 ) -> SearchEvaluation:
     """Search `vault` for every line of `queries` and measure the rankings.
 
-    `exclude` are globs on ids or paths; one without a folder holds at any depth. `channels` are measured singly
-    besides the fused search, text and vector unless given. `settings` are those of search and embedding, the
+    `exclude` are globs on ids or paths; one without a folder matches at any depth. `channels` are measured singly
+    in addition to the fused search; default: text and vector. `settings` are those of search and embedding, the
     defaults unless given. `others` are questions that the vault has no answer to. Raises InvalidRequest naming file
-    and line of a query that cannot be used, EmbedderUnavailable when the model stops.
+    and line of a query that cannot be used, EmbedderUnavailable if the model fails.
     """
     if not vault.is_dir():
         raise InvalidRequest(f"{vault} is not a folder.", "Name the folder of the memories.", parameter="vault")
@@ -129,7 +129,7 @@ def fill_index(engine: Engine, advance: Advance) -> None:
 def read_queries(path: Path, validate: Callable[[str], str] = str) -> list[JudgedQuery]:
     """The queries of a file with a JSON object a line; raises InvalidRequest naming file and line.
 
-    `validate` raises InvalidRequest for a query that cannot be searched. Blank lines are passed over.
+    `validate` raises InvalidRequest for a query that cannot be searched. Blank lines are skipped.
     """
     try:
         lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").splitlines()
@@ -137,7 +137,7 @@ def read_queries(path: Path, validate: Callable[[str], str] = str) -> list[Judge
         raise InvalidRequest(f"{path} cannot be read: {error.strerror}.", _EXPECTED, parameter="queries") from error
     judged = [_judged(path, number, line, validate) for number, line in enumerate(lines, start=1) if line.strip()]
     if not judged:
-        raise InvalidRequest(f"{path} holds no queries.", _EXPECTED, parameter="queries")
+        raise InvalidRequest(f"{path} contains no queries.", _EXPECTED, parameter="queries")
     return judged
 
 
@@ -192,7 +192,7 @@ def _measure(
 
 
 def _measure_sureness(engine: Engine, judged: Sequence[JudgedQuery], others: Path) -> Sureness:
-    """How sure the answers are to judged queries, and to the `query` or `text` of each line of another file."""
+    """The confidence of answers to judged queries, and to the `query` or `text` of each line of another file."""
     lines = [msgspec.json.decode(line) for line in others.read_bytes().splitlines() if line.strip()]
     foreign = [str(line.get("query") or line.get("text")) for line in lines]
     least = engine.settings.search.min_confidence
@@ -305,7 +305,7 @@ def _as_json(result: SearchEvaluation) -> dict[str, object]:
 
 
 def _render(result: SearchEvaluation) -> Lines:
-    """The figures of the fused ranking and of each channel by itself."""
+    """The figures of the fused ranking and of each channel."""
     yield f"{result.queries} queries over {result.memories} memories"
     yield from _figures("fused", result.fused)
     for channel, quality in result.channels.items():
