@@ -10,7 +10,7 @@ import typer
 from msgspec import to_builtins
 
 from scrimshaw.app.cli import frame
-from scrimshaw.app.cli.frame import command, command_group, settings_of
+from scrimshaw.app.cli.frame import Texts, command, command_group, settings_of
 from scrimshaw.app.cli.output import Lines, confirm, line
 from scrimshaw.app.hooks.fencing import neutralise
 from scrimshaw.app.http.tokens import TokenFile, TokenScope, find_vaults
@@ -99,9 +99,7 @@ def create_token(
     project: Path | None,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program, used as the author.")],
     scope: Annotated[TokenScope, typer.Option(help="What it may do.")] = TokenScope.READ,
-    vault: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this vault (repeatable); default: all.")
-    ] = None,
+    vault: Annotated[Texts, typer.Option(metavar="NAME", help="Only this vault (repeatable); default: all.")] = None,
     days: Annotated[float, typer.Option(min=0.001, max=3660, help="Days until it expires.")] = 90.0,
 ) -> dict[str, Any]:
     """Create a token; its secret is shown once."""

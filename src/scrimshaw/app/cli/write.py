@@ -249,9 +249,7 @@ def discard_drafts(
 @command(drafts, "review", "", "0e24ab --accept", "--all --accept", render=_render_reviews, empty=_NONE_WAITS)
 def review_drafts(
     engine: Engine,
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME...]", help="The drafts; default: ask about each.")
-    ] = None,
+    names: Annotated[Texts, typer.Argument(metavar="[NAME...]", help="The drafts; default: ask about each.")] = None,
     accept: Annotated[bool, typer.Option("--accept", help="Make memories of them.")] = False,
     edit: Annotated[bool, typer.Option("--edit", help="Edit them first, in your $EDITOR.")] = False,
     reject: Annotated[bool, typer.Option("--reject", help="Remove them permanently.")] = False,
