@@ -228,7 +228,7 @@ class Background:
                 break
 
     def stop(self) -> None:
-        """End the threads; a job at hand is finished or given back by its lease."""
+        """End the threads; the current job is finished, or released when its lease ends."""
         self._stop.set()
         self._worker.stop()
         for thread in self._threads:

@@ -14,7 +14,7 @@ import pytest
 from scrimshaw.app.cli.project_files import config_text
 from scrimshaw.app.hooks.settings import load_settings
 from scrimshaw.config import load
-from scrimshaw.errors import ConfigError, StorageFailure
+from scrimshaw.errors import ConfigError
 
 VALUES = (
     "[search]\nlimit = 12\n[session]\npressure_thresholds = [0.5, 1]\n[features]\nprofile = 'baseline'\ndrafts = true\n"
@@ -66,7 +66,7 @@ def test_a_wrong_configuration_is_refused(project: Path) -> None:
 
 def test_a_configuration_that_cannot_be_read_is_named(project: Path) -> None:
     (project / ".scrimshaw/config.toml").mkdir()
-    with pytest.raises(StorageFailure, match=r"config\.toml"):
+    with pytest.raises(ConfigError, match=r"config\.toml"):
         load_settings(project)
 
 

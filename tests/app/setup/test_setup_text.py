@@ -151,7 +151,7 @@ def test_the_users_own_keys_in_our_entry_stay() -> None:
     ("text", "said"),
     [
         ('{\n  "a": 1,\n}', "s.json:[23]: not JSON"),
-        ('{"a": 1, "a": 2}', "s.json:1: not JSON: a key stands twice"),
+        ('{"a": 1, "a": 2}', "s.json:1: not JSON: a key occurs twice"),
         ("[]", "s.json:1: the file does not contain an object"),
         ('{"mcpServers": []}', "`mcpServers` is not an object"),
         ('{"hooks": 1}', "`hooks` is not an object"),

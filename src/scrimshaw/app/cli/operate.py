@@ -102,15 +102,15 @@ def rebuild(
             file.unlink()
         note("The index was damaged or of a newer version; it is built from scratch.")
     with open_engine(settings) as engine:
-        return _read_files(engine, as_json, no_vectors, anew=True)
+        return _read_files(engine, as_json, no_vectors, clear=True)
 
 
 def _read_files(
-    engine: Engine, as_json: bool, no_vectors: bool, *, force: bool = False, anew: bool = False
+    engine: Engine, as_json: bool, no_vectors: bool, *, force: bool = False, clear: bool = False
 ) -> dict[str, Any]:
     with progress("Reading files", as_json) as advance:
-        report = index.rebuild(engine, progress=advance) if anew else index.scan(engine, force=force, progress=advance)
-    if report.mended and not (force or anew):
+        report = index.rebuild(engine, progress=advance) if clear else index.scan(engine, force=force, progress=advance)
+    if report.mended and not (force or clear):
         note(f"The index had lost {report.mended} memories; their files were read again.")
     names = ("files", "unchanged", "added", "updated", "removed", "changes", "skipped")
     counts = {name: getattr(report, name) for name in names}

@@ -31,14 +31,14 @@ _AGO = re.compile(r"(\d{1,4})([hdw])")
 _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
 
 
-def _render_digest(told: Mapping[str, Any]) -> Lines:
-    yield line((f"Since {told['since']}", "bold"))
-    for each in told["changes"]:
+def _render_digest(found: Mapping[str, Any]) -> Lines:
+    yield line((f"Since {found['since']}", "bold"))
+    for each in found["changes"]:
         about = (f"  {each['title']}" if each["title"] else "", (f"  {', '.join(each['by'])}  {each['at']}", "dim"))
         yield line(f"  {each['what']:<8} ", (each["id"], "cyan"), *about)
-    if not told["changes"]:
+    if not found["changes"]:
         yield "  Nobody else changed a memory."
-    yield from (line(("  session  ", "dim"), (each["id"], "cyan"), f"  {each['task']}") for each in told["sessions"])
+    yield from (line(("  session  ", "dim"), (each["id"], "cyan"), f"  {each['task']}") for each in found["sessions"])
 
 
 @command(app, "digest", "--since 2d", "--since 2026-01-31T08:00:00Z --json", render=_render_digest)

@@ -70,7 +70,7 @@ class Gemini(Client):
         return used
 
     def parse_transcript(self, source: str) -> Transcript:
-        """A chat file does not name its folder, but holds a hash of the project's path."""
+        """A chat file does not name its folder, but contains a hash of the project's path."""
         whole = js.decode_json(source) if '"messages"' in source else None
         if isinstance(whole, Mapping) and "messages" in whole:
             about, messages, skipped = whole, list(js.sections(whole.get("messages"))), 0

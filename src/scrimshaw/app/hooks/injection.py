@@ -124,12 +124,12 @@ def _tell_rules(index: Index, limit: int) -> tuple[str, dict[str, str]]:
         return "", {}
     ids = tuple(memory.id for memory in found)
     trusts, bodies = lineage.find_inherited_trusts(index, ids), index.bodies(ids)
-    text, told = "", dict[str, str]()
+    text, hashes = "", dict[str, str]()
     for memory in found:
         longer = f"{text}{memory.title} (memory {memory.id}):\n{bodies.get(memory.id, '').strip()}\n"
         if trusts.get(memory.id, Trust.HUMAN) == Trust.HUMAN and max_tokens(longer) <= limit:
-            text, told[memory.id] = longer, memory.content_hash
-    return fence(_RULES_NOTE, text.rstrip()) if told else "", told
+            text, hashes[memory.id] = longer, memory.content_hash
+    return fence(_RULES_NOTE, text.rstrip()) if hashes else "", hashes
 
 
 def _recall_memories(
