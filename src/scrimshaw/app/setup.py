@@ -166,9 +166,8 @@ def check_connections(project: Path, programs: Programs) -> Iterator[Connection]
                 yield replace(each, is_broken=False)
             elif works and each.scope is not works and not each.fault:
                 fix = f"Run `scrimshaw setup {client.name} --{each.scope} --remove`."
-                yield replace(
-                    each, fault=f"connected in the {works} scope too, so a session starts with two summaries", fix=fix
-                )
+                fault = f"connected in the {works} scope too, so a session starts with two summaries"
+                yield replace(each, fault=fault, fix=fix)
             else:
                 yield each
         if not found and _is_installed(client, Path.home()):

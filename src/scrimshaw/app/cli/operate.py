@@ -138,9 +138,7 @@ def retry_job(engine: Engine, job: JobNumber) -> list[Job]:
     """Queue a failed or cancelled job again."""
     if not engine.journal.change_job(job, JobState.QUEUED):
         if engine.journal.jobs((JobState.FAILED, JobState.CANCELLED), number=job):
-            raise Conflict(
-                f"Another job for the work of job {job} is waiting.", "`scrimshaw jobs cancel` dismisses this one."
-            )
+            raise Conflict(f"The work of job {job} is queued already.", "`scrimshaw jobs cancel` dismisses this job.")
         raise NotFound(f"There is no failed job {job}.", "See `scrimshaw jobs list`.", job=job)
     return engine.journal.jobs(number=job)
 

@@ -155,9 +155,7 @@ def _render_purge(purged: Purged) -> Lines:
     yield from _render_traces("It is in:" if purged.dry_run else "It was in:", purged.places)
     cannot = "Cannot be read or edited (--remove deletes these files):"
     yield from _render_traces(cannot, purged.unreadable, "yellow")
-    yield from _render_traces(
-        "Not changed, since they are not Scrimshaw's; check them yourself:", purged.foreign, "yellow"
-    )
+    yield from _render_traces("Not Scrimshaw's, so not changed; check them yourself:", purged.foreign, "yellow")
     yield from (line(("removed as a whole: ", "yellow"), name) for name in purged.removed)
     if not purged.dry_run:
         clean, dirty = ("Nothing is left in Scrimshaw's folders.", "green"), ("Something is left.", "bold red")

@@ -78,9 +78,7 @@ def _examine_process(http: httpx2.Client) -> Iterator[Finding]:
     if http.get("/readyz").status_code == 200:
         yield Finding("ready", Severity.OK, "every vault is open, and its files were seen")
     else:
-        yield Finding(
-            "ready", Severity.WARNING, "it is still reading files", "Wait; if that persists, see the server's log."
-        )
+        yield Finding("ready", Severity.WARNING, "it is still reading files", "Wait, or see the server's log.")
 
 
 def _examine_token(http: httpx2.Client) -> Iterator[Finding]:

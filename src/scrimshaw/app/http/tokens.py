@@ -106,9 +106,7 @@ def find_vaults(settings: Settings) -> dict[str, Path]:
         name = re.sub(r"[^a-z0-9_-]+", "-", settings.project.name.lower()).strip("-_")[:40]
         return {name or "vault": settings.project.resolve()}
     if reserved := {each.name for each in settings.vaults} & _RESERVED:
-        raise ConfigError(
-            f"No vault can be called {min(reserved)!r}: some ids begin with that word.", "Give it another name."
-        )
+        raise ConfigError(f"No vault can be called {min(reserved)!r}: some ids begin with it.", "Give it another name.")
     found = {each.name: Path(each.path).expanduser().resolve() for each in settings.vaults}
     for each in settings.vaults:
         path, is_pushed = found[each.name], each.push or each.write == "branch"
