@@ -58,7 +58,9 @@ def _render_found(result: SearchResult, query: Sequence[str], explain: bool, tra
         sys.stdout.writelines(escape_invisible(msgspec.json.encode(hit).decode()) + "\n" for hit in result.hits)
     else:
         yield from _render_hits(result, query_terms(" ".join(query)), explain)
-        yield from _render_trace(result) if trace else ()
+        for stage in result.trace if trace else ():
+            counts = f"{stage.stage:<10} {stage.entered:>5} -> {stage.left:<5} {stage.ms:>8.2f} ms"
+            yield line((f"{counts}  {msgspec.json.encode(stage.notes).decode()}", "dim"))
     # Notes from opening the memory are not repeated, and the files were just scanned.
     said = ("index_behind: ", SCAN_PENDING.failure_mode)
     note_degradations(each for each in result.degradations if not each.failure_mode.startswith(said))
@@ -86,13 +88,6 @@ def _render_hits(result: SearchResult, terms: Sequence[str], explain: bool) -> L
     yield from render_peers(result)
     if result.omitted:
         yield line((f"{result.omitted} more did not fit the budget.", "dim"))
-
-
-def _render_trace(result: SearchResult) -> Lines:
-    for stage in result.trace:
-        notes = msgspec.json.encode(stage.notes).decode()
-        counts = f"{stage.stage:<10} {stage.entered:>5} -> {stage.left:<5} {stage.ms:>8.2f} ms"
-        yield line((f"{counts}  {notes}", "dim"))
 
 
 def render_peers(result: SearchResult) -> Lines:

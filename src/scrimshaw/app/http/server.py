@@ -90,7 +90,7 @@ class Listener(NamedTuple):
             hint = "Give --tls-cert and --tls-key, or --behind-proxy where a proxy in front ends TLS (docs/team.md)."
             raise ConfigError(message, hint)
         if not self.names:
-            raise ConfigError("A server for others needs a name.", "Give it as clients do: --name memory.example.org")
+            raise ConfigError("A server for others needs a name.", "Name it as clients do: --name memory.example.org")
 
 
 def serve_http(settings: Settings, toolsets: str, listener: Listener) -> None:

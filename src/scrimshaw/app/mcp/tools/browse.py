@@ -195,7 +195,11 @@ def memory_history(
     rows = engine.journal.history(id, limit, session=session_id and core.session_id_of(engine, session_id))
     if engine.team:
         rows = [*_leave_out_private(engine, rows)]
-    return HistoryReply(entries=[public_words(_history_entry(row)) for row in rows])
+    entries = []
+    for row in rows:
+        entry = {PUBLIC_NAMES.get(name, name): value for name, value in row.items() if value and name != "chain"}
+        entries.append(public_words({**entry, "at": format_time(row["at"])}))
+    return HistoryReply(entries=entries)
 
 
 @tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)
@@ -255,11 +259,6 @@ def _leave_out_private(engine: Engine, rows: Iterable[Row]) -> Iterator[Row]:
         if row["memory_id"] in known:
             linked = [name for name in row["linked_memory_ids"] if name in known]
             yield {**row, "linked_memory_ids": linked, "decision_meta": {}}
-
-
-def _history_entry(row: Mapping[str, Any]) -> dict[str, Any]:
-    entry = {PUBLIC_NAMES.get(name, name): value for name, value in row.items() if value and name != "chain"}
-    return entry | {"at": format_time(row["at"])}
 
 
 def _chain_edge(edge: Neighbor) -> dict[str, Any]:
