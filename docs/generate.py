@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-from docs.tool_listing import list_prompts, list_tools
+from docs.tool_listing import find_rare, list_prompts, list_tools, output_schema
 
 from scrimshaw import config
 from scrimshaw.app.checks import ALL_CHECKS
@@ -18,7 +18,7 @@ from scrimshaw.app.cli.examine import table
 from scrimshaw.app.cli.main import COMMAND
 from scrimshaw.app.mcp.backend import PROMPTS
 from scrimshaw.app.mcp.protocol import LISTING
-from scrimshaw.app.mcp.schema import TOOLSETS, ToolSpec, find_rare, input_schema, output_schema
+from scrimshaw.app.mcp.schema import TOOLSETS, ToolSpec, input_schema
 from scrimshaw.app.mcp.tools import ALL_TOOLS
 
 HERE = Path(__file__).parent

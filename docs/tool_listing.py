@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_type_hints
 
+import msgspec
 from mcp import types as wire
 
-from scrimshaw.app.mcp.schema import ToolSpec, input_schema, output_schema
+from scrimshaw.app.mcp.schema import RARE, SILENT, Schema, ToolSpec, input_schema, resolve
+
+_OUTPUT_WORDS = ("type", "description", "properties", "anyOf")
 
 
 def list_tools(tools: Sequence[ToolSpec]) -> list[wire.Tool]:
@@ -18,6 +21,32 @@ def list_tools(tools: Sequence[ToolSpec]) -> list[wire.Tool]:
 def list_prompts(prompts: Sequence[ToolSpec]) -> list[wire.Prompt]:
     """What prompts say of themselves."""
     return list(map(_wire_prompt, prompts))
+
+
+def output_schema(reply: type[msgspec.Struct]) -> Schema:
+    """JSON Schema of a tool's reply, shortened to what readers need: names and types, nested values as `object`."""
+    roots, definitions = msgspec.to_builtins(msgspec.json.schema_components([reply]))
+    fields = resolve(roots[0], definitions)[0]["properties"]
+    return {"type": "object", "properties": {name: _shorten(child, definitions) for name, child in fields.items()}}
+
+
+def find_rare(call: type[msgspec.Struct]) -> list[str]:
+    """The names of parameters that few calls need."""
+    hints = get_type_hints(call, include_extras=True)
+    return [name for name, hint in hints.items() if RARE in getattr(hint, "__metadata__", ())]
+
+
+def _shorten(node: Schema, definitions: Schema) -> Schema:
+    """The node with references resolved, and without words that are useless to a reader."""
+    node, is_nullable = resolve(node, definitions)
+    node = {word: node[word] for word in _OUTPUT_WORDS if node.get(word) not in SILENT}
+    if "properties" in node:
+        node = {"type": "object"}
+    if "anyOf" in node:
+        node["anyOf"] = [_shorten(child, definitions) for child in node["anyOf"]] + [{"type": "null"}] * is_nullable
+    elif is_nullable and "type" in node:
+        node["type"] = [node["type"], "null"]
+    return node
 
 
 def _wire_tool(spec: ToolSpec) -> wire.Tool:

@@ -1,4 +1,4 @@
-"""The record of how the gates were measured: one page, each measure writing its own section anew."""
+"""The page that records how the gates were measured; each measurement replaces its own section."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ Table = Mapping[str, Iterable[str]]
 
 
 def write_section(project: Path, title: str, body: str) -> Path:
-    """Put a section into the page in place of the one with the same title; the page's path."""
+    """Replace the section with this title, or add it; returns the page's path."""
     page = project / PAGE
     text = page.read_text(encoding="utf-8") if page.exists() else _HEAD
     section = f"## {title}\n\n{body.strip()}\n"

@@ -1,4 +1,4 @@
-"""Measures extraction rules on labelled tool calls: what they keep that matters, and what they keep that does not."""
+"""Measures extraction rules on labelled tool calls: what they rightly record, wrongly record, and miss."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example, settings_of
@@ -23,11 +24,11 @@ from scrimshaw_lab.metrics import share
 Extract = Callable[[ToolCall], Extraction | None]
 
 
-class ExtractionScore(Struct, frozen=True, kw_only=True):
-    """Counts over labelled calls; the rates are 0..1, None where there was nothing to measure.
+class ExtractionScore(Struct, frozen=True):
+    """Counts over labelled calls; the rates are 0..1, None if there was nothing to measure.
 
-    `kept` and `wrong` are the extracted calls labelled yes and no, `missed` the yes that were not extracted;
-    `keys_kept` of `keys` substrings are found in the texts of the kept calls.
+    `kept` and `wrong` are the extracted calls labelled yes and no, `missed` those labelled yes that were not extracted;
+    `keys_kept` of `keys` substrings are in the texts of the calls that were rightly extracted.
     """
 
     kept: int = 0
@@ -38,27 +39,21 @@ class ExtractionScore(Struct, frozen=True, kw_only=True):
 
     @property
     def precision(self) -> float | None:
-        """Kept of all that was extracted."""
+        """The share of extracted calls that are labelled yes."""
         return share(self.kept, self.kept + self.wrong)
 
     @property
     def recall(self) -> float | None:
-        """Kept of all that should have been."""
+        """The share of calls labelled yes that were extracted."""
         return share(self.kept, self.kept + self.missed)
 
     @property
     def key_recall(self) -> float | None:
-        """Key substrings kept, of those of the kept calls."""
+        """The share of key substrings that are in the texts."""
         return share(self.keys_kept, self.keys)
 
     def __add__(self, other: ExtractionScore) -> ExtractionScore:
-        return ExtractionScore(
-            kept=self.kept + other.kept,
-            wrong=self.wrong + other.wrong,
-            missed=self.missed + other.missed,
-            keys_kept=self.keys_kept + other.keys_kept,
-            keys=self.keys + other.keys,
-        )
+        return ExtractionScore(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
 
 class ExtractionReport(Struct, frozen=True, kw_only=True):
@@ -83,9 +78,9 @@ def evaluate_extraction(calls: Iterable[LabelledCall], extract: Extract) -> Extr
 
 
 def hold_out_sessions(calls: Sequence[LabelledCall], rules: Sequence[Rule]) -> ExtractionReport:
-    """Every session judged without the rules that decide a call of no other; `by_source` has sessions instead.
+    """Judge every session without the rules that only decide calls of that session; `by_source` has sessions instead.
 
-    Written rules are not fitted again for a fold, so this leaves out what only the fold itself speaks for.
+    Rules are written by hand and cannot be fitted again, so those that only this session supports are left out.
     """
     homes: dict[str, set[str]] = defaultdict(set)
     for each in calls:
@@ -112,7 +107,7 @@ def _judge(labelled: LabelledCall, extraction: Extraction | None) -> ExtractionS
 
 app = typer.Typer()
 
-_NAME = 24  # characters of a session's name that are shown, with the number of rules that only it speaks for
+_NAME = 24  # characters of a session's name that are shown, with the number of rules that only it supports
 
 _HEAD = ("", "kept", "wrong", "missed", "precision", "recall", "key recall")
 
@@ -120,12 +115,12 @@ _HEAD = ("", "kept", "wrong", "missed", "precision", "recall", "key recall")
 @app.command("extract", epilog=example("scrimshaw eval extract --calls calls.jsonl.gz --labels labels.jsonl"))
 def evaluate_extract(
     calls: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="Tool calls, .jsonl or .jsonl.gz.")],
-    labels: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="Which of them should be kept.")],
+    labels: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="Which of them should be recorded.")],
     record: Annotated[bool, typer.Option("--record", help=f"Write the run to {calibration.PAGE}.")] = False,
     project: frame.Project = None,
     as_json: frame.AsJson = False,
 ) -> None:
-    """Measure which calls the extraction rules keep, your own included."""
+    """Measure which calls the extraction rules record, including your own rules."""
     settings = settings_of(project)
     rules, _ = check_rules(settings.rules)
     judged = labelled_calls(calls, labels)
@@ -135,7 +130,7 @@ def evaluate_extract(
         show_json({**figures(report, len(judged)), "held_out": figures(held_out, len(judged))})
     else:
         show(report, False, _render)
-        note("Each session without the rules that it alone speaks for:")
+        note("Each session without the rules that only it supports:")
         show(held_out, False, _render)
     if record:
         page = calibration.write_section(
@@ -155,14 +150,8 @@ def figures(report: ExtractionReport, calls: int) -> dict[str, Any]:
 
 
 def _rates(score: ExtractionScore) -> dict[str, float | None]:
-    return {
-        "precision": score.precision,
-        "recall": score.recall,
-        "key_recall": score.key_recall,
-        "kept": score.kept,
-        "wrong": score.wrong,
-        "missed": score.missed,
-    }
+    names = ("precision", "recall", "key_recall", "kept", "wrong", "missed")
+    return {name: getattr(score, name) for name in names}
 
 
 def _render(report: ExtractionReport) -> Lines:
@@ -187,7 +176,7 @@ def _section(
         f"Data: {', '.join(f'`{path.name}`' for path in names)}; {len(judged)} labelled calls.",
         f"Rules, in the order of trial: {', '.join(rule.id for rule in rules)}.",
         calibration.table(_HEAD, _rows(reports[0])),
-        "### Held out\n\nEach session without the rules (their number behind its name) that it alone speaks for.",
+        "### Held out\n\nEach session without the rules that only it supports (their number is after its name).",
         calibration.table(_HEAD, _rows(reports[1])),
     )
     return "\n\n".join(parts)

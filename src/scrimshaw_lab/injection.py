@@ -1,4 +1,4 @@
-"""Measures the defence against text that speaks to an agent: how much is flagged, what a fence holds."""
+"""Measures the defence against text that speaks to an agent: how much is flagged, and whether fences hold."""
 
 import gzip
 import hashlib
@@ -7,7 +7,6 @@ import re
 import time
 import unicodedata
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -25,14 +24,14 @@ from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.invisible_characters import fold_text
 from scrimshaw.models import Trust
 from scrimshaw.session.resume import Occasion, StateLine
-from scrimshaw_lab.metrics import Rate
+from scrimshaw_lab.metrics import Rate, count_hits, group_hits, percentile
 
-_LEAST_TIMED = 2_000  # characters: of shorter texts the clock says little
+_LEAST_TIMED = 2_000  # characters: shorter texts are too quick to time
 _TEN_KB = 10_240
 _FORGED_AROUND = 300  # characters of an attack between two forged marks
 _APART = re.compile(r"[^\w/.,:;]|_")
 
-# The ways in which a text may spell the mark that ends a fence.
+# Ways to spell the mark that ends a fence.
 FORGERIES: Mapping[str, Callable[[str], str]] = {
     "plain": lambda name: f"</{name}>",
     "upper case": lambda name: f"</{name.upper()}>",
@@ -50,16 +49,17 @@ FORGERIES: Mapping[str, Callable[[str], str]] = {
 
 
 class Sample(NamedTuple):
-    """A document and where it comes from."""
+    """A document and its source."""
 
     source: str
     text: str
 
 
 class InjectionReport(Struct, frozen=True, kw_only=True):
-    """Documents flagged, by source; of attacks the tuned half and the other; `broken` fences by way of forging.
+    """Which documents were flagged, by source; attacks also by half, tuned and held out.
 
-    `fenced` counts attacks that stayed inside the fence on every way in; times are the processor's, for 10 KB.
+    `fenced` counts attacks that stayed inside every kind of fence, `broken` fences by the spelling that broke them.
+    Times are of the processor, for 10 KB.
     """
 
     flagged: Rate
@@ -77,31 +77,31 @@ class InjectionReport(Struct, frozen=True, kw_only=True):
 def evaluate_injection(
     attacks: Sequence[Sample], benign: Sequence[Sample], name: str, ways_in: Sequence[Callable[[str], str]]
 ) -> InjectionReport:
-    """Judge every document; each of `ways_in` puts a text into the fence called `name`."""
+    """Judge every document; each of `ways_in` fences a text with marks called `name`."""
     attacked = [(sample, is_suspicious(sample.text)) for sample in attacks]
     harmless, times = _timed(benign)
     broken = {way: _broken(attacks, forge, name, ways_in) for way, forge in FORGERIES.items()}
     return InjectionReport(
-        flagged=_rate(attacked),
-        flagged_tuned=_rate(pair for pair in attacked if is_tuned_on(pair[0].text)),
-        flagged_held_out=_rate(pair for pair in attacked if not is_tuned_on(pair[0].text)),
-        false_flags=_rate(harmless),
-        fenced=Rate(hit=sum(is_held(sample.text, name, ways_in) for sample in attacks), total=len(attacks)),
-        attacks_by_source=_by_source(attacked),
-        benign_by_source=_by_source(harmless),
+        flagged=count_hits(hit for _, hit in attacked),
+        flagged_tuned=count_hits(hit for each, hit in attacked if is_tuned_on(each.text)),
+        flagged_held_out=count_hits(hit for each, hit in attacked if not is_tuned_on(each.text)),
+        false_flags=count_hits(hit for _, hit in harmless),
+        fenced=count_hits(is_held(sample.text, name, ways_in) for sample in attacks),
+        attacks_by_source=group_hits((each.source, hit) for each, hit in attacked),
+        benign_by_source=group_hits((each.source, hit) for each, hit in harmless),
         broken={way: count for way, count in broken.items() if count},
-        p50_ms=_quantile(times, 0.5),
-        p95_ms=_quantile(times, 0.95),
+        p50_ms=percentile(times, 0.5) if times else 0.0,
+        p95_ms=percentile(times, 0.95) if times else 0.0,
     )
 
 
 def is_tuned_on(text: str) -> bool:
-    """Whether a text belongs to the half that the cues were weighed on, told by its hash."""
+    """Whether a text is in the half that the cues were tuned on, by its hash."""
     return hashlib.sha256(text.encode(errors="replace")).digest()[0] % 2 == 0
 
 
 def is_held(text: str, name: str, ways_in: Iterable[Callable[[str], str]]) -> bool:
-    """Whether a text stays between the marks: each mark reads once, however one reads."""
+    """Whether a text stays between the marks: the name can be read just twice, however it is spelled."""
     return all(_marks(wrap(text), name) == 2 for wrap in ways_in)
 
 
@@ -114,7 +114,7 @@ def _broken(
 
 
 def _marks(text: str, name: str) -> int:
-    """How often the name of the fence can be read in a text, by a reader who resolves whatever is escaped."""
+    """How often the name of the fence can be read in a text after everything escaped is resolved."""
     plain = text
     for _ in range(2):
         plain = html.unescape(plain)
@@ -133,27 +133,11 @@ def _timed(samples: Sequence[Sample]) -> tuple[list[tuple[Sample, bool]], list[f
     return judged, times
 
 
-def _rate(judged: Iterable[tuple[Sample, bool]]) -> Rate:
-    hits = [hit for _, hit in judged]
-    return Rate(hit=sum(hits), total=len(hits))
-
-
-def _by_source(judged: Iterable[tuple[Sample, bool]]) -> dict[str, Rate]:
-    groups: dict[str, list[tuple[Sample, bool]]] = defaultdict(list)
-    for pair in judged:
-        groups[pair[0].source].append(pair)
-    return {source: _rate(pairs) for source, pairs in sorted(groups.items())}
-
-
-def _quantile(values: Sequence[float], share: float) -> float:
-    return round(sorted(values)[min(int(len(values) * share), len(values) - 1)], 3) if values else 0.0
-
-
 app = typer.Typer()
 
-# The fields that hold the document in known sets; the first one present counts.
+# The fields with the document in known sets; the first one present counts.
 FIELDS = ("injected", "text", "prompt", "attack", "content", "output")
-# Sets mark what is no attack: a benign control among the attacks is measured as benign.
+# Sets mark benign controls among the attacks, which are measured as benign.
 _CONTROL = "control"
 
 
@@ -165,7 +149,7 @@ def evaluate(
     ] = None,
     as_json: frame.AsJson = False,
 ) -> None:
-    """Measure how much text that speaks to an agent is flagged, and whether the fence holds all of it."""
+    """Measure how much text that speaks to an agent is flagged, and whether fences hold it."""
     bad = [(control, sample) for path in attacks for control, sample in _samples(path)]
     good = [sample for path in benign or () for _, sample in _samples(path)]
     good += [sample for control, sample in bad if control]
@@ -226,7 +210,7 @@ def _document(value: Any) -> tuple[bool, str]:
 def _render(report: InjectionReport) -> Lines:
     yield f"attacks flagged: {_share(report.flagged)}"
     yield f"  tuned on: {_share(report.flagged_tuned)}; held out: {_share(report.flagged_held_out)}"
-    yield f"attacks kept in the fence: {_share(report.fenced)}; forged marks that got through: {report.broken}"
+    yield f"attacks that stayed in the fence: {_share(report.fenced)}; forged marks that got through: {report.broken}"
     yield f"real texts flagged: {_share(report.false_flags)}"
     yield f"time for 10 KB: median {report.p50_ms:.2f} ms, 95 % within {report.p95_ms:.2f} ms"
     for title, rates in (("Attacks", report.attacks_by_source), ("Real texts", report.benign_by_source)):

@@ -17,17 +17,16 @@ from msgspec import Struct
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example
-from scrimshaw.app.cli.output import Lines, progress, show
+from scrimshaw.app.cli.output import Advance, Lines, progress, show
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import Engine, open_engine
-from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.read import search
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Channel
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.scan import Source
 from scrimshaw_lab.metrics import answers_among, bootstrap_interval, hit_at, mean, mrr_at, ndcg_at
-from scrimshaw_lab.search_quality import CUTOFF, JudgedQuery, read_queries
+from scrimshaw_lab.search_quality import CUTOFF, JudgedQuery, fill_index, read_queries
 
 DEPTH, OFFSET = 50, 60  # hits of a channel that reciprocal ranks join, and what is added to each rank
 DOCUMENTS, QUERIES = 600, 150
@@ -35,13 +34,12 @@ CHATS = 4
 
 Texts = Mapping[str, str]  # by id
 Judged = tuple[Texts, list[JudgedQuery]]
-Advance = Callable[[int, int], None]
 
 WAYS = ("text", "vector", "ranks", "fused", "reranked")
 
 
 class SetResult(Struct, frozen=True, kw_only=True):
-    """The mean of one measure for each way to search, and how far the last leads with its 95 % interval."""
+    """The mean of one measure for each way to search, and the lead of the last one with its 95 % interval."""
 
     name: str
     measure: str
@@ -65,7 +63,7 @@ _NDCG = ("nDCG@10", lambda ranking, grades: ndcg_at(ranking, grades, CUTOFF))
 
 
 def read_sets(data: Path) -> dict[str, Callable[[int], Judged]]:
-    """What reads each set that is below `data`, by the name of the set; it is given the most documents to read."""
+    """A reader for each set below `data`, by the set's name; it takes the maximum number of documents."""
     places: Mapping[str, tuple[str, Callable[[Path, int], Judged]]] = {
         "notes": ("serena-memories", _read_notes),
         "specifications": ("speckit/artifact_queries_dev.jsonl", _read_specifications),
@@ -84,12 +82,12 @@ def read_sets(data: Path) -> dict[str, Callable[[int], Judged]]:
     found = {name: reader(data / path, read) for name, (path, read) in places.items() if (data / path).exists()}
     if not found:
         paths = ", ".join(path for path, _ in places.values())
-        raise InvalidRequest(f"{data} holds no judged set.", f"Unpack one of {paths} there.", parameter="data")
+        raise InvalidRequest(f"{data} contains no judged set.", f"Unpack one of {paths} there.", parameter="data")
     return found
 
 
 def fill_vault(engine: Engine, texts: Texts, advance: Advance) -> None:
-    """Write the texts into the engine's vault, unless a run before did, and index them."""
+    """Write the texts into the engine's vault, unless an earlier run did, and index them."""
     root = engine.sources[0].root
     for name, text in texts.items():
         path = root / f"{name}.md"
@@ -97,16 +95,11 @@ def fill_vault(engine: Engine, texts: Texts, advance: Advance) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
 
-    def go_on(done: int, total: int) -> bool:
-        advance(done, total)
-        return True
-
-    scan(engine)
-    embed_pending(engine, go_on)
+    fill_index(engine, advance)
 
 
 def open_vault(folder: Path, name: str) -> Engine:
-    """An engine over a vault of its own below `folder`, kept there for the next run."""
+    """An engine over a vault of its own below `folder`, which the next run reuses."""
     place = folder / name.replace(" ", "-")
     (place / "vault").mkdir(parents=True, exist_ok=True)
     source = Source(name="vault", root=place / "vault", exclude=("**/*-index.md",))
@@ -130,7 +123,7 @@ def rank_ways(engine: Engine, query: str) -> dict[str, list[str]]:
 
 
 def measure_set(name: str, engine: Engine, judged: Sequence[JudgedQuery], documents: int) -> SetResult:
-    """Search every query in every way and compare the product's with reciprocal ranks and with the best channel."""
+    """Search every query in every way, and compare ours with reciprocal ranks and with the best channel."""
     measure, score = MEASURES.get(name, _NDCG)
     columns = defaultdict[str, list[float]](list)
     for query in judged:
@@ -155,7 +148,7 @@ def _pick(queries: Sequence[JudgedQuery]) -> list[JudgedQuery]:
 
 
 def _read_notes(path: Path, most: int) -> Judged:
-    """Markdown files, and the judged queries in a file beside their folder; all of them."""
+    """All Markdown files, and the judged queries in a file next to their folder."""
     names = (file for file in sorted(path.rglob("*.md")) if not file.stem.endswith("-index"))
     texts = {str(file.relative_to(path).with_suffix("")): file.read_text(encoding="utf-8") for file in names}
     return texts, read_queries(path.parent / "serena-queries-dev.jsonl")
@@ -177,7 +170,7 @@ def _spec_id(path: str) -> str:
 
 
 def _read_beir(path: Path, most: int) -> Judged:
-    """A corpus, queries and judgements as BEIR has them; what the queries ask for, and others up to `most`."""
+    """A set in the format of BEIR: the documents that the queries ask for, and others up to `most`."""
     judgements = defaultdict[str, dict[str, int]](dict)
     for line in (path / "qrels_dev.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         query, name, grade = line.split("\t")
@@ -201,7 +194,7 @@ def _read_beir(path: Path, most: int) -> Judged:
 
 
 def _read_talks(path: Path, *, whole: bool) -> Judged:
-    """Conversations of two people: a document a turn, or a whole session; what proves an answer is relevant."""
+    """Conversations of two people: one document per turn or per session; those that prove an answer are relevant."""
     texts, judged = dict[str, str](), list[JudgedQuery]()
     for number, talk in enumerate(json.loads(path.read_text(encoding="utf-8"))):
         for session, turns in talk["conversation"].items():
@@ -224,7 +217,7 @@ def _read_talks(path: Path, *, whole: bool) -> Judged:
 
 
 def _read_chats(path: Path) -> Judged:
-    """Long chats with an assistant, the first few: a document a turn, and questions about what some turns say."""
+    """The first long chats with an assistant: one document per turn, and questions about some turns."""
     asked = [line for line in _read_lines(path) if line["ids_valid"] and line["source_ids"]]
     chats = sorted({line["chat"] for line in asked})[:CHATS]
     texts = dict[str, str]()
@@ -268,7 +261,7 @@ def run_sets(
 
 
 def _render(results: Iterable[SetResult]) -> Lines:
-    """A line for each set, and below it what the product leads by."""
+    """A line for each set, and below it our leads."""
     for result in results:
         means = "  ".join(f"{way} {value:.3f}" for way, value in result.means.items())
         yield f"{result.name}, {result.measure}, {result.queries} queries over {result.documents}: {means}"

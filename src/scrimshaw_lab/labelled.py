@@ -16,7 +16,7 @@ _Line = TypeVar("_Line", bound=Struct)
 
 
 class Case(NamedTuple):
-    """A labelled text: where it comes from, whether it holds a secret, and of which kind."""
+    """A labelled text: its source, whether it contains a secret, and of which kind."""
 
     text: str
     group: str
@@ -25,7 +25,7 @@ class Case(NamedTuple):
 
 
 class LabelledCall(NamedTuple):
-    """A call, whether it should be kept ("maybe" counts for neither side), and what its summary must then hold."""
+    """A call, whether it should be recorded ("maybe" does not count), and what its summary must then contain."""
 
     call: ToolCall
     capture: Literal["yes", "no", "maybe"]
@@ -36,7 +36,7 @@ class LabelledCall(NamedTuple):
 
 
 class LabelledText(Struct, frozen=True, kw_only=True):
-    """A text that holds a secret, or does not; `how` says whether it was found (literal, file) or generated."""
+    """A text with or without a secret; `how` says whether it was found (literal, file) or generated."""
 
     text: str
     label: str = "benign"
@@ -47,7 +47,7 @@ class LabelledText(Struct, frozen=True, kw_only=True):
 
 
 class RecordedCall(Struct, frozen=True, kw_only=True):
-    """A tool call of a real session; `exit_code` and `is_error` are None where the client does not say."""
+    """A tool call of a real session; `exit_code` and `is_error` are None if the client does not report them."""
 
     source: str
     session: str
@@ -60,7 +60,7 @@ class RecordedCall(Struct, frozen=True, kw_only=True):
 
 
 class CallLabel(Struct, frozen=True, kw_only=True):
-    """Whether a call should be kept, and what its summary must then hold."""
+    """Whether a call should be recorded, and what its summary must then contain."""
 
     source: str
     session: str
@@ -71,17 +71,20 @@ class CallLabel(Struct, frozen=True, kw_only=True):
 
 
 def lines_of(path: Path, kind: type[_Line]) -> Iterator[_Line]:
-    """The objects of a file; raises InvalidRequest naming the line that is none."""
+    """The objects of a file; raises InvalidRequest naming the first line that is not one."""
     decoder = msgspec.json.Decoder(kind)
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
+                place = f"{path.name}:{number}"
                 if line.strip():
-                    yield _decoded(decoder, line, f"{path.name}:{number}")
+                    yield decoder.decode(line)
+    except msgspec.DecodeError as error:
+        message = f"{place} is not a labelled line: {error}."
+        raise InvalidRequest(message, "Write one JSON object a line.") from error
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidRequest(
-            f"{path} cannot be read: {describe_os_error(error)}.", "Name a .jsonl or .jsonl.gz file."
-        ) from error
+        message = f"{path} cannot be read: {describe_os_error(error)}."
+        raise InvalidRequest(message, "Name a .jsonl or .jsonl.gz file.") from error
 
 
 def redaction_cases(labelled: Iterable[Path], benign: Iterable[Path]) -> list[Case]:
@@ -96,15 +99,13 @@ def _group(entry: LabelledText) -> str:
 
 
 def labelled_calls(calls: Path, labels: Path) -> list[LabelledCall]:
-    """The labelled ones of the recorded calls; raises InvalidRequest when a label has no call."""
+    """The recorded calls that have a label; raises InvalidRequest if a label has no call."""
     wanted = {(label.source, label.session, label.step): label for label in lines_of(labels, CallLabel)}
     found = []
     for call in lines_of(calls, RecordedCall):
         label = wanted.pop((call.source, call.session, call.step), None)
         if label:
-            found.append(
-                LabelledCall(tool_call(call), label.capture, label.key, label.kind, label.source, label.session)
-            )
+            found.append(LabelledCall(tool_call(call), label.capture, label.key, label.kind, call.source, call.session))
     if wanted:
         missing = ", ".join(f"{session} step {step}" for _, session, step in list(wanted)[:3])
         raise InvalidRequest(f"{len(wanted)} labels have no call: {missing}.", "Name the calls that were labelled.")
@@ -116,10 +117,3 @@ def tool_call(call: RecordedCall) -> ToolCall:
     failed = call.is_error if call.exit_code is None else call.exit_code != 0
     arguments = {"input": call.args} if isinstance(call.args, str) else call.args or {}
     return ToolCall(tool=call.tool, arguments=arguments, output=call.output, failed=failed)
-
-
-def _decoded(decoder: msgspec.json.Decoder[_Line], line: bytes, place: str) -> _Line:
-    try:
-        return decoder.decode(line)
-    except msgspec.DecodeError as error:
-        raise InvalidRequest(f"{place} is no labelled line: {error}.", "Write one JSON object a line.") from error

@@ -5,7 +5,8 @@ A ranking is a list of distinct ids, best first; judgements give a grade, a whol
 
 import math
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 
 from msgspec import Struct
@@ -17,20 +18,20 @@ _DRAWINGS = 2000
 def ndcg_at(ranking: Sequence[str], grades: Mapping[str, int], cutoff: int) -> float:
     """Normalised discounted cumulative gain, 0..1: a grade g gains 2**g - 1, the place r divides it by log2(r + 1).
 
-    0 where nothing has a grade above 0.
+    0 if nothing has a grade above 0.
     """
     ideal = _discounted(sorted(grades.values(), reverse=True)[:cutoff])
     return _discounted([grades.get(name, 0) for name in ranking[:cutoff]]) / ideal if ideal else 0.0
 
 
 def mrr_at(ranking: Sequence[str], answers: Collection[str], cutoff: int) -> float:
-    """1 divided by the place of the first answer, 0 where none stands among the first `cutoff`."""
+    """1 divided by the place of the first answer, 0 if there is none among the first `cutoff`."""
     places = (place for place, name in enumerate(ranking[:cutoff], start=1) if name in answers)
     return 1 / next(places, math.inf)
 
 
 def hit_at(ranking: Sequence[str], answers: Collection[str], cutoff: int) -> float:
-    """1 where an answer stands among the first `cutoff`, else 0."""
+    """1 if an answer is among the first `cutoff`, otherwise 0."""
     return float(any(name in answers for name in ranking[:cutoff]))
 
 
@@ -43,7 +44,7 @@ def answers_among(grades: Mapping[str, int]) -> frozenset[str]:
 def rank_correlation(base: Sequence[str], other: Sequence[str]) -> float:
     """Spearman's between the order of `base` and the order that `other` gives to the same ids, -1..1.
 
-    What `other` lacks stands behind all it has. 1 for fewer than two ids.
+    Ids that `other` lacks come last. 1 for fewer than two ids.
     """
     count = len(base)
     if count < 2:
@@ -54,7 +55,7 @@ def rank_correlation(base: Sequence[str], other: Sequence[str]) -> float:
 
 
 def kendall_tau(base: Sequence[str], other: Sequence[str]) -> float:
-    """Kendall's between the same two orders, -1..1: pairs in the same order less pairs in the other, of all pairs."""
+    """Kendall's between the same two orders, -1..1: pairs in the same order minus the others, by all pairs."""
     if len(base) < 2:
         return 1.0
     signs = [1 if one < two else -1 for one, two in combinations(_places_in(base, other), 2)]
@@ -75,7 +76,7 @@ def rank_biased_overlap(one: Sequence[str], two: Sequence[str], persistence: flo
 
 
 def _places_in(base: Sequence[str], other: Sequence[str]) -> list[int]:
-    """The place of each id of `base` among them as `other` orders them, those that it lacks last."""
+    """The place of each id of `base` when ordered as in `other`, with the ids that it lacks last."""
     known = {name: place for place, name in enumerate(other)}
     ordered = sorted(base, key=lambda name: known.get(name, len(other)))
     places = {name: place for place, name in enumerate(ordered)}
@@ -83,12 +84,12 @@ def _places_in(base: Sequence[str], other: Sequence[str]) -> list[int]:
 
 
 def share(part: int, whole: int) -> float | None:
-    """A part of a whole, 0..1; None where there is nothing to measure."""
+    """A part of a whole, 0..1; None if there is nothing to measure."""
     return part / whole if whole else None
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least this share (0..1) of the values do not exceed; ValueError for no values."""
+    """The smallest value that at least this share (0..1) of the values do not exceed; ValueError without values."""
     if not values:
         raise ValueError("no values")
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
@@ -100,7 +101,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 def bootstrap_interval(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """95 % of the means when whole groups are drawn anew: values of one group stand or fall together."""
+    """The interval of 95 % of the means when whole groups are resampled, as values of a group depend on each other."""
     draw, means = random.Random(1), list[float]()
     for _ in range(_DRAWINGS):
         means.append(mean([value for group in draw.choices(groups, k=len(groups)) for value in group]))
@@ -122,5 +123,19 @@ class Rate(Struct, frozen=True, kw_only=True):
 
     @property
     def value(self) -> float:
-        """Hits per text, 0..1; 0 where there is no text."""
+        """Hits per text, 0..1; 0 if there is no text."""
         return self.hit / self.total if self.total else 0.0
+
+
+def count_hits(hits: Iterable[bool]) -> Rate:
+    """The rate of those that are true."""
+    found = list(hits)
+    return Rate(hit=sum(found), total=len(found))
+
+
+def group_hits(named: Iterable[tuple[str, bool]]) -> dict[str, Rate]:
+    """The rate of each group, by its name."""
+    groups: dict[str, list[bool]] = defaultdict(list)
+    for name, hit in named:
+        groups[name].append(hit)
+    return {name: count_hits(hits) for name, hits in sorted(groups.items())}

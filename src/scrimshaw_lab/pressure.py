@@ -1,8 +1,8 @@
-"""Replays recorded sessions beside our answers, to see how full the context gets with and without a policy.
+"""Replays recorded sessions with our answers, to see how full the context gets with and without a policy.
 
 A session is the tokens of its tool calls in order, behind what its context held before them. Now and then the agent
-asks for context; the answer takes room too. The sessions end where the context is 60 % to 95 % full, evenly spread: a
-short one follows other work, of a long one the last calls are kept.
+asks for context; the answer takes room too. The sessions end with 60 % to 95 % of the context in use, evenly spread: a
+short one follows other work, and of a long one the last calls are used.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ MOST_QUESTIONS = 200
 
 
 class Recording(Struct, frozen=True, kw_only=True):
-    """A recorded session: tokens in its context before its first turn, then the tokens of each turn."""
+    """A recorded session: the tokens in its context before the first turn, and those of each turn."""
 
     id: str
     before: int
@@ -47,7 +47,7 @@ class Recording(Struct, frozen=True, kw_only=True):
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """An answer as sent: its tokens, the budget it states, its pressure level, and the relevant memories it brings."""
+    """An answer as sent: its tokens, its budget, its pressure level, and the relevant memories in it."""
 
     tokens: int
     budget: int
@@ -60,14 +60,14 @@ Ask = Callable[[int, float], Reply]
 
 
 class Overflow(StrEnum):
-    """What came in when the context was first exceeded."""
+    """What first exceeded the context."""
 
     REPLY = "reply"
     TURN = "turn"
 
 
 class Replayed(Struct, frozen=True, kw_only=True):
-    """A session after its replay. `own` are the tokens without our replies, `overflow` is None when all fitted."""
+    """A replayed session. `own` are the tokens without our replies, `overflow` is None if everything fitted."""
 
     id: str
     own: int
@@ -81,11 +81,11 @@ class Replayed(Struct, frozen=True, kw_only=True):
 
 
 class PressureFigures(Struct, frozen=True, kw_only=True):
-    """What a policy changes. Overflows count sessions, off and on; `by_reply` those of `on` that a reply of ours tipped
-    over, `full_anyway` those that need no reply to overflow. Tokens are those of our replies, mean over the sessions;
-    `tokens_share` is on to off, and `saving` the sessions where it is low enough. `relevant_kept` is the share of
-    relevant memories brought with the policy off that are brought with it on, to the same question; `over_budget`
-    counts replies of both sides.
+    """What a policy changes. Overflows count sessions, with it off and on; `by_reply` those with it on that one of our
+    replies caused, `full_anyway` those that overflow without replies. Tokens are of our replies, means over sessions;
+    `tokens_share` is on by off, `saving` the sessions in which it is low enough. `relevant_kept` is the share of
+    relevant memories in the replies with the policy off that are in those with it on; `over_budget` counts replies of
+    both.
     """
 
     sessions: int
@@ -107,7 +107,7 @@ class PressureFigures(Struct, frozen=True, kw_only=True):
 def replay(recording: Recording, ask: Ask, context_size: int, every: int) -> Replayed:
     """Run a session in a context of so many tokens, asking before its first turn and after each `every` turns.
 
-    A session that overflows goes on, at a full context, so that both sides of a comparison ask the same questions.
+    A session that overflows continues with a full context, so that both sides of a comparison ask the same questions.
     """
     used = recording.before
     replies: list[Reply] = []
@@ -125,9 +125,9 @@ def replay(recording: Recording, ask: Ask, context_size: int, every: int) -> Rep
 
 
 def fill_context(name: str, turns: Sequence[int], share: float, context_size: int) -> Recording:
-    """A recording that ends with `share` of the context in use, our replies apart.
+    """A recording that ends with `share` of the context in use, without our replies.
 
-    A short one comes after other work; of a long one the last turns are kept, as after a compaction.
+    A short one follows other work; of a long one the last turns are used, as after a compaction.
     """
     room = int(share * context_size)
     kept = list(turns)
@@ -137,7 +137,7 @@ def fill_context(name: str, turns: Sequence[int], share: float, context_size: in
 
 
 def compare_sides(off: Sequence[Replayed], on: Sequence[Replayed], context_size: int) -> PressureFigures:
-    """The figures of the same sessions without and with the policy; ValueError for none or for different ones."""
+    """The figures of the same sessions without and with the policy; ValueError for none or different ones."""
     pairs = [(before, after) for before, after in zip(off, on, strict=True) if before.id == after.id]
     if not pairs or len(pairs) != len(off):
         raise ValueError("the two sides are not the same sessions")
@@ -179,12 +179,12 @@ def _overflows(sessions: Sequence[Replayed]) -> int:
 
 
 def _relevant(session: Replayed) -> set[tuple[int, str]]:
-    """What was relevant, by the question it answered."""
+    """The relevant memories, each with the number of its question."""
     return {(number, name) for number, reply in enumerate(session.replies) for name in reply.relevant}
 
 
 def read_calls(sessions: Iterable[StoredSession]) -> dict[str, list[int]]:
-    """The tokens of each call, arguments and output, four characters each, of every session that is long enough."""
+    """The tokens (of four characters) of each call with its output, for every session that is long enough."""
     found = dict[str, list[int]]()
     for session in sessions:
         calls = (each for each in read_session(session)[0].events if each.kind is EventKind.TOOL)
@@ -196,7 +196,7 @@ def read_calls(sessions: Iterable[StoredSession]) -> dict[str, list[int]]:
 
 
 def spread_sessions(sessions: Mapping[str, Sequence[int]], size: int, seed: int) -> list[Recording]:
-    """The sessions in a context of this size, filled to shares spread evenly over them, in drawn order."""
+    """The sessions in a context of this size, filled to evenly spread shares in random order."""
     last = max(1, len(sessions) - 1)
     shares = [FIRST_SHARE + (LAST_SHARE - FIRST_SHARE) * number / last for number in range(len(sessions))]
     Random(seed).shuffle(shares)
@@ -209,7 +209,7 @@ def spread_sessions(sessions: Mapping[str, Sequence[int]], size: int, seed: int)
 def replay_all(
     engine: Engine, side: str, recordings: Sequence[Recording], questions: Sequence[JudgedQuery], size: int, every: int
 ) -> list[Replayed]:
-    """Every recording replayed in a session of its own; every side is asked the same."""
+    """Replay every recording in a session of its own; both sides get the same questions."""
     dispatcher, found = Dispatcher(choose("core"), engine), []
     for number, recording in enumerate(recordings):
         asked = Random(number).sample([*questions], len(questions))
@@ -218,7 +218,7 @@ def replay_all(
 
 
 def make_ask(dispatcher: Dispatcher, session: str, questions: Sequence[JudgedQuery]) -> Ask:
-    """Asks memory_context through the server's own dispatcher; the reply is the JSON text that a client gets."""
+    """A function that asks memory_context through the server's dispatcher; the reply is the JSON text for a client."""
 
     def ask(number: int, share: float) -> Reply:
         question = questions[number % len(questions)]
@@ -286,7 +286,7 @@ def _render(report: Mapping[str, object]) -> Lines:
         for session in report[side]:  # type: ignore[attr-defined]
             for reply in session.replies:
                 levels.setdefault(reply.level or "-", []).append(reply.tokens)
-        told = (f"{level} {len(sizes)} of {sum(sizes) / len(sizes):.0f} tokens" for level, sizes in levels.items())
-        yield line((f"  {side}: replies {', '.join(told)}", "dim"))
+        counts = (f"{level} {len(sizes)} of {sum(sizes) / len(sizes):.0f} tokens" for level, sizes in levels.items())
+        yield line((f"  {side}: replies {', '.join(counts)}", "dim"))
     missed = ", ".join(report["missed"])  # type: ignore[arg-type]
-    yield line((f"missed: {missed}", "bold red") if missed else ("all bounds are kept", "green"))
+    yield line((f"missed: {missed}", "bold red") if missed else ("all targets are met", "green"))

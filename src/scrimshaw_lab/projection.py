@@ -1,4 +1,4 @@
-"""Fits what reduces token vectors: the directions in which the tokens of a project differ most, and their steps."""
+"""Fits the reduction of token vectors: the directions in which tokens differ most, and their steps."""
 
 import random
 from itertools import chain
@@ -45,12 +45,12 @@ def evaluate_projection(
             advance(len(rows), len(chosen))
     numbers, share = fit_projection(np.concatenate(rows))
     output.write_bytes(numbers.astype("<f2").tobytes())
-    told = {"texts": len(chosen), "variance kept": share, "bytes": output.stat().st_size}
-    show(told, as_json, lambda known: (f"{name}: {value:.4g}" for name, value in known.items()))
+    figures = {"texts": len(chosen), "variance kept": share, "bytes": output.stat().st_size}
+    show(figures, as_json, lambda known: (f"{name}: {value:.4g}" for name, value in known.items()))
 
 
 def fit_projection(tokens: NDArray[np.float32]) -> tuple[NDArray[np.float64], float]:
-    """The numbers of the file, and the share of the variance that the directions keep."""
+    """The numbers of the file, and the share of the variance that the directions explain."""
     mean = tokens.mean(axis=0, dtype=np.float64)
     values, vectors = np.linalg.eigh(np.cov((tokens - mean).T))
     directions = vectors[:, : -DIMENSIONS - 1 : -1]

@@ -1,4 +1,4 @@
-"""Measures the quality gate on labelled memory files: which it lets in, and which defects it finds."""
+"""Measures the quality gate on labelled memory files: which it accepts, and which defects it finds."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example, settings_of
@@ -23,7 +24,7 @@ Band = Literal["A", "B", "C", "D"]
 
 
 class FileLabel(Struct, frozen=True, kw_only=True):
-    """What a person says of a memory file: its band, whether to keep it, its defects, and those in doubt."""
+    """A person's label of a memory file: its band, whether to accept it, its defects, and those in doubt."""
 
     file: str
     band: Band
@@ -33,14 +34,14 @@ class FileLabel(Struct, frozen=True, kw_only=True):
 
 
 class LabelledFile(NamedTuple):
-    """A memory file's text beside its label."""
+    """A memory file's text and its label."""
 
     label: FileLabel
     text: str
 
 
 class FlagScore(Struct, frozen=True, kw_only=True):
-    """Files in which a defect was found rightly, found wrongly, and missed; rates 0..1, 1 where nothing was to do."""
+    """The files in which a defect was rightly found, wrongly found, and missed; rates are 0..1."""
 
     found: int = 0
     wrong: int = 0
@@ -48,17 +49,17 @@ class FlagScore(Struct, frozen=True, kw_only=True):
 
     @property
     def precision(self) -> float | None:
-        """Rightly found of all found."""
+        """The share of findings that are right."""
         return share(self.found, self.found + self.wrong)
 
     @property
     def recall(self) -> float | None:
-        """Found of all that are there."""
+        """The share of defects that were found."""
         return share(self.found, self.found + self.missed)
 
 
 class QualityScore(Struct, frozen=True, kw_only=True):
-    """How far the gate agrees with the labels: `kept` are accepted rightly; the other two are names of files."""
+    """How far the gate agrees with the labels: `kept` counts files accepted rightly; the wrong ones are named."""
 
     files: int
     kept: int
@@ -68,17 +69,17 @@ class QualityScore(Struct, frozen=True, kw_only=True):
 
     @property
     def agreement(self) -> float | None:
-        """Files on whose acceptance gate and label agree, 0..1; None without a file."""
+        """The share of files on which gate and label agree, 0..1; None without files."""
         return share(self.files - len(self.false_accepts + self.false_rejects), self.files)
 
     @property
     def accept_recall(self) -> float | None:
-        """Accepted of those that should be, 0..1; None where none should."""
+        """The share of acceptable files that are accepted, 0..1; None without such files."""
         return share(self.kept, self.kept + len(self.false_rejects))
 
 
 class QualityReport(Struct, frozen=True, kw_only=True):
-    """The score over all files, and over those without a defect in doubt; files per (labelled, judged) band."""
+    """The score over all files, over those without a doubtful defect, and files per labelled and judged band."""
 
     overall: QualityScore
     unambiguous: QualityScore
@@ -86,9 +87,9 @@ class QualityReport(Struct, frozen=True, kw_only=True):
 
 
 def labelled_files(folder: Path, labels: Path) -> list[LabelledFile]:
-    """The labelled files; a label names its file below `folder` or below the folder that holds it.
+    """The labelled files; a label names its file relative to `folder` or to the folder above.
 
-    Raises InvalidRequest for a label without a file, and for one that cannot be read.
+    Raises InvalidRequest for a label without a file, and for a file that cannot be read.
     """
     return [LabelledFile(label, _text(folder, label.file)) for label in lines_of(labels, FileLabel)]
 
@@ -173,24 +174,9 @@ def figures(report: QualityReport) -> dict[str, Any]:
 
 
 def _describe_score(score: QualityScore) -> dict[str, Any]:
-    return {
-        "files": score.files,
-        "agreement": score.agreement,
-        "accept_recall": score.accept_recall,
-        "false_accepts": score.false_accepts,
-        "false_rejects": score.false_rejects,
-        "flags": {name: _flag(flag) for name, flag in score.flags.items()},
-    }
-
-
-def _flag(flag: FlagScore) -> dict[str, float | None]:
-    return {
-        "precision": flag.precision,
-        "recall": flag.recall,
-        "found": flag.found,
-        "wrong": flag.wrong,
-        "missed": flag.missed,
-    }
+    names, rates = ("files", "agreement", "accept_recall", "false_accepts", "false_rejects"), ("precision", "recall")
+    flags = {name: asdict(each) | {rate: getattr(each, rate) for rate in rates} for name, each in score.flags.items()}
+    return {**{name: getattr(score, name) for name in names}, "flags": flags}
 
 
 def _render(report: QualityReport) -> Lines:
@@ -206,8 +192,8 @@ def _render(report: QualityReport) -> Lines:
 def _sentences(report: QualityReport) -> tuple[str, ...]:
     return tuple(
         f"{score.files} {kind}: agreement {percent(score.agreement)}, "
-        f"accepted files recalled {percent(score.accept_recall)}."
-        for kind, score in (("files", report.overall), ("of them without doubt", report.unambiguous))
+        f"acceptable files accepted {percent(score.accept_recall)}."
+        for kind, score in (("files", report.overall), ("of them without doubtful labels", report.unambiguous))
     )
 
 

@@ -1,10 +1,10 @@
-"""Measures what a memory that took in recorded sessions of Claude Code tells: answers to questions, and at a start.
+"""Measures a memory into which recorded sessions of Claude Code were imported: its answers, and its start summaries.
 
-A question is answered when its keys, regular expressions, all match in what is returned of one session. A token is four
-characters, here, of all that is sent: the whole reply as compact JSON, and the bare passages of plain text.
+A question is answered if all its keys (regular expressions) match in what is returned of one session. A token is four
+characters of all that is sent: the whole reply as compact JSON, or the bare passages of plain text.
 
-A fact counts as told when one line holds its evidence word for word, or half of the words that matter of its evidence
-or its statement, and three at least. The same facts sought in what is told of another session show what chance does.
+A fact is covered if one line contains its evidence word for word, or at least half of the content words, and three, of
+its evidence or its statement. The same facts looked up in the summary of another session show the rate of chance.
 """
 
 import os
@@ -47,20 +47,20 @@ NAMES = "sessions.json"
 PIECE_CHARACTERS, MOST_PIECES = 900, 20
 LEAST_WORDS, LEAST_SHARE, STEM = 3, 0.5, 5
 _COMMAND = "from scrimshaw.app.cli.main import run; run()"
-# A hook without the clock that ends it, since a slow machine would make it silent.
+# A hook without its time limit, which would silence it on a slow machine.
 _HOOK = "import sys, scrimshaw.app.hooks.record as r; print(r.handle_payload(['claude'], sys.stdin.buffer.read()))"
 _ORIGIN = re.compile(r"\bsession:([^\s,;()/#]+)(?:/(\d+)|#e(\d+))?")
 _TASK, _FAILURE = re.compile(r"- task\b"), re.compile(r"- (?:fail|error|problem|broken|red\b|open)")
 _TIME = re.compile(r'"timestamp": *"([^"]+)"')
 
-# (session, text) of what a search returns, best first, and the tokens of all that it sends; a query and a budget in.
+# An answer: (session, text) of each passage, best first, and the tokens sent; asked by a query and a budget.
 Answer = tuple[Sequence[tuple[str, str]], int]
 Ask = Callable[[str, int], Answer]
 Measures = dict[str, float]
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """A question about one session: what kind of thing it asks for, and whether in the session's own words."""
+    """A question about one session: the kind of thing it asks for, and whether in the session's own words."""
 
     id: str
     session: str
@@ -77,7 +77,7 @@ class Question(Struct, frozen=True, kw_only=True):
         return any(all(re.search(key, text, re.IGNORECASE) for key in self.keys) for text in texts.values())
 
     def measure(self, answer: Answer, budget: int, names: Mapping[str, str]) -> Measures:
-        """What is measured of an answer, shares as 0 or 1."""
+        """The measures of an answer, shares as 0 or 1."""
         first, tokens = "".join(names.get(session, session) for session, _ in answer[0][:1]), answer[1]
         hit = float(self.is_answered(answer[0]))
         known = {
@@ -89,7 +89,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 class Fact(Struct, frozen=True, kw_only=True):
-    """What a successor needs to know, in a reader's words (`what` of a failure, and its cure) and the transcript's."""
+    """What the next session needs to know, in a reader's words (`what` failed, its cure) and in the transcript's."""
 
     text: str | None = ""
     what: str = ""
@@ -97,7 +97,7 @@ class Fact(Struct, frozen=True, kw_only=True):
     evidence: str | None = ""
 
     def is_told(self, lines: Iterable[str]) -> bool:
-        """Whether one of the lines tells it."""
+        """Whether one of the lines covers it."""
         statements = [each for each in (self.evidence, self.text, self.what) if each]
         evidence, wanted = _fold(self.evidence or ""), [*map(_stems, statements)]
         return any(
@@ -108,7 +108,7 @@ class Fact(Struct, frozen=True, kw_only=True):
 
 
 class Needs(Struct, frozen=True, kw_only=True):
-    """What a reader says that the successor of a session needs."""
+    """What a reader noted that the session after this one needs."""
 
     session: str
     task: str
@@ -121,7 +121,7 @@ class Needs(Struct, frozen=True, kw_only=True):
     next_evidence: str | None = None
 
     def find_told(self, text: str) -> dict[str, float]:
-        """Which needs a text meets, of those that there are; the task has to stand in a line of that name."""
+        """Which needs a text meets; the task has to be in a line of that name."""
         lines, following = text.splitlines(), [Fact(text=self.next, evidence=self.next_evidence)] * bool(self.next)
         task = Fact(text=self.task, evidence=self.task_evidence).is_told(filter(_TASK.match, lines))
         facts = {"next or open point": [*self.open, *following], "latest decision": self.decisions[-1:]}
@@ -130,7 +130,7 @@ class Needs(Struct, frozen=True, kw_only=True):
         return {"task": float(task), **told}
 
     def compare_draft(self, body: str) -> Iterator[Measures]:
-        """A row for each line of a section that notes are about, and for each note: whether the other side has it."""
+        """A row for each line of the noted sections, and for each note: whether the other side has it."""
         sections = dict(part.partition("\n")[::2] for part in f"\n{body}".split("\n## ")[1:])
         following = [Fact(text=self.next, evidence=self.next_evidence)] * bool(self.next)
         cures = [Fact(text=each.cure) for each in self.failures if each.cure]
@@ -151,7 +151,7 @@ class Needs(Struct, frozen=True, kw_only=True):
         yield {"task carried": float(task.is_told(sections.get("Task", "").splitlines())), "characters": len(body)}
 
     def is_overcome(self, engine: Engine, line: str) -> bool:
-        """Whether a failure in a line is over: its call passed later, or a reader saw a cure and the line does not."""
+        """Whether a failure in a line is over: its call passed later, or a reader noted a cure that the line lacks."""
         if origin := _ORIGIN.search(line):
             events = engine.sessions.events(origin[1])
             times = {item.at for item in engine.sessions.items(origin[1]) if str(item.number) == origin[2]}
@@ -170,7 +170,7 @@ _LabelT = TypeVar("_LabelT", Question, Needs)
 
 
 def import_sessions(folder: Path, transcripts: Sequence[Path], *options: str) -> Path:
-    """A new project in `folder`, with a home beside it, that took files or folders in; raises InvalidRequest."""
+    """Import files or folders into a new project in `folder`, with its own home; raises InvalidRequest."""
     project = folder / "project"
     (folder / "home").mkdir(parents=True)
     project.mkdir()
@@ -181,7 +181,7 @@ def import_sessions(folder: Path, transcripts: Sequence[Path], *options: str) ->
 
 
 def _run_program(project: Path, program: str, *arguments: str, payload: bytes = b"") -> bytes:
-    """What a program prints in the project, at the home beside it, without the environment of whoever measures."""
+    """The output of a program in the project, with the project's own home and no other environment."""
     bare = ["env", "-i", f"HOME={project.parent / 'home'}", f"PATH={os.defpath}"]
     command = [*bare, sys.executable, "-c", program, *arguments]
     done = subprocess.run(command, input=payload, capture_output=True, cwd=project, check=False)
@@ -192,12 +192,14 @@ def _run_program(project: Path, program: str, *arguments: str, payload: bytes = 
 
 
 def ask_memory(engine: Engine, query: str, budget: int) -> Answer:
-    """The tool that agents call, given nothing but a query and a budget."""
+    """The answer of the tool that agents call, for a query and a budget."""
     call = Dispatcher(choose("core"), engine).dispatch("memory_search", {"query": query, "token_budget": budget})
     if call.error:
         raise InvalidRequest(f"The search failed: {call.text}", "Correct the question.")
     passages = []
-    nearest = (name.split(": ", 1) for name in call.reply.get("nearest", ()))  # of an answer that was not sure enough
+    nearest = (
+        name.split(": ", 1) for name in call.reply.get("nearest", ())
+    )  # of an answer that was not certain enough
     for hit in (*call.reply["hits"], *({"id": name, "title": title} for name, title in nearest)):
         part, memory = _ORIGIN.match(hit["id"]), engine.index.get([hit["id"]]).get(hit["id"])
         session = part[1] if part else memory.provenance.session if memory else ""
@@ -207,7 +209,7 @@ def ask_memory(engine: Engine, query: str, budget: int) -> Answer:
 
 
 def index_plain_text(sessions: Iterable[StoredSession]) -> Ask:
-    """What a memory has to beat: pieces of prompts and answers by bm25, best first until the budget is spent."""
+    """The baseline: pieces of prompts and answers by bm25, best first until the budget is spent."""
     base = sqlite3.connect(":memory:")
     base.execute("create virtual table pieces using fts5(text, session unindexed, tokenize='porter unicode61')")
     for session in sessions:
@@ -229,7 +231,7 @@ def index_plain_text(sessions: Iterable[StoredSession]) -> Ask:
 
 
 def start_after(needs: Needs, session: str, transcripts: Sequence[Path]) -> tuple[str, Measures]:
-    """What a start tells in a project of these transcripts, and how many of its lines tell what is wrong."""
+    """The start summary in a project of these transcripts, and how many of its lines are wrong."""
     with TemporaryDirectory(prefix="scrimshaw-") as scratch:
         project = import_sessions(Path(scratch) / "new", transcripts, "--no-vectors")
         payload = {"session_id": "next", "hook_event_name": "SessionStart", "source": "startup", "cwd": str(project)}
@@ -245,7 +247,7 @@ def start_after(needs: Needs, session: str, transcripts: Sequence[Path]) -> tupl
 
 
 def average(columns: Mapping[str, Sequence[Measures]]) -> dict[str, dict[str, float]]:
-    """By measure, how many have it, and its mean in each column."""
+    """For each measure, how many have it, and its mean in each column."""
     names = dict.fromkeys(name for rows in columns.values() for row in rows for name in row if name)
     table = dict[str, dict[str, float]]()
     for name in names:
@@ -256,10 +258,10 @@ def average(columns: Mapping[str, Sequence[Measures]]) -> dict[str, dict[str, fl
 
 
 def find_intervals(questions: Sequence[Question], columns: Mapping[str, Sequence[Measures]]) -> dict[str, Any]:
-    """95 % of the shares of answers in each column, and of what the first is ahead, when sessions are drawn anew."""
+    """95 % intervals of each column's share of answers, and of the first one's lead, with sessions resampled."""
     values = {column: [float(row["answered"]) for row in rows] for column, rows in columns.items()}
     values["lead"] = [ours - theirs for ours, theirs in zip(*values.values(), strict=True)]
-    sessions = dict.fromkeys(each.session for each in questions)  # in one order, so that a run repeats
+    sessions = dict.fromkeys(each.session for each in questions)  # in a fixed order, so that runs repeat
     drawn = {
         name: [[v for v, q in zip(all_, questions, strict=True) if q.session == s] for s in sessions]
         for name, all_ in values.items()
@@ -268,7 +270,7 @@ def find_intervals(questions: Sequence[Question], columns: Mapping[str, Sequence
 
 
 def _complete_origins(text: str) -> str:
-    """The text with the session before each `#eN` and `/N` that goes without, as the last one named says."""
+    """The text with the last named session added to each `#eN` and `/N` that lacks one."""
     session, parts = "", list[str]()
     for part in re.split(r"(?m)^(?=- )", text):
         found = _ORIGIN.search(part)
@@ -333,12 +335,12 @@ def evaluate_answers(
 @app.command("start", epilog=example("scrimshaw eval start --sessions sessions --needs needs.jsonl"))
 def evaluate_starts(
     sessions: Sessions,
-    needs: Annotated[Path, _labels(help="What successors need, as JSON lines.")],
+    needs: Annotated[Path, _labels(help="What the next sessions need, as JSON lines.")],
     fold: Fold = None,
     held_out: HeldOut = False,
     as_json: frame.AsJson = False,
 ) -> None:
-    """Start a session after each recorded one, and judge the summary it is given."""
+    """Start a session after each recorded one, and judge its summary."""
     stored, wanted = _read_labels(sessions, needs, Needs, fold, held_out)
     starts = list[tuple[str, Measures]]()
     times = {each.place: sorted(_TIME.findall(Path(each.place).read_text("utf-8"))) for each in stored.values()}
@@ -349,18 +351,18 @@ def evaluate_starts(
             before = sorted(earlier, key=lambda place: times[place][-1])[-1:]
             starts.append(start_after(each, own.session, [Path(place) for place in (*before, own.place)]))
             advance(len(starts), len(wanted))
-    # What a start tells by chance is what the next one tells of the same needs.
+    # The rate of chance: the summary of the next session, judged by the same needs.
     told = [each.find_told(text) | wrong for each, (text, wrong) in zip(wanted, starts, strict=True)]
     by_chance = [each.find_told(text) for each, (text, _) in zip(wanted, (*starts[1:], starts[0]), strict=True)]
     texts = {each.session: text for each, (text, _) in zip(wanted, starts, strict=True)}
     table = average({"told": told, "chance": by_chance})
-    show({"title": "After a session, a start tells", "table": table, "texts": texts}, as_json, _render)
+    show({"title": "Needs that a start summary covers", "table": table, "texts": texts}, as_json, _render)
 
 
 @app.command("drafts", epilog=example("scrimshaw eval drafts --sessions sessions --needs needs.jsonl"))
 def evaluate_drafts(
     sessions: Sessions,
-    needs: Annotated[Path, _labels(help="What successors need, as JSON lines.")],
+    needs: Annotated[Path, _labels(help="What the next sessions need, as JSON lines.")],
     folder: Annotated[Path | None, typer.Option(help="Import into this folder; an existing one is reused.")] = None,
     fold: Fold = None,
     held_out: HeldOut = False,
@@ -374,12 +376,12 @@ def evaluate_drafts(
         with open_engine(Settings(project=project, home=place / "home")) as engine:
             bodies = {each.session: draft_body(engine, stored[each.session].session) for each in wanted}
     rows = list(chain.from_iterable(each.compare_draft(bodies[each.session]) for each in wanted))
-    report = {"title": "Drafts beside what a reader noted", "table": average({"share": rows}), "texts": bodies}
+    report = {"title": "Drafts compared with a reader's notes", "table": average({"share": rows}), "texts": bodies}
     show(report, as_json, _render)
 
 
 def draft_body(engine: Engine, session: str) -> str:
-    """What a draft of a recorded session says now, whatever was made of it when it was imported."""
+    """The draft of a recorded session as made now, not when it was imported."""
     known = engine.sessions.get(session)
     events, items = engine.sessions.events(session), engine.sessions.items(session)
     draft = build_draft(known, events, items) if known else None
@@ -389,7 +391,7 @@ def draft_body(engine: Engine, session: str) -> str:
 def _read_labels(
     sessions: Path, labels: Path, kind: type[_LabelT], fold: int | None, held_out: bool
 ) -> tuple[dict[str, StoredSession], list[_LabelT]]:
-    """The sessions by name, and what to measure; a session's fold follows from its name alone."""
+    """The sessions by name, and what to measure; a session's fold depends only on its name."""
     names = msgspec.json.decode((sessions / NAMES).read_bytes(), type=dict[str, dict[str, str]])
     stored = {
         names[each.session]["session"]: each
@@ -401,7 +403,7 @@ def _read_labels(
     )
     if wanted := [each for number, each in folds if fold is None or (number == fold) == held_out]:
         return stored, wanted
-    raise InvalidRequest(f"{labels} says nothing of the sessions in {sessions}.", "Name both anew, or another fold.")
+    raise InvalidRequest(f"{labels} says nothing of the sessions in {sessions}.", "Name other ones, or another fold.")
 
 
 def _render(report: Mapping[str, Any]) -> Lines:

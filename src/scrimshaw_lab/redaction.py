@@ -1,7 +1,6 @@
-"""Measures the redaction gate on labelled texts: what it removes of secrets, and of what only looks like one."""
+"""Measures the redaction gate on labelled texts: how much it removes of secrets, and of texts without one."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -17,76 +16,20 @@ from scrimshaw.ingest.secret_values import TABLE
 from scrimshaw.models import Redacted
 from scrimshaw_lab import calibration, targets
 from scrimshaw_lab.labelled import Case, RecordedCall, lines_of, redaction_cases
-from scrimshaw_lab.metrics import PERSONAL_CLASSES, Rate
+from scrimshaw_lab.metrics import PERSONAL_CLASSES, Rate, count_hits, group_hits
 from scrimshaw_lab.secret_forms import evaluate_forms, render_forms
-
-Redact = Callable[[str], Redacted]
-
-
-class RedactionReport(Struct, frozen=True, kw_only=True):
-    """Recall over the secret cases and the false positive rate over the benign ones, whole, per group and per kind."""
-
-    recall: Rate
-    false_positive_rate: Rate
-    recall_by_group: dict[str, Rate]
-    false_positive_rate_by_group: dict[str, Rate]
-    recall_by_kind: dict[str, Rate]
-    false_positive_rate_by_kind: dict[str, Rate]
-
-
-def evaluate_redaction(cases: Iterable[Case], redact: Redact) -> RedactionReport:
-    """Run `redact` over every case; an e-mail address removed beside a secret does not count as finding the secret."""
-    judged = [(case, _is_hit(redact(case.text))) for case in cases]
-    secret = [(case, hit) for case, hit in judged if case.secret]
-    benign = [(case, hit) for case, hit in judged if not case.secret]
-    return RedactionReport(
-        recall=_rate(hit for _, hit in secret),
-        false_positive_rate=_rate(hit for _, hit in benign),
-        recall_by_group=_by(secret, lambda case: case.group),
-        false_positive_rate_by_group=_by(benign, lambda case: case.group),
-        recall_by_kind=_by(secret, lambda case: case.kind),
-        false_positive_rate_by_kind=_by(benign, lambda case: case.kind),
-    )
-
-
-def touched_rate(texts: Iterable[str], redact: Redact) -> Rate:
-    """The share of `texts`, taken to hold no secret, in which the gate finds one."""
-    return _rate(_is_hit(redact(text)) for text in texts)
-
-
-def removed_token_rate(texts: Iterable[str], redact: Redact) -> Rate:
-    """The share of white-space separated tokens that the gate touches in `texts`, taken to hold no secret."""
-    hit = total = 0
-    for text in texts:
-        spans = redact(text).spans
-        total += len(text.split())
-        hit += sum(max(1, len(text[span.start : span.end].split())) for span in spans)
-    return Rate(hit=hit, total=total)
-
-
-def _is_hit(redacted: Redacted) -> bool:
-    return any(span.secret_class not in PERSONAL_CLASSES for span in redacted.spans)
-
-
-def _rate(hits: Iterable[bool]) -> Rate:
-    found = list(hits)
-    return Rate(hit=sum(found), total=len(found))
-
-
-def _by(judged: Iterable[tuple[Case, bool]], name: Callable[[Case], str]) -> dict[str, Rate]:
-    groups: dict[str, list[bool]] = defaultdict(list)
-    for case, hit in judged:
-        groups[name(case)].append(hit)
-    return {group: _rate(hits) for group, hits in sorted(groups.items())}
-
 
 app = typer.Typer()
 
+Redact = Callable[[str], Redacted]
 FEWEST_OUTPUTS = 50  # real shell outputs; of fewer a rate of false positives says little
 
 
-class Figures(Struct, frozen=True, kw_only=True):
-    """What the gate removed, shares 0..1; the two of real outputs are None where none were given."""
+class RedactionFigures(Struct, frozen=True, kw_only=True):
+    """What the gate removed, shares 0..1: of secret and of benign texts, also by their source and class.
+
+    `outputs_touched` and `tokens_removed` are shares of real outputs without secrets, None if none were given.
+    """
 
     recall: float
     false_positive_rate: float
@@ -99,6 +42,40 @@ class Figures(Struct, frozen=True, kw_only=True):
     false_positive_rate_by_source: dict[str, Rate]
     recall_by_class: dict[str, Rate]
     false_positive_rate_by_class: dict[str, Rate]
+
+
+def evaluate_redaction(cases: Iterable[Case], redact: Redact, outputs: Sequence[str] = ()) -> RedactionFigures:
+    """Run `redact` over every case; an e-mail address removed next to a secret does not count as finding the secret."""
+    judged = [(case, _is_hit(redact(case.text))) for case in cases]
+    secret = [(case, hit) for case, hit in judged if case.secret]
+    benign = [(case, hit) for case, hit in judged if not case.secret]
+    return RedactionFigures(
+        recall=count_hits(hit for _, hit in secret).value,
+        false_positive_rate=count_hits(hit for _, hit in benign).value,
+        secrets=len(secret),
+        benign=len(benign),
+        outputs=len(outputs),
+        outputs_touched=count_hits(_is_hit(redact(text)) for text in outputs).value if outputs else None,
+        tokens_removed=removed_token_rate(outputs, redact).value if outputs else None,
+        recall_by_source=group_hits((case.group, hit) for case, hit in secret),
+        false_positive_rate_by_source=group_hits((case.group, hit) for case, hit in benign),
+        recall_by_class=group_hits((case.kind, hit) for case, hit in secret),
+        false_positive_rate_by_class=group_hits((case.kind, hit) for case, hit in benign),
+    )
+
+
+def removed_token_rate(texts: Iterable[str], redact: Redact) -> Rate:
+    """The share of tokens, separated by white space, that the gate removes from texts without secrets."""
+    hit = total = 0
+    for text in texts:
+        spans = redact(text).spans
+        total += len(text.split())
+        hit += sum(max(1, len(text[span.start : span.end].split())) for span in spans)
+    return Rate(hit=hit, total=total)
+
+
+def _is_hit(redacted: Redacted) -> bool:
+    return any(span.secret_class not in PERSONAL_CLASSES for span in redacted.spans)
 
 
 @app.command(
@@ -124,7 +101,7 @@ def evaluate_redact(
     project: frame.Project = None,
     as_json: frame.AsJson = False,
 ) -> None:
-    """Measure what the redaction gate removes: of secrets, of what only looks like one, of real outputs.
+    """Measure what the redaction gate removes: of secrets, of look-alikes and of real outputs.
 
     With --forms the secrets are made at run time, and a vendor's own rules are left out while its keys are judged.
     """
@@ -135,10 +112,9 @@ def evaluate_redact(
         raise InvalidRequest("There is nothing to measure.", "Name texts by --labelled, or give --forms.")
     shell = [call.output for call in lines_of(outputs, RecordedCall) if call.tool == "Bash"] if outputs else []
     if record and len(shell) < FEWEST_OUTPUTS:
-        raise InvalidRequest(
-            f"A record needs {FEWEST_OUTPUTS} real Bash outputs; there are {len(shell)}.", "Name calls by --outputs."
-        )
-    figures = measured(evaluate_redaction(redaction_cases(labelled, benign or ()), redact), shell)
+        message = f"A record needs {FEWEST_OUTPUTS} real Bash outputs; there are {len(shell)}."
+        raise InvalidRequest(message, "Name calls by --outputs.")
+    figures = evaluate_redaction(redaction_cases(labelled, benign or ()), redact, shell)
     settings = settings_of(project)
     show(figures, as_json, _render)
     if record:
@@ -147,31 +123,14 @@ def evaluate_redact(
         note(f"Recorded in {page}.")
 
 
-def measured(report: RedactionReport, shell: list[str]) -> Figures:
-    """The figures of a report and of real outputs, which are taken to hold no secret."""
-    return Figures(
-        recall=report.recall.value,
-        false_positive_rate=report.false_positive_rate.value,
-        secrets=report.recall.total,
-        benign=report.false_positive_rate.total,
-        outputs=len(shell),
-        outputs_touched=touched_rate(shell, redact).value if shell else None,
-        tokens_removed=removed_token_rate(shell, redact).value if shell else None,
-        recall_by_source=report.recall_by_group,
-        false_positive_rate_by_source=report.false_positive_rate_by_group,
-        recall_by_class=report.recall_by_kind,
-        false_positive_rate_by_class=report.false_positive_rate_by_kind,
-    )
-
-
-def _render(figures: Figures) -> Lines:
+def _render(figures: RedactionFigures) -> Lines:
     yield from (f"{name}: {value}" for name, value in _totals(figures).items())
     for title, rates in _tables(figures).items():
         yield line((f"\n{title}", "bold"))
         yield from (f"{rate.hit:>6} of {rate.total:<6}{rate.value:7.1%}  {name or '-'}" for name, rate in rates.items())
 
 
-def _totals(figures: Figures) -> dict[str, str]:
+def _totals(figures: RedactionFigures) -> dict[str, str]:
     totals = {
         "recall": f"{figures.recall:.1%} of {figures.secrets} secrets",
         "false positives": f"{figures.false_positive_rate:.1%} of {figures.benign} benign texts "
@@ -183,8 +142,8 @@ def _totals(figures: Figures) -> dict[str, str]:
     return totals
 
 
-def _tables(figures: Figures) -> dict[str, dict[str, Rate]]:
-    """By source everything, by class only what went wrong."""
+def _tables(figures: RedactionFigures) -> dict[str, dict[str, Rate]]:
+    """All rates by source, and by class only those with errors."""
     wrong = figures.false_positive_rate_by_class
     return {
         "Recall by source": figures.recall_by_source,
@@ -194,7 +153,7 @@ def _tables(figures: Figures) -> dict[str, dict[str, Rate]]:
     }
 
 
-def _section(figures: Figures, names: list[Path]) -> str:
+def _section(figures: RedactionFigures, names: list[Path]) -> str:
     rules = (*TABLE.shapes, *TOKENS, *TABLE.personal)
     classes = sorted({rule.secret_class for rule in rules})
     parts = [

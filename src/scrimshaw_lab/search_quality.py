@@ -1,8 +1,7 @@
-"""Measures search on a vault with judged queries, each channel and all of them fused; the vault is only read."""
+"""Measures search on a vault with judged queries, by each channel and by all of them; the vault is only read."""
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example, settings_of
-from scrimshaw.app.cli.output import Lines, line, note_degradations, progress, show, show_json
+from scrimshaw.app.cli.output import Advance, Lines, line, note_degradations, progress, show, show_json
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import Engine, open_engine
 from scrimshaw.engine.index import embed_pending, scan
@@ -24,19 +23,17 @@ from scrimshaw.models import Channel, Degradation, Filters
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.scan import Source
-from scrimshaw_lab.metrics import answers_among, hit_at, mrr_at, ndcg_at, percentile
+from scrimshaw_lab.metrics import answers_among, hit_at, mean, mrr_at, ndcg_at, percentile
 
 CUTOFF = 10
 SINGLE = (Channel.TEXT, Channel.VECTOR)
 
-# Called with what is being done (`scan`, `embed`, `search`), how much of it is done, and how much there is.
-Progress = Callable[[str, int, int], None]
 Ranking = list[str]
 Grade = Annotated[int, Meta(ge=0, le=10)]
 
 
 class JudgedQuery(Struct, frozen=True, kw_only=True):
-    """A query and its judgements, id -> grade: 2 answers, 1 helps, 0 is beside the point. `intent` is only a label."""
+    """A query and its judgements, id -> grade: 2 answers, 1 helps, 0 is irrelevant. `intent` is only a label."""
 
     id: str
     query: str
@@ -45,7 +42,7 @@ class JudgedQuery(Struct, frozen=True, kw_only=True):
 
 
 class Quality(Struct, frozen=True, kw_only=True, rename=lambda name: name.replace("_", "@")):
-    """Means over the queries, 0..1; what counts as an answer for `mrr` and `hit` is said by `answers_among`."""
+    """Means over the queries, 0..1; `answers_among` defines an answer for `mrr` and `hit`."""
 
     ndcg_10: float
     mrr_10: float
@@ -55,7 +52,7 @@ class Quality(Struct, frozen=True, kw_only=True, rename=lambda name: name.replac
 
 
 class Sureness(Struct, frozen=True, kw_only=True):
-    """How well answers know whether they answer: shares 0..1, and the mean gap of confidence and truth in ten bins."""
+    """How well the confidence of answers is calibrated: shares 0..1, and the mean error in ten bins."""
 
     true_refused: float
     others: int  #: questions that the vault has no answer to
@@ -64,10 +61,10 @@ class Sureness(Struct, frozen=True, kw_only=True):
 
 
 class SearchEvaluation(Struct, frozen=True, kw_only=True):
-    """What was measured. Times are milliseconds of whole fused searches, each query's first, the model loaded.
+    """What was measured. Times are milliseconds of the first fused search for each query, with the model loaded.
 
     `missed` are the queries without an answer among the first ten of the fused ranking; `unknown` the judged ids
-    that the vault does not have. A channel that could not be searched is absent from `channels`, and
+    that the vault does not have. A channel that could not be searched is missing from `channels`;
     `degradations` say why.
     """
 
@@ -89,42 +86,22 @@ class SearchEvaluation(Struct, frozen=True, kw_only=True):
         return {"fused": {**_rounded(self.fused), **times}, **singles, "queries": self.queries}
 
 
-class TitleException(Struct, frozen=True, kw_only=True):
-    """A memory that its own title does not find well.
-
-    `rank` counts from 1 and is None beyond the tenth; `same_title` other memories have that title too.
-    """
-
-    id: str
-    title: str
-    rank: int | None
-    same_title: int
-
-
-class TitleEvaluation(Struct, frozen=True, kw_only=True):
-    """Every memory searched by its own title: how many stand at each rank (None beyond the tenth), and exceptions."""
-
-    memories: int
-    ranks: Mapping[int | None, int]
-    exceptions: tuple[TitleException, ...]
-
-
 def evaluate(
     vault: Path,
     queries: Path,
     *,
     exclude: Sequence[str] = (),
     channels: Sequence[Channel] | None = None,
-    progress: Progress | None = None,
+    advance: Advance = lambda done, total: None,
     settings: Settings | None = None,
     others: Path | None = None,
 ) -> SearchEvaluation:
     """Search `vault` for every line of `queries` and measure the rankings.
 
-    `exclude` are globs on ids or paths; one without a folder holds at any depth. `channels` are measured singly
-    besides the fused search, text and vector unless given. `settings` are those of search and embedding, the
+    `exclude` are globs on ids or paths; one without a folder matches at any depth. `channels` are measured singly
+    in addition to the fused search; default: text and vector. `settings` are those of search and embedding, the
     defaults unless given. `others` are questions that the vault has no answer to. Raises InvalidRequest naming file
-    and line of a query that cannot be used, EmbedderUnavailable when the model stops.
+    and line of a query that cannot be used, EmbedderUnavailable if the model fails.
     """
     if not vault.is_dir():
         raise InvalidRequest(f"{vault} is not a folder.", "Name the folder of the memories.", parameter="vault")
@@ -133,15 +110,26 @@ def evaluate(
         settings = settings or Settings(project=vault, home=Path(folder))
         with open_engine(settings, sources=[source], folder=Path(folder)) as engine:
             judged = read_queries(queries, engine.searcher.validate)
-            _fill(engine, progress)
-            measured = _measure(engine, judged, channels or SINGLE, progress)
+            fill_index(engine, advance)
+            measured = _measure(engine, judged, channels or SINGLE, advance)
             return replace(measured, sureness=_measure_sureness(engine, judged, others)) if others else measured
+
+
+def fill_index(engine: Engine, advance: Advance) -> None:
+    """Read the files of an engine, and make all vectors."""
+
+    def keep_going(done: int, total: int) -> bool:
+        advance(done, total)
+        return True
+
+    scan(engine, progress=advance)
+    embed_pending(engine, keep_going)
 
 
 def read_queries(path: Path, validate: Callable[[str], str] = str) -> list[JudgedQuery]:
     """The queries of a file with a JSON object a line; raises InvalidRequest naming file and line.
 
-    `validate` raises InvalidRequest for a query that cannot be searched. Blank lines are passed over.
+    `validate` raises InvalidRequest for a query that cannot be searched. Blank lines are skipped.
     """
     try:
         lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").splitlines()
@@ -149,22 +137,8 @@ def read_queries(path: Path, validate: Callable[[str], str] = str) -> list[Judge
         raise InvalidRequest(f"{path} cannot be read: {error.strerror}.", _EXPECTED, parameter="queries") from error
     judged = [_judged(path, number, line, validate) for number, line in enumerate(lines, start=1) if line.strip()]
     if not judged:
-        raise InvalidRequest(f"{path} holds no queries.", _EXPECTED, parameter="queries")
+        raise InvalidRequest(f"{path} contains no queries.", _EXPECTED, parameter="queries")
     return judged
-
-
-def evaluate_titles(engine: Engine, *, within: int = 3) -> TitleEvaluation:
-    """Search every memory by its own title; an exception stands beyond rank `within`, or is not found."""
-    memories = engine.index.select(Filters(include_deprecated=True), sort="id", limit=-1, offset=0)
-    titles = {memory.id: _as_query(engine, memory.title) for memory in memories}
-    found = {name: _rank(engine, name, title) for name, title in titles.items()}
-    shared = Counter(titles.values())
-    exceptions = tuple(
-        TitleException(id=name, title=titles[name], rank=rank, same_title=shared[titles[name]] - 1)
-        for name, rank in found.items()
-        if rank is None or rank > within
-    )
-    return TitleEvaluation(memories=len(found), ranks=Counter(found.values()), exceptions=exceptions)
 
 
 _EXPECTED = 'Write a line per query: {"id": "q1", "query": "why apsw", "relevant": {"storage/apsw": 2}}.'
@@ -195,24 +169,10 @@ def _path_glob(glob: str) -> str:
     return whole if "/" in glob else f"**/{whole}"
 
 
-def _fill(engine: Engine, progress: Progress | None) -> None:
-    def scanned(done: int, total: int) -> None:
-        if progress:
-            progress("scan", done, total)
-
-    def embedded(done: int, total: int) -> bool:
-        if progress:
-            progress("embed", done, total)
-        return True
-
-    scan(engine, progress=scanned)
-    embed_pending(engine, embedded)
-
-
 def _measure(
-    engine: Engine, judged: Sequence[JudgedQuery], channels: Sequence[Channel], progress: Progress | None
+    engine: Engine, judged: Sequence[JudgedQuery], channels: Sequence[Channel], advance: Advance
 ) -> SearchEvaluation:
-    fused, times = _timed(engine, judged, progress)
+    fused, times = _time_searches(engine, judged, advance)
     degradation = engine.embedder if isinstance(engine.embedder, Degradation) else None
     usable = [channel for channel in channels if not (degradation and channel == Channel.VECTOR)]
     return SearchEvaluation(
@@ -232,7 +192,7 @@ def _measure(
 
 
 def _measure_sureness(engine: Engine, judged: Sequence[JudgedQuery], others: Path) -> Sureness:
-    """How sure the answers are to judged queries, and to the `query` or `text` of each line of another file."""
+    """The confidence of answers to judged queries, and to the `query` or `text` of each line of another file."""
     lines = [msgspec.json.decode(line) for line in others.read_bytes().splitlines() if line.strip()]
     foreign = [str(line.get("query") or line.get("text")) for line in lines]
     least = engine.settings.search.min_confidence
@@ -241,9 +201,9 @@ def _measure_sureness(engine: Engine, judged: Sequence[JudgedQuery], others: Pat
     bins = [[pair for pair in pairs if int(pair[0] * 9.999) == number] for number in range(10)]
     gaps = (abs(sum(sure for sure, _ in some) - sum(holds for _, holds in some)) for some in bins)
     return Sureness(
-        true_refused=_mean(sure < least for sure, holds in pairs if holds),
+        true_refused=mean([sure < least for sure, holds in pairs if holds]),
         others=len(foreign),
-        others_answered=_mean(sure >= least for sure, holds in pairs if not holds),
+        others_answered=mean([sure >= least for sure, holds in pairs if not holds]),
         calibration_error=sum(gaps) / len(pairs),
     )
 
@@ -252,8 +212,8 @@ def _ask_sureness(engine: Engine, query: str) -> float:
     return search(engine, SearchRequest(query=query[: engine.settings.search.query_max])).confidence
 
 
-def _timed(
-    engine: Engine, judged: Sequence[JudgedQuery], progress: Progress | None
+def _time_searches(
+    engine: Engine, judged: Sequence[JudgedQuery], advance: Advance
 ) -> tuple[list[Ranking], list[float]]:
     """The fused ranking of every query, and its milliseconds. Runs before any other search: vectors are cached."""
     rankings, times = [], []
@@ -261,8 +221,7 @@ def _timed(
         start = time.perf_counter()
         rankings.append(_search(engine, query.query, tuple(Channel)))
         times.append((time.perf_counter() - start) * 1000)
-        if progress:
-            progress("search", done, len(judged))
+        advance(done, len(judged))
     return rankings, times
 
 
@@ -276,11 +235,11 @@ def _quality(judged: Sequence[JudgedQuery], rankings: Sequence[Ranking]) -> Qual
         (found, query.relevant, answers_among(query.relevant)) for query, found in zip(judged, rankings, strict=True)
     ]
     return Quality(
-        ndcg_10=_mean(ndcg_at(found, grades, CUTOFF) for found, grades, _ in pairs),
-        mrr_10=_mean(mrr_at(found, answers, CUTOFF) for found, _, answers in pairs),
-        hit_1=_mean(hit_at(found, answers, 1) for found, _, answers in pairs),
-        hit_5=_mean(hit_at(found, answers, 5) for found, _, answers in pairs),
-        hit_10=_mean(hit_at(found, answers, CUTOFF) for found, _, answers in pairs),
+        ndcg_10=mean([ndcg_at(found, grades, CUTOFF) for found, grades, _ in pairs]),
+        mrr_10=mean([mrr_at(found, answers, CUTOFF) for found, _, answers in pairs]),
+        hit_1=mean([hit_at(found, answers, 1) for found, _, answers in pairs]),
+        hit_5=mean([hit_at(found, answers, 5) for found, _, answers in pairs]),
+        hit_10=mean([hit_at(found, answers, CUTOFF) for found, _, answers in pairs]),
     )
 
 
@@ -293,32 +252,12 @@ def _unknown(engine: Engine, judged: Sequence[JudgedQuery]) -> tuple[str, ...]:
     return tuple(sorted(wanted - engine.index.get(sorted(wanted)).keys()))
 
 
-def _as_query(engine: Engine, title: str) -> str:
-    """A title without control characters, no longer than a query may be."""
-    printable = "".join(character if character >= " " else " " for character in title)
-    return " ".join(printable.split())[: engine.settings.search.query_max]
-
-
-def _rank(engine: Engine, memory_id: str, title: str) -> int | None:
-    filters = Filters(include_deprecated=True, min_quality_score=0.0)
-    request = SearchRequest(query=title, filters=filters, limit=CUTOFF, constitutional=False)
-    ranking = [hit.memory.id for hit in search(engine, request).hits]
-    return ranking.index(memory_id) + 1 if memory_id in ranking else None
-
-
-def _mean(values: Iterable[float]) -> float:
-    every = list(values)
-    return sum(every) / len(every)
-
-
 def _rounded(quality: Quality) -> dict[str, float]:
     figures: dict[str, float] = msgspec.to_builtins(quality)
     return {name: round(value, 4) for name, value in figures.items()}
 
 
 app = typer.Typer(add_completion=False, help="Measure on your own memory.", no_args_is_help=True)
-
-STEPS = {"scan": "Reading files", "embed": "Making vectors", "search": "Searching"}
 
 
 @app.callback(epilog=example("scrimshaw eval golden"))
@@ -342,13 +281,13 @@ def run_search(
 ) -> None:
     """Search a vault with judged queries, and measure how well the answers rank."""
     wanted = frame.channels_of(channels, alone=True)
-    with progress("", as_json) as advance:
+    with progress("Searching", as_json) as advance:
         result = evaluate(
             vault,
             queries,
             exclude=exclude or (),
             channels=wanted,
-            progress=lambda step, done, total: advance(done, total),
+            advance=advance,
             settings=settings_of(project),
             others=others,
         )
@@ -366,7 +305,7 @@ def _as_json(result: SearchEvaluation) -> dict[str, object]:
 
 
 def _render(result: SearchEvaluation) -> Lines:
-    """The figures of the fused ranking and of each channel by itself."""
+    """The figures of the fused ranking and of each channel."""
     yield f"{result.queries} queries over {result.memories} memories"
     yield from _figures("fused", result.fused)
     for channel, quality in result.channels.items():

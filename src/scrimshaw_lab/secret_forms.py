@@ -1,7 +1,7 @@
-"""Makes secrets in the forms in which people write them, and counts what the gate finds of each vendor and context.
+"""Makes secrets in the forms in which people write them, and counts what the gate finds by vendor and context.
 
-A vendor's own rules are left out while its keys are judged, so that each is a vendor that the rules never saw. By the
-seed, half of the vendors and half of the contexts are `tuned`: only their misses are shown to whoever writes rules.
+A vendor's own rules are left out while its keys are judged, so each counts as a vendor that the rules never saw. The
+seed makes half of the vendors and of the contexts `tuned`: only their misses are shown to who writes rules.
 """
 
 import re
@@ -18,7 +18,7 @@ from scrimshaw.app.cli.output import Lines, line
 from scrimshaw.ingest.redact import TOKENS, redact
 from scrimshaw.ingest.secret_values import TABLE, SecretRule
 from scrimshaw.ingest.tables import load_table
-from scrimshaw_lab.metrics import PERSONAL_CLASSES, Rate
+from scrimshaw_lab.metrics import PERSONAL_CLASSES, Rate, count_hits, group_hits
 
 _LOWER = "abcdefghijklmnopqrstuvwxyz"
 _LETTERS = _LOWER + _LOWER.upper()
@@ -37,13 +37,13 @@ _ALPHABETS = {
 }
 _BASE_62 = _DIGITS + _LOWER.upper() + _LOWER
 _MARKS = "!#$%&()*+,-./:;=?@^_~"
-_SENTENCE_MARKS = ".,;:!?)"  # end a password in prose; within a key they are known to be its own
+_SENTENCE_MARKS = ".,;:!?)"  # they end a password in prose, but may be part of a key
 _OWNERS = ("", "app ", "billing ", "my ", "staging ")
 _DRAWN = r"\{(?:(?P<alphabet>\w):(?P<length>\d+)|crc)\}"
 
 
 class Context(Struct, frozen=True, kw_only=True):
-    """A place for a secret: what it takes, whether it says that one follows, and the marks that would end a value."""
+    """A place for a secret: what it takes, whether it announces one, and the marks that would end a value."""
 
     name: str
     takes: str
@@ -64,7 +64,7 @@ class FormTable(Struct, frozen=True):
 
 
 class Form(NamedTuple):
-    """A secret in its context; `tuned` tells whether vendor and context are those that rules are written for."""
+    """A secret in its context; `tuned` says whether rules may be written for its vendor and context."""
 
     vendor: str
     context: Context
@@ -75,7 +75,7 @@ class Form(NamedTuple):
 
 
 class FormJudgement(NamedTuple):
-    """What the gate did to a form: all of the value removed, and nothing else."""
+    """Whether the gate removed the whole value of a form, and whether nothing else."""
 
     form: Form
     found: bool
@@ -97,7 +97,7 @@ class FormReport(Struct, frozen=True, kw_only=True):
 
 
 def make_forms(seed: int) -> Iterator[Form]:
-    """Every vendor and kind of password in every context that takes it, with values that `seed` sets."""
+    """Every vendor and kind of password in every context that takes it, with values drawn by `seed`."""
     table = load_table(__file__, "secret_forms", FormTable)
     tuned = _choose_half([context.name for context in table.contexts], Random(f"contexts {seed}"))
     for takes, grammars, names in (
@@ -121,7 +121,7 @@ def make_forms(seed: int) -> Iterator[Form]:
 
 
 def draw_value(grammar: str, chance: Random, stops: str = "") -> str:
-    """A value of a grammar; its marks are none of `stops`."""
+    """A random value of a grammar, without the marks in `stops`."""
     marks = [mark for mark in _MARKS if mark not in stops] or ["x"]
     value = ""
     end = 0
@@ -138,7 +138,7 @@ def draw_value(grammar: str, chance: Random, stops: str = "") -> str:
 
 
 def evaluate_forms(seed: int, most_misses: int = 0) -> FormReport:
-    """Judge every form, each vendor's without the rules that know its keys."""
+    """Judge every form, without the rules that know the keys of its vendor."""
     judged = []
     with_all_rules = []
     forms = defaultdict(list)
@@ -159,12 +159,12 @@ def _summarise(judged: list[FormJudgement], with_all_rules: list[bool], most_mis
     return FormReport(
         named=_by_fold(each for each in keys if each.form.context.named),
         bare=_by_fold(each for each in bare if not _is_bare_hex(each.form)),
-        bare_hexadecimal=_rate(each.found for each in bare if _is_bare_hex(each.form)),
+        bare_hexadecimal=count_hits(each.found for each in bare if _is_bare_hex(each.form)),
         passwords=_by_fold(each for each in judged if each.form.vendor in passwords),
-        exact=_rate(each.exact for each in judged if each.found),
-        with_all_rules=_rate(with_all_rules),
-        by_vendor=_by((each.form.vendor, each.found) for each in judged),
-        by_context=_by((each.form.context.name, each.found) for each in judged),
+        exact=count_hits(each.exact for each in judged if each.found),
+        with_all_rules=count_hits(with_all_rules),
+        by_vendor=group_hits((each.form.vendor, each.found) for each in judged),
+        by_context=group_hits((each.form.context.name, each.found) for each in judged),
         misses=[f"{form.vendor} in {form.context.name}: {form.text!r}" for form in missed[:most_misses]],
     )
 
@@ -176,7 +176,7 @@ def render_forms(report: FormReport) -> Lines:
         **{f"bare in prose, {fold}": rate for fold, rate in report.bare.items()},
         "bare hexadecimal": report.bare_hexadecimal,
         **{f"passwords, {fold}": rate for fold, rate in report.passwords.items()},
-        "of what was found, exactly that was removed": report.exact,
+        "of those found, nothing else removed": report.exact,
         "with the vendors' own rules": report.with_all_rules,
     }
     titles = {
@@ -214,7 +214,7 @@ def _name(text: str, words: str) -> str:
 
 @contextmanager
 def _without_rules_of(values: set[str]) -> Iterator[None]:
-    """The gate without the rules that find one of some values by itself."""
+    """Leave out the rules that match one of these values while the block runs."""
     kept: list[tuple[list[SecretRule], list[SecretRule]]] = [(rules, rules[:]) for rules in (TOKENS, TABLE.shapes)]
     try:
         for rules, whole in kept:
@@ -236,16 +236,4 @@ def _is_bare_hex(form: Form) -> bool:
 
 
 def _by_fold(judged: Iterable[FormJudgement]) -> dict[str, Rate]:
-    return _by((each.form.tuned, each.found) for each in judged)
-
-
-def _by(judged: Iterable[tuple[str, bool]]) -> dict[str, Rate]:
-    groups: dict[str, list[bool]] = defaultdict(list)
-    for name, found in judged:
-        groups[name].append(found)
-    return {name: _rate(found) for name, found in groups.items()}
-
-
-def _rate(hits: Iterable[bool]) -> Rate:
-    found = list(hits)
-    return Rate(hit=sum(found), total=len(found))
+    return group_hits((each.form.tuned, each.found) for each in judged)

@@ -1,8 +1,8 @@
-"""Searches beside themselves: every query as it is answered now, and as a session or other settings would answer it.
+"""Answers every query twice: as now, and with the boosts of a session or with other settings.
 
-The sessions are real ones: their items are recorded, fade and are read as in use, in a scratch copy of the index with a
-journal of its own. A query is answered by the memories that judgements name, by the memory whose title or heading it
-is, or by what was read after the search that the project's log has.
+Sessions are recorded, fade and are read as usual, in a scratch copy of the index with its own journal. The answers to
+a query are the memories that judgements name, the memory with that title or heading, or what was read after the search
+in the project's log.
 """
 
 import time
@@ -53,10 +53,10 @@ from scrimshaw_lab.metrics import (
 )
 from scrimshaw_lab.search_quality import JudgedQuery, read_queries
 
-# Rankings are compared over so many hits; their order over the first ones; MRR and payload over those that are shown.
+# Rankings are compared over so many hits; their order over the first ones; MRR and payload over those shown.
 DEPTH, ORDERED, SHOWN = 50, 20, 10
 ITEMS = 7
-# Attention that the default rules give to reading a specification; the one before it has faded by an event, and so on.
+# The attention that the default rules give to reading a specification; earlier items have faded with each event.
 ATTENTION = 0.9
 FARTHEST_FALL = 3
 REVIEWED_SHARE = 0.10  # of the queries, for a person to look at
@@ -69,10 +69,10 @@ _Value = TypeVar("_Value")
 
 
 class Case(StrEnum):
-    """What the second answer has that the first has not.
+    """How the second answer differs from the first.
 
-    `random`: a session that works with memories drawn from the hits. `relevant`: with those that answer the query.
-    `unbounded`: the random ones with their whole attention and no cap, which must fail. `settings`: other settings.
+    `random`: by a session that works with random hits. `relevant`: with the answers to the query. `unbounded`: as
+    random, with the whole attention and no cap, which must fail. `settings`: by other settings.
     """
 
     RANDOM = "random"
@@ -82,7 +82,7 @@ class Case(StrEnum):
 
 
 class Shadow(Struct, frozen=True, kw_only=True):
-    """One query answered twice: its ids, best first, the characters of the first ten texts, and what lifted which id.
+    """One query answered twice: the ids, best first, the characters of the first ten texts, and the boost of each id.
 
     `session_ms` is the time to read the session and its attention, `causal_ms` the time to find causal neighbours
     and add up all boosts.
@@ -100,7 +100,7 @@ class Shadow(Struct, frozen=True, kw_only=True):
 
 
 class Fall(Struct, frozen=True, kw_only=True):
-    """A memory of grade 2 or above that sank, and what passed it; places count from 1."""
+    """A memory of grade 2 or above that ranks lower now, and what passed it; places count from 1."""
 
     query: str
     memory: str
@@ -110,9 +110,9 @@ class Fall(Struct, frozen=True, kw_only=True):
 
 
 class ShadowFigures(Struct, frozen=True, kw_only=True):
-    """The figures of one case, means over its queries. `lifted` is the share of queries with a boost, the orders are
-    compared over the first 20, `payload` is the share of characters sent, `falls` are farther than 3 places, times are
-    p95 in milliseconds.
+    """The figures of one case, means over its queries. `lifted` is the share of queries with a boost; orders are
+    compared over the first 20 hits; `payload` is the ratio of the characters sent; `falls` are of more than 3 places;
+    times are p95 in milliseconds.
     """
 
     case: Case
@@ -140,7 +140,7 @@ class Report(Struct, frozen=True, kw_only=True):
 def run_shadows(
     engine: Engine, queries: Sequence[JudgedQuery], *, cases: Sequence[Case], other: Engine | None = None, seed: int = 0
 ) -> Iterator[Shadow]:
-    """Every query in every case, case by case within a query. The same seed draws the same memories."""
+    """Run every query in every case. The same seed draws the same memories."""
     chance = Random(seed)
     for query in queries:
         request = SearchRequest(query=query.query, limit=DEPTH, constitutional=False)
@@ -158,7 +158,7 @@ def run_shadows(
 
 
 def working_with(engine: Engine, linked: Sequence[str]) -> Session:
-    """A new session that has read these memories one after another, the first one last."""
+    """A new session that has read these memories, the last one first."""
     session = engine.sessions.open(uuid.uuid4().hex, now=engine.clock())[0]
     event_decay = engine.settings.features.event_decay
     admit = partial(working_memory.admit, settings=engine.settings.session, event_decay=event_decay)
@@ -173,7 +173,7 @@ def working_with(engine: Engine, linked: Sequence[str]) -> Session:
 
 
 def unbounded(attention: Mapping[str, float]) -> Boosts:
-    """Lifts every memory by its whole attention, without a cap: what the engine must never do."""
+    """Boosts of every memory by its whole attention, without a cap, as the engine must never give."""
     return lambda names, _: {name: {"session": attention[name]} for name in names if name in attention}
 
 
@@ -210,7 +210,7 @@ def find_missed(found: ShadowFigures) -> tuple[str, ...]:
 
 
 def judge(runs: Iterable[Shadow]) -> Report:
-    """All figures, from the rows alone."""
+    """The figures of all runs."""
     grouped = defaultdict[Case, defaultdict[str, list[Shadow]]](lambda: defaultdict(list))
     for run in runs:
         grouped[run.case][run.query.intent].append(run)
@@ -223,7 +223,7 @@ def judge(runs: Iterable[Shadow]) -> Report:
 
 
 def find_falls(run: Shadow) -> Iterator[Fall]:
-    """Where the answers of a query stood and stand, if they sank; one that is gone stands behind the last hit."""
+    """The answers of a query that rank lower than before; a missing one counts as behind the last hit."""
     after = {name: place for place, name in enumerate(run.boosted, start=1)}
     for before, name in enumerate(run.base, start=1):
         place = after.get(name, len(run.boosted) + 1)
@@ -233,9 +233,9 @@ def find_falls(run: Shadow) -> Iterator[Fall]:
 
 
 def find_known_items(engine: Engine, count: int, *, seed: int = 0) -> list[JudgedQuery]:
-    """Queries whose answer is known: titles and headings of three words or more that no other memory has.
+    """Queries with a known answer: titles and headings of three words or more that no other memory has.
 
-    Half of them are titles as long as there are enough; each is answered by its own memory. May be fewer than `count`.
+    Half of them are titles if there are enough. May be fewer than `count`.
     """
     memories = engine.index.select(Filters(), sort="id", limit=-1, offset=0)
     titles = _unique([(memory.id, memory.title) for memory in memories])
@@ -248,7 +248,7 @@ def find_known_items(engine: Engine, count: int, *, seed: int = 0) -> list[Judge
 
 
 def find_asked(engine: Engine) -> list[JudgedQuery]:
-    """The searches that the project's log has, each once, newest first; what was read of their hits answers them."""
+    """The searches in the project's log, each once, newest first; the hits that were read are their answers."""
     found = dict[str, JudgedQuery]()
     for each, read in pair_reads(read_log(engine)):
         known = found.pop(each.query, None)
@@ -259,7 +259,7 @@ def find_asked(engine: Engine) -> list[JudgedQuery]:
 
 @contextmanager
 def copy_engine(settings: Settings) -> Iterator[Engine]:
-    """A project's memory over a copy of its index, with a journal of its own that is gone afterwards."""
+    """A project's memory on a copy of its index, with a temporary journal."""
     with TemporaryDirectory(prefix="scrimshaw-") as name:
         folder, known = Path(name), settings.folder / _INDEX
         if known.is_file():
@@ -273,7 +273,7 @@ def copy_engine(settings: Settings) -> Iterator[Engine]:
 
 
 def change_settings(settings: Settings, changes: Iterable[str]) -> Settings:
-    """The settings with others in their place, each as `section.key=value`; raises InvalidRequest, ConfigError."""
+    """The settings with changes such as `section.key=value`; raises InvalidRequest, ConfigError."""
     names = {f"{info.section}.{info.key}": info.environment[0] for info in all_keys()}
     stated = dict[str, str]()
     for change in changes:
@@ -292,7 +292,7 @@ def _boosted(
     if case == Case.UNBOUNDED:
         boosts = unbounded(sessions.attention_by_memory(engine, session))
     measured = _Measured(boosts)
-    # The session's own entries are answered beside memories; here only the order of memories counts.
+    # A search also returns the session's own entries; only the order of memories counts here.
     found = engine.searcher.search(request, replace(around, boosts=measured, recalled=()))
     shadow = _shadow(query, case, base, found)
     return replace(shadow, lifts=measured.lifts, session_ms=session_ms, causal_ms=measured.ms)
@@ -311,7 +311,7 @@ def _shadow(query: JudgedQuery, case: Case, base: SearchResult, found: SearchRes
 
 
 class _Measured:
-    """Boosts that remember what they lifted, and how long they took in milliseconds."""
+    """Boosts that note what they lifted, and how long they took in milliseconds."""
 
     def __init__(self, boosts: Boosts | None) -> None:
         self._boosts = boosts
@@ -336,7 +336,7 @@ def _ids(result: SearchResult) -> list[str]:
 
 
 def _best(query: JudgedQuery) -> list[str]:
-    """What a session can best work with: the judged memories, highest grade first."""
+    """The judged memories of a query, highest grade first."""
     useful = [name for name, grade in query.relevant.items() if grade > 0]
     return sorted(useful, key=lambda name: (-query.relevant[name], name))[:ITEMS]
 
@@ -348,7 +348,7 @@ def _headings(engine: Engine, memories: Sequence[Memory]) -> Iterator[tuple[str,
 
 
 def _unique(named: Sequence[tuple[str, str]], known: set[str] | None = None) -> list[tuple[str, str]]:
-    """The texts long enough to search for that stand once, and not among the `known`."""
+    """The texts that are long enough to search for, occur once, and are not among the `known`."""
     times = Counter(text for _, text in named)
     known = known or set()
     return [
@@ -383,7 +383,7 @@ def evaluate_shadow(
 ) -> None:
     """Answer queries twice, without and with a session's boosts or other settings, and compare.
 
-    The queries are those of the project's log and of a file, then titles and headings of the memories. Exit code 1 when
+    The queries are those of the project's log and of a file, then titles and headings of the memories. Exit code 1 if
     the order or the place of the answers changes more than allowed.
     """
     settings = settings_of_memory(project)
@@ -426,7 +426,7 @@ def _render(report: Report) -> Lines:
                 (f"  {fall.memory}", "cyan"), f" {fall.before} -> {fall.after} for {fall.query!r}, behind {passed}"
             )
         failed = ", ".join(report.missed[each.case])
-        yield line((f"  missed: {failed}", "bold red") if failed else ("  all bounds are kept", "green"))
+        yield line((f"  missed: {failed}", "bold red") if failed else ("  all targets are met", "green"))
 
 
 def _describe(each: ShadowFigures) -> str:

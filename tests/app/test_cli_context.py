@@ -29,7 +29,7 @@ def report(project: Path, event: str, session: str, client: str = "claude", **fi
 
 @pytest.fixture
 def handed(engine: Engine, project: Path, vault: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What two sessions were handed: at a start, at a prompt, and by a tool."""
+    """What two sessions were given: at a start, at a prompt, and by a tool."""
     monkeypatch.chdir(project)
     write_memory(
         vault,
@@ -87,12 +87,12 @@ def test_the_report_sums_up(
     assert main(["stats", "--context"]) == 0
     said = capsys.readouterr().out
     assert "S2  claude, context in use 25%" in said
-    assert f"1 sessions were handed 3 texts of {told['tokens']} tokens in all." in said
+    assert f"1 sessions were given 3 texts of {told['tokens']} tokens in all." in said
     unasked = sum(row["tokens"] for row in told["occasions"] if row["occasion"] in ("start", "prompt"))
     # Two lines of the state; the memory that the prompt brought up was shown again by the search.
     assert f"{unasked} of these were given unasked. Of the 2 texts in them still known" in said
     assert "0 of 0 tokens were written again or read." in said
-    assert "Kept by rule: none; a secret was taken out of 0" in said
+    assert "Recorded by rule: none; a secret was removed from 0" in said
     samples_of = engine.sessions.items("S1")
     assert [item.source.extraction_rule_id for item in samples_of] == ["commit"]
 
@@ -102,4 +102,4 @@ def test_nothing_handed_is_said_too(
 ) -> None:
     monkeypatch.chdir(project)
     assert main(["stats", "--context"]) == 0
-    assert capsys.readouterr().out.startswith("0 sessions were handed 0 texts of 0 tokens in all.\n")
+    assert capsys.readouterr().out.startswith("0 sessions were given 0 texts of 0 tokens in all.\n")

@@ -134,7 +134,7 @@ def test_the_last_change_is_taken_back(cli: Cli, notes: Path) -> None:
     assert cli("undo", "--yes").code == 0
     assert cli("undo", "--yes").code == 0
     assert not (notes / "one.md").exists()
-    assert "There is no change to take back" in cli("undo").err
+    assert "There is no change to undo" in cli("undo").err
 
 
 def test_a_list_in_a_pipe_is_whole(cli: Cli, notes: Path) -> None:

@@ -108,7 +108,7 @@ def test_a_retry_says_when_the_same_work_waits(
     assert engine.journal.change_job(first, JobState.CANCELLED)
     engine.journal.enqueue(DRAFT_JOB, "nobody", {})
     assert run(project, "jobs", "retry", str(first)) == 1
-    assert "waits already" in capsys.readouterr().err
+    assert "is queued already" in capsys.readouterr().err
 
 
 def test_a_job_that_fails_in_a_new_way_is_given_back(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -303,7 +303,7 @@ def test_a_damaged_journal_is_named_and_mended(three: Engine, project: Path, cli
     assert (refused.code, "scrimshaw restore --newest" in refused.err) == (3, True)
     assert "scrimshaw restore --newest" in cli("doctor").out
     mended = cli("restore", "--newest", "--yes")
-    assert (mended.code, "kept as" in mended.err) == (0, True)
+    assert (mended.code, "moved to" in mended.err) == (0, True)
     assert [row["id"] for row in cli("ledger", "show", "--json").json] == ["", "b", "a"]
     assert cli("ledger", "verify").code == 0
 

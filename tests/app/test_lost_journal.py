@@ -115,7 +115,7 @@ def test_the_rows_come_back_and_the_files_stay(used: Cli, project: Path, journal
     mended = used("restore", "--newest", "--yes")
     assert mended.code == 0
     assert memories(project) == ["a", "c", "d"], "what was deleted on purpose stays away"
-    assert "In the checkpoint but deleted since, and not brought back: memories/b.md" in mended.out
+    assert "In the checkpoint but deleted since, and not restored: memories/b.md" in mended.out
     assert "3 files are newer than the ledger" in mended.out
     assert "lost since: ledger at least 3, the rest cannot be read" in mended.out or lose is without_rows
     assert "The checkpoint is 0:00:" in mended.out
@@ -130,7 +130,7 @@ def test_without_a_checkpoint_it_is_said_what_is_lost(used: Cli, project: Path, 
     mended = used("restore", "--newest", "--yes")
     assert (mended.code, "No checkpoint could be used" in mended.out) == (0, True)
     assert "lost since: ledger at least 5" in mended.out
-    assert "The ledger took 3 files as they are." in mended.out
+    assert "The ledger recorded 3 files as they are." in mended.out
     assert (used("list").code, memories(project)) == (0, ["a", "c", "d"])
     assert ledger(project)[-1] == ("restore", "")
     assert used("restore", "--newest", "--yes").code == 1, "by now it is sound, and there is still no checkpoint"
@@ -207,7 +207,7 @@ def test_a_large_journal_is_not_read_whole_at_open(journal: Path, used: Cli) -> 
 
 
 def test_it_is_said_what_is_asked(used: Cli, journal: Path) -> None:
-    assert "Bring back what is missing" in used("restore", "--newest").err
+    assert "Restore what is missing" in used("restore", "--newest").err
     emptied(journal)
     assert "The journal is damaged" in used("restore", "--newest").err
     assert journal.exists(), "nothing is moved before the answer"
@@ -217,7 +217,7 @@ def test_a_changed_row_of_the_ledger_is_damage_for_a_restore(used: Cli, project:
     overwrite(journal, b"human", b"humen")
     assert used("ledger", "verify").code == 1
     mended = used("restore", "--newest", "--yes")
-    assert (mended.code, "kept as" in mended.err) == (0, True)
+    assert (mended.code, "moved to" in mended.err) == (0, True)
     assert used("ledger", "verify").code == 0
     assert memories(project) == ["a", "c", "d"]
 
@@ -231,7 +231,7 @@ def test_a_row_that_nobody_can_read_is_damage_for_a_restore(used: Cli, journal: 
     connection.execute(f"UPDATE jobs SET {harm} WHERE kind = 'draft'")
     connection.close()
     mended = used("restore", "--newest", "--yes")
-    assert (mended.code, "kept as" in mended.err) == (0, True)
+    assert (mended.code, "moved to" in mended.err) == (0, True)
 
 
 def test_a_checkpoint_of_a_changed_ledger_comes_after_an_older_sound_one(
@@ -273,7 +273,7 @@ def test_a_newer_version_of_a_damaged_file_is_set_aside(used: Cli, project: Path
     data[-4096:] = b"\xa5" * 4096
     journal.write_bytes(data)
     mended = used("restore", "--newest", "--yes")
-    assert (mended.code, "kept as" in mended.err) == (0, True)
+    assert (mended.code, "moved to" in mended.err) == (0, True)
 
 
 def test_what_can_still_be_read_is_counted_by_table(used: Cli, project: Path, journal: Path) -> None:
@@ -296,7 +296,7 @@ def test_a_count_of_rows_that_is_no_number_is_damage(used: Cli, journal: Path) -
     connection.execute("UPDATE sqlite_sequence SET seq = 'x' WHERE name = 'ledger'")
     connection.close()
     assert used("ledger", "verify").code == 1
-    assert "kept as" in used("restore", "--newest", "--yes").err
+    assert "moved to" in used("restore", "--newest", "--yes").err
 
 
 def test_a_journal_that_another_brought_back_stays(

@@ -21,6 +21,7 @@ from typing import Annotated, Any
 import anyio
 import msgspec
 import pytest
+from docs.tool_listing import output_schema
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # ships no types
@@ -40,7 +41,7 @@ from scrimshaw.app.mcp.protocol import (
     FinishedCall,
     serve_stdio,
 )
-from scrimshaw.app.mcp.schema import decode, input_schema, output_schema, tool
+from scrimshaw.app.mcp.schema import decode, input_schema, tool
 from scrimshaw.app.mcp.tools import ALL_TOOLS
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound
 

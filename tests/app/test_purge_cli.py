@@ -71,7 +71,7 @@ def test_purge_reads_the_secret_from_standard_input(cli: Cli, note: Path, monkey
     assert (run.code, run.err) == (0, "")
     assert note.read_text() == "It is [REDACTED:purged].\n"
     assert "Nothing is left in Scrimshaw's folders." in run.out
-    assert "out of Scrimshaw's hands" in run.out
+    assert "Scrimshaw cannot reach it" in run.out
 
 
 def test_purge_reads_the_secret_from_a_file(cli: Cli, note: Path, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def test_it_counts_memories_and_what_the_session_was_told(engine: Engine, projec
     engine.sessions.open("s-1", now=1.0)
     engine.sessions.mark_shown("s-1", {}, now=1.0, injected=told)
     sent = {"session_id": "s-1", "workspace": {"current_dir": str(project)}}
-    assert ask(sent, project.parent) == "2 memories, 1,200 tokens told\n"
+    assert ask(sent, project.parent) == "2 memories, 1,200 tokens given\n"
 
 
 def test_it_says_in_red_what_cannot_be_read_and_nothing_where_there_is_no_memory(tmp_path: Path) -> None:

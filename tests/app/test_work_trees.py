@@ -154,7 +154,7 @@ def test_a_session_of_a_removed_work_tree_becomes_a_memory_of_those_that_stay(
 ) -> None:
     project, second = trees
     work(second, "A", ASKED, said=f"{DECIDED} It is done, and all tests pass.")
-    assert cli("drafts", "make").out == "No session waits for a draft.\n"  # whoever works there makes it
+    assert cli("drafts", "make").out == "No session is waiting for a draft.\n"  # whoever works there makes it
     git(project, "worktree", "remove", "--force", str(second))
     age = 10 * 3600
     with closing(apsw.Connection(str(next((project / ".git/scrimshaw").glob("second-*/journal.db"))))) as journal:
@@ -162,7 +162,7 @@ def test_a_session_of_a_removed_work_tree_becomes_a_memory_of_those_that_stay(
     assert "accepted" in cli("drafts", "make").out
     (memory,) = (project / ".scrimshaw/memories/sessions").rglob("*.md")
     assert "hand-written scanner" in memory.read_text()
-    assert cli("drafts", "make").out == "No session waits for a draft.\n"
+    assert cli("drafts", "make").out == "No session is waiting for a draft.\n"
 
 
 @pytest.mark.parametrize("fault", ["damaged", "empty", "newer"])

@@ -464,4 +464,4 @@ def test_where_the_system_watches_no_files_they_are_looked_at_in_turns(engine: E
     assert told["hits"] == ["late"]
     assert "watcher" in told["off"]
     assert any(said.startswith("watcher_off") for said in told["said"])
-    assert any("looked at every" in instead for instead in told["instead"])
+    assert any("checked every" in instead for instead in told["instead"])

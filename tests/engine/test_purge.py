@@ -167,11 +167,6 @@ def in_draft(engine: Engine, stack: ExitStack) -> str:
     return "drafts/s1.md"
 
 
-def in_settings_copy(engine: Engine, stack: ExitStack) -> str:
-    (engine.folder / "index.db.settings").write_bytes(b"\x81" + NEEDLE.encode())
-    return "index.db.settings"
-
-
 def in_temporary_file(engine: Engine, stack: ExitStack) -> str:
     (engine.folder / "memories" / f"{TEMP_PREFIX}1").write_text(NEEDLE)
     return f"memories/{TEMP_PREFIX}1"
@@ -194,7 +189,7 @@ def in_broken_file(engine: Engine, stack: ExitStack) -> str:
 
 PLACES: tuple[Callable[[Engine, ExitStack], str], ...] = (
     in_vault_file, in_index_row, in_free_page, in_prior_content, in_checkpoint, in_backup, in_job, in_hook_log,
-    in_session, in_ledger, in_draft, in_settings_copy, in_temporary_file, in_links, in_file_name, in_broken_file,
+    in_session, in_ledger, in_draft, in_temporary_file, in_links, in_file_name, in_broken_file,
     in_log,
 )  # fmt: skip
 

@@ -66,7 +66,7 @@ def test_a_person_reads_a_table_and_the_record(
 ) -> None:
     assert main([*arguments, "--record"]) == 0
     printed = capsys.readouterr().out
-    assert "2 files: agreement 50.0%, accepted files recalled 100.0%." in printed
+    assert "2 files: agreement 50.0%, acceptable files accepted 100.0%." in printed
     assert "Accepted wrongly: beep.md" in printed
     page = (project / calibration.PAGE).read_text(encoding="utf-8")
     assert "## Quality" in page

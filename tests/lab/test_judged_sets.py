@@ -62,5 +62,5 @@ def test_turns_and_sessions_of_a_talk_are_documents(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_set_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match="holds no judged set"):
+    with pytest.raises(InvalidRequest, match="contains no judged set"):
         read_sets(tmp_path)

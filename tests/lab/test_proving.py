@@ -114,7 +114,7 @@ def test_the_command_tells_how_to_repeat_a_loss(
     monkeypatch.setattr(cli, "prove", lost)
     assert main(["prove", "--rounds", "25", "--seed", "1"]) == 1
     printed = capfd.readouterr().out
-    assert "It does not hold." in printed
+    assert "A check failed." in printed
     (number,) = re.findall(r"repeat: scrimshaw prove --seed 1 --round (\d+)", printed)
     assert planned(1, int(number)) == planned(1, int(number))
 

@@ -152,7 +152,7 @@ def test_a_slow_peer_costs_its_deadline_once(open_with: Open, notes: Notes) -> N
     result = search(engine, "slow question")
     assert [fault.partition(" in ")[0] for fault in faults(result)] == ["peer_silent (notes): it has not answered"]
     began = time.monotonic()
-    assert "still at an earlier question" in faults(search(engine, "next question"))[0]
+    assert "still answering an earlier question" in faults(search(engine, "next question"))[0]
     assert time.monotonic() - began < 1
     notes.tell("")
     for _ in range(100):  # the late answer is there for who asks again
@@ -170,7 +170,7 @@ def test_a_port_that_takes_and_never_answers_costs_its_deadline_once(open_with: 
         result = ask.search(engine, SearchRequest(query="anybody there"))
         assert "it has not started" in faults(result)[0]
         began = time.monotonic()
-        assert "still at an earlier question" in faults(ask.search(engine, SearchRequest(query="hello")))[0]
+        assert "still answering an earlier question" in faults(ask.search(engine, SearchRequest(query="hello")))[0]
         assert time.monotonic() - began < 1
 
 

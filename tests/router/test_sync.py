@@ -22,7 +22,7 @@ from scrimshaw.errors import ConfigError
 from scrimshaw.router import ask
 from scrimshaw.router.copies import cut_text, hash_text, label_copies
 from scrimshaw.router.peer_copies import compare_peer, find_id_map, sync_peer
-from scrimshaw.router.peers import choose_failure, close_peers
+from scrimshaw.router.peers import close_peers, explain_failure
 from scrimshaw.router.sync import PeerSync, compare_index
 from scrimshaw.search.results import SearchRequest
 
@@ -343,8 +343,8 @@ def test_wrong_credentials_are_told_from_no_answer(project: Path) -> None:
     class Refusal(Exception):
         response = SimpleNamespace(status_code=401)
 
-    assert choose_failure(ExceptionGroup("several", [Refusal()])).exit_code == 4
-    assert choose_failure(OSError()).exit_code == 3
+    assert explain_failure(ExceptionGroup("several", [Refusal()])).exit_code == 4
+    assert explain_failure(OSError()).exit_code == 3
 
 
 def test_a_server_syncs_after_every_change_where_it_is_told_to(open_with: Open, notes: Notes) -> None:

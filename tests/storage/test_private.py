@@ -13,7 +13,6 @@ from tests.samples import write_memory
 from tests.storage.vault_files import VaultFiles
 
 from scrimshaw.app.hooks.record import handle_payload, log
-from scrimshaw.app.hooks.settings import COPY, load_settings
 from scrimshaw.engine import Engine, write
 from scrimshaw.storage.durable import replace_file
 from scrimshaw.storage.sqlite.database import Database
@@ -48,9 +47,8 @@ def test_what_hooks_leave_behind_is_private(engine: Engine, project: Path, monke
         monkeypatch.delenv(name)
     payload = {"session_id": "S1", "cwd": str(project), "hook_event_name": "UserPromptSubmit", "prompt": "hello"}
     handle_payload(["claude"], json.dumps(payload).encode())
-    load_settings(project, least_age_s=0)
     log("something went wrong")
-    made = {name: mode(project / ".scrimshaw" / name) for name in ("journal.db", "hook.log", COPY)}
+    made = {name: mode(project / ".scrimshaw" / name) for name in ("journal.db", "hook.log")}
     assert made == dict.fromkeys(made, 0o600)
 
 

@@ -228,7 +228,7 @@ class Background:
                 break
 
     def stop(self) -> None:
-        """End the threads; a job at hand is finished or given back by its lease."""
+        """End the threads; the current job is finished, or released when its lease ends."""
         self._stop.set()
         self._worker.stop()
         for thread in self._threads:
@@ -277,7 +277,7 @@ class Background:
             advice = "Raise the system's limit on watched files (fs.inotify), then start the server again."
             unwatched = Degradation(
                 failure_mode=f"watcher_off: {error}",
-                fallback_mode=f"the files are looked at every {POLL_S:g} s",
+                fallback_mode=f"the files are checked every {POLL_S:g} s",
                 confidence_impact="a change by hand is found that much later",
                 retry_recommendation=advice,
             )

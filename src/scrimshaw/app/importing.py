@@ -15,18 +15,7 @@ from msgspec.structs import replace
 from scrimshaw.app.clients import all_clients
 from scrimshaw.app.clients.client import Client
 from scrimshaw.engine import Engine, importers
-from scrimshaw.engine.importers import (
-    CLAUDE_MEM,
-    DECISIONS,
-    FORGETFUL,
-    GRAPH,
-    GUIDANCE,
-    MEM0,
-    NOTES,
-    SPEC_KIT,
-    ImportResult,
-    import_memories,
-)
+from scrimshaw.engine.importers import ImportResult
 from scrimshaw.engine.spec_kit import import_workspace
 from scrimshaw.errors import InvalidRequest, NotFound, StorageFailure, UnreadableFile
 from scrimshaw.ingest.events import redact_id
@@ -39,13 +28,13 @@ EVERYTHING, TRANSCRIPTS, SERENA = "all", "transcripts", "serena"
 GRAPH_FILES = ("memory.jsonl", "memory.json")
 # Only imported by name, since one database serves all projects of a user: its usual place below the home folder.
 _SHARED_DATABASES = {
-    FORGETFUL: (
+    importers.FORGETFUL: (
         ".local/share/forgetful/forgetful.db",
         "Library/Application Support/forgetful/forgetful.db",
         "AppData/Local/forgetful/forgetful/forgetful.db",
     ),
-    CLAUDE_MEM: (".claude-mem/claude-mem.db",),
-    MEM0: (),  # it has no file of its own: `get_all` returns what to import
+    importers.CLAUDE_MEM: (".claude-mem/claude-mem.db",),
+    importers.MEM0: (),  # it has no file of its own: `get_all` returns what to import
 }
 _HEAD_BYTES = 64 * 1024
 _AGE = attrgetter("began", "place")  # sorts sessions, oldest first
@@ -73,11 +62,11 @@ def find_sources(project: Path, home: Path) -> list[FoundSource]:
                 found.append(FoundSource(kind=name, place=sessions[0].folder, count=len(sessions), size=size))
     serena = project / SERENA_MEMORIES
     found += [replace(_count_files(SERENA, serena), live=True)] if serena.is_dir() else []
-    for name in (NOTES, GUIDANCE, GRAPH):
+    for name in (importers.NOTES, importers.GUIDANCE, importers.GRAPH):
         found += (_count_files(name, place) for place in _FINDERS[name](project, home))
     with suppress(StorageFailure):
         if deleted := importers.find_deleted_decisions(project):
-            found.append(FoundSource(kind=DECISIONS, place=str(project), count=len(deleted), size=0))
+            found.append(FoundSource(kind=importers.DECISIONS, place=str(project), count=len(deleted), size=0))
     return found
 
 
@@ -94,7 +83,7 @@ def search_transcripts(project: Path, home: Path, traces: Traces) -> Iterator[tu
 
 def source_names() -> tuple[str, ...]:
     """What can be imported by name."""
-    return (EVERYTHING, TRANSCRIPTS, *_transcript_clients(), *_FINDERS, *_SHARED_DATABASES, SPEC_KIT)
+    return (EVERYTHING, TRANSCRIPTS, *_transcript_clients(), *_FINDERS, *_SHARED_DATABASES, importers.SPEC_KIT)
 
 
 def plan_import(
@@ -110,10 +99,10 @@ def plan_import(
 
     Raises NotFound if there is nothing of the kind, InvalidRequest for a source that cannot be imported.
     """
-    clients, source = _transcript_clients(), GRAPH if source in GRAPH_FILES else source
+    clients, source = _transcript_clients(), importers.GRAPH if source in GRAPH_FILES else source
     if source in clients:
         return _plan_sessions(engine, clients[source], home, path, dry_run)
-    if source in (SPEC_KIT, *_SHARED_DATABASES):
+    if source in (importers.SPEC_KIT, *_SHARED_DATABASES):
         return 0, _take_in_database(engine, source, home, path, dry_run, all_projects)
     if source in _FINDERS:
         return _plan_places(engine, source, home, path, dry_run)
@@ -132,13 +121,13 @@ def plan_import(
 def _take_in_database(
     engine: Engine, source: str, home: Path, path: Path | None, dry_run: bool, all_projects: bool
 ) -> Iterator[ImportResult]:
-    if source == SPEC_KIT:
+    if source == importers.SPEC_KIT:
         return import_workspace(engine, _demand_existing(path or engine.settings.project), dry_run=dry_run)
     places = [place for each in _SHARED_DATABASES[source] if (place := home / each).is_file()]
     if not (path or places):
-        raise NotFound(f"Nothing of {source} is at its usual place.", "Name its file.", parameter="path")
+        raise NotFound(f"{source} was not found in its usual place.", "Name its file.", parameter="path")
     place = _demand_existing(path or places[0])
-    return import_memories(engine, source, place, dry_run=dry_run, all_projects=all_projects)
+    return importers.import_memories(engine, source, place, dry_run=dry_run, all_projects=all_projects)
 
 
 def _plan_sessions(engine: Engine, client: Client, home: Path, path: Path | None, dry_run: bool) -> ImportPlan:
@@ -159,15 +148,15 @@ def _plan_sessions(engine: Engine, client: Client, home: Path, path: Path | None
 
 def _plan_places(engine: Engine, name: str, home: Path, path: Path | None, dry_run: bool) -> ImportPlan:
     project = engine.settings.project
-    if name == DECISIONS:
-        return 0, import_memories(engine, name, project, dry_run=dry_run)
+    if name == importers.DECISIONS:
+        return 0, importers.import_memories(engine, name, project, dry_run=dry_run)
     places = [path] if path else _FINDERS[name](project, home)
-    if not places and name == GUIDANCE:
+    if not places and name == importers.GUIDANCE:
         raise NotFound(f"There is no {', '.join(guidance_names())} in this project.", "Name a file.")
-    if not places and name == GRAPH:
+    if not places and name == importers.GRAPH:
         raise NotFound("This project has no file of an MCP memory server.", "Name the file, such as memory.jsonl.")
-    places = [_demand_existing(place) for place in places or [home / NOTES]]
-    work = chain.from_iterable(import_memories(engine, name, each, dry_run=dry_run) for each in places)
+    places = [_demand_existing(place) for place in places or [home / importers.NOTES]]
+    work = chain.from_iterable(importers.import_memories(engine, name, each, dry_run=dry_run) for each in places)
     return sum(_count_files(name, place).count for place in places), work
 
 
@@ -177,7 +166,7 @@ def _plan_files(engine: Engine, source: str, dry_run: bool) -> ImportPlan:
         raise InvalidRequest(message, "Run `scrimshaw scan`; they are found by every search.", parameter="source")
     place = Path(source)
     if not place.exists():
-        message = f"{source!r} is no source and no file."
+        message = f"{source!r} is neither a source nor a file."
         raise InvalidRequest(message, f"Sources are {', '.join(source_names())}.", parameter="source")
     files = sorted(place.rglob("*.md")) if place.is_dir() else [place]
     return len(files), importers.import_files(engine, files, dry_run=dry_run)
@@ -242,8 +231,8 @@ def _read_section(file: Path, name: str) -> dict[str, Any]:
 
 # In the order of import.
 _FINDERS: dict[str, Callable[[Path, Path], list[Path]]] = {
-    GUIDANCE: _find_guidance,
-    GRAPH: _find_graph,
-    NOTES: _find_notes,
-    DECISIONS: lambda project, home: [project] if (project / ".git").exists() else [],
+    importers.GUIDANCE: _find_guidance,
+    importers.GRAPH: _find_graph,
+    importers.NOTES: _find_notes,
+    importers.DECISIONS: lambda project, home: [project] if (project / ".git").exists() else [],
 }

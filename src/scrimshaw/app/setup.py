@@ -98,7 +98,7 @@ def plan_removals(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterator
 def apply_change(change: SetupChange) -> None:
     """Make a change; folders emptied by a removal are deleted too. Raises Conflict, StorageFailure."""
     if read_file(change.path) != change.before:
-        raise Conflict(f"{change.path} was changed meanwhile.", "Run the same command again.")
+        raise Conflict(f"{change.path} was changed in the meantime.", "Run the same command again.")
     with storage_errors("write", change.path):
         if change.after is None:
             remove_file(change.path, change.root if change.path.is_relative_to(change.root) else Path.home())
@@ -135,7 +135,7 @@ def find_programs() -> Programs:
         server, hook = (shutil.which(name, path=folder) for name in (SERVER, HOOK))
         if server and hook and Path(folder).name != "shims":
             return Programs(server=str(Path(server).resolve()), hook=str(Path(hook).resolve()))
-    message = f"There is no {SERVER} and {HOOK} beside {sys.executable}."
+    message = f"{SERVER} and {HOOK} are not installed next to {sys.executable}."
     raise ConfigError(message, "Install scrimshaw with uv, pipx or pip.")
 
 
@@ -166,7 +166,8 @@ def check_connections(project: Path, programs: Programs) -> Iterator[Connection]
                 yield replace(each, is_broken=False)
             elif works and each.scope is not works and not each.fault:
                 fix = f"Run `scrimshaw setup {client.name} --{each.scope} --remove`."
-                yield replace(each, fault=f"set too, beside the {works} scope: a start is told twice", fix=fix)
+                fault = f"connected in the {works} scope too, so a session starts with two summaries"
+                yield replace(each, fault=fault, fix=fix)
             else:
                 yield each
         if not found and _is_installed(client, Path.home()):
@@ -190,7 +191,7 @@ def _check_scope(client: Client, scope: Scope, project: Path, programs: Programs
         starts = [editor.read_program(text or "") for editor, text in texts]
         lost = [program for program in starts if program and shutil.which(program) is None]
         if lost:
-            fault = f"{lost[0]} is gone"
+            fault = f"{lost[0]} is missing"
             if lost[0] == SERVER:
                 fault, fix = f"{SERVER} is not on the PATH", "Put it there, as `uv tool install` does."
         elif changed := [str(change.path) for change in plan_additions(files, root)]:
@@ -226,7 +227,7 @@ class Editor:
         if self.file.served_by and self.file.served_by in text:
             return text
         hint = f"Let it run `{self.file.served_by}` with its own input, or move it away."
-        raise Conflict(f"{self.file.path} is a file of yours.", hint)
+        raise Conflict(f"{self.file.path} was not written by Scrimshaw.", hint)
 
     def remove(self, text: str) -> str:
         """The text without our part, unchanged if it has none."""
@@ -248,7 +249,7 @@ class Editor:
 class JsonEditor(Editor):
     """Edits a JSON file that others write too: an entry, hooks, or both. Comments stay."""
 
-    container = "object"
+    container = "an object"
 
     def __init__(self, shared: SharedFile) -> None:
         self.shared = shared
@@ -268,7 +269,7 @@ class JsonEditor(Editor):
         if self.shared.hooks:
             hooks = self._enter(value, ["hooks"])
             if broken := [event for event in self.shared.hooks if not isinstance(hooks.get(event, []), list)]:
-                raise ConfigError(f"{self.path}: `hooks.{broken[0]}` is no list.", CORRECT_IT)
+                raise ConfigError(f"{self.path}: `hooks.{broken[0]}` is not a list.", CORRECT_IT)
             value["hooks"] = _replace_hooks(hooks, self.shared.hooks)
         return self._rewrite(text, value)
 
@@ -299,7 +300,7 @@ class JsonEditor(Editor):
         for key in keys:
             value = value.setdefault(key, {})
             if not isinstance(value, dict):
-                raise ConfigError(f"{self.path}: `{key}` is no {self.container}.", CORRECT_IT)
+                raise ConfigError(f"{self.path}: `{key}` is not {self.container}.", CORRECT_IT)
         return value
 
     def _parse(self, text: str) -> Json:
@@ -309,7 +310,7 @@ class JsonEditor(Editor):
             line, fault = getattr(error, "lineno", 1), getattr(error, "msg", str(error))
             raise ConfigError(f"{self.path}:{line}: not JSON: {fault}.", CORRECT_IT) from error
         if not isinstance(value, dict):
-            raise ConfigError(f"{self.path}:1: the file holds no object.", CORRECT_IT)
+            raise ConfigError(f"{self.path}:1: the file does not contain an object.", CORRECT_IT)
         return value
 
     def _rewrite(self, text: str, value: Json) -> str:
@@ -319,7 +320,7 @@ class JsonEditor(Editor):
 class TomlEditor(JsonEditor):
     """Edits a TOML file: an MCP entry as the table `[servers.scrimshaw]`; comments and order stay."""
 
-    container = "table"
+    container = "a table"
 
     def is_bare(self, text: str) -> bool:
         return not text.strip()

@@ -35,7 +35,7 @@ def describe_memory(folder: Path, session: str) -> str:
             if not storage.has_index:
                 return _RED.format("no index: run `scrimshaw scan`")
             memories = sum(storage.index.count(Filters()).values())
-            told = sum(each.tokens for each in storage.sessions.injections(session)) if session else 0
+            tokens = sum(each.tokens for each in storage.sessions.injections(session)) if session else 0
     except ScrimshawError as error:
         return _RED.format(f"memory: {error.message} See `scrimshaw doctor`.")
-    return f"{memories:,} memories, {told:,} tokens told"
+    return f"{memories:,} memories, {tokens:,} tokens given"

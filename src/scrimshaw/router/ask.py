@@ -151,7 +151,13 @@ def search_with_peers(engine: Engine, request: SearchRequest, session: Session |
         try:
             found, age = peer.finish(question, max(0.0, began + patience_s - time.monotonic()))
         except PeerFailed as error:
-            lost.append(describe_loss(peer.name, error))
+            loss = Degradation(
+                failure_mode=f"peer_silent ({peer.name}): {error.message}",
+                fallback_mode="own memories, and peers that answer",
+                confidence_impact=f"what only {peer.name} knows is missing",
+                retry_recommendation=error.hint or "Look at the peer's own log.",
+            )
+            lost.append(loss)
         else:
             answers.append(found)
             sources[peer.name] = round(age, 1)
@@ -205,13 +211,3 @@ def list_possible_names(hit: PeerHit, label: str) -> tuple[str, ...]:
         return (native_id.removeprefix(f"{label}/"),)
     is_foreign = label not in hit.marks and any(mark.startswith(MARK) for mark in (native_id, *hit.marks))
     return () if is_foreign else (hit.title, native_id)
-
-
-def describe_loss(name: str, error: PeerFailed) -> Degradation:
-    """The degradation if a peer did not answer."""
-    return Degradation(
-        failure_mode=f"peer_silent ({name}): {error.message}",
-        fallback_mode="own memories, and peers that answer",
-        confidence_impact=f"what only {name} holds is missing",
-        retry_recommendation=error.hint or "Look at the peer's own log.",
-    )

@@ -50,7 +50,7 @@ def load_kinds() -> dict[str, Any]:
 
 
 def fill_in(template: Any, values: Mapping[str, Any]) -> Any:
-    """Arguments with `{name}` replaced by the value of that name, of its own type if it stands alone."""
+    """Arguments with `{name}` replaced by the value of that name, of its own type if that is the whole text."""
     if isinstance(template, str):
         alone = values.get(template[1:-1]) if template.startswith("{") else None
         return template if alone is None else alone

@@ -54,8 +54,8 @@ class PeerCopies:
         hits = [*read_hits(self._stated.name, self._create, self._peer.call(self._create, values))]
         peer_id = hits[0].id.removeprefix(f"{PREFIX}{self._stated.name}/") if hits else ""
         if not peer_id:
-            hint = "Look there whether something of its own has that name."
-            raise PeerRefused(f"{self._stated.name} made nothing of {memory.name}.", hint)
+            hint = "Check whether something else there has that name."
+            raise PeerRefused(f"{self._stated.name} did not create a copy of {memory.name}.", hint)
         return peer_id
 
     def update(self, peer_id: str, memory: MemoryCopy) -> None:

@@ -73,7 +73,7 @@ class Peer:
         if self._fault and time.monotonic() - self._failed_at < self._limits.check_s:
             return Question(key, PeerFailed(self._fault, self._again))
         if self._late and not self._late.done():
-            return Question(key, PeerFailed("it is still at an earlier question", "Ask again in a few seconds."))
+            return Question(key, PeerFailed("it is still answering an earlier question", "Ask again in a few seconds."))
         tool = choose_tool(self._settings, "search")
         values = {"query": query, "limit": min(limit, LARGEST_LIMIT)}
         return Question(key, asyncio.run_coroutine_threadsafe(self.find(key, tool, values), self._loop))
@@ -154,12 +154,13 @@ class Peer:
                 client = await self.open()
                 result = await client.call_tool(tool.tool, fill_in(tool.arguments, values))
         except Exception as error:
-            self._fault, self._failed_at = describe_failure(error), time.monotonic()
+            failure = explain_failure(error, self._again)
+            self._fault, self._failed_at = failure.message, time.monotonic()
             self.counts["failed"] += 1
             if self._session:
                 self._session.cancel()
                 self._session = None
-            raise choose_failure(error)(self._fault, self._again) from error
+            raise failure from error
         texts = [block.text for block in result.content if block.type == "text"]
         if result.is_error:
             raise PeerRefused(f"{tool.tool} refused: {' '.join(texts)[:200]}")
@@ -235,17 +236,10 @@ def parse_native_id(text: str) -> str | int:
     return int(text) if text.isdecimal() else text
 
 
-def choose_failure(error: BaseException) -> type[PeerFailed]:
-    """PeerDenied if the status of a server's answer rejects the credentials, otherwise PeerFailed."""
-    while isinstance(error, BaseExceptionGroup):
+def explain_failure(error: Exception, hint: str = "") -> PeerFailed:
+    """The failure of a peer in one line, of several errors the first; PeerDenied if it rejects the credentials."""
+    while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
-    return PeerDenied if getattr(getattr(error, "response", None), "status_code", 0) in DENIED else PeerFailed
-
-
-def describe_failure(error: BaseException) -> str:
-    """Why a peer failed, in one line; of several errors the first."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    return " ".join(describe_os_error(error).split())[:200] if isinstance(error, Exception) else "it was closed"
+    is_denied = getattr(getattr(error, "response", None), "status_code", 0) in DENIED
+    text = "no answer in time" if isinstance(error, TimeoutError) else " ".join(describe_os_error(error).split())[:200]
+    return (PeerDenied if is_denied else PeerFailed)(text, hint)

@@ -21,7 +21,7 @@ from scrimshaw.storage.sync import compare_files
 
 WORKERS = 4  # concurrent calls
 FEW = 10  # so many copies may be retired without a question
-GONE, TWICE = "Its memory was deleted, renamed or deprecated.", "It was there twice."
+GONE, TWICE = "Its memory was deleted, renamed or deprecated.", "There were two copies of it."
 
 Advance = Callable[[int, int], None]
 Approve = Callable[[int, int], None]

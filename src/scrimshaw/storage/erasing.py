@@ -73,7 +73,7 @@ def _classify(path: Path, root: Path, data: bytes) -> tuple[Kind, str]:
     parts, name = path.relative_to(root).parts, path.name
     is_packed, is_sqlite = data.startswith((_SQLITE, _ZIP)), data.startswith(_SQLITE)
     is_journal = name.startswith("journal.db.damaged-") and not name.endswith("-shm")
-    is_scratch = name.startswith("index.db.") or any(part.startswith(TEMP_PREFIX) for part in parts)
+    is_scratch = any(part.startswith(TEMP_PREFIX) for part in parts)
     kinds = (
         (path.parent in (root, root / TEAM) and name in _DATABASES, Kind.DATABASE, ""),
         (".git" in parts, Kind.GIT, ""),

@@ -9,7 +9,7 @@ from scrimshaw.engine import canary
 
 app = typer.Typer()
 
-# 1 is for what was judged and is wrong, 3 for a part outside that is missing.
+# Exit codes: 1 for a wrong answer, 3 for an external part that is missing.
 LOST, UNJUDGED = 1, 3
 
 

@@ -30,7 +30,7 @@ def prove_durability(
 ) -> None:
     """Kill real writers, and count the acknowledged writes lost.
 
-    Also takes away their disk, clock and index. Works in a scratch folder; your own memory is not touched.
+    Also breaks their disk, clock and index. Works in a scratch folder; your own memory is not touched.
     """
     with progress("Rounds", as_json) as advance:
         report = prove(
@@ -47,7 +47,7 @@ def prove_durability(
 
 
 def _render(report: Report) -> Lines:
-    verdict = ("Nothing acknowledged was lost.", "green") if report.is_clean else ("It does not hold.", "bold red")
+    verdict = ("Nothing acknowledged was lost.", "green") if report.is_clean else ("A check failed.", "bold red")
     yield line(verdict, f"  {report.rounds} rounds in {report.seconds:.0f} s, seed {report.seed}.")
     yield from (f"{text:<36}{count:>8}" for text, count in _counts(report).items())
     for title, counts in (("Killed at", report.kill_points), ("Rounds with", report.faults)):
@@ -57,7 +57,7 @@ def _render(report: Report) -> Lines:
     for failure in report.failures:
         yield from _render_failure(report.seed, failure)
     if report.folder:
-        yield line((f"Kept: {report.folder}", "dim"))
+        yield line((f"Folder: {report.folder}", "dim"))
 
 
 def _counts(report: Report) -> dict[str, int]:
@@ -68,8 +68,8 @@ def _counts(report: Report) -> dict[str, int]:
         "differences of index and files": report.index_differences,
         "breaks of the ledger": report.ledger_breaks,
         "other failures": report.other_failures,
-        "errors where something hindered": report.refused,
-        "files a power loss took back": report.lost_to_power,
+        "errors under a fault": report.refused,
+        "files undone by power losses": report.lost_to_power,
         "rounds without acknowledgement": report.rounds_without_acknowledgement,
     }
 
@@ -82,4 +82,4 @@ def _render_failure(seed: int, failure: Failure) -> Lines:
     yield line((f"Round {failure.round} ({failure.fault}):", "red"))
     yield from (f"  {finding}" for finding in failure.findings)
     yield line((f"  repeat: scrimshaw prove --seed {seed} --round {failure.round}", "dim"))
-    yield line((f"  kept: {failure.folder}", "dim"))
+    yield line((f"  folder: {failure.folder}", "dim"))

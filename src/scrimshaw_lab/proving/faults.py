@@ -1,4 +1,4 @@
-"""What hinders a writer from inside its process: kill points, failing disks, jumping clocks, a recorded power loss."""
+"""Faults inside a writer's process: kill points, failing disks, jumping clocks, a recorded power loss."""
 
 import errno
 import io
@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -39,14 +39,14 @@ class Points:
         self._passed: Counter[str] = Counter()
 
     def reach(self, name: str, *_: object) -> None:
-        """Come to a point."""
+        """Pass a point."""
         self._passed[name] += 1
         if (name, self._passed[name]) == self._chosen:
             self._stop(name)
 
 
 def install_points(reach: Hook) -> None:
-    """Have this process call `reach` with the name of every point that it comes to from now on."""
+    """Make this process call `reach` with the name of every point that it passes from now on."""
     for name in ("replace", "rename"):
         wrap(os, name, before=partial(reach, BEFORE_RENAME), after=partial(reach, AFTER_RENAME))
     wrap(os, "fsync", before=partial(reach, BEFORE_FSYNC))
@@ -54,7 +54,7 @@ def install_points(reach: Hook) -> None:
 
 
 def wrap(place: Any, name: str, *, before: Hook | None = None, after: Hook | None = None) -> None:
-    """Have a function of a module call `before` and `after` with its positional arguments."""
+    """Make a function of a module call `before` and `after` with its positional arguments."""
     original = getattr(place, name)
 
     def wrapped(*arguments: Any, **options: Any) -> Any:
@@ -73,20 +73,15 @@ def _wrap_commit(reach: Hook) -> None:
 
     @contextmanager
     def write(self: Database) -> Iterator[Any]:
-        with _as_it_was(original, self) as connection:
+        with original(self) as connection:
             yield connection
             reach(BEFORE_COMMIT)
         reach(AFTER_COMMIT)
 
-    name = "write"
-    setattr(Database, name, write)
+    setattr(Database, "write", write)  # noqa: B010 - mypy takes no assignment to a method
 
 
-def _as_it_was(original: Callable[[Database], AbstractContextManager[Any]], database: Database) -> Any:
-    return original(database)
-
-
-# Called before every operation: the fault comes and goes.
+# Called before every operation, as faults come and go.
 Weather = Callable[[], None]
 
 _DAY_S = 86_400.0
@@ -97,7 +92,7 @@ _MOST_STEPS = 60  # of one operation; a restore has the most
 
 
 def install_fault(fault: Fault, chance: Random, vault: Path) -> Weather:
-    """Hinder this process."""
+    """Install a fault in this process; returns what to call before every operation."""
     makers: dict[Fault, Callable[[Random, Path], Weather]] = {
         Fault.DISK_FULL: _disk_full,
         Fault.FULL_AT_A_STEP: _full_at_a_step,
@@ -109,12 +104,12 @@ def install_fault(fault: Fault, chance: Random, vault: Path) -> Weather:
 
 
 def make_writable(vault: Path) -> None:
-    """Undo what a killed process with a read-only folder left."""
+    """Make a folder writable again after a process with a read-only folder was killed."""
     vault.chmod(0o755)
 
 
 def hurt_index(fault: Fault, folder: Path, chance: Random) -> None:
-    """Delete, damage or cut the index of a project that nobody has open."""
+    """Delete, damage or truncate the index of a project that no process has open."""
     database, log = folder / "index.db", folder / "index.db-wal"
     if fault == Fault.INDEX_DELETED:
         for path in [database] if chance.random() < 0.5 else sorted(folder.glob("index.db*")):
@@ -126,7 +121,7 @@ def hurt_index(fault: Fault, folder: Path, chance: Random) -> None:
 
 
 def lose_journal(settings: Settings, name: str, chance: Random) -> None:
-    """Cut off or take a project's journal after a checkpoint; bring it back as `scrimshaw restore --newest` does."""
+    """Truncate or delete a project's journal after a checkpoint, and recover as `scrimshaw restore --newest` does."""
     with open_engine(settings) as engine:
         checkpoints.create(engine, name)
     path = find_place(settings.folder) / JOURNAL
@@ -140,7 +135,7 @@ def lose_journal(settings: Settings, name: str, chance: Random) -> None:
 
 def move_ground(folder: Path, chance: Random, _point: str) -> None:
     """Move the journal's folder away, or delete or replace the databases, under the process that has them open."""
-    if os.name == "nt":  # where no file that is open can be moved
+    if os.name == "nt":  # an open file cannot be moved there
         return
     way, place, away, copy = chance.randrange(3), find_place(folder), *_places_of_ground(folder)
     if way == 0:
@@ -155,11 +150,11 @@ def move_ground(folder: Path, chance: Random, _point: str) -> None:
 
 
 def put_ground_back(folder: Path) -> list[Path]:
-    """Undo what `move_ground` did once nobody has it open; the journal's files that were made where it had been."""
+    """Undo `move_ground` when no process is left; returns the journal's files created in the old place."""
     place, away, copy = find_place(folder), *_places_of_ground(folder)
     found = list(place.glob(f"{JOURNAL}*")) if away.exists() or copy.exists() else []
     if away.exists():
-        shutil.rmtree(place, ignore_errors=True)  # of a hand that edits files where there is no project
+        shutil.rmtree(place, ignore_errors=True)  # left by edits by hand
         away.rename(place)
     if copy.exists():
         copy.replace(place / JOURNAL)
@@ -171,7 +166,7 @@ def _places_of_ground(folder: Path) -> tuple[Path, Path]:
 
 
 def _cut(path: Path, chance: Random) -> None:
-    """Leave less than half of it, nothing of it, or no file."""
+    """Truncate a file to less than half or to nothing, or delete it."""
     length = max(0, chance.randint(-path.stat().st_size // 4, path.stat().st_size // 2))
     os.truncate(path, length)
     if not length and chance.random() < 0.5:
@@ -186,7 +181,7 @@ def _flip(path: Path, chance: Random) -> None:
 
 
 def _fair() -> None:
-    """Nothing happens."""
+    """Do nothing."""
 
 
 def _disk_full(chance: Random, vault: Path) -> Weather:
@@ -200,7 +195,7 @@ def _disk_full(chance: Random, vault: Path) -> Weather:
 
 
 def _wrap_fdopen(chance: Random) -> None:
-    """Files written through a handle may take only half of what they are given."""
+    """Make files written through a handle sometimes fail after half of the data."""
     original, name = os.fdopen, "fdopen"
 
     def fdopen(handle: int, mode: str = "r", *arguments: Any, **options: Any) -> Any:
@@ -212,7 +207,7 @@ def _wrap_fdopen(chance: Random) -> None:
 
 
 class _FullDisk(io.FileIO):
-    """A file on a disk that fills up while it is written."""
+    """A file on a disk that becomes full during a write."""
 
     def write(self, data: Any) -> int:
         whole = bytes(data)
@@ -221,7 +216,7 @@ class _FullDisk(io.FileIO):
 
 
 def _file_limit(chance: Random, vault: Path) -> Weather:
-    """The kernel itself refuses to let files grow, databases too; nothing of the kind exists on Windows."""
+    """Make the kernel refuse to let files grow, including databases; not possible on Windows."""
     if sys.platform == "win32":
         return _disk_full(chance, vault)
     import resource  # noqa: PLC0415 - only on POSIX
@@ -236,7 +231,7 @@ def _file_limit(chance: Random, vault: Path) -> Weather:
 
 
 def _full_at_a_step(chance: Random, vault: Path) -> Weather:
-    """From a step of every operation on, the kernel lets no file grow until the next one begins."""
+    """Make the kernel refuse to let files grow from some step of every operation to its end."""
     if sys.platform == "win32":
         return _disk_full(chance, vault)
     import resource  # noqa: PLC0415 - only on POSIX
@@ -260,7 +255,7 @@ def _full_at_a_step(chance: Random, vault: Path) -> Weather:
 
 
 def _read_only(chance: Random, vault: Path) -> Weather:
-    """The vault's folder takes no new file; who may write anywhere is refused by hand."""
+    """Make the vault's folder read-only; for root, refuse to open files there instead."""
     if sys.platform == "win32" or os.geteuid() == 0:
         return _refuse_opening(chance, vault)
 
@@ -286,7 +281,7 @@ def _refuse_opening(chance: Random, vault: Path) -> Weather:
 
 
 def _clock_jumps(chance: Random, vault: Path) -> Weather:
-    """The clock of this process goes forwards and backwards by days."""
+    """Make the clock of this process jump forwards and backwards by days."""
     real, shift_s = time.time, 0.0
 
     def now() -> float:
@@ -311,9 +306,9 @@ _DATABASE = ".db"
 
 
 class Happened(Struct, frozen=True, omit_defaults=True):
-    """One step: `written`, `renamed` (to `path`), `removed`, `made` or `emptied` (a folder, now gone), `forced` (bytes
-    of a file) or `forced_names` (those in a folder). `held` are the bytes at `path` before, None for no file, `moved`
-    those renamed.
+    """One step: `written`, `renamed` (to `path`), `removed`, `made` or `emptied` (a folder, now deleted), `forced` (the
+    bytes of a file, synced) or `forced_names` (those in a folder). `held` are the bytes at `path` before, None for no
+    file; `moved` are the renamed ones.
     """
 
     what: str
@@ -324,7 +319,7 @@ class Happened(Struct, frozen=True, omit_defaults=True):
 
 
 class Recorder:
-    """Writes what this process does below `root` to a log, unbuffered: a kill leaves it whole."""
+    """Logs what this process does below `root`, unbuffered, so that the log survives a kill."""
 
     def __init__(self, root: Path, log: Path) -> None:
         self._root = os.path.join(os.path.realpath(root), "")  # noqa: PTH118 - a prefix of names, with its separator
@@ -375,7 +370,7 @@ class Recorder:
                 self._note(Happened("forced_names" if is_folder else "forced", path))
 
     def _inside(self, name: object) -> str:
-        """The real path of a name below the root, "" for any other and for databases."""
+        """The real path of a name below the root; "" for other names and for databases."""
         if not isinstance(name, (str, os.PathLike)) or _DATABASE in os.fspath(name):
             return ""
         folder, base = os.path.split(os.fspath(name))
@@ -389,7 +384,7 @@ class Recorder:
 
 @dataclass
 class Unforced:
-    """What a power loss would take: files whose bytes are not safe, names not safe with what they held, new folders."""
+    """What a power loss would undo: files with unsynced bytes, unsynced names with their former bytes, new folders."""
 
     files: set[str] = field(default_factory=set)
     names: dict[str, bytes | None] = field(default_factory=dict)
@@ -421,7 +416,7 @@ class Unforced:
             self.names.setdefault(step.path, None)
 
     def _rename(self, step: Happened) -> None:
-        """Neither name is as it was: a power loss may take back both."""
+        """Both names have changed, and a power loss may undo both."""
         self.names.setdefault(step.path, step.held)
         self.names.setdefault(step.source, b"" if step.source in self.files else step.moved)
         if step.source in self.files:
@@ -431,7 +426,7 @@ class Unforced:
             self.files.discard(step.path)
 
     def _force_names(self, folder: str) -> None:
-        """A folder whose removal is safe takes the names that were in it along."""
+        """If the removal of a folder is synced, so are the names that were in it."""
         gone = {path for path in self.emptied if str(Path(path).parent) == folder}
         self.emptied -= gone
         safe = gone | {folder}
@@ -440,7 +435,7 @@ class Unforced:
 
 
 def unforced(steps: Iterable[Happened], *, names_are_safe: bool = os.name == "nt") -> Unforced:
-    """What is not safe after these steps; on Windows a rename is written through."""
+    """What is not synced after these steps; on Windows renames are written through."""
     found = Unforced()
     for step in steps:
         found.follow(step)
@@ -451,7 +446,7 @@ def unforced(steps: Iterable[Happened], *, names_are_safe: bool = os.name == "nt
 
 
 def lose_power(log: Path) -> int:
-    """Undo on the disk what a process had not forced there; how many files and folders that changed."""
+    """Undo on disk what a process had not synced; returns how many files and folders that changed."""
     if not log.exists():
         return 0
     decoder = msgspec.json.Decoder(Happened)
@@ -475,7 +470,7 @@ def _put_back(path: Path, held: bytes | None) -> None:
 
 
 def _bytes(path: str) -> bytes | None:
-    """The bytes of a file; None where there is none, as for a path of ""."""
+    """The bytes of a file; None if there is none, as for a path of ""."""
     try:
         return Path(path).read_bytes()
     except OSError:

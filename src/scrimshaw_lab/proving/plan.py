@@ -1,4 +1,4 @@
-"""What the prover and its processes say, and which round does what: any round can be repeated from its seed."""
+"""The messages of the prover and its processes, and the plan of each round, which its seed repeats."""
 
 from enum import StrEnum
 from random import Random
@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-# Kill points, each with about how often a process passes it in a round.
+# Kill points, and about how often a process passes each in a round.
 BEFORE_RENAME, AFTER_RENAME = "before rename", "after rename"
 BEFORE_FSYNC = "before fsync"
 BEFORE_COMMIT, AFTER_COMMIT = "before commit", "after commit"
@@ -15,7 +15,7 @@ PASSAGES = {BEFORE_RENAME: 16, AFTER_RENAME: 16, BEFORE_FSYNC: 36, BEFORE_COMMIT
 
 
 class Role(StrEnum):
-    """What a process does: everything, taking away and bringing back, searches, or the events of a client's hooks."""
+    """What a process does: everything, deleting and restoring, searching, or the events of a client's hooks."""
 
     WRITER = "writer"
     ERASER = "eraser"
@@ -24,7 +24,7 @@ class Role(StrEnum):
 
 
 class Fault(StrEnum):
-    """What hinders the processes of a round, or was done to a database before it."""
+    """A fault during a round, or damage done to a database before it."""
 
     NONE = "none"
     POWER_LOSS = "power loss"
@@ -42,7 +42,7 @@ class Fault(StrEnum):
 
 
 class Operation(StrEnum):
-    """What a process asks of the engine. `edit` is a file written by hand and scanned."""
+    """An operation of the engine. `edit` is a file written by hand and scanned."""
 
     SAVE = "save"
     UPDATE = "update"
@@ -60,9 +60,9 @@ class Operation(StrEnum):
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """What a process is to do; `prefix` begins its tokens, `disk_log` is where it tells what it wrote, "" for nowhere.
+    """The work of a process; `prefix` begins its tokens, `disk_log` is the log of its writes, "" for none.
 
-    At the `passage`-th time that it comes to the kill point `point` it says so and stands still, or its ground moves.
+    When it passes the kill point `point` for the `passage`-th time, it reports that and waits, or its databases move.
     """
 
     project: str
@@ -79,14 +79,14 @@ class Order(Struct, frozen=True, kw_only=True):
 
 
 class Ready(Struct, frozen=True, tag="ready"):
-    """The memory is open and read."""
+    """The memory is open and scanned."""
 
 
 class Intent(Struct, frozen=True, kw_only=True, tag="intent"):
-    """What will be done to `id`: `token` is a word that nothing else has.
+    """The next change of `id`; `token` is a word that is nowhere else.
 
-    A memory will have a body of the SHA-256 `body` with the token in its file, or a file of the SHA-256 `exact`;
-    an `exact` of "" says that the file will be gone.
+    The memory will have a body with the SHA-256 `body` and the token in its file, or a file with the SHA-256 `exact`;
+    an `exact` of "" means that the file will be deleted.
     """
 
     token: str
@@ -97,7 +97,7 @@ class Intent(Struct, frozen=True, kw_only=True, tag="intent"):
 
 
 class Ack(Struct, frozen=True, kw_only=True, tag="ack"):
-    """The engine's answer: the SHA-256 of a memory's file ("" when gone) and the number of its ledger row, or job."""
+    """The engine's answer: the SHA-256 of a memory's file ("" if deleted) and the number of its ledger row, or job."""
 
     token: str
     hash: str = ""
@@ -105,7 +105,7 @@ class Ack(Struct, frozen=True, kw_only=True, tag="ack"):
 
 
 class Refused(Struct, frozen=True, kw_only=True, tag="refused"):
-    """The engine's error; whether anything was done is promised only where the disk is full from a step on."""
+    """The engine's error; only with a disk that is full from a step on, it means that nothing was changed."""
 
     token: str
     code: str
@@ -113,7 +113,7 @@ class Refused(Struct, frozen=True, kw_only=True, tag="refused"):
 
 
 class Point(Struct, frozen=True, tag="point"):
-    """The process stands at its kill point and waits to be killed."""
+    """The process is at its kill point and waits to be killed."""
 
     name: str
 
@@ -123,21 +123,21 @@ _MESSAGE = msgspec.json.Decoder(Message)
 
 
 def line(message: Message) -> str:
-    """A message as its line, without the end of line."""
+    """A message as a line, without the end of line."""
     return msgspec.json.encode(message).decode()
 
 
 def message(text: str) -> Message | None:
-    """The message of a line; None for a line that was cut off, which says nothing."""
+    """The message of a line; None for a line that was cut off."""
     return _MESSAGE.decode(text) if text.endswith("\n") else None
 
 
-# State piles up over the rounds of a project; it stays small enough to be looked at whole after each of them.
+# State accumulates over the rounds of a project; it must stay small enough to be checked completely after each.
 ROUNDS_PER_PROJECT = 25
 _MANY_AT, _MOVING_AT = 12, (19, 22)
 _OPERATIONS, _OPERATIONS_OF_MANY = 40, 12
 _WRITERS, _READERS, _HOOKS = 8, 4, 1
-# A process is open after some 0.4 s and then needs some 10 ms for an operation, eight at once far more.
+# A process opens in about 0.4 s and then needs about 10 ms for an operation, or far more if there are eight.
 _LATEST_S, _LATEST_FROM_START_S, _LATEST_OF_MANY_S = 0.4, 0.6, 1.5
 
 _FAULTS = (
@@ -159,10 +159,10 @@ _FAULTS = (
 
 
 class Round(Struct, frozen=True, kw_only=True):
-    """One round: who works, what hinders them, and when they are killed.
+    """One round: its processes, its fault, and when they are killed.
 
-    With a `point` the kill comes at its `passage`-th passage; with `delay_s` so many seconds after all
-    processes were open, or after its start `from_start`; with neither they finish their work.
+    With a `point` they are killed at its `passage`-th passage; with `delay_s` so many seconds after all processes have
+    opened, or after the start if `from_start`; with neither they finish their work.
     """
 
     number: int
@@ -178,17 +178,17 @@ class Round(Struct, frozen=True, kw_only=True):
 
     @property
     def project(self) -> int:
-        """The number of the project it works on."""
+        """The number of its project."""
         return self.number // ROUNDS_PER_PROJECT
 
     @property
     def is_first(self) -> bool:
-        """Whether its project is new, with a journal of the oldest schema."""
+        """Whether it is the first round of its project."""
         return self.number % ROUNDS_PER_PROJECT == 0
 
 
 def planned(seed: int, number: int) -> Round:
-    """The round of a number, counted from 0."""
+    """The round with a number, counted from 0."""
     chance = Random(f"{seed}/{number}")
     if number % ROUNDS_PER_PROJECT == _MANY_AT:
         return _of_many(number, chance)
@@ -198,7 +198,7 @@ def planned(seed: int, number: int) -> Round:
 
 
 def _of_many(number: int, chance: Random) -> Round:
-    """Two of three times all are killed at once."""
+    """In two of three cases all are killed at once."""
     return Round(
         number=number,
         fault=Fault.MANY_WRITERS,
@@ -213,7 +213,7 @@ def _of_many(number: int, chance: Random) -> Round:
 def _with_end(plan: Round, chance: Random) -> Round:
     """Six of eight rounds end at a kill point, one at any moment, one when the work is done.
 
-    Where the ground moves it does so at the kill point, and the work goes on to its end.
+    If databases are moved, this happens at the kill point, and the work continues.
     """
     end = chance.randrange(2 if plan.fault == Fault.GROUND_MOVED else 0, 8)
     if end == 0 and plan.fault != Fault.POWER_LOSS:

@@ -48,14 +48,14 @@ from scrimshaw_lab.proving.plan import (
 from scrimshaw_lab.proving.verification import HURT_INDEX, Account, Finding, Kind, Step, steps, verify
 from scrimshaw_lab.proving.writer import SHARED
 
-# Words only: a process shall start in a moment.
+# Without vectors, so that a process starts quickly.
 _CONFIG = '[embedding]\nprovider = "none"\n'
 _OWN = ("w0/first", "w0/second")
 
 
 @dataclass
 class Project:
-    """A scratch project with what it must hold."""
+    """A scratch project, and what it must contain."""
 
     folder: Path
     settings: Settings
@@ -68,9 +68,9 @@ class Project:
 
 
 def new_project(scratch: Path, number: int) -> Project:
-    """A project with some memories; its journal is as one of the older versions left it, each in its turn.
+    """A project with some memories, and a journal of an older schema, each in turn.
 
-    Every other one is in a repository, to whose folder the journal is moved.
+    Every other one is in a repository, into whose folder the journal is moved.
     """
     folder = scratch / f"project-{number}"
     home = folder / PROJECT_FOLDER
@@ -96,7 +96,7 @@ def _seeds() -> Iterator[tuple[str, str]]:
 
 
 def rewind(folder: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> None:
-    """Make the journal of a folder as the version of an older schema left it, with the rows it has a place for."""
+    """Replace the journal of a folder by one of an older schema, with the rows that fit into it."""
     for path in find_place(folder).glob("journal.db*"):
         path.unlink()
     older = Database(folder / "journal.db", SCHEMA, durable=True, busy_timeout_ms=10_000, through=schema)
@@ -108,7 +108,7 @@ def rewind(folder: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> None:
 
 
 WRITER = (sys.executable, "-m", "scrimshaw_lab.proving.writer")
-# No round needs so long, even of a dozen processes on a slow machine.
+# Longer than any round takes, even one of a dozen processes on a slow machine.
 PATIENCE_S = 120.0
 
 _Heard = tuple[int, Message | None]
@@ -116,7 +116,7 @@ _Heard = tuple[int, Message | None]
 
 @dataclass
 class Talk:
-    """What the processes of a round said, each its list; how they ended, and the kill point where one stood."""
+    """The messages of each process of a round, how they ended, and the kill point that one reached."""
 
     messages: list[list[Message]]
     point: str = ""
@@ -132,7 +132,7 @@ class _Running:
 
 
 def run(plan: Round, orders: Sequence[Order], scratch: Path, command: Sequence[str] = WRITER) -> Talk:
-    """Start a process per order, and kill all when the plan says so; what they said until then."""
+    """Start a process per order, and kill all as planned; returns their messages until then."""
     limit_native_threads()
     heard: queue.Queue[_Heard] = queue.Queue()
     started = time.monotonic()
@@ -174,7 +174,7 @@ def _pass_on(place: int, lines: IO[str], heard: queue.Queue[_Heard]) -> None:
 
 
 def _listen(plan: Round, started: float, heard: queue.Queue[_Heard], talk: Talk) -> None:
-    """Return when it is time to kill, or when all have finished."""
+    """Wait until it is time to kill, or all have finished."""
     patience = deadline = started + PATIENCE_S
     if plan.delay_s is not None and plan.from_start:
         deadline = started + plan.delay_s
@@ -205,7 +205,7 @@ def _note(talk: Talk, heard: _Heard) -> None:
 
 
 def _end(running: Sequence[_Running], talk: Talk) -> None:
-    """Kill who still runs; who ended otherwise than well has crashed."""
+    """Kill the processes that still run; a process that ended with an error has crashed."""
     for each in running:
         if each.process.poll() is None:
             each.process.kill()
@@ -219,14 +219,14 @@ def _end(running: Sequence[_Running], talk: Talk) -> None:
                 stream.close()
 
 
-# Where these come, an error is the right answer.
+# Under these faults an error is a correct answer.
 _HINDERED = HURT_INDEX | {
     Fault.DISK_FULL, Fault.FULL_AT_A_STEP, Fault.FILE_LIMIT, Fault.READ_ONLY, Fault.GROUND_MOVED
 }  # fmt: skip
 
 
 class Played(Struct, frozen=True, kw_only=True):
-    """What came of a round; `point` is the kill point where a process stood, `lost_to_power` counts files."""
+    """The result of a round; `point` is the kill point that a process reached, `lost_to_power` counts files."""
 
     plan: Round
     acknowledged: int
@@ -237,7 +237,7 @@ class Played(Struct, frozen=True, kw_only=True):
 
 
 def play(project: Project, plan: Round, seed: int, command: Sequence[str] = WRITER) -> Played:
-    """Play a round on a project, whose account is brought up to date."""
+    """Run a round on a project, and update its account."""
     chance = Random(f"{seed}/{plan.number}/after")
     scratch = project.folder.parent
     _prepare(project, plan, chance)
@@ -249,7 +249,7 @@ def play(project: Project, plan: Round, seed: int, command: Sequence[str] = WRIT
     lost = faults.lose_power(log) if plan.fault == Fault.POWER_LOSS else 0
     taken = steps(talk.messages)
     made = faults.put_ground_back(project.settings.folder)
-    findings = [Finding(Kind.OTHER, f"{path} was made where nothing was any more") for path in made]
+    findings = [Finding(Kind.OTHER, f"{path} was created after its folder had been moved") for path in made]
     findings += [*_misbehaved(talk, plan, taken), *_looked_at(project, plan, taken, chance)]
     after = [] if findings else list(_unwritable(project, plan))
     return Played(
@@ -263,7 +263,7 @@ def play(project: Project, plan: Round, seed: int, command: Sequence[str] = WRIT
 
 
 def _prepare(project: Project, plan: Round, chance: Random) -> None:
-    """Do to the databases what the plan says."""
+    """Damage the databases as planned."""
     if plan.fault == Fault.JOURNAL_LOST:
         project.account.checkpoints.append(f"t{plan.number}before")
         faults.lose_journal(project.settings, project.account.checkpoints[-1], chance)
@@ -272,7 +272,7 @@ def _prepare(project: Project, plan: Round, chance: Random) -> None:
 
 
 def _orders(project: Project, plan: Round, seed: int, log: Path) -> Iterator[Order]:
-    """An order for each process; where there are many, only the first stands still at the kill point."""
+    """An order for each process; of several, only the first waits at the kill point."""
     work = Role.ERASER if plan.fault == Fault.FULL_AT_A_STEP else Role.WRITER
     roles = [work] * plan.writers + [Role.READER] * plan.readers + [Role.HOOK] * plan.hooks
     for place, role in enumerate(roles):
@@ -293,7 +293,7 @@ def _orders(project: Project, plan: Round, seed: int, log: Path) -> Iterator[Ord
 
 
 def _misbehaved(talk: Talk, plan: Round, taken: Sequence[Step]) -> Iterator[Finding]:
-    """Crashes, hanging, and errors where nothing hindered."""
+    """Crashes, hangs, and errors without a fault."""
     for crash in talk.crashes:
         yield Finding(Kind.OTHER, f"a process crashed: {crash}")
     if talk.hung:
@@ -304,8 +304,8 @@ def _misbehaved(talk: Talk, plan: Round, taken: Sequence[Step]) -> Iterator[Find
 
 
 def _unwritable(project: Project, plan: Round) -> Iterator[Finding]:
-    """Nothing where the memory takes a save again, now that nothing hinders; it is there in the rounds that follow."""
-    word = f"t{plan.number}after"  # the last word of a memory is its own, for the search that looks for it
+    """A finding if a save fails after the round; the saved memory stays for the following rounds."""
+    word = f"t{plan.number}after"  # the last word of a memory is unique, so that a search can find it
     new = NewText(content=f"The round is over: {word}", id=word, title=f"Round {plan.number}")
     try:
         with open_engine(project.settings) as engine:
@@ -323,18 +323,17 @@ def _looked_at(project: Project, plan: Round, taken: list[Step], chance: Random)
         return [Finding(Kind.OTHER, f"the memory cannot be used: {error}")]
 
 
-# Called after every round, with how many were played, of how many, and what came of this one.
+# Called after every round: how many were run, of how many, and the result of this one.
 Progress = Callable[[int, int, Played], None]
 
-# So many are enough to look at.
-MOST_FAILURES = 10
+MOST_FAILURES = 10  # more are not needed
 DURABLE = "journal_mode=wal synchronous=full"
 
 _LEVELS = ("off", "normal", "full", "extra")
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """A round that found something wrong; `folder` is kept to be looked at."""
+    """A round that found something wrong; `folder` remains for examination."""
 
     round: int
     fault: str
@@ -343,9 +342,9 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """Counts over all rounds; `kill_points` are those where a process was really killed, `faults` count rounds.
+    """Counts over all rounds; `kill_points` are those at which a process was killed, `faults` count rounds.
 
-    `folder` is what was kept.
+    `folder` is the scratch folder if it remains.
     """
 
     seed: int
@@ -369,7 +368,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing at all was wrong."""
+        """Whether nothing was wrong."""
         return not self.failures and self.durable_settings == DURABLE
 
 
@@ -384,10 +383,9 @@ def prove(
     progress: Progress = lambda done, total, played: None,
     command: Sequence[str] = WRITER,
 ) -> Report:
-    """Play `rounds` rounds, or until `seconds` have passed or so many failed; the scratch folder is kept then.
+    """Run `rounds` rounds, or until `seconds` have passed or too many failed; then the scratch folder remains.
 
-    With `only` the rounds of that round's project are played up to it. Raises StorageFailure where no project can be
-    made.
+    With `only` the rounds of that round's project are run up to it. Raises StorageFailure if no project can be created.
     """
     first = 0 if only is None else only - only % ROUNDS_PER_PROJECT
     numbers = range(first, rounds if only is None else only + 1)
@@ -407,7 +405,7 @@ def prove(
 
 @dataclass
 class _Run:
-    """A proof under way."""
+    """A running proof."""
 
     seed: int
     scratch: Path
@@ -421,16 +419,16 @@ class _Run:
 
     @property
     def seconds(self) -> float:
-        """How long it has taken so far."""
+        """The seconds so far."""
         return time.monotonic() - self.started
 
     @property
     def is_kept(self) -> bool:
-        """Whether there is something to look at, or was asked for."""
+        """Whether the scratch folder remains: after a failure, or if asked for."""
         return self.keep or bool(self.failures)
 
     def round(self, number: int) -> Played:
-        """Play a round on the project that is its turn."""
+        """Run a round on its project."""
         project = self._project(number)
         played = play(project, planned(self.seed, number), self.seed, self.command)
         self.played.append(played)
@@ -465,7 +463,7 @@ class _Run:
         )
 
     def _project(self, number: int) -> Project:
-        """The project of a round; the one before it goes unless it is to be kept."""
+        """The project of a round; the previous one is deleted unless `keep`."""
         if self.project is None or number % ROUNDS_PER_PROJECT == 0:
             if self.project and not self.keep:
                 shutil.rmtree(self.project.folder, ignore_errors=True)
@@ -474,7 +472,7 @@ class _Run:
 
 
 def machine() -> dict[str, object]:
-    """What the proof ran on."""
+    """The machine of the proof."""
     return {"system": platform.platform(), "python": platform.python_version(), "cores": os.cpu_count()}
 
 
@@ -483,7 +481,7 @@ def _counts(names: Iterable[str]) -> dict[str, int]:
 
 
 def _failure(played: Played, project: Project, kept: Path) -> Failure:
-    """The findings of a round, with a copy of the project as it was after it."""
+    """The findings of a round, and a copy of its project."""
     shutil.copytree(project.folder, kept)
     return Failure(
         round=played.plan.number,
@@ -494,7 +492,7 @@ def _failure(played: Played, project: Project, kept: Path) -> Failure:
 
 
 def _durable_settings(project: Project) -> str:
-    """How the durable database writes; a power loss can take what is less than full."""
+    """How the durable database writes; below full, a power loss can undo writes."""
     with closing(Storage(project.settings.folder, busy_timeout_ms=project.settings.index.busy_timeout_ms)) as storage:
         found = [storage.journal_database.value(f"PRAGMA {name}") for name in ("journal_mode", "synchronous")]
     return f"journal_mode={found[0]} synchronous={_LEVELS[found[1]]}"

@@ -1,4 +1,4 @@
-"""What must be there after a round, and whether it is."""
+"""What must exist after a round, and whether it does."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ OF_A_MEMORY = frozenset(
 
 @dataclass
 class Account:
-    """What a project holds for certain: hashes of files by id, and the events, jobs and checkpoints acknowledged."""
+    """What a project certainly contains: hashes of files by id, and acknowledged events, jobs and checkpoints."""
 
     files: dict[str, str] = field(default_factory=dict)
     events: list[tuple[str, str]] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Account:
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """An intent of the `writer`-th process, its `place` in that one's talk, and the answer, None where none came."""
+    """An intent of the `writer`-th process, its `place` among that one's intents, and the answer, if there was one."""
 
     writer: int
     place: int
@@ -52,11 +52,10 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class Expected(Struct, frozen=True, kw_only=True):
-    """What the file of a memory may be: of the SHA-256 `certain` ("" for none), or as a `pending` intent says.
+    """What the file of a memory may be: of the SHA-256 `certain` ("" for none), or as in a `pending` intent.
 
-    `former` are the hashes that it had before and that were acknowledged since, the certain one among them.
-    `is_plain` says that at most one intent is open, none was refused and none is an edit by hand: the ledger cannot be
-    of another mind then.
+    `former` are the hashes before and those acknowledged since, including the certain one. `is_plain` says that at most
+    one intent is open, none was refused and none is an edit by hand, so the ledger must agree.
     """
 
     certain: str
@@ -65,7 +64,7 @@ class Expected(Struct, frozen=True, kw_only=True):
     is_plain: bool
 
     def allows(self, raw: bytes | None) -> bool:
-        """Whether a file of these bytes, or no file, is as it should be."""
+        """Whether a file with these bytes, or no file, is correct."""
         digest = "" if raw is None else content_hash(raw)
         return digest == self.certain or any(_fulfils(intent, raw, digest) for intent in self.pending)
 
@@ -82,7 +81,7 @@ def steps(talk: Sequence[Sequence[Message]]) -> list[Step]:
 
 
 def expectations(held: Mapping[str, str], taken: Iterable[Step]) -> dict[str, Expected]:
-    """What every memory that stood before or was named since may be."""
+    """What may have become of every memory that existed before or was named since."""
     by_id: dict[str, list[Step]] = {name: [] for name in held}
     for step in taken:
         if step.intent.operation in OF_A_MEMORY:
@@ -91,7 +90,7 @@ def expectations(held: Mapping[str, str], taken: Iterable[Step]) -> dict[str, Ex
 
 
 def book(account: Account, taken: Iterable[Step]) -> None:
-    """Enter what is not a file and was acknowledged."""
+    """Add the acknowledged events, jobs and checkpoints to the account."""
     for step in taken:
         if not step.ack:
             continue
@@ -105,14 +104,14 @@ def book(account: Account, taken: Iterable[Step]) -> None:
 
 
 def rows(taken: Iterable[Step]) -> Iterator[tuple[int, str, str]]:
-    """(ledger row, memory, its hash then) of every acknowledged change, but for edits by hand."""
+    """(ledger row, memory, its hash then) of every acknowledged change except edits by hand."""
     for step in taken:
         if step.ack and step.intent.operation in OF_A_MEMORY - {Operation.EDIT}:
             yield step.ack.number, step.intent.id, step.ack.hash
 
 
 def _expected(held: str, found: Sequence[Step]) -> Expected:
-    """The ledger's numbers tell which acknowledged change was the last; an edit may have that of the change before."""
+    """The ledger's numbers order acknowledged changes; an edit may have the number of the change before."""
     acknowledged = [(step.ack.number, step, step.ack.hash) for step in found if step.ack]
     last = max(acknowledged, key=lambda each: (each[0], each[1].place), default=None)
     open_steps = [step for step in found if not step.ack]
@@ -126,7 +125,7 @@ def _expected(held: str, found: Sequence[Step]) -> Expected:
 
 
 def _is_untold(step: Step) -> bool:
-    """Whether the ledger may know nothing of a step that changed the file."""
+    """Whether a step may have changed the file without a ledger row."""
     return isinstance(step.answer, Refused) or step.intent.operation == Operation.EDIT
 
 
@@ -150,12 +149,12 @@ def _body_hash(raw: bytes) -> str:
 
 HURT_INDEX = frozenset({Fault.INDEX_DELETED, Fault.INDEX_DAMAGED, Fault.INDEX_LOG_CUT})
 _SAMPLE = 2
-# Of ten checkpoints kept, so many are surely not dropped yet.
+# Ten checkpoints are kept, so these cannot have been dropped yet.
 _NEWEST = 3
 
 
 class Kind(StrEnum):
-    """What a finding is about."""
+    """The kind of a finding."""
 
     LOST = "acknowledged_lost"
     CORRUPT = "corrupt_files"
@@ -165,16 +164,16 @@ class Kind(StrEnum):
 
 
 class Finding(Struct, frozen=True):
-    """Something that is not as it must be."""
+    """Something wrong."""
 
     kind: Kind
     what: str
 
 
 def verify(settings: Settings, account: Account, taken: list[Step], fault: Fault, chance: Random) -> list[Finding]:
-    """All findings after a round; the account is brought up to what was found."""
+    """All findings after a round; the account is updated."""
     with _recovered(settings) as engine:
-        # A change that a full disk refuses changes nothing; of other refusals nobody knows.
+        # A change that a full disk refuses must change nothing; after other refusals it is unknown.
         is_final = fault == Fault.FULL_AT_A_STEP
         certain = [step for step in taken if not (is_final and isinstance(step.answer, Refused))]
         expected = expectations(account.files, certain)
@@ -192,7 +191,7 @@ def verify(settings: Settings, account: Account, taken: list[Step], fault: Fault
 
 
 def _recovered(settings: Settings) -> Engine:
-    """The memory; a damaged index is made anew, as `scrimshaw rebuild` does."""
+    """Open the memory; a damaged index is replaced, as by `scrimshaw rebuild`."""
     try:
         engine = open_engine(settings)
     except DamagedDatabase as error:
@@ -211,7 +210,7 @@ def _recovered(settings: Settings) -> Engine:
 
 
 def _files(vault: Path) -> dict[str, bytes]:
-    """The bytes of every memory by id, as the disk has them."""
+    """The bytes of every memory on disk, by id."""
     return {
         path.relative_to(vault).with_suffix("").as_posix(): path.read_bytes()
         for path in sorted(vault.rglob("*.md"))
@@ -229,7 +228,7 @@ def _wrong_files(expected: Mapping[str, Expected], files: Mapping[str, bytes]) -
 
 
 def _wrong_file(name: str, wanted: Expected, raw: bytes | None) -> Iterator[Finding]:
-    """A file of an earlier state has lost what was acknowledged since; one that nobody announced is torn."""
+    """A file in an earlier state has lost an acknowledged change; a file in an unannounced state is corrupt."""
     is_former = raw is None or content_hash(raw) in wanted.former
     state = "gone" if raw is None else f"{len(raw)} bytes, {content_hash(raw)[:12]}"
     if not is_former:
@@ -241,7 +240,7 @@ def _wrong_file(name: str, wanted: Expected, raw: bytes | None) -> Iterator[Find
 def _wrong_ledger(
     engine: Engine, expected: Mapping[str, Expected], files: Mapping[str, bytes], taken: Iterable[Step]
 ) -> Iterator[Finding]:
-    """The chain, the acknowledged rows, rows of what never was, and after a scan the last hash of every memory."""
+    """Check the chain, acknowledged rows, rows of changes that never happened, and after a scan all last hashes."""
     checked, broken = engine.journal.verify()
     if broken:
         yield Finding(Kind.LEDGER, f"the chain breaks at row {broken} of {checked}")
@@ -259,11 +258,11 @@ def _wrong_ledger(
 
 
 def _ahead(last: Mapping[str, str], expected: Mapping[str, Expected], hashes: Mapping[str, str]) -> Iterator[Finding]:
-    """A row that is neither of the file nor of what was acknowledged tells of a change that never happened."""
+    """A row that matches neither the file nor an acknowledgement records a change that never happened."""
     for name, wanted in expected.items():
         digest = last.get(name, "")
         if wanted.is_plain and digest not in (hashes.get(name, ""), wanted.certain):
-            yield Finding(Kind.LEDGER, f"{name}: a row of {digest[:12]}, which no file ever had")
+            yield Finding(Kind.LEDGER, f"{name}: a row with {digest[:12]}, which no file ever had")
 
 
 def _missing_rows(engine: Engine, account: Account) -> Iterator[Finding]:
@@ -290,11 +289,11 @@ def _missing_checkpoints(engine: Engine, account: Account) -> Iterator[Finding]:
 
 
 def _wrong_index(engine: Engine, files: Mapping[str, bytes], fault: Fault) -> Iterator[Finding]:
-    """After recovery the index holds the files and nothing else; one that was hurt is made anew first."""
+    """After recovery the index has the files and nothing else; a damaged one is rebuilt first."""
     if fault in HURT_INDEX:
         index.rebuild(engine)
     for skip in index.skipped_files(engine):
-        yield Finding(Kind.INDEX, f"{skip.path} was passed over: {skip.reason}")
+        yield Finding(Kind.INDEX, f"{skip.path} was skipped: {skip.reason}")
     found = engine.index.select(Filters(include_deprecated=True), sort="id", limit=-1, offset=0)
     held = {memory.id: memory.content_hash for memory in found}
     for name in sorted(held.keys() | files.keys()):
@@ -306,7 +305,7 @@ def _wrong_index(engine: Engine, files: Mapping[str, bytes], fault: Fault) -> It
 
 
 def _not_found(engine: Engine, files: Mapping[str, bytes], chance: Random) -> Iterator[Finding]:
-    """A search for the word that only one memory has finds it."""
+    """A search for a word of only one memory must find it."""
     for name in chance.sample(sorted(files), min(_SAMPLE, len(files))):
         word = _own_word(files[name])
         request = SearchRequest(query=word, include_archived=True)
@@ -315,5 +314,5 @@ def _not_found(engine: Engine, files: Mapping[str, bytes], chance: Random) -> It
 
 
 def _own_word(raw: bytes) -> str:
-    """The last word of the body is the token of who wrote it."""
+    """The last word of the body, which is its writer's token."""
     return (raw.decode(errors="replace").split() or [""])[-1]

@@ -1,4 +1,4 @@
-"""A process that works until it is killed; each step is a line of JSON: python -m scrimshaw_lab.proving.writer ORDER"""
+"""A process that works until it is killed, and reports each step: python -m scrimshaw_lab.proving.writer ORDER"""
 
 import dataclasses
 import hashlib
@@ -42,7 +42,7 @@ _LINES = (
 
 @dataclass
 class Desk:
-    """A process at work: its open memory, its own memories, and its last change, which may be undone."""
+    """The state of a process: its open memory, its own memories, and its last change, which may be undone."""
 
     engine: Engine
     name: str
@@ -59,12 +59,12 @@ class Desk:
         return vault.root / f"{inside}.md"
 
     def body(self, memory_id: str) -> str:
-        """The body that a memory's file has now."""
+        """The current body of a memory's file."""
         return parse_memory_file(self.path(memory_id).read_bytes()).body
 
 
 class Planned(NamedTuple):
-    """An intent, and the act that fulfils it."""
+    """An intent, and the function that carries it out."""
 
     intent: Intent
     act: Callable[[], Ack]
@@ -74,13 +74,13 @@ Plan = Callable[[Desk, str], Planned | None]
 
 
 def next_plan(desk: Desk, token: str) -> Planned:
-    """The next operation of a process, drawn by its chance; what cannot be done yet becomes a save."""
+    """The next random operation of a process; one that is not possible yet becomes a save."""
     plan = desk.chance.choices(*_PLANS[desk.role])[0]
     return plan(desk, token) or _save(desk, token)
 
 
 def own_memories(engine: Engine, name: str) -> list[str]:
-    """The memories that a process of this name wrote, by id."""
+    """The ids of the memories that a process of this name wrote."""
     found = engine.index.select(Filters(folder=name, include_deprecated=True), sort="id", limit=-1, offset=0)
     return [memory.id for memory in found]
 
@@ -96,7 +96,7 @@ def _text(desk: Desk, token: str) -> str:
 
 
 def _ack(desk: Desk, token: str, memory_id: str, digest: str) -> Ack:
-    """The acknowledgement with the number of the ledger's newest row of the memory."""
+    """The acknowledgement, with the number of the memory's newest ledger row."""
     row = desk.engine.journal.history(memory_id, 1)[0]
     desk.last = (int(row["seq"]), memory_id)
     return Ack(token=token, hash=digest, number=int(row["seq"]))
@@ -160,7 +160,7 @@ def _link(desk: Desk, token: str) -> Planned | None:
 
 
 def _edit(desk: Desk, token: str) -> Planned | None:
-    """A careful editor changes a file, and a scan sees it."""
+    """Change a file as a careful editor does, and scan."""
     if not desk.own:
         return None
     memory_id = desk.chance.choice(desk.own)
@@ -176,7 +176,7 @@ def _edit(desk: Desk, token: str) -> Planned | None:
 
 
 def _undo(desk: Desk, token: str) -> Planned | None:
-    """Take back the last change of this process, where the text before it was kept."""
+    """Undo the last change of this process, if the text before it is known."""
     if desk.last is None:
         return None
     entry, memory_id = desk.last
@@ -229,7 +229,7 @@ def _checkpoint(desk: Desk, token: str) -> Planned:
 
 
 def _restore(desk: Desk, token: str) -> Planned | None:
-    """Bring back the only memory that is gone since the checkpoint."""
+    """Restore the only memory that was deleted since the checkpoint."""
     gone = [name for name in desk.kept if not desk.path(name).exists()]
     if len(gone) != 1:
         return None
@@ -275,7 +275,7 @@ def _intent(token: str, operation: Operation, subject: str = "", *, body: str = 
     return Intent(token=token, operation=operation, id=subject, body=body, exact=exact)
 
 
-# What each role does, and how often in a hundred.
+# What each role does, and its weight.
 _PLANS: dict[Role, tuple[tuple[Plan, ...], tuple[int, ...]]] = {
     Role.WRITER: (
         (_save, _update, _update_shared, _delete, _link, _edit, _undo, _event, _job, _checkpoint, _scan, _rebuild),
@@ -288,7 +288,7 @@ _PLANS: dict[Role, tuple[tuple[Plan, ...], tuple[int, ...]]] = {
 
 
 def say(message: Message) -> None:
-    """Send a line to the prover before anything else happens."""
+    """Send a message to the prover at once."""
     sys.stdout.write(f"{line(message)}\n")
     sys.stdout.flush()
 
@@ -319,14 +319,14 @@ def _perform(desk: Desk, token: str) -> None:
         ack = planned.act()
     except ScrimshawError as error:
         say(Refused(token=token, code=error.code, message=error.message))
-    except OSError as error:  # the hand that edits a file has no engine to put it into words
+    except OSError as error:  # an edit by hand does not go through the engine
         say(Refused(token=token, code="os", message=str(error)))
     else:
         say(ack)
 
 
 def _opened(order: Order, settings: Settings, chance: Random) -> Desk:
-    """A desk with the memory on it; a damaged index is made anew, as its error advises."""
+    """Open the memory; a damaged index is replaced, as its error advises."""
     try:
         return _desk(order, settings, chance)
     except DamagedDatabase as error:
@@ -348,7 +348,7 @@ def _desk(order: Order, settings: Settings, chance: Random) -> Desk:
 
 
 def _stand_still(name: str) -> None:
-    """Wait to be killed; without a prover at the other end there is nothing to wait for."""
+    """Wait to be killed; if the prover is gone, exit."""
     say(Point(name))
     sys.stdin.read()
     os._exit(1)

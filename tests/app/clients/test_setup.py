@@ -322,7 +322,7 @@ def test_a_file_that_changes_while_the_user_thinks_is_not_overwritten(root: Path
     edits = all_clients()["claude"].setup_files(root / "p", Scope.SHARED, OURS)
     change = next(setup.plan_additions(edits, root / "p"))
     put(root, "p/.mcp.json", b"{}")
-    with pytest.raises(Conflict, match="meanwhile"):
+    with pytest.raises(Conflict, match="in the meantime"):
         setup.apply_change(change)
     assert (root / "p/.mcp.json").read_bytes() == b"{}"
 
@@ -407,7 +407,7 @@ class TestSharedScope:
         monkeypatch.setattr(setup, "find_programs", lambda: Programs(server=str(root / "bin/scrimshaw")))
         cli("setup", "gemini", "--user", "--yes")
         twice = [each for each in cli("doctor", "--json").json["findings"] if each["name"] == "gemini"]
-        assert any("beside" in each["detail"] and each["verdict"] == "note" for each in twice)
+        assert any("two summaries" in each["detail"] and each["verdict"] == "note" for each in twice)
 
 
 def test_what_is_local_stays_out_of_shared_files(cli: Cli, root: Path) -> None:
@@ -487,7 +487,7 @@ class TestPrograms:
     def test_but_never_shims(self, scripts: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
         folder = scripts("shims")
         monkeypatch.setattr("sysconfig.get_path", lambda name: str(folder))
-        with pytest.raises(ConfigError, match="There is no scrimshaw"):
+        with pytest.raises(ConfigError, match="scrimshaw and scrimshaw-hook are not installed"):
             setup.find_programs()
 
 

@@ -151,11 +151,11 @@ def test_the_users_own_keys_in_our_entry_stay() -> None:
     ("text", "said"),
     [
         ('{\n  "a": 1,\n}', "s.json:[23]: not JSON"),
-        ('{"a": 1, "a": 2}', "s.json:1: not JSON: a key stands twice"),
-        ("[]", "s.json:1: the file holds no object"),
-        ('{"mcpServers": []}', "`mcpServers` is no object"),
-        ('{"hooks": 1}', "`hooks` is no object"),
-        ('{"hooks": {"Stop": {}}}', "`hooks.Stop` is no list"),
+        ('{"a": 1, "a": 2}', "s.json:1: not JSON: a key occurs twice"),
+        ("[]", "s.json:1: the file does not contain an object"),
+        ('{"mcpServers": []}', "`mcpServers` is not an object"),
+        ('{"hooks": 1}', "`hooks` is not an object"),
+        ('{"hooks": {"Stop": {}}}', "`hooks.Stop` is not a list"),
         ("\ufeff{}", "s.json:1: not JSON"),
     ],
 )
@@ -223,7 +223,7 @@ def test_a_tool_approval_below_our_table_stays() -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("a = \n", "c.toml is not TOML: .*line 1"), ("mcp_servers = 1", "`mcp_servers` is no table")],
+    [("a = \n", "c.toml is not TOML: .*line 1"), ("mcp_servers = 1", "`mcp_servers` is not a table")],
 )
 def test_toml_that_cannot_be_changed_is_named(text: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):

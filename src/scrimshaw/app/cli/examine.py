@@ -14,17 +14,7 @@ from scrimshaw import __version__
 from scrimshaw.app import setup
 from scrimshaw.app.checks import ALL_CHECKS, PROCESS, peer_checks, process_checks
 from scrimshaw.app.cli import frame, project_files
-from scrimshaw.app.cli.frame import (
-    STDIN,
-    Texts,
-    command,
-    command_group,
-    content_of,
-    example,
-    open_memory,
-    settings_of,
-    settings_of_memory,
-)
+from scrimshaw.app.cli.frame import Texts, command, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, line, note, print_lines, show, show_json
 from scrimshaw.app.setup import check_connections
 from scrimshaw.config import Settings
@@ -42,14 +32,14 @@ from scrimshaw.storage.toml_files import GOLDEN_FILE, Golden
 from scrimshaw.toml_text import parse_toml
 
 app = typer.Typer()
-golden = command_group("golden", "Test questions with known answers.", "list")
+golden = frame.command_group(app, "golden", "Test questions with known answers.", "list")
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 _LINT_STYLES = {"rejected": "bold red", "warned": "yellow", "skipped": "dim", "clean": "green"}
 
 
-@app.command(epilog=example("scrimshaw lint --references", "scrimshaw lint --fix-paths docs/specs --dry-run"))
+@app.command(epilog=frame.example("scrimshaw lint --references", "scrimshaw lint --fix-paths docs/specs --dry-run"))
 def lint(
     paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH", help="Files or folders; default: all.")] = None,
     format_: Annotated[Literal["text", "json", "sarif"], typer.Option("--format", help="Output format.")] = "text",
@@ -72,7 +62,7 @@ def lint(
     if propose or fix_paths:
         _repair_references([*(paths or ())], fix_paths or [], propose, dry_run, yes, project, as_json)
         return
-    settings = settings_of(project) if paths else settings_of_memory(project)
+    settings = frame.settings_of(project) if paths else settings_of_memory(project)
     found = engine_lint.lint(settings, paths or (), follow=references)
     counts = Counter(one.state for one in found)
     stale, followed = sum(len(one.stale) for one in found), sum(one.references for one in found)
@@ -93,7 +83,7 @@ def _repair_references(
     """Rewrite stale references after the named renames or those in git; or print the latter."""
     paths += (Path(text) for text in wanted if "=" not in text)
     renames = [engine_lint.parse_rename(text) for text in wanted if "=" in text]
-    with open_memory(project) as engine:
+    with frame.open_memory(project) as engine:
         if propose or not renames:
             try:
                 renames = engine_lint.propose_renames(engine, paths)
@@ -208,7 +198,7 @@ def doctor(
     if server:
         from scrimshaw.app.http.diagnosis import examine_server  # noqa: PLC0415 - an HTTP client, only for a server
 
-        secret = content_of(token_file, None if token_file in ("", STDIN) else Path(token_file))
+        secret = frame.content_of(token_file, None if token_file in ("", frame.STDIN) else Path(token_file))
         findings = tuple(examine_server(server, secret.strip()))
     else:
         findings = tuple(_examine(settings_of_memory(project)))
@@ -238,14 +228,14 @@ def _examine(settings: Settings) -> Iterator[Finding]:
 def _examine_git(settings: Settings) -> Iterator[Finding]:
     """Whether git would commit what is derived or private."""
     if not work_tree(settings.project):
-        yield Finding("git", Severity.NOTE, "the project is in no git repository")
+        yield Finding("git", Severity.NOTE, "the project is not in a git repository")
         return
     names = [f"{settings.folder.name}/{name}" for name in project_files.HIDDEN]
     tracked = ask_git(settings.project, "ls-files", "--", *names).splitlines()
     ignored = ask_git(settings.project, "check-ignore", "--no-index", "--", *names, answers=(0, 1)).splitlines()
     if tracked:
         fix = f"Run `git rm --cached {' '.join(tracked)}`."
-        yield Finding("git", Severity.PROBLEM, f"git holds {', '.join(tracked)}", fix)
+        yield Finding("git", Severity.PROBLEM, f"git tracks {', '.join(tracked)}", fix)
     elif visible := [name for name in names if name not in ignored]:
         fix = f"Put into .scrimshaw/.gitignore: {' '.join(project_files.GITIGNORE.splitlines()[1:])}"
         yield Finding("git", Severity.PROBLEM, f"git would add {', '.join(visible)}", fix)
@@ -291,7 +281,7 @@ def _describe_files(report: SyncReport) -> Iterator[Finding]:
         found = f"{len(broken)} to correct: {'; '.join(broken)}"
         yield Finding("files", Severity.WARNING, found, "Correct those lines in an editor.")
     if skipped:
-        yield Finding("files", Severity.NOTE, f"{len(skipped)} passed over: {'; '.join(skipped)}")
+        yield Finding("files", Severity.NOTE, f"{len(skipped)} skipped: {'; '.join(skipped)}")
     if not report.skipped:
         yield Finding("files", Severity.OK, f"all {report.files} can be read")
 
@@ -350,7 +340,7 @@ def _render_golden(found: Golden | Sequence[Golden]) -> Lines:
     for each in queries:
         yield line((each.text, "bold"), f"  within {each.within}: ", (", ".join(each.expect), "cyan"))
     if not queries:
-        note(f"There is none yet; `scrimshaw golden add` writes .scrimshaw/{GOLDEN_FILE}.")
+        note(f"There are none yet; `scrimshaw golden add` writes .scrimshaw/{GOLDEN_FILE}.")
 
 
 @command(golden, "add", '"why not the standard sqlite3" storage/apsw', render=_render_golden)

@@ -43,7 +43,7 @@ STDIN = "-"
 LEASE_S = 60.0  # enough for a few batches on a slow machine; then another process may take over a silent job
 SKIPS_SHOWN = 20
 IN_BACKGROUND = (
-    "Search works at once; vectors are made in the background, and `scrimshaw doctor` tells how far they are."
+    "Search works at once; vectors are made in the background, and `scrimshaw doctor` shows how many are ready."
 )
 HEAD_START_S = 2.0  # enough for all vectors of a small project, with the model loaded
 
@@ -129,9 +129,11 @@ def example(*lines: str) -> str:
     return "Example: " + "   or: ".join(lines)
 
 
-def command_group(name: str, what: str, arguments: str) -> typer.Typer:
-    """A group of commands under one name."""
-    return typer.Typer(name=name, help=what, epilog=example(f"scrimshaw {name} {arguments}"), no_args_is_help=True)
+def command_group(app: typer.Typer, name: str, what: str, arguments: str) -> typer.Typer:
+    """A new group of commands of `app` under one name."""
+    group = typer.Typer(name=name, help=what, epilog=example(f"scrimshaw {name} {arguments}"), no_args_is_help=True)
+    app.add_typer(group)
+    return group
 
 
 def command(
@@ -197,7 +199,7 @@ def channels_of(names: str, *, alone: bool = False) -> tuple[Channel, ...]:
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     unknown = [name for name in wanted if name not in set(Channel)]
     if unknown:
-        raise typer.BadParameter(f"{unknown[0]!r} is no channel; there are {', '.join(Channel)}.")
+        raise typer.BadParameter(f"{unknown[0]!r} is not a channel; there are {', '.join(Channel)}.")
     if Channel.GRAPH in wanted and (alone or {*wanted} == {Channel.GRAPH}):
         raise typer.BadParameter("graph finds nothing by itself; it leads on from what text, vector and trigger found.")
     return tuple(map(Channel, wanted)) or tuple(Channel)
@@ -231,13 +233,13 @@ def demand_known(engine: Engine, filters: Filters) -> None:
         ids = (Path(state.memory_id).parents for state in engine.index.manifest().values() if state.memory_id)
         folders = {folder.as_posix() for parents in ids for folder in parents if folder.name}
         hint = find_nearest(filters.folder, folders) or "`scrimshaw stats --by folder` lists them."
-        raise NotFound(f"No memory lies below the folder {filters.folder!r}.", hint, parameter="folder")
+        raise NotFound(f"There is no memory below the folder {filters.folder!r}.", hint, parameter="folder")
 
 
 def write_output(path: Path, text: str, *, force: bool) -> str:
     """Write a file that a person named, asking before replacing one; returns its path. Raises StorageFailure."""
-    refusal = InvalidRequest(f"{path} is there already.", "Add --force to replace it.", parameter="force")
-    confirm(f"{path} is there already. Replace it?", force or not path.exists(), refusal)
+    refusal = InvalidRequest(f"{path} exists already.", "Add --force to replace it.", parameter="force")
+    confirm(f"{path} exists already. Replace it?", force or not path.exists(), refusal)
     with storage_errors("write", path):
         replace_file(path.absolute(), text.encode())
     return str(path.absolute())
@@ -250,7 +252,7 @@ def run_editor(path: Path, line: int = 0) -> None:
     except ValueError as error:
         raise InvalidRequest(f"EDITOR cannot be read: {error}.", "Set EDITOR to one that works.") from error
     if not editor:
-        raise InvalidRequest("There is no editor to open it.", "Set EDITOR, or name what to change in options.")
+        raise InvalidRequest("No editor is set.", "Set EDITOR, or give the changes as options.")
     program, place = Path(editor[0]).stem, [str(path)]
     if line and program in ("vi", "vim", "nvim", "nano", "emacs", "micro"):
         place = [f"+{line}", str(path)]
@@ -355,7 +357,7 @@ def _fill(
         if job:
             engine.journal.finish(job, JobState.QUEUED)
         ready, total = index.vectors_ready(engine)
-        note(f"{ready} of {total} pieces have a vector. `scrimshaw scan` goes on from there; a server does by itself.")
+        note(f"{ready} of {total} pieces have a vector. `scrimshaw scan` continues; a server does so by itself.")
         raise
     if job:
         engine.journal.finish(job, JobState.QUEUED if index.lacks_vectors(engine) else JobState.DONE)

@@ -13,7 +13,8 @@ from scrimshaw.ingest.merging import merge_front_matter
 from scrimshaw.storage.durable import replace_file
 from scrimshaw.storage.git import ask_git, merge_texts
 
-git = command_group("git", "How git merges memories.", "install")
+app = typer.Typer()
+git = command_group(app, "git", "How git merges memories.", "install")
 
 ATTRIBUTES = "# Memories are merged key by key; `scrimshaw git install` tells git how.\n/memories/** merge=scrimshaw\n"
 # Without the program git merges as any other text.
@@ -57,7 +58,7 @@ def uninstall(project: Path | None, dry_run: DryRun = False) -> dict[str, Any]:
         if not dry_run:
             path.unlink()
     if ask_git(settings.project, "config", "--local", "--get-regexp", r"^merge\.scrimshaw\.", answers=(0, 1)):
-        steps["merge.scrimshaw"] = "taken out of git's config"
+        steps["merge.scrimshaw"] = "removed from git's config"
         if not dry_run:
             ask_git(settings.project, "config", "--local", "--remove-section", "merge.scrimshaw")
     return {"steps": steps, "dry_run": dry_run}

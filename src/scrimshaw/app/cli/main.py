@@ -4,7 +4,7 @@ import gc
 import io
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import entry_points
 from typing import Annotated, Any
 
@@ -23,58 +23,15 @@ from scrimshaw.storage.durable import failure_of
 COMMAND_GROUP = "scrimshaw.commands"
 # Bytes that are not UTF-8 arrive as lone surrogates, which cannot be stored.
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# The help lists commands in this order, a panel for each group; others come last.
-PANELS: Mapping[str, tuple[str, ...]] = {
-    "Use": (
-        "init",
-        "setup",
-        "save",
-        "search",
-        "get",
-        "list",
-        "edit",
-        "delete",
-        "link",
-        "unlink",
-        "resume",
-        "fix",
-        "import",
-        "export",
-    ),
-    "Review": (
-        "why",
-        "graph",
-        "log",
-        "digest",
-        "trust",
-        "review",
-        "drafts",
-        "lint",
-        "stats",
-        "report",
-        "golden",
-        "rules",
-    ),
-    "Recover": ("undo", "ledger", "checkpoint", "backup", "restore", "purge", "migrate"),
-    "Operate": (
-        "serve",
-        "ui",
-        "token",
-        "scan",
-        "rebuild",
-        "sync",
-        "freshness",
-        "status",
-        "config",
-        "git",
-        "jobs",
-        "capture",
-        "doctor",
-        "capabilities",
-        "eval",
-        "prove",
-    ),
+# The panels of the help with their commands, in this order; others come last.
+_PANELS = {
+    "Use": "init setup save search get list edit delete link unlink resume fix import export",
+    "Review": "why graph log digest trust review drafts lint stats report golden rules",
+    "Recover": "undo ledger checkpoint backup restore purge migrate",
+    "Operate": "serve ui token scan rebuild sync freshness status config git jobs capture doctor capabilities "
+    "eval prove",
 }
+PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names.split()}
 
 
 class CommandGroup(TyperGroup):
@@ -88,14 +45,13 @@ class CommandGroup(TyperGroup):
                 self.commands[cmd_name].name = cmd_name
         command: Any = self.commands.get(cmd_name)
         if command:
-            command.rich_help_panel = next((panel for panel, names in PANELS.items() if cmd_name in names), "More")
+            command.rich_help_panel = PANEL_OF.get(cmd_name, "More")
         return command
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all commands, in the order of the panels."""
-        listed = [name for names in PANELS.values() for name in names]
         there = {*self.commands, *entry_points(group=COMMAND_GROUP).names}
-        return [name for name in listed if name in there] + sorted(there.difference(listed))
+        return [name for name in PANEL_OF if name in there] + sorted(there.difference(PANEL_OF))
 
 
 app = typer.Typer(
@@ -105,19 +61,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (start, read, write, relations, recover, operate, peers, examine, team):
+for part in (start, read, write, relations, recover, operate, peers, examine, team, settings, git):
     app.add_typer(part.app)
-for group in (
-    write.drafts,
-    *operate.groups,
-    settings.config,
-    team.token,
-    git.git,
-    recover.ledger,
-    recover.checkpoint,
-    examine.golden,
-):
-    app.add_typer(group)
 
 
 def _print_version(wanted: bool) -> None:

@@ -24,10 +24,9 @@ from scrimshaw.models import EventKind, Job, JobState
 from scrimshaw.storage.durable import storage_errors
 
 app = typer.Typer()
-jobs = command_group("jobs", "Background work that survives restarts.", "list")
-rules = command_group("rules", "Rules for what to remember of tool calls.", "list")
-capture = command_group("capture", "Pause and resume recording of sessions.", "pause")
-groups = (jobs, rules, capture)
+jobs = command_group(app, "jobs", "Background work that survives restarts.", "list")
+rules = command_group(app, "rules", "Rules for what to remember of tool calls.", "list")
+capture = command_group(app, "capture", "Pause and resume recording of sessions.", "pause")
 
 JobNumber = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's number, as shown by `jobs list`.")]
 
@@ -51,7 +50,7 @@ def _render_state(found: Sequence[Job]) -> Lines:
 
 
 def _render_run(counts: Mapping[str, int]) -> Lines:
-    yield f"{counts['jobs']} jobs run, {counts['waiting']} wait or run elsewhere."
+    yield f"{counts['jobs']} jobs were run; {counts['waiting']} are waiting or running elsewhere."
 
 
 def _render_rules(found: Sequence[Mapping[str, Any]]) -> Lines:
@@ -90,7 +89,7 @@ def rebuild(
 ) -> dict[str, Any]:
     """Build the index again from the files; keeps the journal."""
     settings = settings_of_memory(project)
-    confirm("Read every file again and make all vectors anew?", yes)
+    confirm("Read every file and make all vectors again?", yes)
     try:
         with open_engine(settings) as engine:
             is_unusable = bool(engine.maintenance.check("index"))
@@ -101,17 +100,17 @@ def rebuild(
     if is_unusable:
         for file in settings.folder.glob("index.db*"):
             file.unlink()
-        note("The index was damaged or of a newer version; it is made from nothing.")
+        note("The index was damaged or of a newer version; it is built from scratch.")
     with open_engine(settings) as engine:
-        return _read_files(engine, as_json, no_vectors, anew=True)
+        return _read_files(engine, as_json, no_vectors, clear=True)
 
 
 def _read_files(
-    engine: Engine, as_json: bool, no_vectors: bool, *, force: bool = False, anew: bool = False
+    engine: Engine, as_json: bool, no_vectors: bool, *, force: bool = False, clear: bool = False
 ) -> dict[str, Any]:
     with progress("Reading files", as_json) as advance:
-        report = index.rebuild(engine, progress=advance) if anew else index.scan(engine, force=force, progress=advance)
-    if report.mended and not (force or anew):
+        report = index.rebuild(engine, progress=advance) if clear else index.scan(engine, force=force, progress=advance)
+    if report.mended and not (force or clear):
         note(f"The index had lost {report.mended} memories; their files were read again.")
     names = ("files", "unchanged", "added", "updated", "removed", "changes", "skipped")
     counts = {name: getattr(report, name) for name in names}
@@ -139,7 +138,7 @@ def retry_job(engine: Engine, job: JobNumber) -> list[Job]:
     """Queue a failed or cancelled job again."""
     if not engine.journal.change_job(job, JobState.QUEUED):
         if engine.journal.jobs((JobState.FAILED, JobState.CANCELLED), number=job):
-            raise Conflict(f"The same work as job {job} waits already.", "`scrimshaw jobs cancel` puts this one aside.")
+            raise Conflict(f"The work of job {job} is queued already.", "`scrimshaw jobs cancel` dismisses this job.")
         raise NotFound(f"There is no failed job {job}.", "See `scrimshaw jobs list`.", job=job)
     return engine.journal.jobs(number=job)
 
@@ -154,7 +153,7 @@ def run_jobs(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     done, worker = 0, Worker(engine)
     if not once:
-        note("Working; Ctrl-C ends it, and what is at hand is taken up again later.")
+        note("Running jobs until Ctrl-C; an unfinished one is continued later.")
         worker.run()
     while worker.run_once():
         done += 1
@@ -179,12 +178,12 @@ def try_rules(
     """Show which rule matches a client's event, and what would be stored. Nothing is stored."""
     sender = load_client(client)
     if sender is None:
-        raise typer.BadParameter(f"{client!r} is no client; there are {', '.join(CLIENT_NAMES)}.")
+        raise typer.BadParameter(f"{client!r} is not a client; there are {', '.join(CLIENT_NAMES)}.")
     settings = settings_of(project)
     try:
         payload = msgspec.json.decode(event.read_bytes(), type=dict[str, object])
     except (OSError, msgspec.DecodeError) as error:
-        message = f"{event} is no hook payload: {describe_os_error(error)}."
+        message = f"{event} is not a hook payload: {describe_os_error(error)}."
         raise InvalidRequest(message, "Give one JSON object.") from error
     explanation: dict[str, Any] = dict.fromkeys(("event", "tool", "activity", "subject"), "")
     explanation |= {"rule": None, "reason": "Nothing is stored: the event is not used."}

@@ -117,7 +117,7 @@ def progress(what: str, as_json: bool) -> Iterator[Advance]:
 def confirm(question: str, yes: bool, refusal: InvalidRequest | None = None) -> None:
     """Ask before something that cannot be undone; raises InvalidRequest if nobody can answer, Abort on a no."""
     if not yes and not is_interactive():
-        nobody = InvalidRequest(f"{question} Nobody is there to answer.", "Add --yes to go ahead.", parameter="yes")
+        nobody = InvalidRequest(f"{question} There is no terminal to ask.", "Add --yes to confirm.", parameter="yes")
         raise refusal or nobody
     if not yes:
         typer.confirm(question, abort=True, err=True)

@@ -59,7 +59,9 @@ def _render_found(result: SearchResult, query: Sequence[str], explain: bool, tra
         sys.stdout.writelines(escape_invisible(msgspec.json.encode(hit).decode()) + "\n" for hit in result.hits)
     else:
         yield from _render_hits(result, query_terms(" ".join(query)), explain)
-        yield from _render_trace(result) if trace else ()
+        for stage in result.trace if trace else ():
+            counts = f"{stage.stage:<10} {stage.entered:>5} -> {stage.left:<5} {stage.ms:>8.2f} ms"
+            yield line((f"{counts}  {msgspec.json.encode(stage.notes).decode()}", "dim"))
     # Notes from opening the memory are not repeated, and the files were just scanned.
     said = ("index_behind: ", SCAN_PENDING.failure_mode)
     note_degradations(each for each in result.degradations if not each.failure_mode.startswith(said))
@@ -87,13 +89,6 @@ def _render_hits(result: SearchResult, terms: Sequence[str], explain: bool) -> L
     yield from render_peers(result)
     if result.omitted:
         yield line((f"{result.omitted} more did not fit the budget.", "dim"))
-
-
-def _render_trace(result: SearchResult) -> Lines:
-    for stage in result.trace:
-        notes = msgspec.json.encode(stage.notes).decode()
-        counts = f"{stage.stage:<10} {stage.entered:>5} -> {stage.left:<5} {stage.ms:>8.2f} ms"
-        yield line((f"{counts}  {notes}", "dim"))
 
 
 def render_peers(result: SearchResult) -> Lines:
@@ -191,12 +186,12 @@ def _render_contexts(results: Sequence[SessionTokens]) -> Lines:
         yield line((row.format("in all", each.times, each.tokens, each.hits), "bold"))
     names = ("tokens", "times", "unasked", "unasked_tokens", "uses", "used_tokens", "redactions")
     sums = {name: sum(getattr(each, name) for each in results) for name in names}
-    yield "{} sessions were handed {times} texts of {tokens} tokens in all.".format(len(results), **sums)
+    yield "{} sessions were given {times} texts of {tokens} tokens in all.".format(len(results), **sums)
     yield "{unasked_tokens} of these were given unasked. Of the {unasked} texts in them still known,".format_map(sums)
     yield "{uses} of {used_tokens} tokens were written again or read.".format_map(sums)
     kept = Counter(chain.from_iterable(Counter(each.rules).elements() for each in results)).most_common()
     rules = ", ".join(f"{name} {count}" for name, count in kept) or "none"
-    yield f"Kept by rule: {rules}; a secret was taken out of {sums['redactions']}"
+    yield f"Recorded by rule: {rules}; a secret was removed from {sums['redactions']}"
 
 
 def _render_figures(figures: Mapping[str, Any]) -> Lines:
@@ -225,15 +220,15 @@ def _render_searches(found: SearchFigures) -> Lines:
 
 
 def _render_uplift(found: Uplift) -> Lines:
-    yield f"{found.told} sessions were told what is known, {found.untold} were not (rollout.injection {found.percent})"
+    yield f"{found.told} sessions were given what is known, {found.untold} were not (rollout.injection {found.percent})"
     for each in found.differences:
         gap = f"{each.told - each.untold:+.2f} ({each.low:+.2f} to {each.high:+.2f})"
         mark = ("  more or less than chance", "bold") if each.is_sure else ("", "dim")
-        yield line(f"{each.name:<17}{each.told:>9.2f} beside {each.untold:.2f}  {gap}", mark)
+        yield line(f"{each.name:<17}{each.told:>9.2f} against {each.untold:.2f}  {gap}", mark)
     if not found.differences:
         yield "There is nothing to compare: set rollout.injection below 100, and work for a while."
     elif not any(each.is_sure for each in found.differences):
-        yield "No measurable benefit so far: every interval holds zero."
+        yield "No measurable benefit so far: every interval includes zero."
 
 
 def _render_counted(result: Any, by: Sequence[str] | None) -> Lines:
@@ -316,7 +311,7 @@ def search(
     result = search_past(engine, request, at) if at else _search_now(engine, request, no_scan)
     terms = query_terms(words)
     if not at and not result.hits and not engine.index.count(Filters(include_deprecated=True))[""]:
-        note("This project has no memories yet: `scrimshaw save` writes one, `scrimshaw import` takes in sessions.")
+        note("This project has no memories yet: `scrimshaw save` writes one, `scrimshaw import` imports sessions.")
     if open_:
         _open_hit(result, open_)
     if not content:

@@ -31,13 +31,13 @@ from scrimshaw.storage.git import SECRET_FILE, GitTraces
 from scrimshaw.storage.ports import Row
 
 app = typer.Typer()
-ledger = command_group("ledger", "The ledger: the record of all changes.", "verify")
-checkpoint = command_group("checkpoint", "Snapshots of the whole memory.", "create before-the-move")
+ledger = command_group(app, "ledger", "The ledger: the record of all changes.", "verify")
+checkpoint = command_group(app, "checkpoint", "Snapshots of the whole memory.", "create before-the-move")
 
 _NAMES_SHOWN, _TRACES_SHOWN = 20, 40
 _NOTHING = (
-    "No checkpoint could be used: the ledger, what undo needs, sessions, reviews and jobs begin anew. The memories are "
-    "files and stand as they are."
+    "No checkpoint could be used: the ledger, the texts for undo, sessions, reviews and jobs start empty. The memories "
+    "are files and stay as they are."
 )
 _SEARCHED = "In files, their names, paths of links, rows of databases, checkpoints, and all objects of git."
 
@@ -64,8 +64,8 @@ def _render_rows(rows: Sequence[Row]) -> Lines:
 def _render_verified(verified: Mapping[str, int]) -> Lines:
     if not verified["broken"]:
         return [f"All {verified['rows']} entries of the ledger are as they were written."]
-    broken = (f"Entry {verified['broken']} of the ledger was changed, taken out or cut off.", "bold red")
-    return [line(broken), "What stands before it is as it was written. `scrimshaw checkpoint list` shows older copies."]
+    broken = (f"Entry {verified['broken']} of the ledger was changed, removed or cut off.", "bold red")
+    return [line(broken), "The entries before it are intact. `scrimshaw checkpoint list` shows older copies."]
 
 
 def _render_migrated(tables: Mapping[str, Table]) -> Lines:
@@ -76,7 +76,7 @@ def _render_migrated(tables: Mapping[str, Table]) -> Lines:
 
 def _render_undo(undone: Undone) -> Lines:
     for step in undone.steps:
-        mark = ("stands  ", "yellow") if step.trouble else ("back    ", "green")
+        mark = ("left    ", "yellow") if step.trouble else ("undone  ", "green")
         why = f"  {step.trouble or step.note or step.reason}"
         yield line(mark, f"{step.entry:>5}  {step.action}  ", (step.memory_id, "cyan"), (why, "dim"))
     yield f"{undone.undone} of {len(undone.steps)} changes {'would be ' if undone.dry_run else ''}undone."
@@ -86,7 +86,7 @@ def _render_made(made: Checkpoint) -> Lines:
     rows = sum(made.rows.values())
     yield line((_one_line(made.name), "cyan"), f"  {made.files} files, {rows} rows, {made.bytes} bytes")
     yield line((_one_line(made.path), "dim"))
-    why = "left out, since it is no UTF-8 text or no restore takes its name"
+    why = "left out, since it is not UTF-8 text or its name cannot be restored"
     yield from (line((f"{why}: {_one_line(name)}", "yellow")) for name in made.left_out)
     if made.dropped:
         yield line((f"dropped: {_one_line(', '.join(made.dropped))}", "dim"))
@@ -113,11 +113,11 @@ def _render_restored(restored: Restored) -> Lines:
             yield from (line(f"{would}{verb}  ", (_one_line(name), "cyan")) for name in names)
         doubts = [f"edited by hand: {_one_line(name)}" for name in restored.edits]
         doubts += (f"purged since, left as it is: {_one_line(name)}" for name in restored.purged)
-        doubts += (f"came back redacted: {_one_line(name)}" for name in restored.redacted)
+        doubts += (f"restored with redactions: {_one_line(name)}" for name in restored.redacted)
         if restored.is_purged_since:
-            doubts.append("Something was purged after this backup was made; purge it again: it may hold it.")
+            doubts.append("Something was purged after this backup was made and may be in it: purge it again.")
         if restored.unrecorded:
-            doubts.append(f"{restored.unrecorded} files are newer than the ledger; it took them as they are.")
+            doubts.append(f"{restored.unrecorded} files are newer than the ledger, which recorded them as they are.")
         yield from (line((doubt, "yellow")) for doubt in doubts)
         counts = f"{len(restored.written)} written, {len(restored.removed)} removed, {restored.kept} left as they are"
         yield f"{_one_line(restored.name)}: {counts}, {sum(restored.rows.values())} rows."
@@ -133,7 +133,7 @@ def _render_restored(restored: Restored) -> Lines:
 def _describe_loss(restored: Restored, recovery: Recovery) -> Iterator[str]:
     """How old the checkpoint is, and a line per table; unreadable tables are called unknown."""
     if recovery.age_s is None:
-        yield from (_NOTHING, f"The ledger took {restored.unrecorded} files as they are.")
+        yield from (_NOTHING, f"The ledger recorded {restored.unrecorded} files as they are.")
     else:
         yield f"The checkpoint is {timedelta(seconds=round(recovery.age_s))} old (days, hours:minutes:seconds)."
     for table, count in sorted(recovery.lost.items(), key=lambda item: (item[0] in recovery.unread, item[0])):
@@ -147,15 +147,15 @@ def _describe_loss(restored: Restored, recovery: Recovery) -> Iterator[str]:
     if recovery.absent:
         more = len(recovery.absent) - _NAMES_SHOWN
         names = ", ".join(recovery.absent[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-        yield f"In the checkpoint but deleted since, and not brought back: {names}."
-        yield f"To have them back: scrimshaw checkpoint restore {restored.name}"
+        yield f"In the checkpoint but deleted since, and not restored: {names}."
+        yield f"To restore them: scrimshaw checkpoint restore {restored.name}"
 
 
 def _render_purge(purged: Purged) -> Lines:
     yield from _render_traces("It is in:" if purged.dry_run else "It was in:", purged.places)
-    cannot = "Cannot be read, or cut (--remove takes these files as a whole):"
+    cannot = "Cannot be read or edited (--remove deletes these files):"
     yield from _render_traces(cannot, purged.unreadable, "yellow")
-    yield from _render_traces("Not Scrimshaw's to change, look for yourself:", purged.foreign, "yellow")
+    yield from _render_traces("Not Scrimshaw's, so not changed; check them yourself:", purged.foreign, "yellow")
     yield from (line(("removed as a whole: ", "yellow"), name) for name in purged.removed)
     if not purged.dry_run:
         clean, dirty = ("Nothing is left in Scrimshaw's folders.", "green"), ("Something is left.", "bold red")
@@ -164,14 +164,14 @@ def _render_purge(purged: Purged) -> Lines:
         yield line(clean if purged.is_clean else dirty, searched)
         yield from _render_traces("Left in:", purged.left, "red")
     stop = "  Stop the other servers, then repeat."
-    yield from (line(("held by another process: ", "red"), name, stop) for name in purged.held)
+    yield from (line(("in use by another process: ", "red"), name, stop) for name in purged.held)
     yield line(("Looked for: ", "dim"), (f"{'; '.join(purged.forms)}.", "dim"))
     yield line((_SEARCHED, "dim"))
     yield from _render_traces(
-        "Documents and transcripts, which Scrimshaw never writes, hold it:", purged.documents, "yellow"
+        "Documents and transcripts that contain it, which Scrimshaw never changes:", purged.documents, "yellow"
     )
     yield from _render_git(purged.git)
-    yield line(("Not searched, since it is out of Scrimshaw's hands:", "dim"))
+    yield line(("Not searched, since Scrimshaw cannot reach it:", "dim"))
     yield from (line((f"  {place}", "dim")) for place in purged.outside)
     yield line(("A secret that was ever stored should be replaced where it is used.", "dim"))
 
@@ -184,7 +184,7 @@ def _render_git(git: GitTraces) -> Lines:
     yield from (line(("Git keeps this, and it was not searched: ", "yellow"), name) for name in git.unsearched)
     if not git.found:
         return
-    yield line((f"Git remembers it in {git.found} places; {git.objects} objects were read.", "bold yellow"))
+    yield line((f"Git has it in {git.found} places; {git.objects} objects were read.", "bold yellow"))
     for place in git.places[:_TRACES_SHOWN]:
         commit = place.commit[:12] or ("in no commit" if place.object else "")
         yield f"  {place.kind}  {commit}  {place.path}"
@@ -194,7 +194,7 @@ def _render_git(git: GitTraces) -> Lines:
     yield from (line((f"  {each}", "cyan")) for each in git.commands)
     yield "git-filter-repo is a program of its own: `pip install git-filter-repo`."
     yield f"{SECRET_FILE}, where it is named, is a file of yours with the text in one line; remove it afterwards."
-    yield "These commands may leave, or take with them:"
+    yield "What these commands may leave, or remove as well:"
     yield from (f"  {text}" for text in git.stays)
     yield "Tell everybody who has a clone to clone again, ask the host to drop its caches, replace the secret."
 
@@ -257,7 +257,7 @@ def undo(
     engine: Engine,
     session: Annotated[str, typer.Option(metavar="ID", help="All changes of this session.")] = "",
     entry: Annotated[int | None, typer.Option(min=1, metavar="N", help="One entry of the ledger.")] = None,
-    redo: Annotated[bool, typer.Option("--redo", help="Redo what an undo of the session took back.")] = False,
+    redo: Annotated[bool, typer.Option("--redo", help="Redo what an undo of the session undid.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be undone, and change nothing.")] = False,
     yes: frame.Yes = False,
 ) -> Undone:
@@ -266,7 +266,7 @@ def undo(
     Restores files, index and relations. Files edited since then stay as they are: exit code 1.
     """
     if session and entry:
-        raise typer.BadParameter("Give --session or --entry, one of them.")
+        raise typer.BadParameter("Give --session or --entry, not both.")
     if redo and not session:
         raise typer.BadParameter("--redo goes with --session; an undo of one entry is an entry itself.")
     entry = entry or (0 if session else _find_last_change(engine))
@@ -275,7 +275,7 @@ def undo(
     if dry_run or not planned.undone:
         return planned
     note(*(f"Entry {step.entry}: {step.note}." for step in planned.steps if step.note))
-    confirm(f"Take back {planned.undone} of {len(planned.steps)} changes?", yes)
+    confirm(f"Undo {planned.undone} of {len(planned.steps)} changes?", yes)
     return take_back()
 
 
@@ -288,7 +288,7 @@ def _find_last_change(engine: Engine) -> int:
         changes = row["memory_id"] and row["prior_hash"] != row["new_hash"] and is_known
         if changes and row["seq"] not in undone and "undoes" not in row["decision_meta"]:
             return int(row["seq"])
-    raise NotFound("There is no change to take back.", "`scrimshaw ledger list` shows all there were.")
+    raise NotFound("There is no change to undo.", "`scrimshaw ledger show` lists the changes.")
 
 
 @command(app, "migrate", "sqlite postgres", render=_render_migrated)
@@ -347,7 +347,7 @@ def delete_checkpoint(
     """Delete a checkpoint permanently."""
     path = str(checkpoints.find_checkpoint(engine, name))
     if not dry_run:
-        confirm(f"Delete the checkpoint {name} for good?", yes)
+        confirm(f"Delete the checkpoint {name} permanently?", yes)
         checkpoints.delete(engine, name, name)
     return {"path": path, "dry_run": dry_run}
 
@@ -375,18 +375,18 @@ def restore(
 ) -> Restored:
     """Restore a backup: what is missing, or its exact state."""
     if bool(file) == newest:
-        raise typer.BadParameter("Give a file or --newest, one of them.")
+        raise typer.BadParameter("Give a file or --newest, not both.")
     if newest and (clear_existing or overwrite_edits or dry_run):
-        raise typer.BadParameter("--newest brings back what is missing and nothing else.")
+        raise typer.BadParameter("--newest only restores what is missing.")
     if file:
         with open_memory(project, fresh=False) as engine:  # an empty ledger is filled from the backup
             return _bring_back(engine, file, clear_existing, overwrite_edits, dry_run, yes)
     settings = settings_of_memory(project)
-    replace = "The journal is damaged. Move it away and begin with the newest checkpoint's rows? Stop servers"
-    fill = "Bring back what is missing from the newest checkpoint? Stop running servers"
+    replace = "The journal is damaged. Move it away and start from the newest checkpoint? Stop servers"
+    fill = "Restore what is missing from the newest checkpoint? Stop running servers"
     confirm(f"{replace if is_lost(settings) else fill} first.", yes)
     if aside := set_aside(settings):
-        damaged = f"The journal was damaged; it is kept as {aside}."
+        damaged = f"The journal was damaged; it was moved to {aside}."
         note(f"{damaged if aside.exists() else 'The journal was missing.'} The files are left as they are.")
     with open_engine(settings, replace_lost_journal=aside is not None) as engine:
         restored, unusable = restore_newest(engine, aside=aside)
@@ -429,7 +429,7 @@ def purge_traces(
     left anywhere.
     """
     if memory and (secret or secret_file or pattern):
-        raise typer.BadParameter("Give a secret or --memory, one of them.")
+        raise typer.BadParameter("Give a secret or --memory, not both.")
     text = "" if memory else _read_secret(secret, secret_file)
 
     def make_target(engine: Engine) -> PurgeTarget:
@@ -448,11 +448,11 @@ def purge_traces(
         planned = msgspec.structs.replace(planned, documents=(*planned.documents, *transcripts))
         if dry_run:
             return planned
-        confirm(f"Erase it for good, in {len(planned.places)} places?", yes)
+        confirm(f"Erase it permanently, in {len(planned.places)} places?", yes)
         unreadable = yes
         if planned.unreadable and not yes:
             names = ", ".join(trace.place for trace in planned.unreadable)
-            unreadable = typer.confirm(f"Nobody can tell what is in {names}, or take it out. Remove?", err=True)
+            unreadable = typer.confirm(f"{names} cannot be searched or cleaned. Remove?", err=True)
         how = {"remove_unreadable": unreadable, "remove_closed": remove or (unreadable and not yes)}
         return purge.purge([(each, msgspec.structs.replace(target, **how)) for each, target in scope], planned)
 
@@ -460,14 +460,14 @@ def purge_traces(
 def _read_secret(given: str, file: Path | None) -> str:
     """Read the secret from where no shell history keeps it; without the end of the line."""
     if given and file:
-        raise typer.BadParameter("Give --secret or --secret-file, one of them.")
+        raise typer.BadParameter("Give --secret or --secret-file, not both.")
     if given and given != frame.STDIN:
         note("The secret is in your shell's history now: remove it there, and use the prompt, - or --secret-file.")
     if not given and not file:
         if not is_interactive():
-            raise InvalidRequest("Nobody is there to type the secret.", "Use --secret - or --secret-file.")
+            raise InvalidRequest("There is no terminal to ask for the secret.", "Use --secret - or --secret-file.")
         given = typer.prompt("Secret", hide_input=True, err=True)
     secret = frame.content_of(given, file).rstrip("\r\n")
     if not secret:
-        raise InvalidRequest("The secret is empty.", "Give what shall be erased.", parameter="secret")
+        raise InvalidRequest("The secret is empty.", "Give the text to erase.", parameter="secret")
     return secret

@@ -15,7 +15,8 @@ from scrimshaw.config import Settings, all_keys, config_files, load
 from scrimshaw.errors import ConfigError, InvalidRequest, find_nearest
 from scrimshaw.storage.durable import replace_file
 
-config = command_group("config", "Show and change the configuration.", "get search.limit")
+app = typer.Typer()
+config = command_group(app, "config", "Show and change the configuration.", "get search.limit")
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="Section and key, such as search.limit.")]
 User = Annotated[bool, typer.Option("--user", help="Use your own file, for all projects.")]
@@ -31,10 +32,8 @@ def get_values(
     key: Annotated[str, typer.Argument(metavar="[KEY]", help="Section and key; default: all.")] = "",
 ) -> dict[str, Any]:
     """Show the settings in effect, from all files, the environment and the defaults."""
-    settings, known = settings_of_memory(project), [f"{each.section}.{each.key}" for each in all_keys()]
-    if key and key not in known:
-        raise _unknown_key(key)
-    return {name: _read_value(settings, name) for name in known if key in ("", name)}
+    settings = settings_of_memory(project)
+    return {name: _read_value(settings, name) for name in _find_keys(key)}
 
 
 @command(config, "set", "search.limit 10", render=_render_values)
@@ -47,8 +46,7 @@ def set_value(
     """Set one key in a file, keeping its comments and order."""
     settings = settings_of_memory(project)
     section, _, name = key.partition(".")
-    if all((each.section, each.key) != (section, name) for each in all_keys()):
-        raise _unknown_key(key)
+    _find_keys(key)
     path = config_files(settings.project, settings.home)[not user]
     before = path.read_bytes() if path.is_file() else None
     table = tomlkit.parse((before or b"").decode("utf-8-sig"))
@@ -86,6 +84,10 @@ def _read_value(settings: Settings, key: str) -> Any:
     return msgspec.to_builtins(getattr(settings, section))[name]
 
 
-def _unknown_key(key: str) -> InvalidRequest:
+def _find_keys(key: str) -> list[str]:
+    """The key itself, or all keys if it is empty; raises InvalidRequest for an unknown one."""
     known = [f"{each.section}.{each.key}" for each in all_keys()]
-    return InvalidRequest(f"There is no key {key!r}.", find_nearest(key, known) or "`scrimshaw config get` lists all.")
+    if key and key not in known:
+        hint = find_nearest(key, known) or "`scrimshaw config get` lists all."
+        raise InvalidRequest(f"There is no key {key!r}.", hint)
+    return [key] if key else known

@@ -35,8 +35,8 @@ ALL = "all"
 CLIENT_CONFIG = {"mcpServers": {"scrimshaw": {"command": "scrimshaw", "args": ["serve"]}}}
 MOST_LINES = 30
 _SCOPE_ADVICE = {
-    Scope.SHARED: "Commit the files; whoever has `scrimshaw` on the PATH, as after `uv tool install`, is then set up.",
-    Scope.LOCAL: "What names programs by their path on this machine is for you alone: keep it out of git.",
+    Scope.SHARED: "Commit the files; they work for all who have `scrimshaw` on the PATH, as after `uv tool install`.",
+    Scope.LOCAL: "Keep the files out of git: they name programs by their path on this machine.",
 }
 # Kinds of files recognised by name, besides guidance for clients.
 _KINDS = {"readme": "readme", "changelog": "changelog", "changes": "changelog", "contributing": "contributing"}
@@ -54,7 +54,7 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def _render_initialized(result: Mapping[str, Any]) -> Lines:
-    made = f"made {', '.join(result['made'])}" if result["made"] else "everything was there already"
+    made = f"created {', '.join(result['made'])}" if result["made"] else "everything existed already"
     yield line(("Memory of ", "bold"), (result["project"], "bold"), f": {made}")
     for source in result["sources"]:
         kinds = ", ".join(f"{count} {kind}" for kind, count in source["kinds"].items())
@@ -81,7 +81,7 @@ def _render_sums(summary: Mapping[str, Any]) -> Lines:
         if details:
             yield line((f"       {'; '.join(details)}", "dim"))
     if len(new) > MOST_LINES:
-        yield line((f"and {len(new) - MOST_LINES} more; --json tells them all", "dim"))
+        yield line((f"and {len(new) - MOST_LINES} more; --json lists all", "dim"))
     counts = ", ".join(f"{count} {status}" for status, count in sorted(summary["counts"].items())) or "nothing found"
     yield f"{counts}; {summary['events']} events, {summary['memories']} memories"
     if (summary["vectors"] or {}).get("in_background"):
@@ -256,8 +256,8 @@ def export(
             sys.stdout.buffer.writelines(export_lines(engine))
             return
         is_filled = any(output.iterdir()) if output.is_dir() else output.exists()
-        refusal = InvalidRequest(f"{output} holds something.", "Add --force to replace it.", parameter="output")
-        confirm(f"{output} holds something. Replace what has the same name?", force or not is_filled, refusal)
+        refusal = InvalidRequest(f"{output} is not empty.", "Add --force to replace it.", parameter="output")
+        confirm(f"{output} is not empty. Replace files of the same name?", force or not is_filled, refusal)
         writers = {"markdown": export_markdown, "jsonl": export_jsonl}
         write = writers.get(format_, partial(export_html, with_private=private))
         exported = {"memories": write(engine, output.absolute()), "format": format_, "place": str(output.absolute())}
@@ -284,13 +284,13 @@ def _run_import(plan: ImportPlan, as_json: bool) -> dict[str, Any]:
     results: list[ImportResult] = []
     (total, work), interrupted = plan, False
     try:
-        with progress("Taking in", as_json) as advance:
+        with progress("Importing", as_json) as advance:
             for result in work:
                 results.append(result)
                 advance(len(results), max(total, len(results)))
     except KeyboardInterrupt:
         interrupted = True
-        note("Interrupted. Run the same command again to go on.")
+        note("Interrupted. Run the same command again to continue.")
     return {
         "counts": Counter(each.status for each in results),
         "events": sum(each.events for each in results),
@@ -314,7 +314,7 @@ def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> dict[st
             size = f", {each.size / 1e6:.1f} MB" if each.size >= 1e5 else ""
             live = "  read in place, nothing to import" if each.live else ""
             print_lines([line((each.kind, "cyan"), f"  {each.count}{size}  ", (each.place, "dim"), live)], stderr=True)
-        if not typer.confirm("Start with what these hold? It is redacted first.", default=True, err=True):
+        if not typer.confirm("Import these? They are redacted first.", default=True, err=True):
             return None
     summary = _run_import(plan_import(engine, EVERYTHING, home), as_json)
     if not as_json:
@@ -345,7 +345,7 @@ def setup(
     """
     root = settings_of(project).project
     if client not in (ALL, *CLIENT_NAMES):
-        raise typer.BadParameter(f"{client!r} is no client; there are {', '.join(CLIENT_NAMES)}.")
+        raise typer.BadParameter(f"{client!r} is not a client; there are {', '.join(CLIENT_NAMES)}.")
     scopes = [each for each, wanted in zip(Scope, (shared, local, user), strict=True) if wanted]
     if len(scopes) > 1:
         raise typer.BadParameter("Give one of --shared, --local and --user.")

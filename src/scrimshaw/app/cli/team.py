@@ -10,7 +10,7 @@ import typer
 from msgspec import to_builtins
 
 from scrimshaw.app.cli import frame
-from scrimshaw.app.cli.frame import command, command_group, settings_of
+from scrimshaw.app.cli.frame import Texts, command, command_group, settings_of
 from scrimshaw.app.cli.output import Lines, confirm, line
 from scrimshaw.app.hooks.fencing import neutralise
 from scrimshaw.app.http.tokens import TokenFile, TokenScope, find_vaults
@@ -22,7 +22,7 @@ from scrimshaw.session.digest import list_others_changes
 from scrimshaw.storage.sql import earliest
 
 app = typer.Typer()
-token = command_group("token", "Tokens for access over HTTP.", "create ana --scope write")
+token = command_group(app, "token", "Tokens for access over HTTP.", "create ana --scope write")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program.")]
 
@@ -31,14 +31,14 @@ _AGO = re.compile(r"(\d{1,4})([hdw])")
 _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
 
 
-def _render_digest(told: Mapping[str, Any]) -> Lines:
-    yield line((f"Since {told['since']}", "bold"))
-    for each in told["changes"]:
+def _render_digest(found: Mapping[str, Any]) -> Lines:
+    yield line((f"Since {found['since']}", "bold"))
+    for each in found["changes"]:
         about = (f"  {each['title']}" if each["title"] else "", (f"  {', '.join(each['by'])}  {each['at']}", "dim"))
         yield line(f"  {each['what']:<8} ", (each["id"], "cyan"), *about)
-    if not told["changes"]:
+    if not found["changes"]:
         yield "  Nobody else changed a memory."
-    yield from (line(("  session  ", "dim"), (each["id"], "cyan"), f"  {each['task']}") for each in told["sessions"])
+    yield from (line(("  session  ", "dim"), (each["id"], "cyan"), f"  {each['task']}") for each in found["sessions"])
 
 
 @command(app, "digest", "--since 2d", "--since 2026-01-31T08:00:00Z --json", render=_render_digest)
@@ -99,9 +99,7 @@ def create_token(
     project: Path | None,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program, used as the author.")],
     scope: Annotated[TokenScope, typer.Option(help="What it may do.")] = TokenScope.READ,
-    vault: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this vault (repeatable); default: all.")
-    ] = None,
+    vault: Annotated[Texts, typer.Option(metavar="NAME", help="Only this vault (repeatable); default: all.")] = None,
     days: Annotated[float, typer.Option(min=0.001, max=3660, help="Days until it expires.")] = 90.0,
 ) -> dict[str, Any]:
     """Create a token; its secret is shown once."""
@@ -133,10 +131,10 @@ def list_tokens(project: Path | None) -> list[dict[str, Any]]:
     ]
 
 
-@command(token, "revoke", "ana --yes", render=lambda name: [f"The token of {name} opens nothing any more."])
+@command(token, "revoke", "ana --yes", render=lambda name: [f"The token of {name} is revoked."])
 def revoke_token(project: Path | None, name: Name, yes: frame.Yes = False) -> str:
     """Revoke a token; running servers reject it at once."""
-    confirm(f"Take back the token of {name}?", yes)
+    confirm(f"Revoke the token of {name}?", yes)
     return TokenFile(settings_of(project).home).revoke(name).name
 
 

@@ -21,16 +21,16 @@ from scrimshaw.ingest.instructions import FLAG, is_suspicious
 from scrimshaw.models import WAITS, Memory, MemoryType, Tier, Trust, VaultName
 
 app = typer.Typer()
-drafts = command_group("drafts", "Drafts of sessions that are not memories yet.", "list")
+drafts = command_group(app, "drafts", "Drafts of sessions that are not memories yet.", "list")
 
 _OUTCOMES = {
-    "duplicate": "the same text is there already; nothing was written",
+    "duplicate": "the same text exists already; nothing was written",
     "dry_run": "would be saved",
     "rejected": "rejected; nothing was written (correct it, or save with --force)",
 }
 
 _ALWAYS_ON = "Show this memory before every answer from now on, to every agent?"
-_NONE_WAITS = "No draft waits for a review."
+_NONE_WAITS = "No draft is waiting for review."
 DraftName = Annotated[str, typer.Argument(metavar="NAME", help="The draft's name, as shown by `drafts list`.")]
 
 
@@ -52,7 +52,7 @@ def _render_drafts(found: Sequence[RejectedDraft]) -> Lines:
     for each in found:
         left = max(0.0, (each.expires - time.time()) / 86_400)
         score = f"score {each.quality.score:.2f}, " if each.quality else ""
-        yield line((each.name, "bold"), f"  {each.title}", (f"  {score}goes in {left:.1f} days", "dim"))
+        yield line((each.name, "bold"), f"  {each.title}", (f"  {score}expires in {left:.1f} days", "dim"))
         yield from (f"  {reason}" for reason in each.reasons)
         yield line((f"  {each.path}", "dim"))
 
@@ -109,7 +109,7 @@ def save(
     Opens your $EDITOR if no text is given.
     """
     if (text and file) or not (text or file or is_interactive()):
-        raise typer.BadParameter("Give the text, or - for standard input, or --file; one of them.")
+        raise typer.BadParameter("Give exactly one of the text, - for standard input, and --file.")
     content = content_of(text, file) if text or file else _write_by_hand()
     new = write.NewText(
         content=content if content.endswith("\n") else f"{content}\n",  # like any text file
@@ -201,7 +201,7 @@ def delete(
     return {"ids": ids, "purged": purge, "dry_run": dry_run}
 
 
-@command(drafts, "list", render=_render_drafts, fresh=False, empty="No draft was set aside.")
+@command(drafts, "list", render=_render_drafts, fresh=False, empty="There is no rejected draft.")
 def list_drafts(engine: Engine) -> list[RejectedDraft]:
     """List rejected drafts with the reasons, newest first."""
     return drafting.list_rejected(engine)
@@ -213,7 +213,7 @@ def show_draft(engine: Engine, name: DraftName) -> str:
     return drafting.read_rejected(engine, name)
 
 
-@command(drafts, "make", "", "0e24ab", render=_render_outcomes, fresh=False, empty="No session waits for a draft.")
+@command(drafts, "make", "", "0e24ab", render=_render_outcomes, fresh=False, empty="No session is waiting for a draft.")
 def make_drafts(
     engine: Engine,
     session: Annotated[str, typer.Argument(metavar="[SESSION]", help="A session; default: all without a draft.")] = "",
@@ -240,7 +240,7 @@ def discard_drafts(
     for name in names:
         drafting.read_rejected(engine, name)
     if not dry_run:
-        confirm(f"Remove {len(names)} drafts for good?", yes)
+        confirm(f"Remove {len(names)} drafts permanently?", yes)
         drafting.discard_drafts(engine, names)
     return {"names": names, "dry_run": dry_run}
 
@@ -249,9 +249,7 @@ def discard_drafts(
 @command(drafts, "review", "", "0e24ab --accept", "--all --accept", render=_render_reviews, empty=_NONE_WAITS)
 def review_drafts(
     engine: Engine,
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME...]", help="The drafts; default: ask about each.")
-    ] = None,
+    names: Annotated[Texts, typer.Argument(metavar="[NAME...]", help="The drafts; default: ask about each.")] = None,
     accept: Annotated[bool, typer.Option("--accept", help="Make memories of them.")] = False,
     edit: Annotated[bool, typer.Option("--edit", help="Edit them first, in your $EDITOR.")] = False,
     reject: Annotated[bool, typer.Option("--reject", help="Remove them permanently.")] = False,

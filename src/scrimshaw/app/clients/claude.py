@@ -112,10 +112,10 @@ class Claude(Client):
         status: js.Json = {"place": ("statusLine",), "entry": line} if programs.has_status_line else {}
         return (
             SharedFile(path=servers, place=(*inside, "mcpServers", SERVER), entry=programs.server_entry()),
-            SharedFile(path=settings, **status, hooks=self._hooks(programs)),
+            SharedFile(path=settings, **status, hooks=self.make_hooks(programs)),
         )
 
-    def _hooks(self, programs: Programs) -> dict[str, Any]:
+    def make_hooks(self, programs: Programs) -> dict[str, Any]:
         """Tool events and sub-agents get no reply, so the agent need not wait for their hooks."""
         unanswered = [event for event in self.events if "Tool" in event or event == "SubagentStop"]
         answered = [event for event in self.events if event not in unanswered]

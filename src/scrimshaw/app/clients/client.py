@@ -122,6 +122,12 @@ class Client:
     transcript_glob = ""  #: a session's own transcript below the home, `{}` for its id
     guidance_file = ""  #: its guidance file in a project; empty if it uses another client's
     scopes: tuple[Scope, ...] = (Scope.USER, Scope.SHARED)  #: the usual scope first
+    #: The file below the root that names MCP servers, the key of their table, and what our entry has besides a command.
+    servers_file, servers_key = "", "mcpServers"
+    server_fields: Mapping[str, Any] = {}
+    hooks_file = ""  #: the file with hooks, which may be the same
+    hooks_base: Mapping[str, Any] = {}  #: the contents of a new file with hooks
+    hook_timeout = PATIENCE_S  #: in the client's unit
     advice = ""  #: what the user must still do after setup
 
     def parse_payload(self, payload: Json, hint: str = "") -> Event | None:
@@ -267,14 +273,24 @@ class Client:
 
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         """Its files below the root of a scope, with what setup puts there."""
-        raise NotImplementedError
+        servers, hooks = self.name_server(root, programs), self.make_hooks(programs)
+        if self.hooks_file == self.servers_file:
+            return (structs.replace(servers, hooks=hooks),)
+        return (servers, SharedFile(path=root / self.hooks_file, hooks=hooks, base=self.hooks_base))
 
-    def group_hooks(
-        self, programs: Programs, events: Iterable[str] = (), *, timeout: int = PATIENCE_S, **more: Any
-    ) -> dict[str, Any]:
+    def name_server(self, root: Path, programs: Programs) -> SharedFile:
+        """The file that names our server."""
+        entry = programs.server_entry(**self.server_fields)
+        return SharedFile(path=root / self.servers_file, place=(self.servers_key, SERVER), entry=entry)
+
+    def make_hooks(self, programs: Programs) -> dict[str, Any]:
+        """The hooks by event."""
+        return self.group_hooks(programs)
+
+    def group_hooks(self, programs: Programs, events: Iterable[str] = (), **more: Any) -> dict[str, Any]:
         """One group with one handler for each event, or for all; tool events match every tool."""
         command = programs.hook_command(self.name, in_powershell=self.has_powershell and os.name == "nt")
-        handler = {"type": "command", "command": command, "timeout": timeout, **more}
+        handler = {"type": "command", "command": command, "timeout": self.hook_timeout, **more}
         return {
             event: {**({"matcher": "*"} if "Tool" in event else {}), "hooks": [handler]}
             for event in events or self.events

@@ -3,20 +3,11 @@
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import (
-    HOOK,
-    SERVER,
-    Client,
-    OwnFile,
-    Programs,
-    Scope,
-    SetupFiles,
-    SharedFile,
-    name_events,
-)
+from scrimshaw.app.clients.client import HOOK, Client, OwnFile, Programs, Scope, SetupFiles, name_events
 from scrimshaw.ingest.events import Event, add_call_id
 from scrimshaw.ingest.payload import Json, decode_json, first_text, join_texts, result_text, section, sections, text
 from scrimshaw.ingest.tool_calls import canonical_tool
@@ -50,6 +41,8 @@ class Cline(Client):
     hides_prompts = True
     transcript_glob = ".cline/data/sessions/{0}/{0}.messages.json"
     scopes = (Scope.USER,)
+    servers_file = ".cline/data/settings/cline_mcp_settings.json"
+    server_fields: Mapping[str, Any] = {"timeout": _START_S}
 
     def event_name(self, payload: Json, hint: str) -> str:
         return next((name for name in self.events if name in payload), hint[:1].lower() + hint[1:])
@@ -112,8 +105,6 @@ class Cline(Client):
         return [add_call_id(structs.replace(begun, prompt=each), "") for each in prompts if each.strip()]
 
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
-        servers = root / ".cline/data/settings/cline_mcp_settings.json"
-        entry = programs.server_entry(timeout=_START_S)
         hooks = [
             OwnFile(
                 path=root / ".cline/hooks" / event,
@@ -124,7 +115,7 @@ class Cline(Client):
             )
             for event in (name[:1].upper() + name[1:] for name in self.events)
         ]
-        return (SharedFile(path=servers, place=("mcpServers", SERVER), entry=entry), *hooks)
+        return (self.name_server(root, programs), *hooks)
 
 
 def _read_messages(found: object) -> list[tuple[str, str]]:

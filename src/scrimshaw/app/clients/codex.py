@@ -3,17 +3,17 @@
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import SERVER, Client, Programs, Scope, SetupFiles, SharedFile
+from scrimshaw.app.clients.client import Client, Programs
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_time
 from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.models import EventKind
 from scrimshaw.toml_text import parse_toml
 
-_CONFIG, _HOOKS = ".codex/config.toml", ".codex/hooks.json"
 _END_PATIENCE_S = 3  # Codex allows no longer time at the end, and warns of a hook that asks for it
 # Texts of the client in the user's name.
 _NOT_ASKED = (
@@ -59,7 +59,10 @@ class Codex(Client):
     answer_mark = '"assistant"'
     transcript_glob = ".codex/sessions/*/*/*/rollout-*{}.jsonl"
     guidance_file = "AGENTS.md"
-    advice = "Codex skips hooks without a word until you trust them: open Codex here, trust the folder, then /hooks."
+    servers_file, servers_key, hooks_file = ".codex/config.toml", "mcp_servers", ".codex/hooks.json"
+    # A missing required server stops Codex. An optional one gets a second before the first request.
+    server_fields: Mapping[str, Any] = {"required": False}
+    advice = "Codex silently skips hooks until you trust them: open Codex here, trust the folder, then /hooks."
 
     def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
         event = super().read_event(payload, kind, wire)
@@ -110,26 +113,19 @@ class Codex(Client):
         places = (home / ".codex" / "sessions", home / ".codex" / "archived_sessions")
         return [file for place in places for file in place.rglob("rollout-*.jsonl")]
 
-    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
-        hooks = self.group_hooks(programs)
-        hooks |= self.group_hooks(programs, ["SessionEnd"], timeout=_END_PATIENCE_S)
-        # A missing required server stops Codex. An optional one gets a second before the first request.
-        entry = programs.server_entry(required=False)
-        return (
-            SharedFile(path=root / _CONFIG, place=("mcp_servers", SERVER), entry=entry),
-            SharedFile(path=root / _HOOKS, hooks=hooks),
-        )
+    def make_hooks(self, programs: Programs) -> dict[str, Any]:
+        return self.group_hooks(programs) | self.group_hooks(programs, ["SessionEnd"], timeout=_END_PATIENCE_S)
 
     def check_trust(self, root: Path) -> str:
         """Codex notes which hooks it trusts as `FILE:EVENT:GROUP:HANDLER`, with a hash that only Codex can judge."""
         try:
-            config = parse_toml((Path.home() / _CONFIG).read_text(encoding="utf-8"))
+            config = parse_toml((Path.home() / self.servers_file).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             config = {}
-        hooks = (root / _HOOKS).resolve()
+        hooks = (root / self.hooks_file).resolve()
         if any(key.startswith(f"{hooks}:") for key in js.section(config, "hooks", "state")):
             return ""
-        return "its hooks are not trusted, so Codex skips them without a word; open Codex here and trust them in /hooks"
+        return "its hooks are not trusted, so Codex silently skips them; open Codex here and trust them in /hooks"
 
 
 class _RolloutReader(TranscriptBuilder):

@@ -2,20 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from typing import Any
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import (
-    PATIENCE_S,
-    SERVER,
-    Client,
-    Programs,
-    Scope,
-    SetupFiles,
-    SharedFile,
-    name_events,
-)
+from scrimshaw.app.clients.client import PATIENCE_S, Client, Programs, Scope, name_events
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_time
 from scrimshaw.ingest.tool_calls import canonical_tool
@@ -52,6 +43,9 @@ class Copilot(Client):
     answer_mark, prompt_mark = '"assistant.message"', '"user.message"'
     transcript_glob = ".copilot/session-state/{}/events.jsonl"
     scopes = (Scope.USER,)
+    servers_file, hooks_file = ".copilot/mcp-config.json", ".copilot/hooks/scrimshaw.json"
+    server_fields: Mapping[str, Any] = {"type": "local", "tools": ["*"]}
+    hooks_base: Mapping[str, Any] = {"version": 1}
 
     def event_name(self, payload: js.Json, hint: str) -> str:
         return hint or next((name for field, name in _FIELD_EVENTS.items() if field in payload), "")
@@ -101,10 +95,9 @@ class Copilot(Client):
         cwd = js.text(js.section(about, "context").get("cwd"))
         return builder.build(js.text(about.get("sessionId")), cwd=cwd, skipped=skipped)
 
-    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
+    def make_hooks(self, programs: Programs) -> dict[str, Any]:
         """The commands name the event, since payloads do not."""
-        entry = {"type": "local", **programs.server_entry(tools=["*"])}
-        hooks = {
+        return {
             event: {
                 "type": "command",
                 "bash": programs.hook_command(self.name, event),
@@ -113,10 +106,6 @@ class Copilot(Client):
             }
             for event in self.events
         }
-        return (
-            SharedFile(path=root / ".copilot/mcp-config.json", place=("mcpServers", SERVER), entry=entry),
-            SharedFile(path=root / ".copilot/hooks/scrimshaw.json", hooks=hooks, base={"version": 1}),
-        )
 
 
 def read_shell_mark(output: str) -> tuple[str, int]:

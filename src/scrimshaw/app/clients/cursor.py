@@ -1,18 +1,9 @@
 """Cursor, according to its documentation: never tested with a running Cursor."""
 
 from collections.abc import Mapping
-from pathlib import Path
+from typing import Any
 
-from scrimshaw.app.clients.client import (
-    PATIENCE_S,
-    SERVER,
-    Client,
-    Programs,
-    Scope,
-    SetupFiles,
-    SharedFile,
-    name_events,
-)
+from scrimshaw.app.clients.client import PATIENCE_S, Client, Programs, name_events
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event
 from scrimshaw.models import EventKind
@@ -34,6 +25,8 @@ class Cursor(Client):
     reply_kinds = (EventKind.START,)
     reply_key = "additional_context"
     keeps_transcripts = False
+    servers_file, hooks_file = ".cursor/mcp.json", ".cursor/hooks.json"
+    hooks_base: Mapping[str, Any] = {"version": 1}
 
     def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
         roots = payload.get("workspace_roots")
@@ -63,13 +56,9 @@ class Cursor(Client):
         output = js.text(payload.get("error_message")) or js.result_text(result) or sent
         return self.add_call(event, payload, output, failed)
 
-    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
+    def make_hooks(self, programs: Programs) -> dict[str, Any]:
         handler = {"command": programs.hook_command(self.name), "timeout": PATIENCE_S}
-        hooks = dict.fromkeys(self.events, handler)
-        return (
-            SharedFile(path=root / ".cursor/mcp.json", place=("mcpServers", SERVER), entry=programs.server_entry()),
-            SharedFile(path=root / ".cursor/hooks.json", hooks=hooks, base={"version": 1}),
-        )
+        return dict.fromkeys(self.events, handler)
 
 
 CLIENT = Cursor()

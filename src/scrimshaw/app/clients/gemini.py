@@ -3,26 +3,15 @@
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import (
-    PATIENCE_S,
-    SERVER,
-    Client,
-    Programs,
-    Scope,
-    SetupFiles,
-    SharedFile,
-    is_within,
-    name_events,
-    read_report,
-)
+from scrimshaw.app.clients.client import PATIENCE_S, Client, is_within, name_events, read_report
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_time
 from scrimshaw.models import EventKind, content_hash
 
-_TIMEOUT_MS = PATIENCE_S * 1000
 _WINDOW = 1_048_576  # tokens of input, the documented limit of the Gemini models
 _INJECTED = r"(?s)\A(?:\s*<(hook_context|session_context)>.*?</\1>\s*)+"
 _INJECTED_BY_HOOKS = r"(?s)\A(?:\s*<hook_context>.*?</hook_context>\s*)+"
@@ -48,6 +37,9 @@ class Gemini(Client):
     answer_mark = '"gemini"'
     transcript_glob = ".gemini/tmp/*/chats/session-*-{:.8}.json*"
     guidance_file = "GEMINI.md"
+    servers_file = hooks_file = ".gemini/settings.json"
+    server_fields: Mapping[str, Any] = {"trust": True}
+    hook_timeout = PATIENCE_S * 1000  # milliseconds
     advice = "Gemini CLI reads a project's settings only in a folder that you trust."
 
     def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
@@ -78,7 +70,7 @@ class Gemini(Client):
         return used
 
     def parse_transcript(self, source: str) -> Transcript:
-        """A chat file does not name its folder, but holds a hash of the project's path."""
+        """A chat file does not name its folder, but contains a hash of the project's path."""
         whole = js.decode_json(source) if '"messages"' in source else None
         if isinstance(whole, Mapping) and "messages" in whole:
             about, messages, skipped = whole, list(js.sections(whole.get("messages"))), 0
@@ -109,12 +101,6 @@ class Gemini(Client):
 
     def session_of_file(self, file: Path, begun: Transcript) -> str:
         return file.parent.name if file.parent.parent.name == "chats" else begun.session
-
-    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
-        entry, hooks = programs.server_entry(trust=True), self.group_hooks(programs, timeout=_TIMEOUT_MS)
-        return (
-            SharedFile(path=root / ".gemini/settings.json", place=("mcpServers", SERVER), entry=entry, hooks=hooks),
-        )
 
 
 def _apply_changes(rows: Iterable[js.Json]) -> list[js.Json]:

@@ -1,20 +1,11 @@
 """Qwen Code."""
 
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import (
-    PATIENCE_S,
-    SERVER,
-    Client,
-    Programs,
-    Scope,
-    SetupFiles,
-    SharedFile,
-    read_report,
-)
+from scrimshaw.app.clients.client import PATIENCE_S, Client, read_report
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event
 from scrimshaw.models import EventKind
@@ -27,6 +18,9 @@ class Qwen(Client):
     has_powershell = True
     keeps_transcripts = False
     transcript_glob = ".qwen/projects/*/chats/{}.jsonl"
+    servers_file = hooks_file = ".qwen/settings.json"
+    server_fields: Mapping[str, Any] = {"trust": True}
+    hook_timeout = PATIENCE_S * 1000  # milliseconds
 
     def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
         event = super().read_event(payload, kind, wire)
@@ -48,11 +42,6 @@ class Qwen(Client):
     def begins_turn(self, line: str) -> bool:
         rows = (row for row in js.select_rows([line], self.prompt_mark) if row.get("type") == "user")
         return any(js.join_texts(js.section(row, "message").get("parts")).strip() for row in rows)
-
-    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
-        hooks = self.group_hooks(programs, timeout=PATIENCE_S * 1000)  # milliseconds
-        entry = programs.server_entry(trust=True)
-        return (SharedFile(path=root / ".qwen/settings.json", place=("mcpServers", SERVER), entry=entry, hooks=hooks),)
 
 
 CLIENT = Qwen()

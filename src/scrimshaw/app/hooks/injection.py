@@ -49,7 +49,7 @@ _LEAST_EXCERPT, _LONGEST_TITLE = 80, 60  # characters
 _STEM = 5
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
 _MOST_EARLIER = 20  # last sessions, among which is the one that this one continues
-_OTHERS_NOTE = "What others did to this project's memories since its last session began; `scrimshaw digest` tells more."
+_OTHERS_NOTE = "What others did to this project's memories since its last session began; `scrimshaw digest` shows more."
 _RULES_NOTE = "What the people of this project decided for good."
 _RECALL_NOTE = "Notes of this project that the prompt brings up; memory_get reads one whole."
 
@@ -106,7 +106,7 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
     text, waiting = fence_state(fit_lines([*shorten_origins(lines)], budget, max_tokens)[0], occasion), 0
     if settings.drafts.review:
         waiting = sum(WAITS.encode() in path.read_bytes() for path in (settings.folder / DRAFTS).glob("*.md"))
-    note = f"{waiting} drafts of sessions wait for a person: `scrimshaw review`." if waiting else ""
+    note = f"{waiting} drafts of sessions are waiting for review: `scrimshaw review`." if waiting else ""
     earlier, others = storage.sessions.latest(before=event.session, limit=_MOST_EARLIER), ""
     since = max(map(attrgetter("started"), earlier), default=math.inf)
     is_new = earlier and event.occasion not in _OCCASIONS
@@ -124,12 +124,12 @@ def _tell_rules(index: Index, limit: int) -> tuple[str, dict[str, str]]:
         return "", {}
     ids = tuple(memory.id for memory in found)
     trusts, bodies = lineage.find_inherited_trusts(index, ids), index.bodies(ids)
-    text, told = "", dict[str, str]()
+    text, hashes = "", dict[str, str]()
     for memory in found:
         longer = f"{text}{memory.title} (memory {memory.id}):\n{bodies.get(memory.id, '').strip()}\n"
         if trusts.get(memory.id, Trust.HUMAN) == Trust.HUMAN and max_tokens(longer) <= limit:
-            text, told[memory.id] = longer, memory.content_hash
-    return fence(_RULES_NOTE, text.rstrip()) if told else "", told
+            text, hashes[memory.id] = longer, memory.content_hash
+    return fence(_RULES_NOTE, text.rstrip()) if hashes else "", hashes
 
 
 def _recall_memories(
@@ -199,5 +199,5 @@ def _recall_line(memory: Memory, text: str, words: Sequence[str], room: int) -> 
     label = f"{cut_passage(memory.title, words, _LONGEST_TITLE)} (memory {memory.id}, trust {trust}): "
     text = cut_passage(text, words, max(_LEAST_EXCERPT, room - len(label) - 4))
     if is_withheld(f"{memory.title}\n{text}", trust):
-        return f"memory {memory.id}, trust {trust}: held instruction-like text, not shown"
+        return f"memory {memory.id}, trust {trust}: contains instruction-like text, not shown"
     return f"{label}{text}"

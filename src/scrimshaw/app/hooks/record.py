@@ -48,13 +48,12 @@ def handle_payload(
     client = load_client(arguments[0]) if arguments else None
     if client is None or len(payload) > LARGEST_INPUT:
         return ""
-    event = client.parse_payload(_decode_payload(payload), arguments[1] if len(arguments) > 1 else "")
-    # An event before every model call is not necessarily a compaction.
-    project = _find_memory(event) if event and event.occasion != "maybe" else None
-    if event is None or project is None:
+    fields = msgspec.json.decode(payload, type=dict[str, Any])
+    event = client.parse_payload(fields, arguments[1] if len(arguments) > 1 else "")
+    if event is None or event.occasion == "maybe":  # before every model call: not necessarily a compaction
         return ""
-    settings = load_settings(project)
-    if not settings.is_capturing:
+    project = find_project(Path(event.cwd or "."))
+    if not (project / PROJECT_FOLDER).is_dir() or not (settings := load_settings(project)).is_capturing:
         return ""
     event = structs.replace(redact_names(event), cwd=str(project))
     if event.kind is EventKind.START or EventKind.TOOL is event.kind in client.reply_kinds:
@@ -67,22 +66,6 @@ def handle_payload(
             if at_end and event.kind is EventKind.END:
                 at_end(storage, settings)
     return text
-
-
-def _decode_payload(payload: bytes) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(payload, type=dict[str, Any])
-    except RecursionError:
-        raise ValueError("A payload is nested too deeply.") from None
-
-
-def _find_memory(event: Event) -> Path | None:
-    """The project around the client's folder, if it has a memory."""
-    try:
-        project = find_project(Path(event.cwd or "."))
-        return project if (project / PROJECT_FOLDER).is_dir() else None
-    except OSError:  # an impossible name of a folder
-        return None
 
 
 def _record(client: Client, storage: Storage, event: Event, settings: Settings) -> str:

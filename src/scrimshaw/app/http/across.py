@@ -42,7 +42,7 @@ class AcrossMemories(NamedTuple):
         names = [*self.vaults]
         vault, _, inner = (cursor or names[0]).partition(SEPARATOR)
         if vault not in self.vaults:
-            raise InvalidRequest("The cursor is none of ours.", "List from the start.", parameter="cursor")
+            raise InvalidRequest("The cursor is unknown.", "List from the start.", parameter="cursor")
         entries, following = self.vaults[vault].page(inner)
         after = names[names.index(vault) + 1 :]
         following = f"{vault}{SEPARATOR}{following}" if following else after[0] if after else ""
@@ -73,7 +73,7 @@ def choose_vault(names: Collection[str], arguments: Mapping[str, Any]) -> tuple[
         hint = f"There are {', '.join(names)}."
         raise NotFound(f"There is no vault {min(unknown)!r} for this token.", hint, parameter="vault")
     if len(found) > 1:
-        raise InvalidRequest("A call stays in one vault.", "Name ids of the same vault.", parameter="vault")
+        raise InvalidRequest("A call concerns one vault.", "Name ids of the same vault.", parameter="vault")
     return next(iter(found), ""), rest
 
 

@@ -31,7 +31,7 @@ _LOST = Degradation(
     failure_mode=_FAILED,
     fallback_mode="what the server's own checkout has",
     confidence_impact="what others pushed may not be found here, and what was saved here may not be there",
-    retry_recommendation="It is tried again. A branch named here is merged by a person, and deleted then.",
+    retry_recommendation="It is retried. A person has to merge the branches named here, and then delete them.",
 )
 
 _log = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ class Exchange:
             for each in list_changed_files(remote.project, base, 0.0, ("*.md",), commit):
                 text = "" if each.status == "D" else ask_git(remote.project, "show", f"{each.commit}:./{each.path}")
                 if is_private(parse_memory_file(text)):
-                    raise StorageFailure(f"{each.path} is private, so {ref} is not pushed.", "Take it out of git.")
+                    raise StorageFailure(f"{each.path} is private, so {ref} is not pushed.", "Remove it from git.")
         if refs and (refused := remote.push(refs)):
             raise StorageFailure(f"The remote refuses {refused}.", "It is tried again.")
 
@@ -133,7 +133,7 @@ def commit_changes(engine: Engine, what: str, exchange: Exchange | None) -> Iter
                 exchange.request()
             if aside:
                 branch = [*aside.values()][-1].removeprefix("refs/heads/")
-                more["review"] = f"It waits on the branch {branch}; until that is merged, all is here as before."
+                more["review"] = f"The change is on the branch {branch}; until that is merged, nothing changes here."
                 scan(engine)
     except (StorageFailure, VaultBusy) as error:
         _log.warning("A change in %s is not committed: %s", engine.settings.project, error)

@@ -37,7 +37,7 @@ def examine_server(url: str, secret: str) -> Iterator[Finding]:
     """The findings on a server, in the order in which a client meets problems; raises InvalidRequest."""
     place = urlsplit(url)
     if place.scheme not in ("http", "https") or not place.hostname:
-        raise InvalidRequest(f"{url!r} is no address of a server.", "Write https://HOST.", parameter="server")
+        raise InvalidRequest(f"{url!r} is not the address of a server.", "Write https://HOST.", parameter="server")
     base = f"{place.scheme}://{place.netloc}{place.path.partition('/mcp')[0].rstrip('/')}"
     if place.scheme == "http" and place.hostname not in _LOOPBACK:
         detail = "tokens and memories cross the network in plain text"
@@ -78,14 +78,14 @@ def _examine_process(http: httpx2.Client) -> Iterator[Finding]:
     if http.get("/readyz").status_code == 200:
         yield Finding("ready", Severity.OK, "every vault is open, and its files were seen")
     else:
-        yield Finding("ready", Severity.WARNING, "it still reads files", "Wait; if it stays, see the server's log.")
+        yield Finding("ready", Severity.WARNING, "it is still reading files", "Wait, or see the server's log.")
 
 
 def _examine_token(http: httpx2.Client) -> Iterator[Finding]:
     """What the token permits, and until when."""
     hint = "On the server: `scrimshaw token list`, then `scrimshaw token create NAME`."
     if "authorization" not in http.headers:
-        yield Finding("token", Severity.NOTE, "none was given, so no vault is asked", "Add --token-file.")
+        yield Finding("token", Severity.NOTE, "none was given, so no vault was examined", "Add --token-file.")
         return
     answer = http.get("/token")
     if answer.status_code != 200:
@@ -99,7 +99,7 @@ def _examine_token(http: httpx2.Client) -> Iterator[Finding]:
     if not may:
         yield Finding("token", Severity.PROBLEM, detail, hint)
     elif datetime.fromisoformat(token["expires"]) - datetime.now(UTC) < RENEWAL:
-        yield Finding("token", Severity.WARNING, detail, f"It ends soon. {hint}")
+        yield Finding("token", Severity.WARNING, detail, f"It expires soon. {hint}")
     else:
         yield Finding("token", Severity.OK, detail)
 

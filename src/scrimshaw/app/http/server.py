@@ -10,8 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -84,14 +83,14 @@ class Listener(NamedTuple):
             return
         if not has_tokens:
             raise ConfigError(
-                f"Nobody has a token, and {self.host} is for others too.", "`scrimshaw token create NAME`"
+                f"There is no token, and others can reach {self.host}.", "Create one: `scrimshaw token create NAME`."
             )
         if not (self.certificate or self.is_behind_proxy):
             message = f"On {self.host} tokens and memories would cross the network in plain text."
             hint = "Give --tls-cert and --tls-key, or --behind-proxy where a proxy in front ends TLS (docs/team.md)."
             raise ConfigError(message, hint)
         if not self.names:
-            raise ConfigError("A server for others has a name.", "Say what clients call it: --name memory.example.org")
+            raise ConfigError("A server for others needs a name.", "Name it as clients do: --name memory.example.org")
 
 
 def serve_http(settings: Settings, toolsets: str, listener: Listener) -> None:
@@ -130,7 +129,7 @@ def serve_http(settings: Settings, toolsets: str, listener: Listener) -> None:
     host = f"[{host}]" if ":" in host else host
     note(f"Serving {', '.join(sorted(folders))} at {scheme}://{host}:{listening.getsockname()[1]}/mcp")
     if not known:
-        note("Nobody can enter yet: `scrimshaw token create NAME` makes a token.")
+        note("Nobody can connect yet: create a token with `scrimshaw token create NAME`.")
     with listening, vaults.open_all():
         uvicorn.Server(config).run(sockets=[listening])
 
@@ -174,7 +173,7 @@ class Gate:
         try:
             found = self._tokens.find(secret.strip()) if kind.lower() == "bearer" else None
         except ScrimshawError as error:
-            _log.error("Nobody can enter: %s", error)
+            _log.error("Nobody can connect: %s", error)
             return _refuse(503, "tokens", "The server cannot read its tokens.")
         if found is None:
             return _refuse(401, "token", "A valid token is needed.", {"WWW-Authenticate": "Bearer"})
@@ -224,11 +223,6 @@ def _build_app(vaults: Vaults, toolsets: str) -> ASGIApp:
         _build_server(vaults, toolsets), json_response=True, stateless=True, max_request_body_size=MOST_BYTES
     )
 
-    @asynccontextmanager
-    async def run(_: Any) -> AsyncIterator[None]:
-        async with manager.run():
-            yield
-
     async def show_health(_: Request) -> Response:
         return PlainTextResponse("ok\n")
 
@@ -257,7 +251,7 @@ def _build_app(vaults: Vaults, toolsets: str) -> ASGIApp:
         Route("/mcp", answer, methods=["POST"]),
         Route("/mcp/{vault}", answer, methods=["POST"]),
     ]
-    return Starlette(routes=routes, lifespan=run)
+    return Starlette(routes=routes, lifespan=lambda _: manager.run())
 
 
 async def _answer(manager: StreamableHTTPSessionManager, request: Request) -> Response:
@@ -317,8 +311,4 @@ def _build_server(vaults: Vaults, toolsets: str) -> Server[Any]:
     def find_backend(request: Request) -> Backend:
         return vaults.find_backend(request.scope[_CALLER], _find_vaults(request))
 
-    @asynccontextmanager
-    async def live(_: Server[Any]) -> AsyncIterator[None]:
-        yield
-
-    return build_shared_server(list_tools, prompts, find_backend, live, INSTRUCTIONS, WORKER_THREADS)
+    return build_shared_server(list_tools, prompts, find_backend, lambda _: nullcontext(), INSTRUCTIONS, WORKER_THREADS)

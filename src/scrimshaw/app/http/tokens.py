@@ -1,7 +1,6 @@
 """Who may enter over HTTP: bearer tokens, of which only the hashes are stored, and their permissions by vault."""
 
 import hashlib
-import os
 import re
 import secrets
 import time
@@ -53,23 +52,11 @@ class TokenFile:
 
     def __init__(self, home: Path) -> None:
         self._path, self._lock = home / "tokens.json", home / "tokens.lock"
-        self._version: tuple[int, ...] = ()
-        self._by_digest = dict[str, Token]()
 
     def find(self, secret: str) -> Token | None:
-        """The token with this secret, unless it has expired. The file is checked each time: revoking works at once."""
+        """The token with this secret, unless it has expired. The file is read each time: revoking works at once."""
         digest = hashlib.sha256(secret.encode(errors="replace")).hexdigest()
-        with storage_errors("read", self._path):
-            try:
-                info = os.stat(self._path)  # noqa: PTH116 - for each request
-            except FileNotFoundError:
-                return None
-        version = (info.st_ino, info.st_mtime_ns, info.st_size)
-        if version != self._version:
-            self._by_digest = {each.digest: each for each in self.tokens()}
-            self._version = version
-        token = self._by_digest.get(digest)
-        return token if token and token.expires > time.time() else None
+        return next((each for each in self.tokens() if each.digest == digest and each.expires > time.time()), None)
 
     def tokens(self) -> list[Token]:
         """All tokens, expired ones too, by name; raises ConfigError for a file that cannot be read."""
@@ -79,7 +66,7 @@ class TokenFile:
             return msgspec.json.decode(data, type=list[Token]) if data else []
         except msgspec.DecodeError as error:
             raise ConfigError(
-                f"{self._path} cannot be used: {error}.", "Remove it and make the tokens anew."
+                f"{self._path} cannot be used: {error}.", "Remove it and create the tokens again."
             ) from error
 
     def create(self, name: str, scopes: Mapping[str, TokenScope], days: float) -> tuple[Token, str]:
@@ -119,7 +106,7 @@ def find_vaults(settings: Settings) -> dict[str, Path]:
         name = re.sub(r"[^a-z0-9_-]+", "-", settings.project.name.lower()).strip("-_")[:40]
         return {name or "vault": settings.project.resolve()}
     if reserved := {each.name for each in settings.vaults} & _RESERVED:
-        raise ConfigError(f"No vault can be called {min(reserved)!r}: some ids begin so.", "Give it another name.")
+        raise ConfigError(f"No vault can be called {min(reserved)!r}: some ids begin with it.", "Give it another name.")
     found = {each.name: Path(each.path).expanduser().resolve() for each in settings.vaults}
     for each in settings.vaults:
         path, is_pushed = found[each.name], each.push or each.write == "branch"

@@ -186,10 +186,10 @@ def _limit_tool(spec: ToolSpec, scope: TokenScope, commit: _Commit | None) -> To
             message = f"`{spec.name}` needs the scope {needed}; this token has {scope}."
             raise Forbidden(message, "Ask who runs the server for another token.", scope=needed)
         if arguments.get("file_path") or arguments.get("paths"):
-            message = "Over HTTP no file of the server can be named."
+            message = "A file of the server cannot be named over HTTP."
             raise Forbidden(message, "Send the text as `content`.", parameter="file_path")
         if not spec.read_only and any(str(arguments.get(key, "")).startswith(GLOBAL) for key in _ID_PARAMETERS):
-            message = f"`{GLOBAL}...` is each person's own vault, which no server writes."
+            message = f"`{GLOBAL}...` is each person's own vault, which a server cannot change."
             raise ReadOnly(message, "Choose another id, or save it on your own machine.", parameter="id")
         if spec.read_only or commit is None:
             return spec.run(engine, **arguments)

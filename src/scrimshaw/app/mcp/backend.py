@@ -33,15 +33,15 @@ REMEMBER = """\
 Keep in the memory of this project, for whoever works here next: {what}
 
 Look first with `memory_search` whether it is known; then use `memory_update` on that memory instead of a second one.
-Else use `memory_save`: one memory for each thing that holds, its title what a person would search for, with the reason
+Else use `memory_save`: one memory for each lasting fact, its title what a person would search for, with the reason
 and what was ruled out. No passwords or keys, no logs, nothing that the code says by itself. Name the ids you saved."""
 HANDOFF = """\
 Hand this work over to a session that knows nothing of it. {about}
 
 Save one memory with `memory_save`, `tier: temporary`, its title `Handoff:` and the task. In this order, leaving out
-what there is none of: what was asked; what is done, and how that was checked; what is open, the next step first; what
+what does not apply: what was asked; what is done, and how that was checked; what is open, the next step first; what
 was tried and failed, and why; decisions and their reasons; files that matter. Only what this session saw: no guesses,
-no passwords or keys. Then tell the id in one line."""
+no passwords or keys. Then give the id in one line."""
 
 
 @contextmanager
@@ -76,7 +76,7 @@ class Memories(NamedTuple):
     def page(self, cursor: str) -> tuple[list[tuple[str, str]], str]:
         """Ids and titles of a page, and the next cursor; raises InvalidRequest for a foreign one."""
         if cursor and not (cursor.isdecimal() and len(cursor) <= _CURSOR_DIGITS):
-            raise InvalidRequest("The cursor is none of ours.", "List from the start.", parameter="cursor")
+            raise InvalidRequest("The cursor is unknown.", "List from the start.", parameter="cursor")
         offset = int(cursor or 0)
         found = counts.page(self.engine, Filters(), sort="id", limit=_PAGE, offset=offset)
         entries = [(memory.id, public_title(memory)) for memory in found.memories]
@@ -110,7 +110,7 @@ def recall(
     doubts = "".join(f"\n\nNote: {each.failure_mode}; instead: {each.fallback_mode}." for each in found.degraded)
     peers = f"\n\n{found.peers}" if found.peers else ""
     walled = fencing.fence("Notes of the project.", body)
-    return f"What the project's memory holds about {topic!r}:\n\n{walled}{peers}{doubts}"
+    return f"What the project's memory knows about {topic!r}:\n\n{walled}{peers}{doubts}"
 
 
 @tool()

@@ -49,7 +49,7 @@ _NOT_READY = "afterToolCallbacks not available; ensure context-server Phase 0 ho
 _TEMPLATE = wire.ResourceTemplate(
     name="memory",
     uri_template=MEMORY_SCHEME + "{id}",
-    description="One memory as Markdown; the slashes of its id may stand as they are.",
+    description="One memory as Markdown; slashes in its id need no escaping.",
     mime_type=_MARKDOWN,
 )
 
@@ -193,19 +193,15 @@ def read_listing(toolsets: str) -> tuple[list[wire.Tool], list[wire.Prompt]]:
     """
     chosen, known = choose_toolsets(toolsets), msgspec.json.decode(LISTING.read_bytes())
     listed = [each for name in chosen for each in known[name]]
+    bounds = ("maxLength", "minLength", "pattern")  # of texts; errors name them if they are exceeded
     for each in listed:
         rare, schema = each.pop("rare", ()), each["inputSchema"]
         if chosen != [*TOOLSETS]:
             del schema["additionalProperties"]  # a client may check a call by the schema before it sends it
-            shown = ((name, kind) for name, kind in schema["properties"].items() if name not in rare)
-            schema["properties"] = {name: _leave_out_bounds(kind) for name, kind in shown}
+            shown = [(name, kind) for name, kind in schema["properties"].items() if name not in rare]
+            schema["properties"] = {name: {x: kind[x] for x in kind if x not in bounds} for name, kind in shown}
     tools = list(map(wire.Tool.model_validate, listed))
     return tools, list(map(wire.Prompt.model_validate, known["prompts"]))
-
-
-def _leave_out_bounds(kind: dict[str, Any]) -> dict[str, Any]:
-    """A parameter without the bounds of its text, which errors name if they are exceeded."""
-    return {word: value for word, value in kind.items() if word not in ("maxLength", "minLength", "pattern")}
 
 
 def build_server(
@@ -345,7 +341,7 @@ class _Handlers:
         def read(backend: Backend) -> str:
             if not params.uri.startswith(MEMORY_SCHEME):
                 hint = f"Use {MEMORY_SCHEME} and a memory id."
-                raise InvalidRequest(f"`{params.uri}` is no memory.", hint, parameter="uri")
+                raise InvalidRequest(f"`{params.uri}` is not a memory.", hint, parameter="uri")
             return backend.resources.read(unquote(params.uri.removeprefix(MEMORY_SCHEME)))
 
         text = await self._in_worker(context, read, "resources/read")

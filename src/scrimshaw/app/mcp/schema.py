@@ -11,7 +11,6 @@ references are inlined, and what a reader cannot use is dropped.
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any, get_type_hints
 
 import msgspec
@@ -37,8 +36,7 @@ Schema = dict[str, Any]
 Run = Callable[..., Any]
 
 # Redundant defaults and requirements.
-_SILENT: tuple[Any, ...] = (None, "", [], (), {})
-_OUTPUT_WORDS = ("type", "description", "properties", "anyOf")
+SILENT: tuple[Any, ...] = (None, "", [], (), {})
 _PLACE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _FIELD = re.compile(r"^Object (?P<fault>contains unknown|missing required) field `(?P<field>.*)`$")
@@ -112,12 +110,6 @@ def input_schema(call: type[msgspec.Struct]) -> Schema:
     return {"properties": {}, **_write_out(roots[0], definitions), "additionalProperties": False}
 
 
-def output_schema(reply: type[msgspec.Struct]) -> Schema:
-    """JSON Schema of a tool's reply, shortened to what readers need: names and types, nested values as `object`."""
-    roots, definitions = msgspec.to_builtins(msgspec.json.schema_components([reply]))
-    return _write_out(roots[0], definitions, is_output=True)
-
-
 def decode(name: str, spec: ToolSpec, arguments: Mapping[str, Any], *, strict: bool = True) -> dict[str, Any]:
     """The parsed arguments of a tool or prompt; if not strict, strings may hold numbers. Raises InvalidRequest."""
     try:
@@ -130,12 +122,6 @@ def decode(name: str, spec: ToolSpec, arguments: Mapping[str, Any], *, strict: b
     except msgspec.ValidationError as error:
         raise _explain_refusal(name, spec.call, str(error)) from None
     return {"call": call} if spec.takes_struct else msgspec.structs.asdict(call)
-
-
-def find_rare(call: type[msgspec.Struct]) -> list[str]:
-    """The names of parameters that few calls need."""
-    hints = get_type_hints(call, include_extras=True)
-    return [name for name, hint in hints.items() if RARE in getattr(hint, "__metadata__", ())]
 
 
 def _translate_names(
@@ -168,35 +154,23 @@ def _explain_refusal(name: str, call: type[msgspec.Struct], text: str) -> Invali
     return InvalidRequest(message, hint, parameter=path)
 
 
-def _write_out(node: Schema, definitions: Schema, *, is_output: bool = False, nested: bool = False) -> Schema:
+def _write_out(node: Schema, definitions: Schema) -> Schema:
     """The node with references inlined, and without words that are useless to a reader."""
-    node, nullable = _resolve(node, definitions)
-    words = _OUTPUT_WORDS if is_output else tuple(node)
-    node = {word: node[word] for word in words if node.get(word) not in _SILENT}
+    node = {word: value for word, value in resolve(node, definitions)[0].items() if value not in SILENT}
     if isinstance(node.get("default"), dict) or not node.get("default"):
         node.pop("default", None)
-    if is_output and nested and "properties" in node:
-        node = {"type": "object"}
-    write_out = partial(_write_out, definitions=definitions, is_output=is_output, nested=True)
     for word in node.keys() & {"properties", "items", "additionalProperties", "anyOf", "prefixItems"}:
-        node[word] = _map_schemas(write_out, node[word], is_named=word == "properties")
-    if is_output and nullable and "anyOf" in node:
-        node["anyOf"].append({"type": "null"})
-    elif is_output and nullable and "type" in node:
-        node["type"] = [node["type"], "null"]
+        value = node[word]
+        if word == "properties":
+            node[word] = {name: _write_out(child, definitions) for name, child in value.items()}
+        elif isinstance(value, list):
+            node[word] = [_write_out(child, definitions) for child in value]
+        elif isinstance(value, dict):
+            node[word] = _write_out(value, definitions)
     return node
 
 
-def _map_schemas(convert: Callable[[Schema], Schema], value: Any, *, is_named: bool) -> Any:
-    """The value of a schema keyword: one schema, several in a list or by name, or a plain value."""
-    if is_named:
-        return {name: convert(child) for name, child in value.items()}
-    if isinstance(value, list):
-        return [convert(child) for child in value]
-    return convert(value) if isinstance(value, dict) else value
-
-
-def _resolve(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
+def resolve(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
     """The node's reference merged with its own keywords, without a `null` branch, and whether it had one."""
     # Class names and docstrings are not for clients; some model APIs require the type of an enum.
     target = definitions.get(node.get("$ref", "").removeprefix("#/$defs/"), {})
@@ -206,7 +180,7 @@ def _resolve(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
     rest = [branch for branch in branches if branch != {"type": "null"}]
     if len(rest) == 1:  # a union left with one branch is that branch
         del found["anyOf"]
-        found = _resolve(rest[0], definitions)[0] | found
+        found = resolve(rest[0], definitions)[0] | found
     elif rest:
         found["anyOf"] = rest
     if "enum" in found and all(isinstance(value, str) for value in found["enum"]):

@@ -10,19 +10,7 @@ from scrimshaw.app.checks import process_checks
 from scrimshaw.app.hooks.fencing import fence_if_suspicious
 from scrimshaw.app.mcp.replies import copy_fields, public_memory, public_words
 from scrimshaw.app.mcp.schema import Call, Reply, tool
-from scrimshaw.app.mcp.tools.core import (
-    Folder,
-    IncludeDeprecated,
-    MemoryId,
-    OnlySource,
-    OnlyTier,
-    OnlyTopic,
-    OnlyType,
-    Since,
-    Until,
-    filters_of,
-    session_id_of,
-)
+from scrimshaw.app.mcp.tools import core
 from scrimshaw.clock import format_time
 from scrimshaw.engine import Engine, counts, learning, links, read
 from scrimshaw.engine.degradations import INDEX
@@ -52,14 +40,14 @@ class HealthReply(Reply, frozen=True, omit_defaults=True):
 
 
 class FilterCall(Call, frozen=True):
-    folder: Folder = ""
-    tier: OnlyTier | None = None
-    type: OnlyType | None = None
-    topic: OnlyTopic = ""
-    source: OnlySource = ""
-    since: Since = ""
-    until: Until = ""
-    include_deprecated: IncludeDeprecated = False
+    folder: core.Folder = ""
+    tier: core.OnlyTier | None = None
+    type: core.OnlyType | None = None
+    topic: core.OnlyTopic = ""
+    source: core.OnlySource = ""
+    since: core.Since = ""
+    until: core.Until = ""
+    include_deprecated: core.IncludeDeprecated = False
 
 
 class ListCall(FilterCall, frozen=True):
@@ -163,7 +151,7 @@ def memory_health(
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
 def memory_list(engine: Engine, call: ListCall) -> ListReply:
     """Page through memories in a fixed order."""
-    page = counts.page(engine, filters_of(call), sort=call.sort_by, limit=call.limit, offset=call.offset)
+    page = counts.page(engine, core.filters_of(call), sort=call.sort_by, limit=call.limit, offset=call.offset)
     memories, behind = [public_memory(memory) for memory in page.memories], engine.degradations.of(INDEX)
     return copy_fields(ListReply, page, memories=memories, degraded=behind)
 
@@ -171,7 +159,7 @@ def memory_list(engine: Engine, call: ListCall) -> ListReply:
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
 def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
     """Count memories exactly."""
-    found = counts.stats(engine, filters_of(call), exclude=call.exclude_patterns)
+    found = counts.stats(engine, core.filters_of(call), exclude=call.exclude_patterns)
     folders = counts.rank_folders(found.folders, call.folder_ranking)
     return copy_fields(
         StatsReply,
@@ -187,7 +175,7 @@ def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
 def memory_dependencies(
     engine: Engine,
-    id: MemoryId,
+    id: core.MemoryId,
     max_depth: Annotated[int, Meta(ge=1, le=10, description="Maximum hops.")] = 1,
     direction: Direction = "both",
 ) -> DependenciesReply:
@@ -204,10 +192,14 @@ def memory_history(
     limit: Annotated[int, Meta(ge=1, le=100, description="Maximum entries.")] = 20,
 ) -> HistoryReply:
     """List who changed memories, when and why, from the ledger: hashes and ids, no text."""
-    rows = engine.journal.history(id, limit, session=session_id and session_id_of(engine, session_id))
+    rows = engine.journal.history(id, limit, session=session_id and core.session_id_of(engine, session_id))
     if engine.team:
         rows = [*_leave_out_private(engine, rows)]
-    return HistoryReply(entries=[public_words(_history_entry(row)) for row in rows])
+    entries = []
+    for row in rows:
+        entry = {PUBLIC_NAMES.get(name, name): value for name, value in row.items() if value and name != "chain"}
+        entries.append(public_words({**entry, "at": format_time(row["at"])}))
+    return HistoryReply(entries=entries)
 
 
 @tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)
@@ -224,7 +216,7 @@ def memory_causal_stats(engine: Engine) -> CausalStatsReply:
 @tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)
 def memory_drift_why(
     engine: Engine,
-    id: MemoryId,
+    id: core.MemoryId,
     max_depth: Annotated[int, Meta(ge=1, le=links.DEEPEST, description="Maximum hops of the chain.")] = 3,
     direction: Direction = "both",
     relations: Annotated[tuple[Relation, ...], Meta(description="Only these in the chain.")] = (),
@@ -267,11 +259,6 @@ def _leave_out_private(engine: Engine, rows: Iterable[Row]) -> Iterator[Row]:
         if row["memory_id"] in known:
             linked = [name for name in row["linked_memory_ids"] if name in known]
             yield {**row, "linked_memory_ids": linked, "decision_meta": {}}
-
-
-def _history_entry(row: Mapping[str, Any]) -> dict[str, Any]:
-    entry = {PUBLIC_NAMES.get(name, name): value for name, value in row.items() if value and name != "chain"}
-    return entry | {"at": format_time(row["at"])}
 
 
 def _chain_edge(edge: Neighbor) -> dict[str, Any]:
