@@ -9,6 +9,7 @@ its server do counts, also after the answer. Both searches run in process too: t
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ from benchmarks.figures import machine
 from benchmarks.serving import SETTLE_S, WARM_UP, bare_search_server, scrimshaw_server
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
+from scrimshaw.config import limit_native_threads
 from scrimshaw.engine import index
 
 AFTER_S = 0.05  # a server works on after its answer: it records the call
@@ -48,6 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--queries", type=int, default=120)
     parser.add_argument("--folder", type=Path, help="keep the project here for the next run")
     given = parser.parse_args(arguments)
+    if "OPENBLAS_NUM_THREADS" not in os.environ:  # numpy reads it when it is imported
+        limit_native_threads()
+        os.execv(sys.executable, [sys.executable, "-m", "benchmarks.protocol", *(arguments or sys.argv[1:])])
     with TemporaryDirectory(prefix="scrimshaw-bench-") as temporary:
         project, texts = given.folder or Path(temporary), corpus.read_texts(given.data)
         queries = corpus.asked(given.asked) if given.asked else corpus.questions(texts, given.queries)
