@@ -71,13 +71,6 @@ PROGRAMS = (
         requirements=("mempalace==3.11.0",),
     ),
     Program(
-        name="txtai",
-        side="txtai_side",
-        way="passages, hybrid index",
-        licence="Apache-2.0",
-        requirements=("txtai==9.14.0",),
-    ),
-    Program(
         name="mcp-memory-service",
         side="mcp_memory_service_side",
         way="passages, sqlite-vec and FTS5",
@@ -93,7 +86,10 @@ PROGRAMS = (
     ),
 )
 # Programs that people ask about and that this benchmark cannot run, and why.
-LEFT_OUT: Mapping[str, str] = {"engram": "it is distributed through Homebrew and as Go source, not as a Python package"}
+LEFT_OUT: Mapping[str, str] = {
+    "engram": "it is distributed through Homebrew and as Go source, not as a Python package",
+    "txtai": "it needs PyTorch, whose packages for Linux bring several gigabytes of CUDA",
+}
 
 
 def install(program: Program, place: Path) -> None:

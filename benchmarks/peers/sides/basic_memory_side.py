@@ -21,19 +21,18 @@ class BasicMemory:
     def __init__(self, folder: Path) -> None:
         self._files = folder / "files"
         self._files.mkdir(exist_ok=True)
-        home = Path(os.environ["HOME"])
-        (home / ".basic-memory").mkdir(parents=True, exist_ok=True)
+        os.environ["BASIC_MEMORY_CONFIG_DIR"] = str(folder)
         settings = {
             "projects": {"main": {"path": str(self._files)}},
             "default_project": "main",
             "semantic_search_enabled": True,
             "semantic_embedding_model": "sentence-transformers/all-MiniLM-L6-v2",
-            "semantic_embedding_cache_dir": str(home / "models"),
+            "semantic_embedding_cache_dir": os.environ["FASTEMBED_CACHE_PATH"],
             "semantic_embedding_threads": 1,
             "semantic_min_similarity": 0.0,  # the default suits another model; with MiniLM it lets nothing through
             "auto_update": False,
         }
-        (home / ".basic-memory/config.json").write_text(json.dumps(settings), encoding="utf-8")
+        (folder / "config.json").write_text(json.dumps(settings), encoding="utf-8")
         self._server: subprocess.Popen[str] | None = None
 
     def add(self, notes: Mapping[str, str]) -> None:
