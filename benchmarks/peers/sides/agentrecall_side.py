@@ -1,4 +1,4 @@
-"""agentrecall-db as a library, with passages and MiniLM: whole notes and its own small model are worse on notes."""
+"""agentrecall-db as a library, with passages and MiniLM; its own small model would have to be downloaded."""
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
