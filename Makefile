@@ -7,7 +7,7 @@ SHARED ?=
 FUZZ_MINUTES ?= 10
 COVERED ?= 95
 
-.PHONY: demo demo-team test test-all shape fuzz check fix docs docs-check docs-site packages lint types imports bench bench-operations bench-hook bench-scale bench-postgres bench-team release-check e2e e2e-router e2e-ui eval coverage mutants clean
+.PHONY: demo demo-team test test-all shape fuzz check fix docs docs-check docs-site packages lint types imports bench bench-operations bench-hook bench-scale bench-postgres bench-team bench-peers bench-protocol release-check e2e e2e-router e2e-ui eval coverage mutants clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -106,6 +106,15 @@ bench-postgres: $(STAMP)
 # Many clients of a server for a team, over HTTP: TEAM="--clients 64 --minutes 5 --engine postgres"
 bench-team: $(STAMP)
 	$(BIN)/python -m benchmarks.team $(TEAM)
+
+# Other memories and search programs on the same judged notes, each in an environment of its own, which the first run
+# makes with pip; some 20 minutes of processor time. PEERS="--only agentrecall --set CoSQA"
+bench-peers: $(STAMP) .bench/judged
+	$(BIN)/python -m benchmarks.peers .bench/judged $(PEERS)
+
+# A search over MCP beside the plainest hybrid one that a server of the same SDK can offer.
+bench-protocol: $(STAMP) $(if $(SHARED),.bench/serena-memories)
+	$(BIN)/python -m benchmarks.protocol $(if $(SHARED),--data .bench/serena-memories --asked $(SHARED)/data/serena-queries-dev.jsonl)
 
 # What users install: built, installed in a clean environment, measured, and the demo run from it.
 release-check: $(STAMP)

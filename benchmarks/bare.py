@@ -93,6 +93,12 @@ class SameText:
         """The best rows by full text."""
         return self._database.execute(self._sql, (match_expression(Query((query_terms(query),))),)).fetchall()
 
+    def read(self, row: int, length: int) -> dict[str, str]:
+        """Id, title and the beginning of the text of a memory."""
+        sql = "SELECT id, title, substr(body, 1, ?) FROM memories WHERE row = ?"
+        (values,) = self._database.execute(sql, (length, row)).fetchall()
+        return dict(zip(("id", "title", "text"), map(str, values), strict=True))
+
 
 class BareVectors:
     """Query embedding and an exact scan of a float32 matrix in memory, folded to memories."""

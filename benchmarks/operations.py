@@ -1,9 +1,10 @@
 """Processor time of single operations, of one source tree or of two that take turns:
 
-    python -m benchmarks.operations [--against DIR] [--rounds 30]
+    python -m benchmarks.operations [--against DIR] [--rounds 30] [--only NAME ...] [--notes DIR]
 
-DIR is another checkout with a `.venv` of its own. Every tree works in a process of its own on a project of its own with
-the same memories; in each round both do the same, so that a slow moment of the machine hits both.
+`--against` names another checkout with a `.venv` of its own, `--notes` a folder of Markdown files: of their sections
+notes of 4.5 KB are made, which `save a note` saves. Every tree works in a process of its own on a project of its own
+with the same memories; in each round both do the same, so that a slow moment of the machine hits both.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import importlib
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -24,8 +26,9 @@ from typing import Any
 
 HERE = Path(__file__).parents[1]
 MEMORIES, PER_ROUND = 200, 5
+NOTE = 4500  # characters of a note of usual size
 # What a worker does within its process, and what is a process of its own.
-INSIDE = ("save", "get", "update", "search", "hook event", "session start")
+INSIDE = ("save", "save a note", "get", "update", "search", "hook event", "session start")
 OPEN = "from scrimshaw.config import load; from scrimshaw.engine import open_engine; from pathlib import Path; "
 OPEN += "open_engine(load(Path.cwd())).close()"
 HOOK = "from scrimshaw.app.hooks.main import run; run()"
@@ -37,15 +40,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.operations", description=__doc__)
     parser.add_argument("--against", type=Path, help="another checkout with its own .venv")
     parser.add_argument("--rounds", type=int, default=30, help=f"rounds of {PER_ROUND} operations each")
+    parser.add_argument("--only", action="append", help="an operation to measure (repeatable)")
+    parser.add_argument("--notes", type=Path, default=HERE / "examples", help="a folder of Markdown files")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
+    notes = given.notes.resolve()
     if given.worker:
-        _work()
+        _work(notes)
         return
     trees = [HERE, *([given.against.resolve()] if given.against else [])]
     with TemporaryDirectory(prefix="scrimshaw-bench-") as folder:
-        sides = [Side(tree, Path(folder) / str(number)) for number, tree in enumerate(trees)]
-        found = {name: _take_turns(sides, name, given.rounds) for name in (*INSIDE, "hook process", "server start")}
+        sides = [Side(tree, Path(folder) / str(number), notes) for number, tree in enumerate(trees)]
+        names = given.only or (*INSIDE, "hook process", "server start")
+        found = {name: _take_turns(sides, name, given.rounds) for name in names}
         for side in sides:
             side.close()
     print(f"processor ms of one operation, median of {given.rounds} rounds; {MEMORIES} memories, words only")
@@ -58,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 class Side:
     """A source tree at work in a project of its own."""
 
-    def __init__(self, tree: Path, folder: Path) -> None:
+    def __init__(self, tree: Path, folder: Path, notes: Path) -> None:
         self._project = folder / "project"
         (self._project / ".scrimshaw/memories").mkdir(parents=True)
         self._python = tree / ".venv/bin/python"
@@ -67,7 +74,7 @@ class Side:
         # Whoever is measured first would compile its modules on the way.
         subprocess.run([self._python, "-m", "compileall", "-q", tree / "src"], check=True)
         self._worker = subprocess.Popen(
-            [self._python, __file__, "--worker"],
+            [self._python, __file__, "--worker", "--notes", str(notes)],
             cwd=self._project,
             env=self._environment,
             stdin=subprocess.PIPE,
@@ -128,9 +135,9 @@ def _payload(call: str, session: str = "bench") -> bytes:
     return json.dumps(fields).encode()
 
 
-def _work() -> None:
+def _work(notes: Path) -> None:
     """Carry out what standard input asks for, on the memory of the working folder; the answer is the time of one."""
-    operations = _operations()
+    operations = _operations(notes)
     number = 0
     for line in sys.stdin:
         operation, started = operations[line.strip()], time.process_time()
@@ -140,7 +147,19 @@ def _work() -> None:
         print((time.process_time() - started) * 1000 / PER_ROUND, flush=True)
 
 
-def _operations() -> dict[str, Callable[[int], object]]:
+def _cut_notes(folder: Path) -> list[str]:
+    """Notes of NOTE characters, of the sections of a folder's files in the order of their names."""
+    whole = "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in sorted(folder.rglob("*.md")))
+    notes = [""]
+    for section in re.split(r"(?m)^(?=#)", whole):
+        notes[-1] += section
+        if len(notes[-1]) >= NOTE:
+            notes[-1] = notes[-1][:NOTE]
+            notes.append("")
+    return notes[:-1]
+
+
+def _operations(notes: Path) -> dict[str, Callable[[int], object]]:
     """The operations through the doors that agents and clients use, whatever the tree calls what lies behind."""
     from scrimshaw.app.mcp.protocol import Dispatcher
     from scrimshaw.app.mcp.tools import choose
@@ -163,6 +182,18 @@ def _operations() -> dict[str, Callable[[int], object]]:
             "memory_save", id=f"{folder}/n{number}", title=f"Note {number} of the {words[0]}", content=text, force=True
         )
 
+    texts = _cut_notes(notes)
+
+    def save_note(number: int) -> None:
+        text = texts[number % len(texts)]
+        call(
+            "memory_save",
+            id=f"notes/n{number}",
+            title=text.strip(" #\n").partition("\n")[0][:80],
+            content=text,
+            force=True,
+        )
+
     for number in range(MEMORIES):
         save(number, "old")
 
@@ -172,6 +203,7 @@ def _operations() -> dict[str, Callable[[int], object]]:
 
     return {
         "save": save,
+        "save a note": save_note,
         "get": lambda number: call("memory_get", id=f"old/n{number % MEMORIES}"),
         "update": lambda number: call("memory_update", id=f"old/n{number % MEMORIES}", topics=[f"topic-{number}"]),
         "search": lambda number: call("memory_search", query=f"{WORDS[number % len(WORDS)]} by the quay"),

@@ -47,6 +47,12 @@ def bare_server(executable: str) -> StdioServerParameters:
     return StdioServerParameters(command=executable, args=["-m", "benchmarks.bare_server"], env=dict(os.environ))
 
 
+def bare_search_server(executable: str, project: Path) -> StdioServerParameters:
+    """A server of the same SDK with the plainest hybrid search over the project's index."""
+    arguments = ["-m", "benchmarks.bare_search", str(project)]
+    return StdioServerParameters(command=executable, args=arguments, env=dict(os.environ))
+
+
 def start_up(ours: StdioServerParameters, theirs: StdioServerParameters) -> list[Figure]:
     """CPU milliseconds of a server process from start to the end of its first answer to tools/list."""
     if sys.platform == "win32":

@@ -88,12 +88,12 @@ class Block(NamedTuple):
     is_trace: bool = False
 
 
-def split_lines(text: str) -> Iterator[Line]:
+@lru_cache(maxsize=4)  # the quality gate reads a text twice, and its title between
+def split_lines(text: str) -> Sequence[Line]:
     """The lines of a text, in order and without gaps."""
     head = _FRONT_MATTER.match(text)
     at = head.end() if head else 0
-    if at:
-        yield Line("other", 0, at)
+    lines = [Line("other", 0, at)] if at else []
     unclosed: set[str] = set()  # marks without an end: not searched for again, as a text may be full of open tags
     while at < len(text):
         end = text.find("\n", at) + 1 or len(text)
@@ -101,8 +101,9 @@ def split_lines(text: str) -> Iterator[Line]:
         kind = (shape and shape.lastgroup) or "text"
         if shape and kind in ("fence", "comment", "tag"):
             kind, end = ("trace" if kind == "tag" else "other"), _find_end(text, end, shape, unclosed)
-        yield Line(kind, at, end)
+        lines.append(Line(kind, at, end))
         at = end
+    return lines
 
 
 def _find_end(text: str, end: int, opening: re.Match[str], unclosed: set[str]) -> int:

@@ -5,7 +5,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from operator import itemgetter
 
 from scrimshaw.models import MemoryType
@@ -151,13 +151,15 @@ def _combine_words(run: Sequence[str]) -> Iterator[str]:
 
 def _find_runs(text: str) -> list[list[str]]:
     """The words of a text that name a subject; a run ends at any other word."""
-    runs: list[list[str]] = [[]]
-    for token in _TOKEN.findall(_LINK.sub(" . ", text)):
-        if _names_subject(word := token.strip("`").rstrip("()")):
-            runs[-1].append(word)
-        elif runs[-1]:
-            runs.append([])
-    return runs
+    words = map(_read_subject, _TOKEN.findall(_LINK.sub(" . ", text)))
+    return [[*run] for names, run in groupby(words, bool) if names]
+
+
+@lru_cache(maxsize=4096)  # texts share most of their words
+def _read_subject(token: str) -> str:
+    """The word of a token if it names a subject, otherwise nothing."""
+    word = token.strip("`").rstrip("()")
+    return word if _names_subject(word) else ""
 
 
 @lru_cache(maxsize=4096)  # texts share most of their words

@@ -1,0 +1,1 @@
+"""The side of each program, run in its own environment."""
