@@ -8,7 +8,6 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
 
 from scrimshaw.ingest import secret_values as values
 from scrimshaw.ingest.secret_values import TABLE, WORDS, SecretRule, is_masked, is_placeholder, is_random
@@ -118,8 +117,7 @@ def _mark(text: str, spans: Iterable[Span]) -> View:
     return View(text, [(span.start, span.end, f"[REDACTED:{span.secret_class}]") for span in spans])
 
 
-@lru_cache(maxsize=32)  # a save redacts a text and its phrases, and the document made of them redacts all again
-def _find_all(text: str) -> Sequence[Span]:
+def _find_all(text: str) -> list[Span]:
     """Every secret, repeated until none is found in the rest; each round covers new characters, so it ends."""
     spans: list[Span] = []
     view = None
