@@ -29,7 +29,7 @@ QUESTIONS = (
     ("a decision", "why do we count in Decimal and not in float"),
     ("an error that was met before", "ModuleNotFoundError: No module named 'invoices'"),
     ("what a person asked for", "how does bookkeeping want amounts in the CSV"),
-    ("a note that was there before", "may an agent merge before the tests have run"),
+    ("a note that was there before", "why does git say my branch is not merged after a squash"),
 )
 
 Row = Mapping[str, Any]
