@@ -81,10 +81,10 @@ def test_of_several_changes_only_what_the_error_names_is_a_cure(changes: dict[st
 
 def test_what_the_error_does_not_name_is_no_cure_where_the_next_run_failed_too() -> None:
     recording = Recording().bash("pytest tests", LIMIT, failed=True).edit("a.py", "+ x = 3")
-    recording.bash("pytest tests", "E   SyntaxError: invalid syntax\n1 failed", failed=True).edit("a.py", "+ x = [3]")
+    recording.bash("pytest tests", "E   SyntaxError: invalid syntax\n1 failed", failed=True).edit("b.py", "+ x = [3]")
     assert [list(each.cure) for each in follow(recording.bash("pytest tests", "4 passed"))] == [
         [],
-        ["edited a.py: + x = [3]"],
+        ["edited b.py: + x = [3]"],
     ]
 
 

@@ -448,10 +448,11 @@ def find_problems(record: Record) -> list[Statement]:
             number = each.run.event.number
             end = min(number + _NEAR, each.following.event.number if each.following else 0)
             why = [f"(e{cause.event}) {cause.text}" for cause in causes if number < cause.event < end]
-            causes = [cause for cause in causes if not number < cause.event < end]
             cure = "; ".join([*why[-1:], *each.cure])
-            if not cure or _FILE_ALONE.fullmatch(cure):
+            is_shown = each.cure or (each.following and not each.following.failed)
+            if not cure or not is_shown or _FILE_ALONE.fullmatch(cure):
                 continue
+            causes = [cause for cause in causes if not number < cause.event < end]
             told.append(
                 Statement(each.run.error, number, f"`{each.run.family}` passed in e{each.passed.number} after: {cure}")
             )
@@ -495,6 +496,8 @@ def _find_reactions(record: Record) -> dict[int, Statement]:
         texts, after = answers[said.number], record.carried_out[said.number]
         command = after.text.partition("\n")[0] if not after.path else ""
         note = f"`{statements.cut_line(command, LONGEST_ACT)}`" if _FAILURE["remedy"].search(command) else ""
+        if note and any(f"{command}=" in each.text for each in record.events if each.number > after.number):
+            continue  # another version was needed
         for what, act in zip(texts, [*texts[1:], ""], strict=False):
             is_named = count_subjects(what) and not _FAILURE["no_trouble"].search(what)
             acts = _FAILURE["repair"].search(act) and not _DECISION["scaffold"].search(f"{what} {act}")
