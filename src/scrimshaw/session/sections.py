@@ -55,10 +55,10 @@ LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
 LONGEST_CHANGE = 240  # characters of code, added and removed
 LONGEST_SUBJECT = 110  # characters of a commit's first line; one and a half times what is customary
 COMMIT = "commit"  # the note of a statement that quotes a commit's subject
-MOST_REASONS = 2
 _RETOLD, _STEM = 0.51, 5  # share of a result's words that a commit also has; first characters that equal words share
 _CHANGE = PATTERNS["changes"]
-_REASONS = (_DECISION["reason"], _CHANGE["effect"], PATTERNS["failures"]["diagnosis"], _CHANGE["necessary"])
+# What was wrong, and why the change is right: one of each is told.
+_REASONS = ((PATTERNS["failures"]["diagnosis"],), (_DECISION["reason"], _CHANGE["effect"], _CHANGE["necessary"]))
 _NAME = re.compile(r"[A-Za-z_]\w{3,}")
 _COMMIT_OUTPUT = re.compile(r"(?m)^\s*\[[^\]\n]{1,100} [0-9a-f]{7,40}\] (\S[^\n]*)")
 _BODY = re.compile(r" ?… ?| - (?=[A-Z])")  # where a message's subject ends once its lines are joined
@@ -242,9 +242,11 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     is_doubted = following and following[0].event == sentence.event and _DECISION["doubt"].match(following[0].text)
     codes = [code.strip("`()") for code in _QUOTED.findall(text) if len(code) >= _TELLING_CODE]
     is_done = any(map(changes.__contains__, codes))
-    lasts = is_done and any(map(difference.__contains__, codes))
+    lasts = is_done and any(re.search(rf"(?<!\w){re.escape(code)}(?!\w)", difference) for code in codes)
     is_followed = is_done or sentence.event in record.carried_out
-    is_plan = _DECISION["planned"].search(text) and not is_followed and not explicit
+    # a plan counts if it was carried out, and its result is in the last difference if there is one
+    is_kept = lasts if difference else is_followed
+    is_plan = _DECISION["planned"].search(text) and not is_kept
     is_report = _CHANGE["result"].search(text) and not explicit and not limits
     if is_past or is_plan or is_report or (is_doubted and not lasts) or not _DECISION["agency"].search(text):
         return 0.0
@@ -343,18 +345,17 @@ def find_reasons(record: Record, sentences: Sequence[Sentence]) -> list[Sentence
     if not record.difference:
         return []
     lines = re.findall(r"(?m)^[+-](?![+-]{2}).*", record.difference.text)
-    changed, ranked = set(_NAME.findall("\n".join(lines))), list[tuple[int, int, Sentence]]()
+    changed, best = set(_NAME.findall("\n".join(lines))), dict[int, tuple[int, int, Sentence]]()
     asked = set(_LONG_WORD.findall(" ".join([each.text for each in record.sentences if each.by == USER]).lower()))
     vague = (*map(_DECISION.__getitem__, _NO_CHOICES), _FAILURE["not_a_cause"])
     for place, each in enumerate(sentences):
         words = set(_LONG_WORD.findall(each.text.lower()))
         is_said = len(words & asked) >= _ALIKE * len(words)  # the task says it
         shared = len(changed.intersection(_NAME.findall(" ".join(_QUOTED.findall(each.text)))))
-        is_reason = any(pattern.search(each.text) for pattern in _REASONS)
-        if shared and is_reason and not is_said and not any(pattern.search(each.text) for pattern in vague):
-            ranked.append((shared, place, each))
-    best = sorted(ranked, key=itemgetter(0, 1))[-MOST_REASONS:]
-    return [each for *_, each in sorted(best, key=itemgetter(1))]
+        kinds = [kind for kind, cues in enumerate(_REASONS) if any(cue.search(each.text) for cue in cues)]
+        if shared and kinds and not is_said and not any(pattern.search(each.text) for pattern in vague):
+            best[kinds[0]] = max(best.get(kinds[0], (0, 0, each)), (shared, place, each), key=itemgetter(0, 1))
+    return [each for *_, each in sorted(best.values(), key=itemgetter(1))]
 
 
 def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
