@@ -63,6 +63,12 @@ class CommandRun(NamedTuple):
         """What was run."""
         return self.event.text.partition("\n")[0]
 
+    @property
+    def test(self) -> str:
+        """The step that ran tests, without what became of its output."""
+        steps = [each.split("|")[0].split(" 2>")[0].strip() for each in _STEPS.split(self.command)]
+        return next((each for each in reversed(steps) if TEST.search(each)), self.command)
+
     def repeats(self, other: CommandRun) -> bool:
         """Whether this is a run of the same command, or of all the tests of which it ran a part."""
         whole = (f"{each} " for each in self.families if TEST.search(each))

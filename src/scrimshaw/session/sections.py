@@ -74,9 +74,12 @@ _FAILURE = PATTERNS["failures"]
 
 # Tests
 MOST_TEST_RUNS = 2
+_ENOUGH_SUBJECTS = 4  # of a verdict; of those that say as much the last counts
 _TALLY = re.compile(
-    r"(?i)\b\d+ (?:passed|failed|failures?|tests?|examples?|passing|failing)\b|\btest result:|^OK\b|^FAILED \("
+    r"(?i)(?:^|[=,:;(|✓✔]|\btests?|\bran|\band)\W*\d+ (?:passed|failed|failures?|tests?|examples?|passing|failing)\b"
+    r"|\btest result:|^OK\b|^FAILED \("
 )
+_TIME = re.compile(r"(?i)\bin [\d.]+ ?\w+")
 _RED = re.compile(r"(?i)\b[1-9]\d* (?:failed|failures?|failing|errors?)\b|(?<!expected )\b(?:failures|errors)=[1-9]")
 
 # Open points
@@ -103,6 +106,16 @@ class Record:
         """What was said."""
         asked = [event for event in self.events[: -self._most] if event.kind in (EventKind.PROMPT, EventKind.COMPACT)]
         return statements.split_sentences([*asked, *self.events[-self._most :]])
+
+    @cached_property
+    def conceded(self) -> Iterable[int]:
+        """The answers that a person objected to, as the agent's next words grant."""
+        said = [event for event in self.events if event.kind in (EventKind.PROMPT, EventKind.ANSWER, EventKind.STOP)]
+        return {
+            before.number
+            for before, asked, answer in zip(said, said[1:], said[2:], strict=False)
+            if asked.kind == EventKind.PROMPT and _CHANGE["concession"].match(answer.text)
+        }
 
     @cached_property
     def edits(self) -> Edits:
@@ -185,7 +198,8 @@ def find_decisions(record: Record) -> list[Statement]:
     sentences, commits = record.sentences, record.commits
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
     chosen: dict[int, set[str]] = {}  # the words by the place of the sentence
-    places = [place for place, each in enumerate(sentences) if each.by == USER or each.turn not in record.withdrawn]
+    untold = {each.event for each in sentences if each.by != USER and each.turn in record.withdrawn}
+    places = [place for place, each in enumerate(sentences) if each.event not in {*untold, *record.conceded}]
     difference = "\n".join(re.findall(r"(?m)^\+(?!\+\+).*", record.difference.text)) if record.difference else ""
     ranked = sorted((-_weigh_decision(record, place, difference), -place) for place in places)
     for falling, place in ((falling, -place) for falling, place in ranked):
@@ -308,7 +322,8 @@ def _find_stems(text: str) -> frozenset[str]:
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
     """What follows a heading of findings, and how the work ended, in the words of the answer that reports it."""
     answers = record.answers()
-    firm = [each for each in answers if not _CHANGE["not_a_finding"].search(each.text)]
+    held = [each for each in answers if each.event not in record.conceded]
+    firm = [each for each in held if not _CHANGE["not_a_finding"].search(each.text)]
     worth = [each for each in firm if is_clear(each.text) and not _CHANGE["status"].search(each.text)]
     late = [each for each in worth if each.event >= _LATE * record.last_event]
     found = [each for each in late if _CHANGE["findings_heading"].search(each.heading)][-MOST_FINDINGS:]
@@ -326,9 +341,22 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
             account = [each for each in account if each.is_item]
         if account and (tells or is_prose):
             chosen = filterfalse(partial(_repeats_change, changes), [*found, *account[:MOST_FINDINGS]])
-            return [Statement(each.text, each.event) for each in chosen]
-    told = [Statement(each.text, each.event) for each in found or find_reasons(record, worth)]
+            return [*(Statement(each.text, each.event) for each in chosen), *find_verdict(record)]
+    told = [Statement(each.text, each.event) for each in found or find_reasons(record, worth)] + find_verdict(record)
     return told or ([] if find_outcome(record) else _find_last_act(record))
+
+
+def find_verdict(record: Record) -> list[Statement]:
+    """Whether the last change works, in the agent's words, if neither a green test run nor a commit shows it."""
+    shown = record.commits or any(each.note.startswith("green") for each in record.test_runs)
+    if shown or not (record.edits or record.difference):
+        return []
+    changed = max(chain.from_iterable(record.edits.values()), default=int(_LATE * record.last_event))
+    later = [each for each in record.answers() if each.event > changed and is_clear(each.text, 1)]
+    sure = [each for each in later if not _CHANGE["not_a_verdict"].search(each.text)]
+    works = [each for each in sure if _CHANGE["verdict"].search(each.text)]
+    best = max(works, key=lambda each: (min(_ENOUGH_SUBJECTS, count_subjects(each.text)), each.event), default=None)
+    return [Statement(best.text, best.event)] if best else []
 
 
 def _find_last_act(record: Record) -> list[Statement]:
@@ -527,18 +555,20 @@ def find_unsolved(record: Record) -> list[Statement]:
 
 
 def find_test_runs(runs: Sequence[CommandRun], edits: Edits) -> list[Statement]:
-    """The last run of each command that last counted tests: how it ended, and what changed since."""
-    found = dict[str, Statement]()
+    """The last runs that counted tests: how each ended, and what changed since; none that a later one repeats."""
+    found, kept = list[Statement](), dict[str, CommandRun]()
     for run in reversed([run for run in runs if TEST.search(run.family)]):
         tallies = [line.strip(" =") for line in run.event.text.splitlines()[1:] if _TALLY.search(line)]
-        if tallies:  # otherwise it ran no tests, or none could begin
+        counts = _TIME.sub("", tallies[-1]) if tallies else ""  # without any it ran no tests, or none could begin
+        is_known = counts in kept or any(each.repeats(run) and "-k" not in each.command for each in kept.values())
+        if counts and not is_known:
+            kept[counts if re.search(r"\d", counts) else run.command] = run
             later = sum(number > run.event.number for numbers in edits.values() for number in numbers)
-            state = (
-                "red" if run.failed or _RED.search(tallies[-1]) else "green"
-            )  # a pipe hides how its first part ended
+            # a pipe hides how its first part ended
+            state = "red" if run.failed or _RED.search(tallies[-1]) else "green"
             note = f"{state}, {statements.cut_line(tallies[-1])}{f'; {later} edits since' if later else ''}"
-            found.setdefault(run.command, Statement(run.command, run.event.number, note))
-    return [*found.values()][:MOST_TEST_RUNS][::-1]
+            found.append(Statement(run.test, run.event.number, note))
+    return found[:MOST_TEST_RUNS][::-1]
 
 
 def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list[Statement]:
