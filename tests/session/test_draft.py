@@ -409,13 +409,13 @@ def test_without_a_commit_a_result_that_was_pushed_is_told() -> None:
     assert texts(recording.draft().changed)[0].startswith("I moved the linter settings")
 
 
-def test_a_difference_is_not_told_again_by_its_code() -> None:
+def test_an_account_of_a_difference_stands_beside_its_code() -> None:
     recording = Recording().prompt("Let the cache load rows of one tenant.").edit("/shop/src/cache.py")
     change = "-rows = load_rows()\n+rows = load_rows(tenant=self.tenant)"
     recording.bash("git diff", f"\ndiff --git a/src/cache.py b/src/cache.py\n+++ b/src/cache.py\n@@ -1 +1 @@\n{change}")
     recording.answer("Fixed the tenant of `load_rows` in `src/cache.py`.")
     made = recording.draft()
-    assert texts(made.changed) == ["src/cache.py"]
+    assert texts(made.changed) == ["Fixed the tenant of `load_rows` in `src/cache.py`.", "src/cache.py"]
     assert made.findings == ()
 
 

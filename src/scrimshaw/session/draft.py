@@ -24,7 +24,7 @@ _A_SENTENCE = 4  # spaces; a shorter text may occur in a longer statement and st
 _REPEATED = 0.6  # share of a sentence's words that an earlier statement has; a note is news all the same
 _WORD = re.compile(r"\w{3,}")
 
-LONGEST_TITLE, LONGEST_TASK = 90, 700  # characters
+LONGEST_TITLE, LONGEST_TASK, _SHORT_TASK = 90, 700, 120  # characters
 MOST_REQUESTS = 8
 _SUBJECTS = 2  # a request that names fewer has no subject of its own: "go on", "commit"
 _FEWEST_WORDS, _SENTENCE_WORDS, _ENOUGH_SUBJECTS = 3, 6, 6
@@ -226,7 +226,7 @@ def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Stat
         named = next((each for each in prompt if count_subjects(each.text) > _SUBJECTS), prompt[0])
         return Statement(_strip_opening(named.text), event.number)
     start = statements.flatten(prompt[0].text)[:30]
-    parts = statements.prose_parts(event)
+    parts = [piece for part in statements.prose_parts(event) for piece in statements.split_code(part)]
     place = next((place for place, part in enumerate(parts) if start in statements.flatten(part)), len(parts))
     source = statements.flatten(parts[place] if parts[place:] else prompt[0].text)
     goal = next((each for each in prompt if each.place and _REQUEST["goal"].search(each.text)), None)
@@ -236,19 +236,33 @@ def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Stat
     if len(text) > LONGEST_TASK:
         ends = [end.end() for end in re.finditer(r"[。！？](?=.)|(?<!\d)[.!?:][\"')`]*(?=\s)", text[:LONGEST_TASK])]
         is_enough = ends and ends[-1] > LONGEST_TASK // 4
-        text = (text[: ends[-1]] if is_enough else statements.cut_line(text, LONGEST_TASK)).rstrip(" :")
-        return Statement(text, event.number)
-    rest = " … ".join(_continue_sentence([source, *parts[place + 1 :]]))
-    return Statement(text, event.number, statements.cut_line(rest, LONGEST_TASK - len(text)))
+        text = text[: ends[-1]] if is_enough else statements.cut_line(text, LONGEST_TASK)
+        return Statement(_drop_lead_in(text), event.number)
+    rest = statements.cut_line(" … ".join(_continue_sentence([text, *parts[place + 1 :]])), LONGEST_TASK - len(text))
+    rest = rest[: max([0, *(end.end() for end in re.finditer(r"[.!?](?=\s|\Z)", rest))])]
+    return Statement(text if rest else _drop_lead_in(text), event.number, rest)
 
 
 def _continue_sentence(parts: Sequence[str]) -> Iterator[str]:
-    """The first paragraphs of the parts that continue what the first one says, with code in between."""
+    """The first paragraphs of the parts that continue what the first one says, with code in between.
+
+    Those of a short text, such as a title, may begin anew.
+    """
+    length = len(parts[0])
     for place, part in enumerate(parts[1:]):
         text = statements.flatten(part.strip().partition("\n\n")[0])
-        if not (text[:1].islower() or (not place and parts[0].endswith(":"))):
+        if length > _SHORT_TASK and not text[:1].islower() and (place or not parts[0].endswith(":")):
             return
+        length += len(text)
         yield text
+
+
+def _drop_lead_in(text: str) -> str:
+    """A task without the heading or the sentence that introduces the code after it, if enough remains."""
+    rest = text
+    while lead_in := _REQUEST["code_lead_in"].search(rest):
+        rest = rest[: lead_in.start()].rstrip()
+    return (rest if count_subjects(rest) else text).rstrip(" :")
 
 
 def _headline(texts: Sequence[str]) -> str:

@@ -286,10 +286,9 @@ def find_changes(record: Record) -> list[Statement]:
     """What was done, then the changed files that it does not name."""
     done, files = find_outcome(record), list_changed_files(record.edits)
     texts = [each.text for each in done]
-    return [
-        *done,
-        *(each for each in files if not any(each.text in text or each.text.endswith(text) for text in texts)),
-    ]
+    names = [each for each in files if not any(each.text in text or each.text.endswith(text) for text in texts)]
+    is_tested = any("test" in each.text for each in done)
+    return [*done, *(each for each in names if not (is_tested and "test" in each.text))]
 
 
 def find_outcome(record: Record) -> list[Statement]:
@@ -309,7 +308,8 @@ def find_outcome(record: Record) -> list[Statement]:
 def _repeats_change(changes: Sequence[Statement], said: Statement | Sentence) -> bool:
     """Whether one of the changes has most of the words of another statement, and so says the same."""
     words = _find_stems(said.text)
-    shared = (len(words & _find_stems(f"{each.text} {each.note}")) for each in changes)
+    retold = (each for each in changes if "`" not in each.note)  # an account of code is not
+    shared = (len(words & _find_stems(f"{each.text} {each.note}")) for each in retold)
     is_handed_over = any(each.note == COMMIT for each in changes) and _CHANGE["handed_over"].search(said.text)
     return bool(is_handed_over) or max(shared, default=0) >= max(_LEAST_SUBJECTS, _RETOLD * len(words))
 
@@ -463,7 +463,8 @@ def relative_paths(paths: Iterable[str]) -> list[str]:
     scratch = _CHANGE["scratch"]
     ours = [path for path in paths if path.startswith("/") and "/." not in path and not scratch.search(path)]
     folders = [path.split("/")[:-1] for path in ours]
-    shared = commonprefix(folders) if len(folders) > 1 else [*folders, [""]][0][:-1]  # noqa: RUF071 - of lists
+    shared = commonprefix(folders) if len(folders) > 1 else [*folders, [""]][0]  # noqa: RUF071 - of lists
+    shared = shared[: max(2, len(shared) - (len(folders) == 1))]
     root = "/".join([*shared, ""]) if len(shared) > 1 else ""
     return [path.removeprefix(root) or path for path in paths]
 
