@@ -340,10 +340,13 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
         if _CHANGE["musing"].search(whole):  # the items of a list count even if the agent thinks aloud around it
             account = [each for each in account if each.is_item]
         if account and (tells or is_prose):
-            chosen = filterfalse(partial(_repeats_change, changes), [*found, *account[:MOST_FINDINGS]])
-            return [*(Statement(each.text, each.event) for each in chosen), *find_verdict(record)]
-    told = [Statement(each.text, each.event) for each in found or find_reasons(record, worth)] + find_verdict(record)
-    return told or ([] if find_outcome(record) else _find_last_act(record))
+            chosen = [*filterfalse(partial(_repeats_change, changes), [*found, *account[:MOST_FINDINGS]])]
+            break
+    else:
+        chosen = found or find_reasons(record, worth)
+    told = [Statement(each.text, each.event) for each in chosen] + find_verdict(record)
+    act = [] if find_outcome(record) else _find_last_act(record)
+    return [*told, *(each for each in act if each.event > max((one.event for one in told), default=0))]
 
 
 def find_verdict(record: Record) -> list[Statement]:
