@@ -581,10 +581,10 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
     left = [Statement(task, lists[-1].number) for task in _TASK.findall(lists[-1].text)] if lists else []
     for each in record.sentences:
         share, text = each.event / max(1, record.last_event), each.text
-        is_recent = share >= _RECENT_SHARE and (
-            _OPEN["unfinished"].search(text) or _FAILURE["known_before"].search(text)
-        )
-        is_left = is_clear(text, 1) and (is_recent or (share >= _LATER_SHARE and _OPEN["deferred"].search(text)))
+        is_recent, is_known = share >= _RECENT_SHARE, bool(_FAILURE["known_before"].search(text))
+        is_unfinished = is_recent and (is_known or _OPEN["unfinished"].search(text))
+        is_later = is_unfinished or (share >= _LATER_SHARE and _OPEN["deferred"].search(text))
+        is_left = is_later and is_clear(text, _LEAST_SUBJECTS - is_known)
         if is_left and not _OPEN["not_open"].search(text) and len(text.split()) >= _FEWEST_WORDS:
             left.append(Statement(text, each.event))
     return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]
