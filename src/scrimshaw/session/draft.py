@@ -17,7 +17,7 @@ from scrimshaw.session.sections import COMMIT, Record
 from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, WORDS, Sentence, Statement
 
 LONGEST_BODY, MOST_BODY_LINES = 4_500, 40  # characters, about 1,100 tokens; lines with a statement
-_FILES_PER_LINE, _FILE_LINES = 6, 8
+_FILES_PER_LINE, _FILE_LINES = 6, 4
 # The weight of a phrase by where it occurs; tuned on real sessions.
 _IN_TITLE, _IN_TASK, _IN_REQUEST, _IN_DECISION, _IN_COMMIT, _IN_RESULT = 2.5, 0.8, 1.0, 1.5, 2.0, 1.0
 _A_SENTENCE = 4  # spaces; a shorter text may occur in a longer statement and still be news
@@ -335,7 +335,7 @@ def _folder_lines(files: Sequence[Statement]) -> list[str]:
     for each in files:
         folders.setdefault(each.text.rpartition("/")[0], []).append(each)
     lines = []
-    for folder, members in list(folders.items())[:_FILE_LINES]:
+    for folder, members in sorted(folders.items(), key=lambda each: -len(each[1]))[:_FILE_LINES]:
         first = members[:_FILES_PER_LINE]
         names = [each.text.removeprefix(f"{folder}/") if folder else each.text for each in first]
         notes = [f" ({each.note})" if each.note else "" for each in first]

@@ -249,7 +249,8 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     sentence, following = sentences[place], sentences[place + 1 : place + 2]
     changes = edited.get(sentence.turn, "") if sentence.by == AGENT else "".join(edited.values())
     explicit, alternative = bool(_DECISION["explicit"].search(text)), bool(_DECISION["alternative"].search(text))
-    limits = bool(_DECISION["limits"].search(text))
+    answer = " ".join(each.text for each in sentences if each.event == sentence.event)
+    limits = bool(_DECISION["limits"].search(text)) and not _CHANGE["musing"].search(answer)
     # if other sentences of its turns changed something, it reported that
     is_past = edited and not changes and not explicit and not limits
     # if the next sentence doubts it
