@@ -244,10 +244,7 @@ def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Stat
 
 
 def _continue_sentence(parts: Sequence[str]) -> Iterator[str]:
-    """The first paragraphs of the parts that continue what the first one says, with code in between.
-
-    Those of a short text, such as a title, may begin anew.
-    """
+    """The first paragraphs of the parts that continue the first one, or follow a short one such as a title."""
     length = len(parts[0])
     for place, part in enumerate(parts[1:]):
         text = statements.flatten(part.strip().partition("\n\n")[0])
@@ -270,11 +267,8 @@ def _headline(texts: Sequence[str]) -> str:
     ranked = texts
     if count_subjects(" ".join(texts[:1])) < _SUBJECTS + 1:
         strong = [text for text in texts if _REQUEST["named_goal"].search(text)]
-        goals = [
-            text
-            for text in texts[:_FIRST_SENTENCES]
-            if _REQUEST["goal"].search(text) or _IMPERATIVE.match(_strip_courtesy(text))
-        ]
+        first = texts[:_FIRST_SENTENCES]
+        goals = [each for each in first if _REQUEST["goal"].search(each) or _IMPERATIVE.match(_strip_courtesy(each))]
         ranked = [*strong, *goals, *texts[:2]]
     best = next((text for text in ranked if count_subjects(text) >= 1), ranked[0] if ranked else "")
     opened = _strip_opening(statements.flatten(best))

@@ -36,7 +36,7 @@ _WRITES = re.compile(r"\bmv |\b(?:sed|perl) (?:\S+ )*?-p?i|\btee |(?:cat|echo|pr
 _COMMIT = re.compile(r"\bgit (?:-C \S+ )?commit\b")
 _WORD = re.compile(r"[a-z]{4,}")
 _REFUSAL = re.compile(r"\n\W*(?:Error\b|Your proposed edit has introduced|User rejected)")
-_STEPS = re.compile(r"&&|;|\|\|")
+STEPS = re.compile(r"&&|;|\|\|")
 _INTERPRETER = re.compile(r"(?:\S*/)?(?:python[\d.]*|node|ruby|perl|bash|sh)\Z")
 _SHARED_WORDS = WORDS["empty"] | WORDS["soft"] | WORDS["folders"] | WORDS["extensions"] | {"assert", "edited"}
 _NO_WORD = re.compile(r"\A(?:\w+=\S*|\d?>\S*|\\)\Z")
@@ -62,12 +62,6 @@ class CommandRun(NamedTuple):
     def command(self) -> str:
         """What was run."""
         return self.event.text.partition("\n")[0]
-
-    @property
-    def test(self) -> str:
-        """The step that ran tests, without what became of its output."""
-        steps = [each.split("|")[0].split(" 2>")[0].strip() for each in _STEPS.split(self.command)]
-        return next((each for each in reversed(steps) if TEST.search(each)), self.command)
 
     def repeats(self, other: CommandRun) -> bool:
         """Whether this is a run of the same command, or of all the tests of which it ran a part."""
@@ -143,7 +137,7 @@ def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[Co
 def _find_families(command: str) -> Sequence[str]:
     """Program and purpose of each step that matters: `cd a && mix test 2>&1 | tail` runs `mix test`."""
     found = list[str]()
-    for step in _STEPS.split(command) if parse_command(command).name == "Run" else ():
+    for step in STEPS.split(command) if parse_command(command).name == "Run" else ():
         words = [word for word in step.split("|")[0].split() if not _NO_WORD.match(word)]
         if len(words) > 1 and _INTERPRETER.match(words[0]) and words[1].startswith("-"):
             words = words[2:] if words[1] == "-m" else []  # a line of code is not a command to be run again
@@ -186,18 +180,15 @@ def find_failures(
 def _find_cure(
     run: CommandRun, following: CommandRun, between: Sequence[RecordedEvent], attempts: Container[int]
 ) -> Iterator[tuple[str, str]]:
-    """What changed between a failed run and the next: what the error names, or the only change if that run passed.
-
-    Each with the path or command by which a repetition is found.
-    """
+    """What changed between a failed run and the next: what the error names, or the only change if that run passed."""
     changes: dict[str, list[RecordedEvent]] = {}
     for event in between:
         if event.number in attempts:
             changes.setdefault(event.path, []).append(event)
     if len(between) > _FAR or any(PATTERNS["changes"]["scratch"].search(path) for path in changes):
         return  # much else was done, or the failing script itself was fixed
-    acts, named = dict[str, str](), {*_WORD.findall(run.error.lower())} - _SHARED_WORDS
-    done = dict[str, str]()
+    acts, done = dict[str, str](), dict[str, str]()
+    named = {*_WORD.findall(run.error.lower())} - _SHARED_WORDS
     for path, edited in changes.items():
         change = "; ".join(read_change(each.text, path) for each in edited)
         is_whole = change and len(change) <= LONGEST_ACT and "..." not in change
@@ -220,7 +211,7 @@ def _find_cure(
 def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:
     """The steps, options and variables that the next run of a command has in addition."""
     known = run.command.split()
-    for step in _STEPS.split(following.command):
+    for step in STEPS.split(following.command):
         words = [word for word in step.split() if word not in known]
         if run.family in _find_families(step):
             yield from [step.split()[0]] if words[:1] == step.split()[:1] and "/" in words[0] else []

@@ -20,6 +20,7 @@ from scrimshaw.session import statements
 from scrimshaw.session.failures import (
     FIRM_ERRORS,
     LONGEST_ACT,
+    STEPS,
     TEST,
     CommandRun,
     Edits,
@@ -108,14 +109,16 @@ class Record:
         return statements.split_sentences([*asked, *self.events[-self._most :]])
 
     @cached_property
-    def conceded(self) -> Iterable[int]:
+    def objections(self) -> Iterable[int]:
         """The answers that a person objected to, as the agent's next words grant."""
-        said = [event for event in self.events if event.kind in (EventKind.PROMPT, EventKind.ANSWER, EventKind.STOP)]
-        return {
-            before.number
-            for before, asked, answer in zip(said, said[1:], said[2:], strict=False)
-            if asked.kind == EventKind.PROMPT and _CHANGE["concession"].match(answer.text)
-        }
+        found, said, asked = set[int](), 0, 0
+        for event in self.events:
+            if event.kind == EventKind.PROMPT:
+                asked = said
+            elif event.kind == EventKind.ANSWER:
+                found.update([asked] if _CHANGE["concession"].match(event.text) else ())
+                said, asked = event.number, 0
+        return found
 
     @cached_property
     def edits(self) -> Edits:
@@ -198,8 +201,11 @@ def find_decisions(record: Record) -> list[Statement]:
     sentences, commits = record.sentences, record.commits
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
     chosen: dict[int, set[str]] = {}  # the words by the place of the sentence
-    untold = {each.event for each in sentences if each.by != USER and each.turn in record.withdrawn}
-    places = [place for place, each in enumerate(sentences) if each.event not in {*untold, *record.conceded}]
+    places = [
+        place
+        for place, each in enumerate(sentences)
+        if each.by == USER or not (each.turn in record.withdrawn or each.event in record.objections)
+    ]
     difference = "\n".join(re.findall(r"(?m)^\+(?!\+\+).*", record.difference.text)) if record.difference else ""
     ranked = sorted((-_weigh_decision(record, place, difference), -place) for place in places)
     for falling, place in ((falling, -place) for falling, place in ranked):
@@ -323,7 +329,7 @@ def _find_stems(text: str) -> frozenset[str]:
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
     """What follows a heading of findings, and how the work ended, in the words of the answer that reports it."""
     answers = record.answers()
-    held = [each for each in answers if each.event not in record.conceded]
+    held = [each for each in answers if each.event not in record.objections]
     firm = [each for each in held if not _CHANGE["not_a_finding"].search(each.text)]
     worth = [each for each in firm if is_clear(each.text) and not _CHANGE["status"].search(each.text)]
     late = [each for each in worth if each.event >= _LATE * record.last_event]
@@ -487,9 +493,8 @@ def find_problems(record: Record) -> list[Statement]:
             if not cure or not is_shown or _FILE_ALONE.fullmatch(cure):
                 continue
             causes = [cause for cause in causes if not number < cause.event < end]
-            told.append(
-                Statement(each.run.error, number, f"`{each.run.family}` passed in e{each.passed.number} after: {cure}")
-            )
+            note = f"`{each.run.family}` passed in e{each.passed.number} after: {cure}"
+            told.append(Statement(each.run.error, number, note))
     return sorted([*causes, *told][-most:], key=attrgetter("event"))
 
 
@@ -518,6 +523,7 @@ def find_causes(record: Record) -> list[Statement]:
 def _find_reactions(record: Record) -> dict[int, Statement]:
     """What was said before a lasting change, after a failed call or as a cause: the fault, and the act."""
     failed = set(map(attrgetter("event.number"), filter(attrgetter("failed"), record.runs)))
+    runs = "\n".join(map(attrgetter("event.text"), record.runs))
     found, answers = dict[int, Statement](), defaultdict[int, list[str]](list)
     for each in record.answers():
         answers[each.event].append(each.text)
@@ -525,13 +531,12 @@ def _find_reactions(record: Record) -> dict[int, Statement]:
         if said.number not in record.carried_out or _CHANGE["musing"].search(said.text):
             continue
         has_failed = before.failed or before.number in failed
-        if not has_failed and not _FAILURE["diagnosis"].search(said.text):
-            continue
         texts, after = answers[said.number], record.carried_out[said.number]
         command = after.text.partition("\n")[0] if not after.path else ""
+        is_redone = command and f"{command}==" in runs  # another version was needed
+        if is_redone or (not has_failed and not _FAILURE["diagnosis"].search(said.text)):
+            continue
         note = f"`{statements.cut_line(command, LONGEST_ACT)}`" if _FAILURE["remedy"].search(command) else ""
-        if note and any(f"{command}=" in each.text for each in record.events if each.number > after.number):
-            continue  # another version was needed
         for what, act in zip(texts, [*texts[1:], ""], strict=False):
             is_named = count_subjects(what) and not _FAILURE["no_trouble"].search(what)
             acts = _FAILURE["repair"].search(act) and not _DECISION["scaffold"].search(f"{what} {act}")
@@ -572,7 +577,9 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits) -> list[Statement]:
             # a pipe hides how its first part ended
             state = "red" if run.failed or _RED.search(tallies[-1]) else "green"
             note = f"{state}, {statements.cut_line(tallies[-1])}{f'; {later} edits since' if later else ''}"
-            found.append(Statement(run.test, run.event.number, note))
+            steps = [each.split("|")[0].split(" 2>")[0].strip() for each in STEPS.split(run.command)]
+            step = next((each for each in reversed(steps) if TEST.search(each)), run.command)
+            found.append(Statement(step, run.event.number, note))
     return found[:MOST_TEST_RUNS][::-1]
 
 
