@@ -109,18 +109,6 @@ class Record:
         return statements.split_sentences([*asked, *self.events[-self._most :]])
 
     @cached_property
-    def objections(self) -> Iterable[int]:
-        """The answers that a person objected to, as the agent's next words grant."""
-        found, said, asked = set[int](), 0, 0
-        for event in self.events:
-            if event.kind == EventKind.PROMPT:
-                asked = said
-            elif event.kind == EventKind.ANSWER:
-                found.update([asked] if _CHANGE["concession"].match(event.text) else ())
-                said, asked = event.number, 0
-        return found
-
-    @cached_property
     def edits(self) -> Edits:
         """The numbers of the events that changed each file."""
         return find_edits(self.events, self.items)
@@ -201,11 +189,7 @@ def find_decisions(record: Record) -> list[Statement]:
     sentences, commits = record.sentences, record.commits
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
     chosen: dict[int, set[str]] = {}  # the words by the place of the sentence
-    places = [
-        place
-        for place, each in enumerate(sentences)
-        if each.by == USER or not (each.turn in record.withdrawn or each.event in record.objections)
-    ]
+    places = [place for place, each in enumerate(sentences) if each.by == USER or each.turn not in record.withdrawn]
     difference = "\n".join(re.findall(r"(?m)^\+(?!\+\+).*", record.difference.text)) if record.difference else ""
     ranked = sorted((-_weigh_decision(record, place, difference), -place) for place in places)
     for falling, place in ((falling, -place) for falling, place in ranked):
@@ -329,8 +313,7 @@ def _find_stems(text: str) -> frozenset[str]:
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
     """What follows a heading of findings, and how the work ended, in the words of the answer that reports it."""
     answers = record.answers()
-    held = [each for each in answers if each.event not in record.objections]
-    firm = [each for each in held if not _CHANGE["not_a_finding"].search(each.text)]
+    firm = [each for each in answers if not _CHANGE["not_a_finding"].search(each.text)]
     worth = [each for each in firm if is_clear(each.text) and not _CHANGE["status"].search(each.text)]
     late = [each for each in worth if each.event >= _LATE * record.last_event]
     found = [each for each in late if _CHANGE["findings_heading"].search(each.heading)][-MOST_FINDINGS:]
