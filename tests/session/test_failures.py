@@ -45,9 +45,10 @@ def test_each_way_to_fail_has_the_cure_that_came_before_the_next_run() -> None:
     assert not first.is_open
 
 
-def test_a_run_of_all_tests_takes_a_failure_of_one_back() -> None:
+@pytest.mark.parametrize("command", ["pytest", "pytest tests/"])
+def test_a_run_of_all_tests_takes_a_failure_of_one_back(command: str) -> None:
     (failure,) = follow(
-        Recording().bash("pytest tests/a.py", LIMIT, failed=True).edit("a.py").bash("pytest", "9 passed")
+        Recording().bash("pytest tests/a.py", LIMIT, failed=True).edit("a.py").bash(command, "9 passed")
     )
     assert failure.passed
 

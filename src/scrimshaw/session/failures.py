@@ -65,7 +65,7 @@ class CommandRun(NamedTuple):
 
     def repeats(self, other: CommandRun) -> bool:
         """Whether this is a run of the same command, or of all the tests of which it ran a part."""
-        whole = (f"{each} " for each in self.families if TEST.search(each))
+        whole = (each if each.endswith("/") else f"{each} " for each in self.families if TEST.search(each))
         return other.family in self.families or any(map(other.family.startswith, whole))
 
 
