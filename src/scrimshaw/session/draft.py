@@ -78,7 +78,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     whole = "\n".join(each.text for each in record.sentences)
     weighted = [
         (title, _IN_TITLE),
-        *([(task.text, _IN_TASK)] if task else []),
+        *([(f"{task.text} {task.note}", _IN_TASK)] if task else []),
         *((each.text, _IN_REQUEST) for each in requests),
         *((each.text, _IN_DECISION) for each in decisions),
         *((_commit_subject(each.text), _IN_COMMIT) for each in changes if each.note == COMMIT),
