@@ -292,3 +292,14 @@ def test_a_note_with_tags_of_a_client_is_fenced(project: Path, vault: Path, tag:
     engine = started(project)
     scan(engine)
     assert tag not in Agent(engine).sent("memory_get", id="zebra")
+
+
+@pytest.mark.parametrize("head", ["visibility: private", "title: [broken"])
+def test_front_matter_in_a_content_is_refused_and_not_taken_for_text(project: Path, head: str) -> None:
+    engine = started(project)
+    save = Dispatcher([each for each in ALL_TOOLS if each.name == "memory_save"], engine)
+    outcome = save.dispatch("memory_save", {"content": f"---\n{head}\n---\nWe keep zebras in the north stable.\n"})
+    assert (outcome.error, outcome.reply["error"]["parameter"]) == ("invalid", "content")
+    assert "file_path" in outcome.reply["error"]["hint"]
+    rule = save.dispatch("memory_save", {"content": "---\nWe keep zebras in the north stable, as they bite.\n"})
+    assert not rule.error

@@ -114,6 +114,28 @@ def test_a_step_that_names_what_the_last_difference_adds_is_a_choice() -> None:
     assert found(recording.bash("git diff", f"{shown}+    raise KeyError(name)\n")) == [said]
 
 
+@pytest.mark.parametrize(
+    ("said", "is_decision"),
+    [
+        ("I should use `read_table` to load the rows of the tenant.", True),
+        ("I should use `read_rows` to load the rows of the tenant.", False),
+        ("However, I should stick to what the issue asks for.", False),
+        ("So consistency suggests we should use `read_table` for the rows, because it exists.", False),
+    ],
+)
+def test_a_plan_is_a_choice_if_the_last_difference_has_it(said: str, is_decision: bool) -> None:
+    shown = "diff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n+    read_table(name)\n"
+    recording = Recording().prompt("Implement the storage layer.").answer(said)
+    recording.edit("src/load.py", "+ read_table read_rows").bash("git diff", shown)
+    assert found(recording) == [said] * is_decision
+
+
+def test_what_an_agent_muses_it_left_alone_is_no_choice() -> None:
+    said = "I did not touch the tenant cache."
+    recording = Recording().prompt("Fix the loader.").edit("src/load.py")
+    assert found(recording.answer(f"Why are rows doubled? {said} Its key is the tenant. So the loader is it.")) == []
+
+
 def test_a_commit_that_names_an_alternative_is_a_choice() -> None:
     recording = Recording().prompt("Speed up the parser.")
     recording.bash(

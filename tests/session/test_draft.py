@@ -409,13 +409,58 @@ def test_without_a_commit_a_result_that_was_pushed_is_told() -> None:
     assert texts(recording.draft().changed)[0].startswith("I moved the linter settings")
 
 
-def test_a_difference_is_not_told_again_by_its_code() -> None:
+@pytest.mark.parametrize(
+    ("prompt", "task", "rest"),
+    [
+        ("Paging of orders fails.\n\n### Steps to reproduce\n\n```\nx\n```", "Paging of orders fails.", ""),
+        ("Paging of orders fails. Here is the offending line:\n```\nx\n```", "Paging of orders fails.", ""),
+        ("Paging of orders fails.\n$ run\nTraceback (most recent call last):\n  File x", "Paging of orders fails.", ""),
+        ("Paging of orders fails for\nclass Order(Model):\n\tpages = Field()\nwhich ends early.",
+         "Paging of orders fails for", "which ends early."),
+        ("Paging bug of orders\n<!-- Summary. -->\nThe second page is empty.\n<!-- End -->",
+         "Paging bug of orders", "The second page is empty."),
+    ],
+)  # fmt: skip
+def test_a_task_ends_before_code_and_what_introduces_it(prompt: str, task: str, rest: str) -> None:
+    assert Recording().prompt(prompt).draft().task == Statement(task, 1, rest)
+
+
+@pytest.mark.parametrize(
+    ("said", "is_told"),
+    [
+        ("The export of `load_rows` works for empty tenants.", True),
+        ("It looks like the export of `load_rows` works for empty tenants.", False),
+        ("If the export works, the `load_rows` of empty tenants does.", False),
+    ],
+)
+def test_the_agents_words_tell_whether_a_change_works_where_no_test_does(said: str, is_told: bool) -> None:
+    recording = Recording().prompt("Let the cache load rows of one tenant.").edit("/shop/src/cache.py").answer(said)
+    recording.bash("ls").answer("I'm ready to submit.")
+    assert texts(recording.draft().findings) == [said] * is_told
+    assert said not in texts(recording.bash("pytest tests", "4 passed in 0.1s").draft().findings)
+
+
+def test_of_runs_of_the_same_tests_the_last_is_told() -> None:
+    recording = Recording().prompt("Fix the parser.").bash("pytest tests/test_a.py", "2 passed in 0.1s")
+    recording.bash("python try.py", "Case 2 passed.").bash("cd shop && pytest 2>&1 | tail -3", "9 passed in 2s")
+    recording.bash("pytest -W ignore", "9 passed in 3s")
+    assert [(each.text, each.event) for each in recording.draft().tests] == [("pytest -W ignore", 5)]
+
+
+def test_the_file_of_a_test_is_not_listed_beside_words_on_tests() -> None:
+    recording = Recording().prompt("Fix the parser.").edit("/shop/src/parser.py").edit("/shop/tests/test_parser.py")
+    assert texts(recording.draft().changed) == ["src/parser.py", "tests/test_parser.py"]
+    recording.answer(said := "I updated the dialect of the parser and the test data of the exporter.")
+    assert texts(recording.draft().changed) == [said, "src/parser.py"]
+
+
+def test_an_account_of_a_difference_stands_beside_its_code() -> None:
     recording = Recording().prompt("Let the cache load rows of one tenant.").edit("/shop/src/cache.py")
     change = "-rows = load_rows()\n+rows = load_rows(tenant=self.tenant)"
     recording.bash("git diff", f"\ndiff --git a/src/cache.py b/src/cache.py\n+++ b/src/cache.py\n@@ -1 +1 @@\n{change}")
     recording.answer("Fixed the tenant of `load_rows` in `src/cache.py`.")
     made = recording.draft()
-    assert texts(made.changed) == ["src/cache.py"]
+    assert texts(made.changed) == ["Fixed the tenant of `load_rows` in `src/cache.py`.", "src/cache.py"]
     assert made.findings == ()
 
 

@@ -45,9 +45,10 @@ def test_each_way_to_fail_has_the_cure_that_came_before_the_next_run() -> None:
     assert not first.is_open
 
 
-def test_a_run_of_all_tests_takes_a_failure_of_one_back() -> None:
+@pytest.mark.parametrize("command", ["pytest", "pytest tests/"])
+def test_a_run_of_all_tests_takes_a_failure_of_one_back(command: str) -> None:
     (failure,) = follow(
-        Recording().bash("pytest tests/a.py", LIMIT, failed=True).edit("a.py").bash("pytest", "9 passed")
+        Recording().bash("pytest tests/a.py", LIMIT, failed=True).edit("a.py").bash(command, "9 passed")
     )
     assert failure.passed
 
@@ -81,11 +82,41 @@ def test_of_several_changes_only_what_the_error_names_is_a_cure(changes: dict[st
 
 def test_what_the_error_does_not_name_is_no_cure_where_the_next_run_failed_too() -> None:
     recording = Recording().bash("pytest tests", LIMIT, failed=True).edit("a.py", "+ x = 3")
-    recording.bash("pytest tests", "E   SyntaxError: invalid syntax\n1 failed", failed=True).edit("a.py", "+ x = [3]")
+    recording.bash("pytest tests", "E   SyntaxError: invalid syntax\n1 failed", failed=True).edit("b.py", "+ x = [3]")
     assert [list(each.cure) for each in follow(recording.bash("pytest tests", "4 passed"))] == [
         [],
-        ["edited a.py: + x = [3]"],
+        ["edited b.py: + x = [3]"],
     ]
+
+
+def test_a_repair_of_the_sessions_own_edit_is_no_cure() -> None:
+    recording = (
+        Recording().edit("a.py", "+ import").bash("pytest tests", LIMIT, failed=True).edit("a.py", "+ limit = 3")
+    )
+    assert not follow(recording.bash("pytest tests", "4 passed"))[0].cure
+
+
+def test_what_had_to_be_done_anew_before_the_pass_was_not_the_cure() -> None:
+    recording = Recording().bash("make check", "ImportError: antlr is missing", failed=True).bash("pip install antlr")
+    recording.bash("make check", "ValueError: version 3 expected", failed=True)
+    assert [list(each.cure) for each in follow(recording.bash("pip install antlr==4.7").bash("make check"))] == [
+        [],
+        ["`pip install antlr==4.7`"],
+    ]
+
+
+def test_a_cause_stands_alone_where_the_next_run_failed_too() -> None:
+    recording = Recording().prompt("Fix the parser.").bash("pytest tests", LIMIT, failed=True)
+    recording.answer(cause := "The root cause is a fixture without a limit.").edit("fixture.py", "+ x")
+    recording.bash("pytest tests", PORT, failed=True).edit("serve.py", "+ port = 0")
+    told = problems(recording.bash("pytest tests", "4 passed"))
+    assert (cause, "") in told
+    assert not [note for _, note in told if cause in note]
+
+
+@pytest.mark.parametrize("line", ['E   File "/shop/test_a.py", line 2', "Error: ....sF.FFF [100%]"])
+def test_a_line_that_says_nothing_of_the_error_is_not_quoted(line: str) -> None:
+    assert follow(Recording().bash("pytest tests", f"{line}\n1 failed", failed=True))[0].run.error == "1 failed"
 
 
 def test_a_change_that_was_taken_back_is_no_cure() -> None:

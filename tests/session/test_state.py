@@ -90,7 +90,7 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
     ),
     "tests that failed in a pipe, which ended well": (
         Recording().edit("a.py").bash("pytest tests | tail -1", "===== 1 failed, 12 passed in 0.3s ====="),
-        {"tests": "pytest tests | tail -1 — red, 1 failed, 12 passed"},
+        {"tests": "pytest tests — red, 1 failed, 12 passed"},
         (),
     ),
     "tests that failed, and an edit since": (

@@ -17,14 +17,14 @@ from scrimshaw.session.sections import COMMIT, Record
 from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, WORDS, Sentence, Statement
 
 LONGEST_BODY, MOST_BODY_LINES = 4_500, 40  # characters, about 1,100 tokens; lines with a statement
-_FILES_PER_LINE, _FILE_LINES = 6, 8
+_FILES_PER_LINE, _FILE_LINES = 6, 4
 # The weight of a phrase by where it occurs; tuned on real sessions.
 _IN_TITLE, _IN_TASK, _IN_REQUEST, _IN_DECISION, _IN_COMMIT, _IN_RESULT = 2.5, 0.8, 1.0, 1.5, 2.0, 1.0
 _A_SENTENCE = 4  # spaces; a shorter text may occur in a longer statement and still be news
 _REPEATED = 0.6  # share of a sentence's words that an earlier statement has; a note is news all the same
 _WORD = re.compile(r"\w{3,}")
 
-LONGEST_TITLE, LONGEST_TASK = 90, 700  # characters
+LONGEST_TITLE, LONGEST_TASK, _SHORT_TASK = 90, 700, 120  # characters
 MOST_REQUESTS = 8
 _SUBJECTS = 2  # a request that names fewer has no subject of its own: "go on", "commit"
 _FEWEST_WORDS, _SENTENCE_WORDS, _ENOUGH_SUBJECTS = 3, 6, 6
@@ -78,7 +78,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     whole = "\n".join(each.text for each in record.sentences)
     weighted = [
         (title, _IN_TITLE),
-        *([(task.text, _IN_TASK)] if task else []),
+        *([(f"{task.text} {task.note}", _IN_TASK)] if task else []),
         *((each.text, _IN_REQUEST) for each in requests),
         *((each.text, _IN_DECISION) for each in decisions),
         *((_commit_subject(each.text), _IN_COMMIT) for each in changes if each.note == COMMIT),
@@ -226,7 +226,7 @@ def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Stat
         named = next((each for each in prompt if count_subjects(each.text) > _SUBJECTS), prompt[0])
         return Statement(_strip_opening(named.text), event.number)
     start = statements.flatten(prompt[0].text)[:30]
-    parts = statements.prose_parts(event)
+    parts = [piece for part in statements.prose_parts(event) for piece in statements.split_code(part)]
     place = next((place for place, part in enumerate(parts) if start in statements.flatten(part)), len(parts))
     source = statements.flatten(parts[place] if parts[place:] else prompt[0].text)
     goal = next((each for each in prompt if each.place and _REQUEST["goal"].search(each.text)), None)
@@ -236,19 +236,30 @@ def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Stat
     if len(text) > LONGEST_TASK:
         ends = [end.end() for end in re.finditer(r"[。！？](?=.)|(?<!\d)[.!?:][\"')`]*(?=\s)", text[:LONGEST_TASK])]
         is_enough = ends and ends[-1] > LONGEST_TASK // 4
-        text = (text[: ends[-1]] if is_enough else statements.cut_line(text, LONGEST_TASK)).rstrip(" :")
-        return Statement(text, event.number)
-    rest = " … ".join(_continue_sentence([source, *parts[place + 1 :]]))
-    return Statement(text, event.number, statements.cut_line(rest, LONGEST_TASK - len(text)))
+        text = text[: ends[-1]] if is_enough else statements.cut_line(text, LONGEST_TASK)
+        return Statement(_drop_lead_in(text), event.number)
+    rest = statements.cut_line(" … ".join(_continue_sentence([text, *parts[place + 1 :]])), LONGEST_TASK - len(text))
+    rest = rest[: max([0, *(end.end() for end in re.finditer(r"[.!?](?=\s|\Z)", rest))])]
+    return Statement(text if rest else _drop_lead_in(text), event.number, rest)
 
 
 def _continue_sentence(parts: Sequence[str]) -> Iterator[str]:
-    """The first paragraphs of the parts that continue what the first one says, with code in between."""
+    """The first paragraphs of the parts that continue the first one, or follow a short one such as a title."""
+    length = len(parts[0])
     for place, part in enumerate(parts[1:]):
         text = statements.flatten(part.strip().partition("\n\n")[0])
-        if not (text[:1].islower() or (not place and parts[0].endswith(":"))):
+        if length > _SHORT_TASK and not text[:1].islower() and (place or not parts[0].endswith(":")):
             return
+        length += len(text)
         yield text
+
+
+def _drop_lead_in(text: str) -> str:
+    """A task without the heading or the sentence that introduces the code after it, if enough remains."""
+    rest = text
+    while lead_in := _REQUEST["code_lead_in"].search(rest):
+        rest = rest[: lead_in.start()].rstrip()
+    return (rest if count_subjects(rest) else text).rstrip(" :")
 
 
 def _headline(texts: Sequence[str]) -> str:
@@ -256,11 +267,8 @@ def _headline(texts: Sequence[str]) -> str:
     ranked = texts
     if count_subjects(" ".join(texts[:1])) < _SUBJECTS + 1:
         strong = [text for text in texts if _REQUEST["named_goal"].search(text)]
-        goals = [
-            text
-            for text in texts[:_FIRST_SENTENCES]
-            if _REQUEST["goal"].search(text) or _IMPERATIVE.match(_strip_courtesy(text))
-        ]
+        first = texts[:_FIRST_SENTENCES]
+        goals = [each for each in first if _REQUEST["goal"].search(each) or _IMPERATIVE.match(_strip_courtesy(each))]
         ranked = [*strong, *goals, *texts[:2]]
     best = next((text for text in ranked if count_subjects(text) >= 1), ranked[0] if ranked else "")
     opened = _strip_opening(statements.flatten(best))
@@ -321,7 +329,7 @@ def _folder_lines(files: Sequence[Statement]) -> list[str]:
     for each in files:
         folders.setdefault(each.text.rpartition("/")[0], []).append(each)
     lines = []
-    for folder, members in list(folders.items())[:_FILE_LINES]:
+    for folder, members in sorted(folders.items(), key=lambda each: -len(each[1]))[:_FILE_LINES]:
         first = members[:_FILES_PER_LINE]
         names = [each.text.removeprefix(f"{folder}/") if folder else each.text for each in first]
         notes = [f" ({each.note})" if each.note else "" for each in first]

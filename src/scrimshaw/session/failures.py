@@ -1,7 +1,8 @@
 """What failed, what was done about it and whether that helped: one rule for drafts, states and fixes. Pure.
 
-A failure is overcome when a later run of the same command or test passes. A cure is only given if the next run passed
-and little was changed in between: the only change, or those that the error names.
+A failure is overcome when a later run of the same command or test passes. A cure is only given if little was changed
+before the next run: the only change, if that run passed, or those that the error names and that were not done anew
+before the pass. Edits of a file that the session had already changed may correct its own mistake, and cure nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _WRITES = re.compile(r"\bmv |\b(?:sed|perl) (?:\S+ )*?-p?i|\btee |(?:cat|echo|pr
 _COMMIT = re.compile(r"\bgit (?:-C \S+ )?commit\b")
 _WORD = re.compile(r"[a-z]{4,}")
 _REFUSAL = re.compile(r"\n\W*(?:Error\b|Your proposed edit has introduced|User rejected)")
-_STEPS = re.compile(r"&&|;|\|\|")
+STEPS = re.compile(r"&&|;|\|\|")
 _INTERPRETER = re.compile(r"(?:\S*/)?(?:python[\d.]*|node|ruby|perl|bash|sh)\Z")
 _SHARED_WORDS = WORDS["empty"] | WORDS["soft"] | WORDS["folders"] | WORDS["extensions"] | {"assert", "edited"}
 _NO_WORD = re.compile(r"\A(?:\w+=\S*|\d?>\S*|\\)\Z")
@@ -64,7 +65,7 @@ class CommandRun(NamedTuple):
 
     def repeats(self, other: CommandRun) -> bool:
         """Whether this is a run of the same command, or of all the tests of which it ran a part."""
-        whole = (f"{each} " for each in self.families if TEST.search(each))
+        whole = (each if each.endswith("/") else f"{each} " for each in self.families if TEST.search(each))
         return other.family in self.families or any(map(other.family.startswith, whole))
 
 
@@ -136,7 +137,7 @@ def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[Co
 def _find_families(command: str) -> Sequence[str]:
     """Program and purpose of each step that matters: `cd a && mix test 2>&1 | tail` runs `mix test`."""
     found = list[str]()
-    for step in _STEPS.split(command) if parse_command(command).name == "Run" else ():
+    for step in STEPS.split(command) if parse_command(command).name == "Run" else ():
         words = [word for word in step.split("|")[0].split() if not _NO_WORD.match(word)]
         if len(words) > 1 and _INTERPRETER.match(words[0]) and words[1].startswith("-"):
             words = words[2:] if words[1] == "-m" else []  # a line of code is not a command to be run again
@@ -163,18 +164,22 @@ def find_failures(
         end = following.event.number if following and passed else 0
         between = [each for each in events if run.event.number < each.number < end]
         is_lasting = all(each.number in edits.get(each.path, ()) for each in between if each.number in attempts)
+        acts = [*_find_cure(run, following, between, attempts)] if following and end and is_lasting else []
+        own = {each.path for each in events if each.number in attempts and each.number < run.event.number}
+        anew = [each for each in events if passed and end < each.number < passed.number and each.failed is not True]
+        redone = {each.path if each.number in attempts else each.text.partition("\n")[0] for each in anew}
         yield Failure(
             run=run,
             following=following,
             passed=passed,
             is_open=not any(not each.failed for each in later),
-            cure=[*_find_cure(run, following, between, attempts)] if following and end and is_lasting else (),
+            cure=[act for act, done in acts if done not in own and not any(done in each for each in redone)],
         )
 
 
 def _find_cure(
     run: CommandRun, following: CommandRun, between: Sequence[RecordedEvent], attempts: Container[int]
-) -> Iterator[str]:
+) -> Iterator[tuple[str, str]]:
     """What changed between a failed run and the next: what the error names, or the only change if that run passed."""
     changes: dict[str, list[RecordedEvent]] = {}
     for event in between:
@@ -182,29 +187,31 @@ def _find_cure(
             changes.setdefault(event.path, []).append(event)
     if len(between) > _FAR or any(PATTERNS["changes"]["scratch"].search(path) for path in changes):
         return  # much else was done, or the failing script itself was fixed
-    acts, named = dict[str, str](), {*_WORD.findall(run.error.lower())} - _SHARED_WORDS
+    acts, done = dict[str, str](), dict[str, str]()
+    named = {*_WORD.findall(run.error.lower())} - _SHARED_WORDS
     for path, edited in changes.items():
         change = "; ".join(read_change(each.text, path) for each in edited)
         is_whole = change and len(change) <= LONGEST_ACT and "..." not in change
         act = f"edited {path.rpartition('/')[2]}{f': {change}' if is_whole else ''}"
         # the next error may have hidden this one, so the file in its output says too little
         is_told = not following.failed and path.rpartition("/")[2] in run.event.text.partition("\n")[2]
-        acts[act] = run.error.lower() if is_told else f"{path} {change}"
+        acts[act], done[act] = run.error.lower() if is_told else f"{path} {change}", path
     for event in between:
         command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.path else ""
         if _FAILURE["remedy"].search(command):
-            acts[f"`{cut_line(command, LONGEST_ACT)}`"] = command
+            act = f"`{cut_line(command, LONGEST_ACT)}`"
+            acts[act] = done[act] = command
     added = {f"with `{cut_line(each, LONGEST_ACT)}`": each for each in _find_added(run, following)}
     is_single = len(acts) + bool(added) == 1 and not following.failed
     acts |= added
     related = [act for act in acts if is_single or named.intersection(_WORD.findall(acts[act].lower()))]
-    yield from related if len(related) <= MOST_ACTS else ()
+    yield from [(act, done.get(act, act)) for act in related] if len(related) <= MOST_ACTS else ()
 
 
 def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:
     """The steps, options and variables that the next run of a command has in addition."""
     known = run.command.split()
-    for step in _STEPS.split(following.command):
+    for step in STEPS.split(following.command):
         words = [word for word in step.split() if word not in known]
         if run.family in _find_families(step):
             yield from [step.split()[0]] if words[:1] == step.split()[:1] and "/" in words[0] else []

@@ -20,6 +20,7 @@ from scrimshaw.session import statements
 from scrimshaw.session.failures import (
     FIRM_ERRORS,
     LONGEST_ACT,
+    STEPS,
     TEST,
     CommandRun,
     Edits,
@@ -55,10 +56,10 @@ LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
 LONGEST_CHANGE = 240  # characters of code, added and removed
 LONGEST_SUBJECT = 110  # characters of a commit's first line; one and a half times what is customary
 COMMIT = "commit"  # the note of a statement that quotes a commit's subject
-MOST_REASONS = 2
 _RETOLD, _STEM = 0.51, 5  # share of a result's words that a commit also has; first characters that equal words share
 _CHANGE = PATTERNS["changes"]
-_REASONS = (_DECISION["reason"], _CHANGE["effect"], PATTERNS["failures"]["diagnosis"], _CHANGE["necessary"])
+# What was wrong, and why the change is right: one of each is told.
+_REASONS = ((PATTERNS["failures"]["diagnosis"],), (_DECISION["reason"], _CHANGE["effect"], _CHANGE["necessary"]))
 _NAME = re.compile(r"[A-Za-z_]\w{3,}")
 _COMMIT_OUTPUT = re.compile(r"(?m)^\s*\[[^\]\n]{1,100} [0-9a-f]{7,40}\] (\S[^\n]*)")
 _BODY = re.compile(r" ?… ?| - (?=[A-Z])")  # where a message's subject ends once its lines are joined
@@ -74,9 +75,12 @@ _FAILURE = PATTERNS["failures"]
 
 # Tests
 MOST_TEST_RUNS = 2
+_ENOUGH_SUBJECTS = 4  # of a verdict; of those that say as much the last counts
 _TALLY = re.compile(
-    r"(?i)\b\d+ (?:passed|failed|failures?|tests?|examples?|passing|failing)\b|\btest result:|^OK\b|^FAILED \("
+    r"(?i)(?:^|[=,:;(|✓✔]|\btests?|\bran|\band)\W*\d+ (?:passed|failed|failures?|tests?|examples?|passing|failing)\b"
+    r"|\btest result:|^OK\b|^FAILED \("
 )
+_TIME = re.compile(r"(?i)\bin [\d.]+ ?\w+")
 _RED = re.compile(r"(?i)\b[1-9]\d* (?:failed|failures?|failing|errors?)\b|(?<!expected )\b(?:failures|errors)=[1-9]")
 
 # Open points
@@ -235,16 +239,19 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     sentence, following = sentences[place], sentences[place + 1 : place + 2]
     changes = edited.get(sentence.turn, "") if sentence.by == AGENT else "".join(edited.values())
     explicit, alternative = bool(_DECISION["explicit"].search(text)), bool(_DECISION["alternative"].search(text))
-    limits = bool(_DECISION["limits"].search(text))
+    answer = " ".join(each.text for each in sentences if each.event == sentence.event)
+    limits = bool(_DECISION["limits"].search(text)) and not _CHANGE["musing"].search(answer)
     # if other sentences of its turns changed something, it reported that
     is_past = edited and not changes and not explicit and not limits
     # if the next sentence doubts it
     is_doubted = following and following[0].event == sentence.event and _DECISION["doubt"].match(following[0].text)
     codes = [code.strip("`()") for code in _QUOTED.findall(text) if len(code) >= _TELLING_CODE]
     is_done = any(map(changes.__contains__, codes))
-    lasts = is_done and any(map(difference.__contains__, codes))
+    lasts = is_done and any(re.search(rf"(?<!\w){re.escape(code)}(?!\w)", difference) for code in codes)
     is_followed = is_done or sentence.event in record.carried_out
-    is_plan = _DECISION["planned"].search(text) and not is_followed and not explicit
+    # a plan counts if it was carried out, and its result is in the last difference if there is one
+    is_kept = lasts if difference else is_followed
+    is_plan = _DECISION["planned"].search(text) and not is_kept
     is_report = _CHANGE["result"].search(text) and not explicit and not limits
     if is_past or is_plan or is_report or (is_doubted and not lasts) or not _DECISION["agency"].search(text):
         return 0.0
@@ -270,10 +277,9 @@ def find_changes(record: Record) -> list[Statement]:
     """What was done, then the changed files that it does not name."""
     done, files = find_outcome(record), list_changed_files(record.edits)
     texts = [each.text for each in done]
-    return [
-        *done,
-        *(each for each in files if not any(each.text in text or each.text.endswith(text) for text in texts)),
-    ]
+    names = [each for each in files if not any(each.text in text or each.text.endswith(text) for text in texts)]
+    is_tested = any("test" in each.text for each in done)
+    return [*done, *(each for each in names if not (is_tested and "test" in each.text))]
 
 
 def find_outcome(record: Record) -> list[Statement]:
@@ -293,7 +299,8 @@ def find_outcome(record: Record) -> list[Statement]:
 def _repeats_change(changes: Sequence[Statement], said: Statement | Sentence) -> bool:
     """Whether one of the changes has most of the words of another statement, and so says the same."""
     words = _find_stems(said.text)
-    shared = (len(words & _find_stems(f"{each.text} {each.note}")) for each in changes)
+    retold = (each for each in changes if "`" not in each.note)  # an account of code is not
+    shared = (len(words & _find_stems(f"{each.text} {each.note}")) for each in retold)
     is_handed_over = any(each.note == COMMIT for each in changes) and _CHANGE["handed_over"].search(said.text)
     return bool(is_handed_over) or max(shared, default=0) >= max(_LEAST_SUBJECTS, _RETOLD * len(words))
 
@@ -323,10 +330,26 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
         if _CHANGE["musing"].search(whole):  # the items of a list count even if the agent thinks aloud around it
             account = [each for each in account if each.is_item]
         if account and (tells or is_prose):
-            chosen = filterfalse(partial(_repeats_change, changes), [*found, *account[:MOST_FINDINGS]])
-            return [Statement(each.text, each.event) for each in chosen]
-    told = [Statement(each.text, each.event) for each in found or find_reasons(record, worth)]
-    return told or ([] if find_outcome(record) else _find_last_act(record))
+            chosen = [*filterfalse(partial(_repeats_change, changes), [*found, *account[:MOST_FINDINGS]])]
+            break
+    else:
+        chosen = found or find_reasons(record, worth)
+    told = [Statement(each.text, each.event) for each in chosen] + find_verdict(record)
+    act = [] if find_outcome(record) else _find_last_act(record)
+    return [*told, *(each for each in act if each.event > max((one.event for one in told), default=0))]
+
+
+def find_verdict(record: Record) -> list[Statement]:
+    """Whether the last change works, in the agent's words, if neither a green test run nor a commit shows it."""
+    shown = record.commits or any(each.note.startswith("green") for each in record.test_runs)
+    if shown or not (record.edits or record.difference):
+        return []
+    changed = max(chain.from_iterable(record.edits.values()), default=int(_LATE * record.last_event))
+    later = [each for each in record.answers() if each.event > changed and is_clear(each.text, 1)]
+    sure = [each for each in later if not _CHANGE["not_a_verdict"].search(each.text)]
+    works = [each for each in sure if _CHANGE["verdict"].search(each.text)]
+    best = max(works, key=lambda each: (min(_ENOUGH_SUBJECTS, count_subjects(each.text)), each.event), default=None)
+    return [Statement(best.text, best.event)] if best else []
 
 
 def _find_last_act(record: Record) -> list[Statement]:
@@ -343,18 +366,17 @@ def find_reasons(record: Record, sentences: Sequence[Sentence]) -> list[Sentence
     if not record.difference:
         return []
     lines = re.findall(r"(?m)^[+-](?![+-]{2}).*", record.difference.text)
-    changed, ranked = set(_NAME.findall("\n".join(lines))), list[tuple[int, int, Sentence]]()
+    changed, best = set(_NAME.findall("\n".join(lines))), dict[int, tuple[int, int, Sentence]]()
     asked = set(_LONG_WORD.findall(" ".join([each.text for each in record.sentences if each.by == USER]).lower()))
     vague = (*map(_DECISION.__getitem__, _NO_CHOICES), _FAILURE["not_a_cause"])
     for place, each in enumerate(sentences):
         words = set(_LONG_WORD.findall(each.text.lower()))
         is_said = len(words & asked) >= _ALIKE * len(words)  # the task says it
         shared = len(changed.intersection(_NAME.findall(" ".join(_QUOTED.findall(each.text)))))
-        is_reason = any(pattern.search(each.text) for pattern in _REASONS)
-        if shared and is_reason and not is_said and not any(pattern.search(each.text) for pattern in vague):
-            ranked.append((shared, place, each))
-    best = sorted(ranked, key=itemgetter(0, 1))[-MOST_REASONS:]
-    return [each for *_, each in sorted(best, key=itemgetter(1))]
+        kinds = [kind for kind, cues in enumerate(_REASONS) if any(cue.search(each.text) for cue in cues)]
+        if shared and kinds and not is_said and not any(pattern.search(each.text) for pattern in vague):
+            best[kinds[0]] = max(best.get(kinds[0], (0, 0, each)), (shared, place, each), key=itemgetter(0, 1))
+    return [each for *_, each in sorted(best.values(), key=itemgetter(1))]
 
 
 def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
@@ -434,7 +456,8 @@ def relative_paths(paths: Iterable[str]) -> list[str]:
     scratch = _CHANGE["scratch"]
     ours = [path for path in paths if path.startswith("/") and "/." not in path and not scratch.search(path)]
     folders = [path.split("/")[:-1] for path in ours]
-    shared = commonprefix(folders) if len(folders) > 1 else [*folders, [""]][0][:-1]  # noqa: RUF071 - of lists
+    shared = commonprefix(folders) if len(folders) > 1 else [*folders, [""]][0]  # noqa: RUF071 - of lists
+    shared = shared[: max(2, len(shared) - (len(folders) == 1))]
     root = "/".join([*shared, ""]) if len(shared) > 1 else ""
     return [path.removeprefix(root) or path for path in paths]
 
@@ -448,13 +471,13 @@ def find_problems(record: Record) -> list[Statement]:
             number = each.run.event.number
             end = min(number + _NEAR, each.following.event.number if each.following else 0)
             why = [f"(e{cause.event}) {cause.text}" for cause in causes if number < cause.event < end]
-            causes = [cause for cause in causes if not number < cause.event < end]
             cure = "; ".join([*why[-1:], *each.cure])
-            if not cure or _FILE_ALONE.fullmatch(cure):
+            is_shown = each.cure or (each.following and not each.following.failed)
+            if not cure or not is_shown or _FILE_ALONE.fullmatch(cure):
                 continue
-            told.append(
-                Statement(each.run.error, number, f"`{each.run.family}` passed in e{each.passed.number} after: {cure}")
-            )
+            causes = [cause for cause in causes if not number < cause.event < end]
+            note = f"`{each.run.family}` passed in e{each.passed.number} after: {cure}"
+            told.append(Statement(each.run.error, number, note))
     return sorted([*causes, *told][-most:], key=attrgetter("event"))
 
 
@@ -483,6 +506,7 @@ def find_causes(record: Record) -> list[Statement]:
 def _find_reactions(record: Record) -> dict[int, Statement]:
     """What was said before a lasting change, after a failed call or as a cause: the fault, and the act."""
     failed = set(map(attrgetter("event.number"), filter(attrgetter("failed"), record.runs)))
+    runs = "\n".join(map(attrgetter("event.text"), record.runs))
     found, answers = dict[int, Statement](), defaultdict[int, list[str]](list)
     for each in record.answers():
         answers[each.event].append(each.text)
@@ -490,10 +514,11 @@ def _find_reactions(record: Record) -> dict[int, Statement]:
         if said.number not in record.carried_out or _CHANGE["musing"].search(said.text):
             continue
         has_failed = before.failed or before.number in failed
-        if not has_failed and not _FAILURE["diagnosis"].search(said.text):
-            continue
         texts, after = answers[said.number], record.carried_out[said.number]
         command = after.text.partition("\n")[0] if not after.path else ""
+        is_redone = command and f"{command}==" in runs  # another version was needed
+        if is_redone or (not has_failed and not _FAILURE["diagnosis"].search(said.text)):
+            continue
         note = f"`{statements.cut_line(command, LONGEST_ACT)}`" if _FAILURE["remedy"].search(command) else ""
         for what, act in zip(texts, [*texts[1:], ""], strict=False):
             is_named = count_subjects(what) and not _FAILURE["no_trouble"].search(what)
@@ -523,18 +548,22 @@ def find_unsolved(record: Record) -> list[Statement]:
 
 
 def find_test_runs(runs: Sequence[CommandRun], edits: Edits) -> list[Statement]:
-    """The last run of each command that last counted tests: how it ended, and what changed since."""
-    found = dict[str, Statement]()
+    """The last runs that counted tests: how each ended, and what changed since; none that a later one repeats."""
+    found, kept = list[Statement](), dict[str, CommandRun]()
     for run in reversed([run for run in runs if TEST.search(run.family)]):
         tallies = [line.strip(" =") for line in run.event.text.splitlines()[1:] if _TALLY.search(line)]
-        if tallies:  # otherwise it ran no tests, or none could begin
+        counts = _TIME.sub("", tallies[-1]) if tallies else ""  # without any it ran no tests, or none could begin
+        is_known = counts in kept or any(each.repeats(run) and "-k" not in each.command for each in kept.values())
+        if counts and not is_known:
+            kept[counts if re.search(r"\d", counts) else run.command] = run
             later = sum(number > run.event.number for numbers in edits.values() for number in numbers)
-            state = (
-                "red" if run.failed or _RED.search(tallies[-1]) else "green"
-            )  # a pipe hides how its first part ended
+            # a pipe hides how its first part ended
+            state = "red" if run.failed or _RED.search(tallies[-1]) else "green"
             note = f"{state}, {statements.cut_line(tallies[-1])}{f'; {later} edits since' if later else ''}"
-            found.setdefault(run.command, Statement(run.command, run.event.number, note))
-    return [*found.values()][:MOST_TEST_RUNS][::-1]
+            steps = [each.split("|")[0].split(" 2>")[0].strip() for each in STEPS.split(run.command)]
+            step = next((each for each in reversed(steps) if TEST.search(each)), run.command)
+            found.append(Statement(step, run.event.number, note))
+    return found[:MOST_TEST_RUNS][::-1]
 
 
 def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list[Statement]:
@@ -543,10 +572,10 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
     left = [Statement(task, lists[-1].number) for task in _TASK.findall(lists[-1].text)] if lists else []
     for each in record.sentences:
         share, text = each.event / max(1, record.last_event), each.text
-        is_recent = share >= _RECENT_SHARE and (
-            _OPEN["unfinished"].search(text) or _FAILURE["known_before"].search(text)
-        )
-        is_left = is_clear(text, 1) and (is_recent or (share >= _LATER_SHARE and _OPEN["deferred"].search(text)))
+        is_recent, is_known = share >= _RECENT_SHARE, bool(_FAILURE["known_before"].search(text))
+        is_unfinished = is_recent and (is_known or _OPEN["unfinished"].search(text))
+        is_later = is_unfinished or (share >= _LATER_SHARE and _OPEN["deferred"].search(text))
+        is_left = is_later and is_clear(text, _LEAST_SUBJECTS - is_known)
         if is_left and not _OPEN["not_open"].search(text) and len(text.split()) >= _FEWEST_WORDS:
             left.append(Statement(text, each.event))
     return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]

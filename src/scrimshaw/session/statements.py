@@ -94,6 +94,15 @@ def prose_parts(event: RecordedEvent) -> list[str]:
     return [part for part in FENCE.sub(_CUT, text).split(_CUT) if part.strip()]
 
 
+def split_code(part: str) -> list[str]:
+    """The pieces of a text between lines of code or output, with what is indented below those."""
+    lines, is_code = list[str](), False
+    for line in part.splitlines():
+        is_code = bool(_CUE["code_line"].match(line)) or (is_code and line[:1].isspace())
+        lines.append(_CUT if is_code else line)
+    return [piece for piece in "\n".join(lines).split(_CUT) if piece.strip()] or [part]
+
+
 def strip_client_noise(prompt: str) -> str:
     """A prompt without additions of the client or a harness; empty for a bare command such as `/model opus`."""
     bare = _CUE["notes"].sub(_CUT, _TAGS.sub(_CUT, _COMMENT.sub(_CUT, _CUE["blocks"].sub(_CUT, prompt))))
