@@ -177,7 +177,7 @@ class Searcher:
             if name in state.record:
                 memory = state.record[name][-1]
                 found[name] = Candidate(memory=memory, retrievability=1.0, state=Retention.HOT, confidence=0.5)
-        memories = self._finder.read_memories(ids)
+        memories = self._finder.read_memories(ids, state.degradations)
         for name in memories.keys() & {*ids}:
             memory, review = memories[name], reviews.get(name)
             share, retention = presence(memory, review, now, self._forgetting) if now else (1.0, Retention.HOT)
@@ -217,11 +217,8 @@ class Searcher:
         request = state.request
         if request.rerank:
             self._compare_passages(state, candidates[: rerank.COMPARED])
-        found = {each.memory.id: each.memory for each in candidates}
-        memories = lineage.resolve_trust(self._index, found, state.degradations)
         told = {memory.provenance.session for *_, memory in state.record.values()}
         for each in candidates:
-            each.memory = memories[each.memory.id]
             if request.rerank:
                 each.factors = rerank.score_factors(
                     each.memory,
