@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import OpenMemory
+from tests.engine.breaking import tamper
 from tests.samples import vouch_for, write_memory
 
 from scrimshaw.app.cli.main import main
@@ -24,7 +25,7 @@ from scrimshaw.engine.restore import restore
 from scrimshaw.engine.trust import find_claims
 from scrimshaw.engine.write import NewText, delete, save, update
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError
-from scrimshaw.models import Memory, MemoryType, Relation, SourceFile, Tier, Trust
+from scrimshaw.models import Channel, Memory, MemoryType, Relation, SourceFile, Tier, Trust
 from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.lineage import lowest_trust, resolve_trust
 from scrimshaw.search.results import SearchRequest
@@ -100,6 +101,17 @@ def test_a_memory_has_the_trust_of_its_lineage(engine: Engine, vault: Path, memo
     hits = search(engine, SearchRequest(query="zebra", limit=60)).hits
     assert {hit.memory.id: hit.memory.provenance.trust for hit in hits}[memory_id] == wanted
     assert resolve_trust(engine.index, {}, Degradations()) == {}
+
+
+def test_every_search_reports_that_the_lineage_cannot_be_read(open_memory: OpenMemory, vault: Path) -> None:
+    write_memory(vault, "a", "# Zebra\n\nThe zebra runs.")
+    engine = open_memory("[features]\ncausal_boost = false\n")
+    scan(engine)
+    tamper(vault.parent / "index.db", "DROP TABLE edges")
+    asked = SearchRequest(query="zebra", channels=(Channel.TEXT,), rerank=False, constitutional=False)
+    for result in (search(engine, asked), search(engine, asked)):
+        assert [hit.memory.provenance.trust for hit in result.hits] == [Trust.WEB]
+        assert "graph_damaged" in "".join(each.failure_mode for each in result.degradations)
 
 
 def test_of_equal_hits_the_better_vouched_for_comes_first(engine: Engine, vault: Path) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +61,22 @@ def assert_same(indexes: Sequence[SqliteIndex], words: tuple[str, ...]) -> None:
             assert one == other
 
 
+def test_what_is_put_during_a_search_is_never_found_against_its_filters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with two_ways(tmp_path) as (_, index):
+        index.put([document("in/a", "rare")])
+        satisfy = index._rows_satisfying
+
+        def satisfy_before_a_change(filters: Filters, generation: int) -> object:
+            found = satisfy(filters, generation)
+            index.put([document("out/b", "rare")])
+            return found
+
+        monkeypatch.setattr(index, "_rows_satisfying", satisfy_before_a_change)
+        assert [match.id for match in index.match_text(Query((("rare",),)), Filters(folder="in"), 5)] == ["in/a"]
+
+
 @given(steps, queries)
 def test_scores_are_those_of_fts5_whatever_was_put_and_retired(
     changes: list[list[Document] | str], words: tuple[str, ...]
@@ -98,12 +115,12 @@ def test_long_texts_and_many_rows_keep_their_scores(tmp_path: Path) -> None:
 def test_what_is_asked_for_least_recently_is_forgotten_first(tmp_path: Path) -> None:
     with two_ways(tmp_path) as (index, _):
         index.put([document(f"m{number}", "one two three") for number in range(100)])
-        scan = WordScan(index._file, (2.0, 2.0, 2.0, 1.0), 20, most_bytes=2_000)
+        scan, all_ = WordScan(index._file, (2.0, 2.0, 2.0, 1.0), 20, most_bytes=2_000), np.ones(200, dtype=bool)
         for words in (("one", "two"), ("one",), ("three",)):
-            assert scan(words, 1, None, 5)
+            assert scan(words, 1, all_, 5)
         assert [*scan._lists] == [("on",), ("three",)]
-        assert scan(("two", "one", "three"), 1, None, -1) == WordScan(index._file, (2.0, 2.0, 2.0, 1.0), 20, 1)(
-            ("two", "one", "three"), 1, None, -1
+        assert scan(("two", "one", "three"), 1, all_, -1) == WordScan(index._file, (2.0, 2.0, 2.0, 1.0), 20, 1)(
+            ("two", "one", "three"), 1, all_, -1
         )
 
 

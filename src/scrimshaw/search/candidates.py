@@ -24,7 +24,7 @@ from scrimshaw.models import (
     Retention,
     Stage,
 )
-from scrimshaw.search import decay
+from scrimshaw.search import decay, lineage
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder, EmbedderUnavailable
 from scrimshaw.search.fusion import Fused
@@ -176,13 +176,16 @@ class CandidateFinder:
                 merged = sorted((*state.lists.get(channel, ()), *new), key=lambda match: (-match.score, match.id))
                 state.lists = {**state.lists, channel: merged}
 
-    def read_memories(self, ids: Collection[str]) -> Mapping[str, Memory]:
-        """Memories by id, including these; cached until the index changes."""
+    def read_memories(self, ids: Collection[str], degradations: Degradations) -> Mapping[str, Memory]:
+        """Memories by id, including these, with the trust of their lineage; cached until the index changes."""
         generation = self._index.generation()  # before the rows, so that none is older than its number
         if self._memories[0] != generation or len(self._memories[1]) > MOST_REMEMBERED:
             self._memories = (generation, {})
         known = self._memories[1]
-        known.update(self._index.get([*({*ids} - known.keys())]))
+        before, new = degradations.as_tuple(), self._index.get([*({*ids} - known.keys())])
+        known.update(lineage.resolve_trust(self._index, new, degradations))
+        if degradations.as_tuple() != before:  # the next search has to report this too
+            self._memories = (-1, {})
         return known
 
     def find_neighbours(self, seeds: Mapping[str, float], state: SearchState) -> list[Match]:

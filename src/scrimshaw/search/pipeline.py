@@ -177,7 +177,7 @@ class Searcher:
             if name in state.record:
                 memory = state.record[name][-1]
                 found[name] = Candidate(memory=memory, retrievability=1.0, state=Retention.HOT, confidence=0.5)
-        memories = self._finder.read_memories(ids)
+        memories = self._finder.read_memories(ids, state.degradations)
         for name in memories.keys() & {*ids}:
             memory, review = memories[name], reviews.get(name)
             share, retention = presence(memory, review, now, self._forgetting) if now else (1.0, Retention.HOT)
@@ -192,21 +192,21 @@ class Searcher:
         """The candidates in fused order, with causal neighbours of the best that no channel found."""
         entered, weights = len(known), state.profile.weights
         found = fuse(state.lists, weights, self._settings.candidates, lacking=state.lacking)
-        fused = [item for item in found if item.id in known]
+        fused, near = [item for item in found if item.id in known], list[Match]()
         if Channel.GRAPH in state.request.channels:
-            near: list[Match] = []
             with state.degradations.tolerate(IndexPart.GRAPH):
                 seeds = [item for item in fused if item.id not in state.record][:SEEDS]
                 near = self._finder.find_neighbours({item.id: item.score for item in seeds}, state)
-            ranked_ids = {item.id for item in fused}
-            fused += [
-                Fused(id=match.id, score=match.score, ranks={Channel.GRAPH: rank}, raw={Channel.GRAPH: match.score})
-                for rank, match in enumerate(near, start=1)
-                if match.id not in ranked_ids
-            ]
-            if len(fused) > len(ranked_ids):
-                known |= self._look_up(state, [item.id for item in fused if item.id not in ranked_ids])
-        fused = sorted((item for item in fused if item.id in known), key=lambda item: (-item.score, item.id))
+        ranked_ids = {item.id for item in fused} if near else set[str]()
+        new = [
+            Fused(id=match.id, score=match.score, ranks={Channel.GRAPH: rank}, raw={Channel.GRAPH: match.score})
+            for rank, match in enumerate(near, start=1)
+            if match.id not in ranked_ids
+        ]
+        if new:
+            known |= self._look_up(state, [item.id for item in new])
+            fused += [item for item in new if item.id in known]
+            fused.sort(key=lambda item: (-item.score, item.id))
         used = {str(channel): weights[channel] for channel in state.lists}
         scales = {str(name): scale_scores(name, some, self._settings.candidates) for name, some in state.lists.items()}
         state.note(Stage.FUSION, entered, len(fused), weights=used, scales=scales)
@@ -217,11 +217,8 @@ class Searcher:
         request = state.request
         if request.rerank:
             self._compare_passages(state, candidates[: rerank.COMPARED])
-        found = {each.memory.id: each.memory for each in candidates}
-        memories = lineage.resolve_trust(self._index, found, state.degradations)
         told = {memory.provenance.session for *_, memory in state.record.values()}
         for each in candidates:
-            each.memory = memories[each.memory.id]
             if request.rerank:
                 each.factors = rerank.score_factors(
                     each.memory,
@@ -459,14 +456,15 @@ def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate
 
 def _gather_session(state: SearchState, ranked: Sequence[Candidate], limit: int) -> list[Candidate]:
     """Raise passages of the best hit's session: they complete it, and share its label in the reply."""
-    for each in ranked[1:limit]:
+    passages = [each for each in ranked[1:limit] if each.memory.id in state.record]
+    for each in passages:
         best = ranked[0]
         is_beside = each.memory.provenance.session == best.memory.provenance.session
-        if is_beside and each.memory.id in state.record and 0 < each.score < best.score:
+        if is_beside and 0 < each.score < best.score:
             score = each.score + GATHERED * (best.score - each.score)
             gain = (score / each.score - 1) * (1 + sum(each.boosts.values()))
             each.boosts, each.score = {**each.boosts, "session record": gain}, score
-    return sorted(ranked, key=_sort_key)
+    return sorted(ranked, key=_sort_key) if passages else [*ranked]
 
 
 def _fit_room(hits: Sequence[Hit], room: int) -> tuple[Hit, ...]:

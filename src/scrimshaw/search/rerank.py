@@ -59,19 +59,19 @@ def score_factors(
 
     `is_retold` if the record of the session that the memory summarises was found too.
     """
-    length = 1.0
-    if length_penalty and memory.length < SHORT:
-        length = SHORT_FACTOR
-    elif length_penalty and memory.length > LONG:
-        length = LONG_FACTOR
-    found = {
-        "tier": TIER_FACTORS.get(memory.tier, 1.0),
-        "artifact": 1.0 if artifact in (None, memory.artifact) else OTHER_ARTIFACT,
-        "length": length,
-        "validation": 1.0 - (1.0 - UNTRUSTED_FACTOR) * max(0.0, 0.5 - confidence) * 2,
-        "retold": RETOLD_FACTOR if is_retold else 1.0,
-        "retrievability": 0.9 + 0.1 * retrievability,
-    }
-    lowering = {name: factor for name, factor in found.items() if factor < 1.0}
+    lowering = dict[str, float]()
+    if memory.tier in TIER_FACTORS:
+        lowering["tier"] = TIER_FACTORS[memory.tier]
+    if artifact not in (None, memory.artifact):
+        lowering["artifact"] = OTHER_ARTIFACT
+    if length_penalty and not SHORT <= memory.length <= LONG:
+        lowering["length"] = SHORT_FACTOR if memory.length < SHORT else LONG_FACTOR
+    if confidence < 0.5:
+        lowering["validation"] = 1.0 - (1.0 - UNTRUSTED_FACTOR) * (0.5 - confidence) * 2
+    if is_retold:
+        lowering["retold"] = RETOLD_FACTOR
+    if retrievability < 1.0:
+        lowering["retrievability"] = 0.9 + 0.1 * retrievability
+    lowering = {name: factor for name, factor in lowering.items() if factor < 1.0}  # some rounding makes 1
     product, floor = math.prod(lowering.values()), FLOOR * TIER_FACTORS.get(memory.tier, 1.0)
     return lowering if product >= floor else {**lowering, "floor": floor / product}

@@ -206,9 +206,8 @@ class SqlIndex:
 
     def _read_chunks(self, select: str, places: Collection[tuple[str, int]], *arguments: str) -> list[Any]:
         """The columns of the chunks named by memory id and ordinal."""
-        pairs = ",".join(["(?,?)"] * len(places))
-        wanted = f"WITH wanted (id, ordinal) AS (VALUES {pairs}) {select}"
-        return self._database.rows(wanted, [*chain.from_iterable(places), *arguments]) if places else []
+        wanted = f"WITH wanted (id, ordinal) AS (SELECT value ->> 0, value ->> 1 FROM json_each(?)) {select}"
+        return self._database.rows(wanted, [msgspec.json.encode([*places]).decode(), *arguments]) if places else []
 
     def select(self, filters: Filters, *, sort: str = "id", limit: int = -1, offset: int = 0) -> list[Memory]:
         where, arguments = conditions(filters)

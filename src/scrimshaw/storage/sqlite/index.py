@@ -185,9 +185,9 @@ class SqliteIndex(SqlIndex):
         return sorted(found, key=lambda match: (-match.score, match.id, match.chunk))
 
     def _rows_satisfying(self, filters: Filters, generation: int) -> Any:
-        """Whether a memory satisfies the filters, by its row; None if all do; cached until the index changes.
+        """Whether a memory satisfies the filters, by its row; cached until the index changes.
 
-        The first and the last are False, and represent all rows before and after them.
+        The first and the last are False, and represent all rows before and after them: a scan may know later ones.
         """
         import numpy as np  # noqa: PLC0415 - heavy, and only needed once something is scanned
 
@@ -201,9 +201,8 @@ class SqliteIndex(SqlIndex):
             last = self._database.value("SELECT max(row) FROM memories") or 0  # first, so that no later row is included
             outside = f"SELECT row FROM memories m WHERE row <= ? AND ({where}) IS NOT TRUE"  # usually few
             rows = self._database.read(outside, [last, *arguments], itemgetter(0))
-            known[key] = np.ones(last + 2, dtype=bool) if rows else None
-            if rows:
-                known[key][[0, *rows, -1]] = False
+            known[key] = np.ones(last + 2, dtype=bool)
+            known[key][[0, *rows, -1]] = False
         return known[key]
 
     def generation(self) -> int:

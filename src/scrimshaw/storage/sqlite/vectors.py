@@ -44,16 +44,14 @@ class VectorScan:
         self._signs = np.empty((0, 0), dtype=np.uint64)
 
     def __call__(self, vector: Any, generation: int, limit: int, allowed: Any, fold: bool) -> Nearest:
-        """The best memories, or chunks if not folded, of all or of those that an array allows by row."""
+        """The best memories, or chunks if not folded, of those that an array allows by row."""
         np = self._np
         with self._guard:
             if generation != self._generation:
                 self.follow(len(vector))
                 self._generation = generation
             rows, matrix, signs = self._rows[: self._many], self._matrix[: self._many], self._signs[:, : self._many]
-            keep = np.flatnonzero(rows[:, 1] >= 0) if self._gone else np.arange(len(rows))
-        if allowed is not None:
-            keep = np.flatnonzero(allowed.take(rows[:, 1], mode="clip"))
+        keep = np.flatnonzero(allowed.take(rows[:, 1], mode="clip"))
         compared = max(LEAST_COMPARED, int(len(keep) * SHARE_COMPARED)) if matrix.dtype == np.float16 else len(keep)
         while len(keep):
             near = choose_rows(signs, vector, keep, compared) if compared < len(keep) else keep

@@ -67,8 +67,7 @@ class WordScan:
             scores[places] += (idf if idf > 0 else LEAST_IDF) * impacts
         if many < len(rows):
             scores[~live] = 0.0
-        if allowed is not None:
-            scores[~allowed.take(memories, mode="clip")] = 0.0
+        scores[~allowed.take(memories, mode="clip")] = 0.0
         least = np.partition(scores, len(rows) - limit)[len(rows) - limit] if 0 < limit < len(rows) else 0.0
         found = np.flatnonzero(scores >= least if least > 0 else scores)
         best = found[np.argsort(-scores[found], kind="stable")][: limit if limit >= 0 else None]
