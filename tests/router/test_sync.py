@@ -195,7 +195,7 @@ def test_what_a_peer_refuses_is_named_and_the_rest_goes_on(open_with: Open, note
     result = sync(engine)
     assert [step.name for step in result.failed] == ["tide"]
     assert (result.exit_code, result.left, [*there(notes)]) == (1, 0, ["crane"])
-    assert "made nothing" in result.failed[0].reason
+    assert "did not create" in result.failed[0].reason
 
 
 def test_private_and_foreign_texts_and_secrets_stay_here(open_with: Open, notes: Notes) -> None:
