@@ -68,7 +68,7 @@ def test_memories_that_are_gone_from_the_index_are_red_until_they_are_read_again
     assert check(engine).lost == ()
     tamper(engine.folder / "index.db", loss)
     assert check_health(engine).status == "broken"
-    assert any("does not hold whole" in lost.sentence for lost in check(engine).lost)
+    assert any("lacks a part of" in lost.sentence for lost in check(engine).lost)
     assert scan(engine).mended == engine.index.count(Filters())[""] - (len(SUBJECTS) - 1 if "WHERE" in loss else 0)
     found = check(engine)
     assert (found.lost, found.judged) == ((), SAMPLES)

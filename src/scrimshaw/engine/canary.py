@@ -71,7 +71,7 @@ def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
         answers[key] = NO_TIME if until is not None and time.monotonic() >= until else questions[key]()
     with suppress(DamagedDatabase):  # other checks report it
         if paths := engine.index.incomplete_files() if budget_s is None else ():
-            sentence = f"The index does not hold whole {len(paths)} files that it has read, the first is {paths[0]}."
+            sentence = f"The index lacks a part of {len(paths)} files that it has read, the first is {paths[0]}."
             answers["torn"] = Lost(sentence=sentence, advice="Run `scrimshaw scan`, which reads them again.")
     judged = {key: answer for key, answer in answers.items() if not isinstance(answer, str)}
     verdicts = {key: answer if isinstance(answer, Lost) else None for key, answer in judged.items()}
