@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import msgspec
 
 from scrimshaw.errors import StorageFailure
-from scrimshaw.models import QUESTIONS, RECORD, Document, Edge, EdgeKind, Filters, Match, Memory, SourceFile
-from scrimshaw.storage.graph import fold_chunks, rank_passages
+from scrimshaw.models import QUESTIONS, RECORD, Document, Edge, EdgeKind, Filters, Match, Memory, Neighbor, SourceFile
+from scrimshaw.storage.graph import Link, fold_chunks, rank_passages, walk
 from scrimshaw.storage.journal import MOST_ROWS
 from scrimshaw.storage.paths import fold
 from scrimshaw.storage.ports import FileState, PendingChunk, Piece, VectorCounts
@@ -47,6 +47,19 @@ TARGET = """coalesce(
     (SELECT memories.row FROM memories WHERE id = e.reference),
     (SELECT memories.row FROM renames JOIN memories ON memories.id = renames.id WHERE reference = e.reference),
     (SELECT memories.row FROM memories WHERE name = e.reference ORDER BY id LIMIT 1))"""
+# How the edges of a memory `w` are found by index. Written as CROSS JOIN so that SQLite goes from a few memories to
+# their edges, never over all of them.
+_STEPS = (
+    ("outgoing", "edges e", "e.source = w.row"),
+    ("incoming", "edges e", "e.reference IN (w.id, w.name) AND w.row = z.row"),
+    ("incoming", "renames r CROSS JOIN edges e", "r.id = w.id AND e.reference = r.reference AND w.row = z.row"),
+)
+_STEP = (
+    "SELECT a.id, z.id, e.relation, e.strength, e.evidence"
+    " FROM memories w CROSS JOIN {} CROSS JOIN memories z CROSS JOIN memories a"
+    f" WHERE {{}} AND a.row = e.source AND z.row = {TARGET} AND w.id IN ({{}}) AND {{}}"
+)
+_MOST_ASKED = 10_000  # memories; a statement has room for three times as many
 _EXTERNAL = f"""
 SELECT m.id, e.reference, e.relation, e.strength, e.evidence FROM edges e JOIN memories m ON m.row = e.source
 WHERE e.kind = '{EdgeKind.EXTERNAL}'"""
@@ -348,6 +361,23 @@ class SqlIndex(ABC):
             (model, after, record, tokens, limit),
         )
         return [PendingChunk(row, key, f"{head}\n{text.strip()}".strip()) for row, key, head, text in rows]
+
+    def neighbors(
+        self, ids: Sequence[str], *, hops: int, direction: str, relations: Sequence[str] = ()
+    ) -> list[Neighbor]:
+        steps = [step for way, *step in _STEPS if direction in (way, "both")]
+        related = f"e.relation IN ({marks(relations)})" if relations else "true"
+        links, ring, seen = set[Link](), {*ids}, set[str]()
+        for _ in range(hops):
+            seen |= ring
+            found = list[tuple[Any, ...]]()
+            for start in range(0, len(ring), _MOST_ASKED):
+                some = sorted(ring)[start : start + _MOST_ASKED]
+                for step in steps:
+                    found += self._database.rows(_STEP.format(*step, marks(some), related), [*some, *relations])
+            links.update(map(Link._make, found))
+            ring = {name for link in found for name in link[:2]} - seen
+        return walk(ids, links, hops=hops, direction=direction)
 
     def put_vectors(
         self, model: str, rows: Iterable[tuple[str, Any]], *, tokens: Mapping[str, bytes] = {}, only: bool = False

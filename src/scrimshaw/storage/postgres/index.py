@@ -8,12 +8,10 @@ import apsw
 import numpy as np
 from msgspec.structs import replace
 
-from scrimshaw.models import QUESTIONS, RECORD, Filters, Match, Neighbor
-from scrimshaw.storage.graph import Link, walk
+from scrimshaw.models import QUESTIONS, RECORD, Filters, Match
 from scrimshaw.storage.index import (
     FIELD_WEIGHTS,
     PART_BITS,
-    TARGET,
     TEXT_PIECE,
     VECTOR_PIECE,
     SqlIndex,
@@ -65,21 +63,6 @@ _BODIES = (
 _GRAPH = """
 CREATE INDEX IF NOT EXISTS vectors_graph_{0} ON vectors
 USING hnsw ((vector::public.halfvec({0})) public.halfvec_ip_ops) WHERE public.vector_dims(vector) = {0}"""
-
-_RELATED = "(cardinality(?::text[]) = 0 OR e.relation = ANY (?::text[]))"
-_STEPS = {
-    "outgoing": ("edges e", "e.source = w.place", TARGET),
-    "incoming": (
-        "memories m JOIN edges e ON e.reference IN (m.id, m.name)",
-        f"m.row = w.place AND (e.reference = m.id OR {TARGET} = w.place)",
-        "e.source",
-    ),
-    "incoming by an older name": (
-        "memories m JOIN renames r ON r.id = m.id JOIN edges e ON e.reference = r.reference",
-        f"m.row = w.place AND {TARGET} = w.place",
-        "e.source",
-    ),
-}
 
 
 class PostgresIndex(SqlIndex):
@@ -202,30 +185,6 @@ class PostgresIndex(SqlIndex):
                   question=max(-1, ordinal - QUESTIONS))
             for score, name, ordinal in nearest
         ]  # fmt: skip
-
-    def neighbors(
-        self, ids: Sequence[str], *, hops: int, direction: str, relations: Sequence[str] = ()
-    ) -> list[Neighbor]:
-        steps = [step for name, step in _STEPS.items() if direction in (name.split()[0], "both")]
-        going = " UNION ALL ".join(
-            f"SELECT {far} AS far FROM {tables} WHERE {join} AND {_RELATED}" for tables, join, far in steps
-        )
-        meeting = " UNION ".join(
-            f"SELECT e.source, {TARGET} AS target, e.relation, e.strength, e.evidence"
-            f" FROM places w CROSS JOIN LATERAL (SELECT e.* FROM {tables} WHERE {join} AND {_RELATED}) AS e"
-            for tables, join, _ in steps
-        )
-        sql = f"""
-        WITH RECURSIVE walk (place, hop) AS (
-            SELECT m.row, 1 FROM memories m WHERE m.id = ANY (?::text[])
-            UNION SELECT n.far, w.hop + 1 FROM walk w CROSS JOIN LATERAL ({going}) AS n WHERE w.hop < ?
-        ),
-        places AS MATERIALIZED (SELECT DISTINCT place FROM walk)
-        SELECT a.id, z.id, s.relation, s.strength, s.evidence FROM ({meeting}) s
-        JOIN memories a ON a.row = s.source JOIN memories z ON z.row = s.target"""
-        related = [list(relations)] * (2 * len(steps))
-        rows = self._database.rows(sql, (list(ids), *related, hops, *related))
-        return walk(ids, [Link(*row) for row in rows], hops=hops, direction=direction)
 
     def put_vectors(
         self, model: str, rows: Iterable[tuple[str, Any]], *, tokens: Mapping[str, bytes] = {}, only: bool = False

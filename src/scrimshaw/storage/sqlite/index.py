@@ -5,14 +5,10 @@ from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import Any
 
-import msgspec
-
-from scrimshaw.models import QUESTIONS, RECORD, Filters, Match, Neighbor
-from scrimshaw.storage.graph import Link, walk
+from scrimshaw.models import QUESTIONS, RECORD, Filters, Match
 from scrimshaw.storage.index import (
     FIELD_WEIGHTS,
     PART_BITS,
-    TARGET,
     TEXT_PIECE,
     VECTOR_PIECE,
     SqlIndex,
@@ -31,24 +27,6 @@ WHERE memory_text MATCH ? AND rank MATCH 'bm25({", ".join(map(str, FIELD_WEIGHTS
 ORDER BY +f.rank LIMIT ?"""
 _REMEMBERED_FILTERS, _REMEMBERED_NAMES = 64, 50_000
 
-# How the edges of a place are found by index, the place at their other end, and their target.
-_STEPS = {
-    "outgoing": ("JOIN edges e ON e.source = w.place", TARGET, TARGET),
-    "incoming": (
-        "JOIN memories m ON m.row = w.place"
-        f" JOIN edges e ON e.reference IN (m.id, m.name) AND (e.reference = m.id OR {TARGET} = w.place)",
-        "e.source",
-        "w.place",
-    ),
-    "incoming by an older name": (
-        "JOIN memories m ON m.row = w.place JOIN renames r ON r.id = m.id"
-        f" JOIN edges e ON e.reference = r.reference AND {TARGET} = w.place",
-        "e.source",
-        "w.place",
-    ),
-}
-# ?1 are the ids, ?2 the hops, ?3 the relations; an empty list restricts nothing.
-_RELATED = "(?3 = '[]' OR e.relation IN (SELECT value FROM json_each(?3)))"
 _PUT_WORDS = "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)"
 BELONGING = ("phrases", "sketches", "topics", "chunks", "vectors")
 _WORDS_OF_NOTHING = f"""
@@ -174,32 +152,6 @@ class SqliteIndex(SqlIndex):
         count = int(self._database.value("SELECT value FROM meta WHERE key = 'generation'"))
         # A file that replaced another may have counted as many changes.
         return count and count + (self._database.openings << 32)
-
-    def neighbors(
-        self, ids: Sequence[str], *, hops: int, direction: str, relations: Sequence[str] = ()
-    ) -> list[Neighbor]:
-        steps = [step for name, step in _STEPS.items() if direction in (name.split()[0], "both")]
-        walking = "".join(
-            f" UNION SELECT {far}, w.hop + 1 FROM walk w {join} WHERE w.hop < ?2 AND {_RELATED}"
-            for join, far, _ in steps
-        )
-        meeting = " UNION ".join(
-            f"SELECT e.source, {target} AS target, e.relation, e.strength, e.evidence FROM places w {join}"
-            f" WHERE {_RELATED}"
-            for join, _, target in steps
-        )
-        # The last joins are CROSS so that SQLite goes from these few edges to their memories, never over all memories.
-        sql = f"""
-        WITH RECURSIVE walk (place, hop) AS (
-            SELECT row, 1 FROM memories WHERE id IN (SELECT value FROM json_each(?1)){walking}
-        ),
-        places AS MATERIALIZED (SELECT DISTINCT place FROM walk)
-        SELECT a.id, z.id, s.relation, s.strength, s.evidence FROM ({meeting}) s
-        CROSS JOIN memories a ON a.row = s.source CROSS JOIN memories z ON z.row = s.target"""
-        rows = self._database.rows(
-            sql, [msgspec.json.encode(ids).decode(), hops, msgspec.json.encode(relations).decode()]
-        )
-        return walk(ids, [Link(*row) for row in rows], hops=hops, direction=direction)
 
     def put_words(self, write: SqlConnection, texts: Sequence[tuple[Any, ...]]) -> None:
         write.executemany(_PUT_WORDS, texts)
