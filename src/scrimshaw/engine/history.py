@@ -82,10 +82,8 @@ class _Undo:
             current = None if now.data is None else redact(now.data.decode(errors="replace"))
             self.files[name] = _File(now, now.hash, current)
         file = self.files[name]
-        # Older versions kept the text of the links file under the memory.
-        for key in dict.fromkeys((row["memory_id"], name)) if row["prior_hash"] else ():
-            if (text := self.engine.journal.prior_text(key, row["prior_hash"])) is not None:
-                prior = redact(text)
+        if row["prior_hash"] and (text := self.engine.journal.prior_text(name, row["prior_hash"])) is not None:
+            prior = redact(text)
         trouble = self._find_trouble(row, file, prior)
         if trouble:
             file.is_stuck = True

@@ -104,7 +104,7 @@ class SqlJournal:
             state = change(make_struct(Review, found[0]) if found else None)
             if state:
                 write.execute("DELETE FROM reviews WHERE memory_id = ?", (state.memory_id,))
-                insert(write, "INSERT INTO reviews", asdict(state))
+                insert(write, "reviews", asdict(state))
         return state
 
     def enqueue(self, kind: str, key: str, payload: Mapping[str, Any], total: int = 0) -> int:
@@ -221,8 +221,7 @@ def _enqueue(
     encoded = msgspec.json.encode(payload or {}).decode()
     values: dict[str, Any] = {"kind": kind, "key": key, "payload": encoded, "state": "queued"}
     values |= {"total": total, "due": now, "created": now}
-    put = f"INSERT INTO jobs ({', '.join(values)}) VALUES ({marks(values)}) RETURNING id"
-    return int(write.execute(put, tuple(values.values())).get)
+    return int(insert(write, "jobs", values, "RETURNING id").get)
 
 
 def _ledger_row(row: Sequence[Any]) -> Row:

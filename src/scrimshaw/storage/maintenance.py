@@ -36,7 +36,7 @@ DELETE FROM capabilities WHERE name = ? AND seq <= (
     SELECT seq FROM capabilities WHERE name = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)"""
 
 
-class Table(NamedTuple):
+class DatabaseTable(NamedTuple):
     """A table as it is in the database."""
 
     name: str
@@ -65,12 +65,12 @@ class SqlMaintenance(ABC):
 
     @staticmethod
     @abstractmethod
-    def read_tables(connection: Any, *, is_every: bool = False) -> list[Table]:
+    def read_tables(connection: Any, *, is_every: bool = False) -> list[DatabaseTable]:
         """The tables with rows of memories, or every one, with those that the database made for itself."""
 
     @staticmethod
     @abstractmethod
-    def replace_row(write: Any, table: Table, key: Sequence[Any], new: Mapping[str, Any]) -> None:
+    def replace_row(write: Any, table: DatabaseTable, key: Sequence[Any], new: Mapping[str, Any]) -> None:
         """Change values of a row; a row that becomes identical to another one is merged with it."""
 
     @staticmethod
@@ -185,7 +185,7 @@ def owners(table: str, wipe: Wipe) -> Mapping[str, Sequence[str]]:
     return {"key": wipe.memory_ids} if table == "jobs" else {"memory_id": wipe.memory_ids, "path": wipe.paths}
 
 
-def _changes(connection: SqlConnection, table: Table, traces: Traces) -> Iterator[tuple[Any, dict[str, Any]]]:
+def _changes(connection: SqlConnection, table: DatabaseTable, traces: Traces) -> Iterator[tuple[Any, dict[str, Any]]]:
     """(key, new values) of the rows that contain a trace."""
     cleaners: Mapping[type, Callable[[Any], Any]] = {str: traces.mask, bytes: traces.erase}
     for row in connection.execute(f'SELECT {", ".join(table.keys)}, {table.names} FROM "{table.name}"'):
@@ -194,7 +194,7 @@ def _changes(connection: SqlConnection, table: Table, traces: Traces) -> Iterato
             yield row[: len(table.keys)], new
 
 
-def _conditions(table: Table, wipe: Wipe) -> Iterator[tuple[str, Sequence[str]]]:
+def _conditions(table: DatabaseTable, wipe: Wipe) -> Iterator[tuple[str, Sequence[str]]]:
     """The conditions for rows of a table that belong to the erased memories."""
     for column, values in owners(table.name, wipe).items():
         if column in table.columns and values:

@@ -162,9 +162,10 @@ def read_migrations(folder: Path) -> list[tuple[int, str, str]]:
     return [(int(file.name.split("_")[0]), file.name, file.read_text(encoding="utf-8")) for file in files]
 
 
-def insert(write: SqlConnection, insert_into: str, values: Mapping[str, Any]) -> None:
-    """Insert a row of these values by column."""
-    write.execute(f"{insert_into} ({', '.join(values)}) VALUES ({marks(values)})", tuple(values.values()))
+def insert(write: SqlConnection, table: str, values: Mapping[str, Any], rest: str = "") -> Rows:
+    """Insert a row of these values by column; `rest` says what to do in a conflict and what to return."""
+    put = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks(values)}) {rest}"
+    return write.execute(put, tuple(values.values()))
 
 
 def make_struct(kind: type[_Row], row: Sequence[Any]) -> _Row:

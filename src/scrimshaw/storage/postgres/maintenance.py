@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import psycopg
 
 from scrimshaw.storage.journal import chain_again
-from scrimshaw.storage.maintenance import SqlMaintenance, Table
+from scrimshaw.storage.maintenance import DatabaseTable, SqlMaintenance
 from scrimshaw.storage.ports import CommitRows, DatabaseName, Row
 from scrimshaw.storage.postgres.database import PostgresConnection, PostgresDatabase, restore_nul
 from scrimshaw.storage.postgres.index import PostgresIndex
@@ -97,14 +97,16 @@ class PostgresMaintenance(SqlMaintenance):
         return counts
 
     @staticmethod
-    def read_tables(connection: PostgresConnection, *, is_every: bool = False) -> list[Table]:
+    def read_tables(connection: PostgresConnection, *, is_every: bool = False) -> list[DatabaseTable]:
         found = defaultdict[str, dict[str, str]](dict)
         for table, column, kind in connection.execute(_COLUMNS):
             found[table][column] = kind
-        return [Table(name, columns, ("ctid::text",)) for name, columns in found.items()]
+        return [DatabaseTable(name, columns, ("ctid::text",)) for name, columns in found.items()]
 
     @staticmethod
-    def replace_row(write: PostgresConnection, table: Table, key: Sequence[Any], new: Mapping[str, Any]) -> None:
+    def replace_row(
+        write: PostgresConnection, table: DatabaseTable, key: Sequence[Any], new: Mapping[str, Any]
+    ) -> None:
         setting = ", ".join(f'"{name}" = ?' for name in new)
         try:
             with write.raw.transaction():

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from scrimshaw.errors import UnusableArchive
 from scrimshaw.models import Entry, Wipe
 from scrimshaw.storage.journal import append_entries, chain_again
-from scrimshaw.storage.maintenance import SqlMaintenance, Table
+from scrimshaw.storage.maintenance import DatabaseTable, SqlMaintenance
 from scrimshaw.storage.ports import CommitRows, DatabaseName, Row
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database, newest_migration, open_file
@@ -98,19 +98,19 @@ class SqliteMaintenance(SqlMaintenance):
             yield partial(self.commit_rows, staged)
 
     @staticmethod
-    def read_tables(connection: apsw.Connection, *, is_every: bool = False) -> list[Table]:
-        found = list[Table]()
+    def read_tables(connection: apsw.Connection, *, is_every: bool = False) -> list[DatabaseTable]:
+        found = list[DatabaseTable]()
         for name, kind, without_rowid in connection.execute(_TABLES).fetchall():
             has_memories = kind == "table" and name not in _OWN
             if has_memories or (is_every and kind in ("table", "shadow")):
                 columns: list[Any] = connection.execute(_COLUMNS, (name,)).fetchall()
                 keys = sorted((place, f'"{column}"') for column, _, place in columns if place)
                 named = tuple(column for _, column in keys) if without_rowid else ("rowid",)
-                found.append(Table(str(name), {column: declared for column, declared, _ in columns}, named))
+                found.append(DatabaseTable(str(name), {column: declared for column, declared, _ in columns}, named))
         return found
 
     @staticmethod
-    def replace_row(write: apsw.Connection, table: Table, key: Sequence[Any], new: Mapping[str, Any]) -> None:
+    def replace_row(write: apsw.Connection, table: DatabaseTable, key: Sequence[Any], new: Mapping[str, Any]) -> None:
         setting = ", ".join(f'"{name}" = ?' for name in new)
         where = " AND ".join(f"{name} = ?" for name in table.keys)
         write.execute(f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}', (*new.values(), *key))
