@@ -378,11 +378,11 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
         vaults += _tables(table, "vaults", VaultSettings, path, problems) if path.parent == home else ()
         if path.parent != home and (foreign := [peer.name for peer in stated if not peer.is_harmless]):
             where = home / CONFIG_FILE
-            problems.append(f"{path}: what runs a command or sends text away belongs into {where}: {foreign}")
+            problems.append(f"{path}: what runs a command or sends text away belongs in {where}: {foreign}")
         if path.parent != home and (named := {"engine", "url"} & {*table.get("storage", ())}):
-            problems.append(f"{path}: {sorted(named)} of [storage] belong into {home / CONFIG_FILE}")
+            problems.append(f"{path}: {sorted(named)} of [storage] belong in {home / CONFIG_FILE}")
         if path.parent != home and "sync_immediate" in table.get("router", ()):
-            problems.append(f"{path}: sync_immediate of [router] belongs into {home / CONFIG_FILE}")
+            problems.append(f"{path}: sync_immediate of [router] belongs in {home / CONFIG_FILE}")
         _merge(table, str(path), given, problems)
     if own := {name: env[name] for name in env if name.startswith(_PREFIXES) and name not in _NO_SETTINGS}:
         problems += _merge_environment(own, given)
@@ -497,7 +497,7 @@ def _merge(table: Mapping[str, Any], origin: str, given: _Given, problems: list[
         if section in SECTIONS and isinstance(content, dict):
             given.update({(section, key): (value, origin) for key, value in content.items()})
         elif section == "vaults":  # a clone could name any folder
-            problems.append(f"{origin}: [[vaults]] belong into the user's own {CONFIG_FILE}")
+            problems.append(f"{origin}: [[vaults]] belong in the user's own {CONFIG_FILE}")
         elif section not in _RETIRED:
             places = [f"[{info.section}] {info.key}: {info.allowed}" for info in all_keys() if info.key == section]
             hint = f"it belongs to {', '.join(places)}" if places else f"the sections are {', '.join(_TABLES)}"

@@ -190,7 +190,7 @@ def test_what_holds_no_word_is_not_called_found(engine: Engine, vault: Path) -> 
     scan(engine)
     found = check(engine)
     assert (found.asked, found.judged) == (0, 0)
-    assert any("1 of 1 memories hold no word" in each and "not measured" in each for each in found.notes)
+    assert any("1 of 1 memories have no word" in each and "not measured" in each for each in found.notes)
     assert "not measured" in recall_row(engine)[1]
 
 

@@ -145,7 +145,7 @@ class Engine(AbstractContextManager["Engine"]):
         """The document that a file holds, redacted; raises UnreadableFile, also for a deceptive name."""
         name = source.memory_id
         if _is_deceptive(name):  # no fence protects from it
-            fault = "its name holds unseen characters or speaks like an instruction"
+            fault = "its name has invisible characters or reads like an instruction"
             raise UnreadableFile(f"{replace_invisible(source.path)}: {fault}.", "Give it another name.")
         parsed = parse_memory_file(file, source.path) if isinstance(file, bytes) else file
         if self.team and is_private(parsed):

@@ -47,7 +47,7 @@ OUTSIDE = (
     "exports and backups written elsewhere (scrimshaw export, scrimshaw backup)",
     "settings of your agent clients, and what they keep of other projects",
     "journals of other projects that used the same global memory",
-    "files of the project that git ignores, or all but documents where there is no git",
+    "files of the project that git ignores, or without git all but documents",
     "git, where it keeps another folder than this project, such as that of your own vault",
     "other clones and remotes, snapshots and backups of the disk, its unused blocks",
 )
@@ -343,7 +343,7 @@ def _search_foreign(
     if file.kind is Kind.LINK:
         for path, count, closed in erasing.search_behind(file.path, _roots(engine), target.traces):
             why = f"not Scrimshaw's, {target.traces.mask(str(file.path))} leads there"
-            yield target.trace(path, count, f"cannot be looked into: {closed}; {why}" if closed else why)
+            yield target.trace(path, count, f"cannot be searched: {closed}; {why}" if closed else why)
         return
     folder = Path(str(file.path).partition(f"{os.sep}.git")[0])
     if file.traces:

@@ -57,7 +57,7 @@ def read_log(engine: Engine, memory_id: str, *, patches: bool = False) -> Memory
     except StorageFailure as error:
         degradation = Degradation(
             failure_mode=error.message,
-            fallback_mode="only changes that Scrimshaw saw are told",
+            fallback_mode="only changes that Scrimshaw saw are listed",
             confidence_impact="commits are missing",
             retry_recommendation=error.hint,
         )

@@ -79,7 +79,9 @@ def _read_folder(engine: Engine, place: Path) -> FoundMemories:
             left += 1
     if left:
         yield leave_out(
-            SPEC_KIT, str(place), f"{left} documents are no records; they are read once the project has them"
+            SPEC_KIT,
+            str(place),
+            f"{left} documents are not records of sessions; they are read once they are in the project",
         )
 
 

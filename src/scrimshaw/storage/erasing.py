@@ -23,7 +23,7 @@ from scrimshaw.storage.sqlite.maintenance import SqliteMaintenance, dump, stage
 MOST_LINKED, MOST_BYTES = 2_000, 64 * 1024 * 1024
 
 _DATABASES = frozenset(name + end for name in ("index.db", "journal.db") for end in ("", "-wal", "-shm", "-journal"))
-_SPLIT = "cannot be looked into: a text may be split over the pages of a database"
+_SPLIT = "cannot be searched: a text may be split over the pages of a database"
 _SQLITE, _ZIP = b"SQLite format 3\0", b"PK"
 
 

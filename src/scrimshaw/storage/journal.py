@@ -30,7 +30,7 @@ _FILE = "coalesce(json_extract(decision_meta, '$.file'), memory_id)"
 _MARKED = " AND json_extract(decision_meta, '$.mark') = ?"
 _REVIEW = Review.__struct_fields__
 _JOB = "id, kind, key, payload, state, attempts, done, total, error, created"
-# Every claim is another attempt, so a worker that lost its job to another is told so.
+# Every claim counts as an attempt, so a worker whose job another one has taken over no longer matches.
 _CLAIMED = "id = ? AND state = 'running' AND attempts = ?"
 _DUE = (
     "(state = 'running' AND lease_until < ?) OR (state = 'queued' AND due <= ? AND NOT EXISTS ("

@@ -157,7 +157,7 @@ class SqlMaintenance(ABC):
                 counts = self.take_over(write, staged, clear=clear)
                 append_entries(write, entries, time.time())
         except self.CONSTRAINT_ERROR as error:
-            raise UnusableArchive(f"Its rows do not go with those here: {error}.", "Use another one.") from error
+            raise UnusableArchive(f"Its rows contradict those in the journal: {error}.", "Use another one.") from error
         return counts
 
     def record_statuses(self, seen: Mapping[str, str], *, now: float) -> dict[str, StatusChange]:

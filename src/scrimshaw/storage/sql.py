@@ -204,7 +204,7 @@ def earliest(date: str) -> str:
         return (found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found).isoformat()
     except (ValueError, OverflowError) as error:
         raise InvalidRequest(
-            f"{date!r} is no ISO date.", "Give a date such as 2026-11-21 or 2026-11-21T08:00:00Z.", date=date
+            f"{date!r} is not an ISO date.", "Give a date such as 2026-11-21 or 2026-11-21T08:00:00Z.", date=date
         ) from error
 
 

@@ -120,7 +120,7 @@ class PostgresDatabase(SqlDatabase):
 
     def __init__(self, server: Server, schema: str, *, durable: bool, busy_timeout_ms: int) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", server.vault):
-            message = f"{server.vault!r} is no name of a vault."
+            message = f"{server.vault!r} cannot be the name of a vault."
             raise InvalidRequest(message, "Set [storage] vault: small letters, digits and underscores, a letter first.")
         self.path, self.openings = server.place, 1
         self.kind = schema

@@ -304,7 +304,7 @@ def _digest(row: Sequence[Any] | None) -> int:
 
 def _absence_error(path: Path) -> StorageFailure:
     message = f"{path} was deleted, moved or replaced while it was open; nothing was written to it."
-    hint = "Try again, start the server anew where the project is now, or run `scrimshaw doctor`."
+    hint = "Try again, restart the server where the project is now, or run `scrimshaw doctor`."
     return StorageFailure(message, hint, path=str(path))
 
 
