@@ -157,7 +157,7 @@ def test_a_merge_of_memories_is_recorded_as_such(engine: Engine) -> None:
         save(engine, new, force=True)
     (proposal,) = propose(engine)
     saved = consolidate(engine, proposal)
-    (row,) = engine.journal.history(saved.memory_id)
+    (row,) = engine.journal.history(saved.id)
     assert (row["action"], {"s0", "s1"} <= set(row["linked_memory_ids"])) == ("merge", True)
 
 

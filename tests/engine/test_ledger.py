@@ -454,7 +454,7 @@ def test_a_merge_names_each_source_once(notes: Engine) -> None:
         title="ship: 2 sessions", topic="ship", content=f"# Ship\n\n{body}", sources=("s0", "s1"), topics=("ship",),
         triggers=("ship compass", "needle at noon"), trust=Trust.AGENT,
     )  # fmt: skip
-    (row,) = notes.journal.history(consolidate(notes, proposal).memory_id)
+    (row,) = notes.journal.history(consolidate(notes, proposal).id)
     named = row["linked_memory_ids"]
     assert {"s0", "s1"} <= set(named)
     assert len(named) == len(set(named))

@@ -142,7 +142,6 @@ class PostgresDatabase(SqlDatabase):
 
     @contextmanager
     def lend(self) -> Iterator[PostgresConnection]:
-        """Lend a connection for one piece of work; errors of the server are raised as StorageFailure."""
         try:
             with self._take_turn():
                 with self._guard:
@@ -279,7 +278,6 @@ class PostgresDatabase(SqlDatabase):
         return None
 
     def explain_damage(self, error: Exception) -> DamagedDatabase:
-        """The failure for contents that cannot be used."""
         what = " ".join(str(error).split())
         hint = "Run `scrimshaw rebuild`." if self.kind == "index" else "Restore the server's backup."
         message = f"{self.path} is damaged, or was made by another version: {what}."

@@ -70,7 +70,6 @@ class Database(SqlDatabase):
 
     @contextmanager
     def lend(self) -> Iterator[apsw.Connection]:
-        """Lend a connection for one piece of work; errors of SQLite are raised as StorageFailure."""
         own, patience = get_ident(), time.monotonic() + self._busy_timeout_ms / 1000
         try:
             with self._guard:
@@ -102,7 +101,6 @@ class Database(SqlDatabase):
             raise refusal from error
 
     def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
-        """All rows of a query, as tuples."""
         with self.lend() as connection:
             return connection.execute(sql, tuple(arguments)).fetchall()
 
@@ -158,7 +156,6 @@ class Database(SqlDatabase):
         return None
 
     def explain_damage(self, error: Exception) -> DamagedDatabase:
-        """The failure for contents that cannot be used."""
         hint = "Run `scrimshaw rebuild`." if self._schema == "index" else "Run `scrimshaw restore --newest`."
         message = f"{self.path} is damaged, or was made by another version: {error}."
         return DamagedDatabase(message, hint, path=str(self.path))
