@@ -143,7 +143,11 @@ def ingest_status(engine: Engine, job_id: int) -> Job:
 
 def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
     """Import every file, from where the job stopped; returns a line for each that became no new memory."""
-    files = [file for path in job.payload["paths"] for file in _markdown_files(engine.settings.project / str(path))]
+    files = list[Path]()
+    for path in (engine.settings.project / str(each) for each in job.payload["paths"]):
+        with storage_errors("read", path):
+            below = path.rglob("*") if path.is_dir() else [path]
+            files += sorted(file for file in below if file == path or file.suffix.lower() in SUFFIXES)
     start = job.done if job.total == len(files) else 0
     scan(engine)
     counts, lines = Counter[str](), list[str]()
@@ -237,12 +241,6 @@ def _save_path(
         vault=vault,
     )
     return save(engine, new, force=force, dry_run=dry_run)
-
-
-def _markdown_files(path: Path) -> list[Path]:
-    with storage_errors("read", path):
-        found = path.rglob("*") if path.is_dir() else [path]
-        return sorted(file for file in found if file == path or file.suffix.lower() in SUFFIXES)
 
 
 # Memories of other tools
