@@ -165,7 +165,9 @@ def test_a_file_that_cannot_be_put_back_is_named(notes: Engine, vault: Path) -> 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(notes.journal, "record", refuse)
-        with pytest.raises(StorageFailure, match=r"tool\.md could not be put back; the text before is in the journal"):
+        with pytest.raises(
+            StorageFailure, match=r"tool\.md could not be restored; its previous text is in the journal"
+        ):
             write.delete(notes, ["tool"])
 
 
@@ -370,7 +372,7 @@ def test_a_first_sight_says_so_and_is_not_undone(notes: Engine, vault: Path) -> 
     (row,) = notes.journal.history("hand")
     assert (row["reason"], row["prior_hash"]) == ("first seen", "")
     done = undo(notes, entry=row["seq"])
-    assert (done.undone, "nothing from before" in done.steps[0].trouble) == (0, True)
+    assert (done.undone, "no state before the file appeared" in done.steps[0].trouble) == (0, True)
     assert (vault / "hand.md").exists()
 
 

@@ -92,10 +92,8 @@ class _Undo:
             if row["prior_hash"] != row["new_hash"]:
                 file.text, file.hash = prior, row["prior_hash"]
                 if prior and _differs(row, prior):
-                    note = (
-                        f"the file will differ from its earlier content: its {prior.text.count(_MARKER)} secrets were"
-                    )
-                    note += f" never stored, and read {_MARKER}...]"
+                    lost = f"{prior.text.count(_MARKER)} secrets in it were never stored, and read {_MARKER}...] now"
+                    note = f"the file will differ from its earlier content: {lost}"
         values = {key: row[key] for key in ("action", "memory_id", "reason")}
         self.steps.append(UndoStep(entry=row["seq"], trouble=trouble, note=note, **values))
 
