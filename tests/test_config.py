@@ -177,11 +177,6 @@ def test_every_bad_value_is_named_at_once(places: tuple[Path, Path]) -> None:
     assert "environment: embedding.timeout_s" in message
 
 
-def test_settings_of_older_versions_are_ignored(places: tuple[Path, Path]) -> None:
-    old = "[targets]\nhook_ms = 3.0\nmrr_ratio = 2\n"
-    assert loaded(places, old) == loaded(places)
-
-
 def test_unknown_keys_and_sections_are_refused_with_help(places: tuple[Path, Path]) -> None:
     assert "the keys are limit, query_max" in refused(places, "[search]\nlimits = 3\n")
     assert "the sections are features, rollout, session" in refused(places, "[serach]\nlimit = 3\n")

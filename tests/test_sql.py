@@ -20,18 +20,18 @@ MAKERS = {"marks"}
 # Local names that hold text, put together of constants in the same function or by `sql.conditions`; each was read.
 # What purges, dumps or salvages every table takes tables, columns and triggers from the schema of the database itself.
 WRITTEN_HERE = {
-    "sql.py": {"insert_into", "values"},
-    "sqlite/database.py": {"rest", "kind", "name"},
+    "sql.py": {"table", "values", "rest", "kind"},
+    "maintenance.py": {"self", "table", "values", "condition"},
+    "sqlite/database.py": {"name"},
     "databases.py": {"name"},
-    "index.py": {"where", "joined", "pairs", "select", "values"},
-    "sqlite/index.py": {"far", "join", "target", "walking", "meeting", "where", "table"},
-    "journal.py": {"where", "find", "claim", "values", "newest"},
-    "sessions.py": {"any_word", "which", "values", "table", "event"},
-    "postgres/database.py": {"rest", "kind", "self"},
-    "postgres/index.py": {"width", "going", "meeting", "where", "table", "far", "tables", "join", "ownerless", "hits"}
-    | {"size", "place", "same", "parts", "having", "select"},
-    "postgres/maintenance.py": {"condition", "table", "columns", "setting", "order", "_quote", "map", "column"},
-    "sqlite/maintenance.py": {"condition", "setting", "names", "table", "where", "self", "name"},
+    "index.py": {"where", "joined", "pairs", "select", "values", "table", "number", "step", "related"},
+    "sqlite/index.py": {"where", "table"},
+    "journal.py": {"where", "find", "claim", "newest"},
+    "sessions.py": {"any_word", "which"},
+    "postgres/database.py": {"self"},
+    "postgres/index.py": {"width", "where", "table", "hits", "size", "place", "same", "parts", "having", "select"},
+    "postgres/maintenance.py": {"table", "setting", "column"},
+    "sqlite/maintenance.py": {"setting", "names", "table", "where", "name"},
 }
 _SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|PRAGMA|WHERE|JOIN|VALUES|ATTACH|VACUUM)\b")
 _CONSTANT = re.compile(r"_?[A-Z][A-Z_]*|[A-Z][A-Za-z]+")
@@ -102,7 +102,9 @@ def _is_known(part: ast.expr, allowed: set[str]) -> bool:
             return True
         case ast.Name(id=name):
             return name in allowed or bool(_CONSTANT.fullmatch(name))
-        case ast.Attribute(value=value) | ast.Subscript(value=value):
+        case ast.Attribute(attr=name) if _CONSTANT.fullmatch(name):  # of a class
+            return True
+        case ast.Starred(value=value) | ast.Attribute(value=value) | ast.Subscript(value=value):
             return _is_known(value, allowed)
         case ast.Call(func=ast.Name(id=name)):
             return name in MAKERS

@@ -35,10 +35,9 @@ RESUMED = "capture.resumed"  # as old as the end of the last pause: transcripts 
 _PREFIXES = ("SCRIMSHAW_", "SPECKIT_", "MEMORY_SYNC_")
 _OTHER_NAMES = {"sync_immediate": ["MEMORY_SYNC_IMMEDIATE"]}  # of variables, as in other memory routers
 _NO_SETTINGS = ("SCRIMSHAW_HOME",)
-# Sections and keys of older versions; a file that still has one does not prevent a start.
-_RETIRED = {"targets", "snippet_tokens", "quick_excerpt", "focused_excerpt", "deep_excerpt"}
 _LOCAL_URL = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?(/|$)")
 _SECRET = ("key", "token", "password", "secret")
+_OF_USER = (("storage", "engine"), ("storage", "url"), ("router", "sync_immediate"))  # never a project's to set
 # Thresholds that must be in order, and whether that is descending.
 _FALLING = {("session", "pressure_thresholds"): False, ("forgetting", "state_thresholds"): True}
 
@@ -375,14 +374,12 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
         rules = _tables(table, "rules", dict[str, Any], path, problems) or rules
         stated: tuple[PeerSettings, ...] = _tables(table, "peers", PeerSettings, path, problems)
         peers |= {peer.name: peer for peer in stated}
-        vaults += _tables(table, "vaults", VaultSettings, path, problems) if path.parent == home else ()
-        if path.parent != home and (foreign := [peer.name for peer in stated if not peer.is_harmless]):
-            where = home / CONFIG_FILE
-            problems.append(f"{path}: what runs a command or sends text away belongs into {where}: {foreign}")
-        if path.parent != home and (named := {"engine", "url"} & {*table.get("storage", ())}):
-            problems.append(f"{path}: {sorted(named)} of [storage] belong into {home / CONFIG_FILE}")
-        if path.parent != home and "sync_immediate" in table.get("router", ()):
-            problems.append(f"{path}: sync_immediate of [router] belongs into {home / CONFIG_FILE}")
+        if path.parent == home:
+            vaults = _tables(table, "vaults", VaultSettings, path, problems)
+        else:  # what came with a clone must not run a command or send text away
+            foreign = [f"the peer {peer.name}" for peer in stated if not peer.is_harmless]
+            foreign += [f"{key} of [{section}]" for section, key in _OF_USER if key in table.get(section, ())]
+            problems += [f"{path}: {each} belongs in {home / CONFIG_FILE}" for each in foreign]
         _merge(table, str(path), given, problems)
     if own := {name: env[name] for name in env if name.startswith(_PREFIXES) and name not in _NO_SETTINGS}:
         problems += _merge_environment(own, given)
@@ -497,8 +494,8 @@ def _merge(table: Mapping[str, Any], origin: str, given: _Given, problems: list[
         if section in SECTIONS and isinstance(content, dict):
             given.update({(section, key): (value, origin) for key, value in content.items()})
         elif section == "vaults":  # a clone could name any folder
-            problems.append(f"{origin}: [[vaults]] belong into the user's own {CONFIG_FILE}")
-        elif section not in _RETIRED:
+            problems.append(f"{origin}: [[vaults]] belong in the user's own {CONFIG_FILE}")
+        else:
             places = [f"[{info.section}] {info.key}: {info.allowed}" for info in all_keys() if info.key == section]
             hint = f"it belongs to {', '.join(places)}" if places else f"the sections are {', '.join(_TABLES)}"
             problems.append(f"{origin}: {_quote(section, content)} is not known; {hint}")
@@ -532,8 +529,6 @@ def _section(name: str, given: _Given, problems: list[str]) -> Any:
     good: dict[str, Any] = {}
     for key, (value, origin) in stated.items():
         what = f"{origin}: {name}.{_quote(key, value)}"
-        if key in _RETIRED:
-            continue
         if key not in kinds:
             problems.append(f"{what} is not known; the keys are {', '.join(kinds)}")
             continue

@@ -16,7 +16,7 @@ def read_regular_file(path: Path) -> bytes:
     """The bytes of a file; raises OSError, also for a pipe or a device, which might never end."""
     with os.fdopen(os.open(path, _FLAGS), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EISDIR, "It is no file", str(path))
+            raise OSError(errno.EISDIR, "It is not a regular file", str(path))
         return file.read()
 
 

@@ -709,7 +709,7 @@ class TestProgram:
             (["list", "--tier", "nope"], "Invalid value for '--tier': 'nope' is not one of", "scrimshaw list --help"),
             (["drafts", "promote"], "Missing argument 'NAME'", "scrimshaw drafts promote --help"),
             (["jobs", "nope"], "No such command 'nope'", "scrimshaw jobs --help"),
-            (["list", "--since", "2026-02-30"], "'2026-02-30' is no ISO date", "scrimshaw list --help"),
+            (["list", "--since", "2026-02-30"], "'2026-02-30' is not an ISO date", "scrimshaw list --help"),
             (["nope"], "No such command 'nope'", "scrimshaw --help"),
         ],
     )

@@ -113,7 +113,7 @@ def test_no_id_path_or_message_holds_what_nobody_sees(agent: Agent, vault: Path)
     name, said = "a\u202eb", "What nobody sees may stand in the name of a file. It is told without it."
     path = write_memory(vault, name, said, f"tier: constitutional\ntrigger_phrases: [quagga]\n{WEB}")
     (skip,) = scan(agent.engine).skipped
-    assert "its name holds unseen characters" in skip.reason
+    assert "its name has invisible characters" in skip.reason
     told = {
         "get": agent.dispatch("memory_get", id=name),
         "triggers": agent.sent("memory_match_triggers", prompt="a quagga"),

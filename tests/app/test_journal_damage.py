@@ -239,7 +239,7 @@ def test_a_log_that_is_lost_takes_entries_that_the_index_remembers(tmp_path: Pat
     [
         ("UPDATE contents SET content = CAST('other' AS BLOB)", "the rows of contents are not what was written"),
         ("DROP TRIGGER ledger_no_delete", "the trigger ledger_no_delete is missing or not ours"),
-        ("DELETE FROM sqlite_sequence", "entry 7 was changed, taken out or cut off"),
+        ("DELETE FROM sqlite_sequence", "entry 7 was changed or removed"),
     ],
 )
 def test_the_commands_say_what_they_saw(

@@ -157,7 +157,7 @@ def test_a_merge_of_memories_is_recorded_as_such(engine: Engine) -> None:
         save(engine, new, force=True)
     (proposal,) = propose(engine)
     saved = consolidate(engine, proposal)
-    (row,) = engine.journal.history(saved.memory_id)
+    (row,) = engine.journal.history(saved.id)
     assert (row["action"], {"s0", "s1"} <= set(row["linked_memory_ids"])) == ("merge", True)
 
 
@@ -254,7 +254,7 @@ def test_an_undo_says_first_which_secrets_stay_away(three: Engine, vault: Path, 
     cli("scan")
     cli("delete", "leak", "--yes")
     entry = str(_newest(three))
-    assert "1 secrets in it were never kept" in cli("undo", "--entry", entry, "--dry-run").out
+    assert "1 secrets in it were never stored" in cli("undo", "--entry", entry, "--dry-run").out
     run = cli("undo", "--entry", entry, "--yes")
     assert (run.code, f"Entry {entry}: the file will differ" in run.err) == (0, True)
 

@@ -68,7 +68,7 @@ def test_memories_that_are_gone_from_the_index_are_red_until_they_are_read_again
     assert check(engine).lost == ()
     tamper(engine.folder / "index.db", loss)
     assert check_health(engine).status == "broken"
-    assert any("does not hold whole" in lost.sentence for lost in check(engine).lost)
+    assert any("lacks a part of" in lost.sentence for lost in check(engine).lost)
     assert scan(engine).mended == engine.index.count(Filters())[""] - (len(SUBJECTS) - 1 if "WHERE" in loss else 0)
     found = check(engine)
     assert (found.lost, found.judged) == ((), SAMPLES)
@@ -190,7 +190,7 @@ def test_what_holds_no_word_is_not_called_found(engine: Engine, vault: Path) -> 
     scan(engine)
     found = check(engine)
     assert (found.asked, found.judged) == (0, 0)
-    assert any("1 of 1 memories hold no word" in each and "not measured" in each for each in found.notes)
+    assert any("1 of 1 memories have no word" in each and "not measured" in each for each in found.notes)
     assert "not measured" in recall_row(engine)[1]
 
 

@@ -487,7 +487,7 @@ elif moment == "between the renames":
     transaction._go = lambda move: (done.extend([1, 1]), real(move))
 elif moment == "before the commit":
     from scrimshaw.storage.sqlite import maintenance
-    maintenance.take_over = die
+    maintenance.SqliteMaintenance.take_over = die
 else:
     transaction._finish = die
 restore(engine, path_of(engine, "one"), clear_existing=True)

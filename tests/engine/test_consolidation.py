@@ -69,7 +69,7 @@ def test_consolidating_derives_and_keeps(engine: Engine, sessions: list[str], va
     (proposal,) = drafts.propose(engine)
     done = drafts.consolidate(engine, proposal)
     assert done.status == "saved", done.reasons
-    edges = engine.index.neighbors([done.memory_id], hops=1, direction="outgoing", relations=("derived_from",))
+    edges = engine.index.neighbors([done.id], hops=1, direction="outgoing", relations=("derived_from",))
     assert {edge.target for edge in edges} == {*sessions[:2]}
     assert all(path.read_bytes() == content for path, content in before.items())
     assert drafts.propose(engine) == []

@@ -110,7 +110,7 @@ def test_an_entry_is_undone_once(notes: Engine) -> None:
     undo(notes, entry=row["seq"])
     with pytest.raises(Conflict, match="is undone already"):
         undo(notes, entry=row["seq"])
-    with pytest.raises(NotFound, match="stands"):
+    with pytest.raises(NotFound, match="left to undo"):
         undo(notes, session=S)
 
 
@@ -123,7 +123,7 @@ def test_what_a_person_edited_since_is_left_alone(notes: Engine, vault: Path) ->
     assert troubles(undone) == [
         ("create", ""),
         ("update", "the file was changed since"),
-        ("create", "a later change of the same file stands"),
+        ("create", "a later change of the same file cannot be undone"),
     ]
     assert (vault / "c.md").read_text() == "By hand."
     assert not (vault / "d.md").exists()
@@ -151,8 +151,8 @@ def test_what_was_purged_cannot_come_back(notes: Engine) -> None:
     save(notes, "c", "Text.")
     write.delete(notes, ["c"], purge=True, session=S)
     assert [trouble for _, trouble in troubles(undo(notes, session=S))] == [
-        "the text before was not kept",
-        "a later change of the same file stands",
+        "the previous text was not stored",
+        "a later change of the same file cannot be undone",
     ]
 
 
@@ -175,7 +175,7 @@ def test_secrets_that_do_not_come_back_are_told(notes: Engine, vault: Path, dry_
     write.delete(notes, ["a", "c"], session=S)
     noted = {step.memory_id: step.note for step in undo(notes, session=S, dry_run=dry_run).steps if step.note}
     assert list(noted) == ["a"]
-    assert "2 secrets in it were never kept" in noted["a"]
+    assert "2 secrets in it were never stored" in noted["a"]
     assert "will differ" in noted["a"]
 
 
@@ -186,7 +186,7 @@ def test_bytes_that_are_no_text_are_not_made_up(notes: Engine, vault: Path) -> N
     scan(notes)
     (row, *_) = notes.journal.history("a")
     assert troubles(undo(notes, entry=row["seq"])) == [
-        ("external", "the file before held bytes that are no UTF-8 text, which were not kept")
+        ("external", "the previous file had bytes that are not UTF-8 text, which were not stored")
     ]
     assert (vault / "a.md").read_text() == "Mended.\n"
     (vault / "a.md").write_text("The sign \ufffd is text.\n")
@@ -237,7 +237,7 @@ def test_an_entry_of_a_whole_restore_names_its_files(notes: Engine) -> None:
     write.delete(notes, ["c", "d"])
     restore(notes, path_of(notes, checkpoint.name))
     whole = next(row["seq"] for row in notes.journal.history() if not row["memory_id"])
-    with pytest.raises(InvalidRequest, match=f"Entry {whole} stands for a restore as a whole") as caught:
+    with pytest.raises(InvalidRequest, match=f"Entry {whole} records a whole restore") as caught:
         undo(notes, entry=whole)
     assert caught.value.hint == f"Undo its files: entries {whole + 1} to {whole + 2}."
 

@@ -201,7 +201,7 @@ def test_what_was_not_taken_is_told(engine: Engine, outside: Path) -> None:
 def test_what_is_not_markdown_is_refused(engine: Engine, outside: Path, name: str) -> None:
     outside.mkdir()
     (outside / name).write_text("text")
-    with pytest.raises(InvalidRequest, match="no Markdown"):
+    with pytest.raises(InvalidRequest, match="not a Markdown"):
         save_file(engine, outside / name)
 
 

@@ -165,7 +165,9 @@ def test_a_file_that_cannot_be_put_back_is_named(notes: Engine, vault: Path) -> 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(notes.journal, "record", refuse)
-        with pytest.raises(StorageFailure, match=r"tool\.md could not be put back; the text before is in the journal"):
+        with pytest.raises(
+            StorageFailure, match=r"tool\.md could not be restored; its previous text is in the journal"
+        ):
             write.delete(notes, ["tool"])
 
 
@@ -370,7 +372,7 @@ def test_a_first_sight_says_so_and_is_not_undone(notes: Engine, vault: Path) -> 
     (row,) = notes.journal.history("hand")
     assert (row["reason"], row["prior_hash"]) == ("first seen", "")
     done = undo(notes, entry=row["seq"])
-    assert (done.undone, "nothing from before" in done.steps[0].trouble) == (0, True)
+    assert (done.undone, "no state before the file appeared" in done.steps[0].trouble) == (0, True)
     assert (vault / "hand.md").exists()
 
 
@@ -454,7 +456,7 @@ def test_a_merge_names_each_source_once(notes: Engine) -> None:
         title="ship: 2 sessions", topic="ship", content=f"# Ship\n\n{body}", sources=("s0", "s1"), topics=("ship",),
         triggers=("ship compass", "needle at noon"), trust=Trust.AGENT,
     )  # fmt: skip
-    (row,) = notes.journal.history(consolidate(notes, proposal).memory_id)
+    (row,) = notes.journal.history(consolidate(notes, proposal).id)
     named = row["linked_memory_ids"]
     assert {"s0", "s1"} <= set(named)
     assert len(named) == len(set(named))

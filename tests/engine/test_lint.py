@@ -146,7 +146,7 @@ class TestMovingPaths:
 
     @pytest.mark.parametrize("text", ["", "old", "=new", "a=a", "a/=a", "/=b"])
     def test_what_renames_nothing_is_refused(self, text: str) -> None:
-        with pytest.raises(InvalidRequest, match="is no rename"):
+        with pytest.raises(InvalidRequest, match="is not a rename"):
             parse_rename(text)
 
     @pytest.mark.parametrize(

@@ -73,14 +73,14 @@ def test_a_marker_of_another_is_refused_once(open_memory: OpenMemory, home: Path
     moves = {"elsewhere": [move], "climbing": [climbing]}.get(marker)
     text = json.dumps({"mark": "x", "moves": moves}) if moves else marker
     (home / transaction.MARKER).write_text(text)
-    with pytest.raises(StorageFailure, match="not of this memory's making"):
+    with pytest.raises(StorageFailure, match="was not written by this memory"):
         open_memory()
     assert victim.read_text() == "x"
     assert [path.read_text() for path in home.glob("swap.json.refused-*")] == [text]
     open_memory()
 
 
-# What stands in the way
+# What is in the way
 
 
 def a_file_for_a_folder(vault: Path) -> Path:
@@ -144,7 +144,7 @@ def test_a_file_too_large_to_be_a_memory_is_not_overwritten(open_memory: OpenMem
     engine = open_memory("[index]\nmax_file_bytes = 1024\n")
     create(engine, "base")
     write_memory(vault, "log", "Whales. " * 1000)
-    with pytest.raises(Conflict, match=r"log\.md stands in the way"):
+    with pytest.raises(Conflict, match=r"log\.md is in the way"):
         restore(engine, path_of(engine, "base"))
     assert (vault / "log.md").read_text() == "Whales. " * 1000
 

@@ -22,7 +22,7 @@ from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage import archive
 from scrimshaw.storage.archive import ArchivedFile, Manifest, open_archive, write_archive
 from scrimshaw.storage.sqlite.database import Database, newest_migration
-from scrimshaw.storage.sqlite.maintenance import dump, stage, take_over
+from scrimshaw.storage.sqlite.maintenance import SqliteMaintenance, dump, stage
 
 SCHEMA = newest_migration("journal")
 HEAD = Manifest(format=archive.FORMAT, schema=SCHEMA, name="one", created=1.5, metadata={"why": "x"}, parts={})
@@ -198,11 +198,11 @@ def test_all_rows_go_through(live: Database, tmp_path: Path) -> None:
     staged = stage(tmp_path / "staged.db", SCHEMA, rows)
     assert list(dump(staged)) == list(dump(live))
     with live.write() as write:
-        assert set(take_over(write, staged, clear=False).values()) == {0}
+        assert set(SqliteMaintenance.take_over(write, staged, clear=False).values()) == {0}
         write.execute("DELETE FROM shown")
-        assert take_over(write, staged, clear=False)["shown"] == 1
+        assert SqliteMaintenance.take_over(write, staged, clear=False)["shown"] == 1
         write.execute("INSERT INTO shown VALUES ('s', 'b', 'h', 3.0)")
-        assert take_over(write, staged, clear=True)["shown"] == 1
+        assert SqliteMaintenance.take_over(write, staged, clear=True)["shown"] == 1
     assert list(dump(staged)) == list(dump(live))
     staged.close()
 
@@ -270,10 +270,10 @@ def test_the_ledger_is_taken_only_where_there_is_none(live: Database, tmp_path: 
     empty = Database(tmp_path / "empty.db", "journal", durable=True, busy_timeout_ms=1000)
     other = Database(tmp_path / "other.db", "journal", durable=True, busy_timeout_ms=1000)
     with empty.write() as write:
-        assert take_over(write, staged, clear=True)["ledger"] == 1
+        assert SqliteMaintenance.take_over(write, staged, clear=True)["ledger"] == 1
     with other.write() as write:
         write.execute(insert.format("purge"))
-        taken = take_over(write, staged, clear=True)
+        taken = SqliteMaintenance.take_over(write, staged, clear=True)
     assert ("ledger" in taken, taken["contents"]) == (False, 0)
     assert other.value("SELECT action FROM ledger") == "purge"
     for database in (staged, empty, other):

@@ -186,7 +186,7 @@ def test_a_refusing_disk_leaves_the_old_file(
 def test_a_file_where_a_folder_is_needed_is_named(vault: VaultFiles) -> None:
     vault.root.mkdir()
     (vault.root / "topic").write_bytes(b"")
-    with pytest.raises(StorageFailure, match="A file stands where a folder is needed"):
+    with pytest.raises(StorageFailure, match="A file is where a folder is needed"):
         vault.write("topic/note")
 
 

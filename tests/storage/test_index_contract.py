@@ -267,7 +267,7 @@ def test_every_filter_restricts_every_way_of_asking(index: Index, filters: Filte
 @pytest.mark.parametrize("date", ["2026-02-30", "2026-13-01", "2026-00", "0000", "yesterday", "2026-02-01T25:00:00Z"])
 def test_an_impossible_date_is_refused_with_a_sentence(index: Index, date: str) -> None:
     for filters in (Filters(since=date), Filters(until=date)):
-        with pytest.raises(InvalidRequest, match=f"'{date}' is no ISO date") as refused:
+        with pytest.raises(InvalidRequest, match=f"'{date}' is not an ISO date") as refused:
             index.select(filters, sort="id", limit=1, offset=0)
         assert "2026-11-21" in refused.value.hint
 

@@ -12,6 +12,7 @@ import pytest
 from tests.storage.contract import BUSY_MS
 
 from scrimshaw.errors import StorageFailure
+from scrimshaw.storage.sql import read_migrations
 from scrimshaw.storage.sqlite import database
 from scrimshaw.storage.sqlite.database import Database
 
@@ -25,7 +26,7 @@ def opened(path: Path) -> Database:
 
 
 def given(monkeypatch: pytest.MonkeyPatch, *migrations: tuple[int, str, str]) -> None:
-    monkeypatch.setattr(database, "_migrations", lambda _: list(migrations))
+    monkeypatch.setattr(database, "read_migrations", lambda _: list(migrations))
 
 
 def recorded(path: Path) -> list[tuple[int, str]]:
@@ -45,7 +46,7 @@ def open_briefly(path: str) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("schema", ["index", "journal", "vectors"])
 def test_the_shipped_migrations_are_numbered_without_gaps(schema: str, tmp_path: Path) -> None:
-    found = database._migrations(schema)
+    found = read_migrations(database._SCHEMAS / schema)
     assert [number for number, _, _ in found] == list(range(1, len(found) + 1))
     Database(tmp_path / "x.db", schema, durable=True, busy_timeout_ms=BUSY_MS).close()
     assert recorded(tmp_path / "x.db") == [(number, name) for number, name, _ in found]

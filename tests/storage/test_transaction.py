@@ -106,7 +106,7 @@ def test_a_file_written_over_what_was_left_half_done_stays(tmp_path: Path) -> No
         marker.append((tmp_path / MARKER).read_bytes())
         (tmp_path / "a.md").write_text("by hand")
 
-    with pytest.raises(Conflict, match=r"a\.md was written meanwhile"):
+    with pytest.raises(Conflict, match=r"a\.md was written in the meantime"):
         cut_off(tmp_path, changes(tmp_path), write)
     kept = next(path for path in tmp_path.iterdir() if path.name.startswith("a.md.before-"))
     assert kept.read_text() == "a"
@@ -229,7 +229,7 @@ def test_a_marker_that_leads_elsewhere_does_nothing(tmp_path: Path, marker: byte
     (folder / "a.md").write_text("a")
     (folder / "link").symlink_to(tmp_path)
     (folder / MARKER).write_bytes(marker)
-    with pytest.raises(StorageFailure, match="not of this memory's making"):
+    with pytest.raises(StorageFailure, match="was not written by this memory"):
         recover(folder, lambda _: agreed, [folder])
     recover(folder, lambda _: agreed, [folder])
     (kept,) = folder.glob("swap.json.refused-*")
@@ -245,10 +245,10 @@ def test_an_absolute_path_is_not_followed(tmp_path: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / MARKER).write_bytes(marker_of(root=str(tmp_path), path="victim.md"))
-    with pytest.raises(StorageFailure, match="no place of ours"):
+    with pytest.raises(StorageFailure, match="which is not in this memory"):
         recover(folder, lambda _: False, [folder])
     (folder / MARKER).write_bytes(marker_of(path=str(victim)))
-    with pytest.raises(StorageFailure, match="no place of ours"):
+    with pytest.raises(StorageFailure, match="which is not in this memory"):
         recover(folder, lambda _: False, [folder])
     assert victim.exists()
 
@@ -260,7 +260,7 @@ def test_a_marker_that_is_no_file_is_set_aside(tmp_path: Path, kind: str) -> Non
     else:
         (tmp_path / MARKER).symlink_to("nowhere")
     assert is_interrupted(tmp_path)
-    with pytest.raises(StorageFailure, match="it is no file"):
+    with pytest.raises(StorageFailure, match="it is not a file"):
         recover(tmp_path, lambda _: False, [tmp_path])
     assert not is_interrupted(tmp_path)
 

@@ -42,14 +42,14 @@ def die():
     os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
 apsw.connection_hooks.append(lambda connection: connection.create_scalar_function("die", die))
-shipped = database._migrations("journal")
+shipped = database.read_migrations(database._SCHEMAS / "journal")
 number = shipped[-1][0] + 1
 sql = (
     "ALTER TABLE ledger ADD COLUMN more TEXT NOT NULL DEFAULT ''; CREATE TABLE many (x);"
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
     " INSERT INTO many SELECT randomblob(500) FROM n; DROP TABLE events; SELECT die(); CREATE TABLE rest (x)"
 )
-database._migrations = lambda _: [*shipped, (number, f"{number:04}_many.sql", sql)]
+database.read_migrations = lambda _: [*shipped, (number, f"{number:04}_many.sql", sql)]
 database.Database(Path(sys.argv[1]), "journal", durable=True, busy_timeout_ms=1000)
 """
 

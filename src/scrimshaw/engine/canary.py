@@ -35,9 +35,9 @@ WORDS = 12  # words of a title and a first sentence: enough to tell most memorie
 # Lowest cosine of a stored vector with a new one of its text. float16 costs .001; in 4,695 pieces of one project's
 # documents, one pair of different ones in 5,000 is as close.
 NEAR = 0.8
-NO_TIME = "the time for a quick look was over"
+NO_TIME = "there was no time left for it"
 
-_ASLEEP = "a quick look does not wake the model"
+_ASLEEP = "a quick check does not load the model"
 _EVERY = Filters(include_deprecated=True, min_quality_score=0.0)
 _NO_MEANING = ("embedder_", "vectors_")  # how a search says that it could not look by meaning
 
@@ -71,7 +71,7 @@ def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
         answers[key] = NO_TIME if until is not None and time.monotonic() >= until else questions[key]()
     with suppress(DamagedDatabase):  # other checks report it
         if paths := engine.index.incomplete_files() if budget_s is None else ():
-            sentence = f"The index does not hold whole {len(paths)} files that it has read, the first is {paths[0]}."
+            sentence = f"The index lacks a part of {len(paths)} files that it has read, the first is {paths[0]}."
             answers["torn"] = Lost(sentence=sentence, advice="Run `scrimshaw scan`, which reads them again.")
     judged = {key: answer for key, answer in answers.items() if not isinstance(answer, str)}
     verdicts = {key: answer if isinstance(answer, Lost) else None for key, answer in judged.items()}
@@ -138,10 +138,10 @@ def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[Questions, lis
         known = filter(memories.__contains__, chosen)
         asked |= {f"meaning {name}": partial(_ask_meaning, engine, name, by_meaning) for name in known}
     reasons = {
-        "No golden query is kept.": not golden,
-        "No memory is there.": not chosen,
-        f"{wordless} of {len(chosen)} memories hold no word that can be asked; by words: not measured.": wordless,
-        "Search by meaning is switched off; by meaning: not measured.": chosen and is_words_only,
+        "There are no golden queries.": not golden,
+        "There are no memories.": not chosen,
+        f"{wordless} of {len(chosen)} memories have no word to search for; by words: not measured.": wordless,
+        "Search by meaning is switched off, and was not measured.": chosen and is_words_only,
     }
     turns = chain.from_iterable(zip_longest(asked.items(), golden.items()))
     return dict(filter(None, turns)), [reason for reason, holds in reasons.items() if holds]

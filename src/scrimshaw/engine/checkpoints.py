@@ -178,7 +178,7 @@ def locate_file(engine: Engine, name: str, data: bytes | None) -> LedgerFile:
         return LedgerFile(key, folder / name, folder, data, hash_of(data))
     top, _, inside = name.partition("/")
     source = _vaults(engine, include_global=True).get(top)
-    fault = _name_fault(name) if source and inside.endswith(SUFFIX) else "it is no file of a memory"
+    fault = _name_fault(name) if source and inside.endswith(SUFFIX) else "it is not a file of a memory"
     if source is None or fault:
         hint = "Use another one; nothing was changed."
         raise UnusableArchive(f"It holds {name!r}, which has no place here: {fault}.", hint)

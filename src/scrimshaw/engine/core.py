@@ -110,6 +110,14 @@ class Engine(AbstractContextManager["Engine"]):
         newest = self.journal.history(memory_id, 1) if memory_id else []
         return str(newest[0]["decision_meta"].get("vault", "")) if newest else ""
 
+    def name_file(self, path: Path) -> str:
+        """The id of the memory that a file has or would have in a vault; empty outside of them."""
+        for source in self.sources:
+            root = source.root.resolve()
+            if source.writable and path.is_relative_to(root):
+                return source.id_prefix + path.relative_to(root).as_posix().removesuffix(SUFFIX)
+        return ""
+
     def find_double(self, memory: Memory) -> Degradation | None:
         """A notice if both Serena's memories and the vault have a file of this name, so that one is ignored."""
         others = {self.sources[0].name: self.serena, SERENA: self.sources[0]}
@@ -137,7 +145,7 @@ class Engine(AbstractContextManager["Engine"]):
         """The document that a file holds, redacted; raises UnreadableFile, also for a deceptive name."""
         name = source.memory_id
         if _is_deceptive(name):  # no fence protects from it
-            fault = "its name holds unseen characters or speaks like an instruction"
+            fault = "its name has invisible characters or reads like an instruction"
             raise UnreadableFile(f"{replace_invisible(source.path)}: {fault}.", "Give it another name.")
         parsed = parse_memory_file(file, source.path) if isinstance(file, bytes) else file
         if self.team and is_private(parsed):

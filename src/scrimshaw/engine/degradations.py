@@ -17,25 +17,25 @@ _MEANINGS = {
     INDEX: (
         "index_behind",
         "the files and the ledger have it, the index does not",
-        "what changed in the files since is not found",
+        "later changes of files are not found",
     ),
     SESSION: (
         "session_off",
         "the question is answered as if it belonged to no session",
-        "nothing is lifted by what the session works with, and hits may be shown again",
+        "no hit is boosted by what the session works with, and hits may be shown again",
     ),
     "jobs": (
         "jobs_waiting",
-        "jobs stay queued and are taken up when the journal allows it",
+        "jobs stay queued until the journal can be written again",
         "new memories are found by words and not yet by meaning",
     ),
     "drafts": (
         "drafts_failed",
-        "sessions stay recorded, without a draft",
+        "sessions remain recorded, without a draft",
         "what earlier sessions decided may not be found",
     ),
-    "canary": ("canary_failed", "none", "nobody has looked whether known questions bring their answers"),
-    "checkpoint": ("checkpoint_failed", "older checkpoints", "none on what is found; a restore goes back further"),
+    "canary": ("canary_failed", "none", "it is unknown whether known questions find their answers"),
+    "checkpoint": ("checkpoint_failed", "older checkpoints", "none on what is found; a restore would go back further"),
 }
 
 SCAN_PENDING = Degradation(

@@ -359,15 +359,6 @@ class Consolidation(Struct, frozen=True, kw_only=True):
     trust: Trust
 
 
-class ConsolidationOutcome(Struct, frozen=True, kw_only=True):
-    """The result of a consolidation: `status` and `reasons` are those of a save."""
-
-    memory_id: str
-    status: str
-    path: str
-    reasons: tuple[str, ...] = ()
-
-
 def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> list[Consolidation]:
     """A proposal for each topic that several recent session memories share, largest first; each memory in only one."""
     since = engine.clock() - (days or engine.settings.drafts.consolidate_days) * _DAY_S
@@ -390,7 +381,7 @@ def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> li
     return proposals
 
 
-def consolidate(engine: Engine, proposal: Consolidation) -> ConsolidationOutcome:
+def consolidate(engine: Engine, proposal: Consolidation) -> Saved:
     """Write the proposed memory, derived from its sources; raises what `save` raises."""
     new = NewText(
         content=proposal.content,
@@ -403,8 +394,7 @@ def consolidate(engine: Engine, proposal: Consolidation) -> ConsolidationOutcome
         reason=f"consolidated from {len(proposal.sources)} sessions",
         relations=tuple(Edge(source="", target=source, relation=Relation.DERIVED_FROM) for source in proposal.sources),
     )
-    saved = save(engine, new)
-    return ConsolidationOutcome(memory_id=saved.id, status=saved.status, path=saved.path, reasons=saved.reasons)
+    return save(engine, new)
 
 
 def _propose_one(topic: str, group: Sequence[Memory], bodies: Mapping[str, str]) -> Consolidation:

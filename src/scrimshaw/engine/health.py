@@ -132,7 +132,7 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
             problems += [f"{database}.db: {fault}; run `scrimshaw {repair}`" for fault in faults]
         checked, broken = engine.journal.verify() if thorough else (0, 0)
         if broken:
-            problems.append(f"the ledger has {checked} rows, and entry {broken} was changed, taken out or cut off")
+            problems.append(f"the ledger has {checked} rows, and entry {broken} was changed or removed")
         memories = engine.index.count(_EVERY)[""]
     except StorageFailure as error:
         problems.append(f"{error.message} {error.hint}")
@@ -255,7 +255,7 @@ def _check_graph(engine: Engine) -> Result | str:
         return "answers, and no memory links to another yet"
     source, target = edges[0]
     if target not in {step.place for step in engine.index.neighbors([source], hops=1, direction="outgoing")}:
-        return off(f"{source} links to {target}, and the walk does not get there")
+        return off(f"{source} links to {target}, but following links does not lead there")
     return f"{len(edges)} links; {source} leads to {target}"
 
 
@@ -272,8 +272,8 @@ def _check_redaction(engine: Engine) -> Result | str:
     secret = "_".join(("ghp", "a1B2c3D4" * 4 + "e5F6"))
     cleaned = redact(f"token {secret}")
     if secret in cleaned.text:
-        return off("a made-up token went through")
-    return f"a made-up token is taken out as {', '.join(cleaned.classes)}"
+        return off("a made-up token was not removed")
+    return f"a made-up token is removed as {', '.join(cleaned.classes)}"
 
 
 def _check_journal(engine: Engine) -> Result | str:
@@ -297,7 +297,7 @@ def _check_jobs(engine: Engine) -> Result | str:
     numbers = ", ".join(str(job.id) for job in failed[:3])
     given_up = Degradation(
         failure_mode=f"jobs_given_up: {len(failed)} jobs failed as often as they may, {numbers} last: {newest.error}",
-        fallback_mode="everything else goes on; what they would have done is missing",
+        fallback_mode="everything else works; what these jobs would have done is missing",
         confidence_impact="a draft, an import or vectors are not there",
         retry_recommendation=f"Run `scrimshaw jobs retry {newest.id}`, or `scrimshaw jobs cancel` to put one aside.",
     )
@@ -324,7 +324,7 @@ def write_test_file(folder: Path) -> str:
 def _check_lock(engine: Engine) -> Result | str:
     engine.storage.demand_in_place()
     with lock(engine.folder / LOCK_FILE, LOCK_PATIENCE_S):
-        return "taken and given back"
+        return "acquired and released"
 
 
 def _check_trust(engine: Engine) -> Result | str:

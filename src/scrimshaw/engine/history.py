@@ -82,10 +82,8 @@ class _Undo:
             current = None if now.data is None else redact(now.data.decode(errors="replace"))
             self.files[name] = _File(now, now.hash, current)
         file = self.files[name]
-        # Older versions kept the text of the links file under the memory.
-        for key in dict.fromkeys((row["memory_id"], name)) if row["prior_hash"] else ():
-            if (text := self.engine.journal.prior_text(key, row["prior_hash"])) is not None:
-                prior = redact(text)
+        if row["prior_hash"] and (text := self.engine.journal.prior_text(name, row["prior_hash"])) is not None:
+            prior = redact(text)
         trouble = self._find_trouble(row, file, prior)
         if trouble:
             file.is_stuck = True
@@ -94,24 +92,24 @@ class _Undo:
             if row["prior_hash"] != row["new_hash"]:
                 file.text, file.hash = prior, row["prior_hash"]
                 if prior and _differs(row, prior):
-                    note = f"the file will differ from what it was: {prior.text.count(_MARKER)} secrets in it were"
-                    note += f" never kept, {_MARKER}...] stands there"
+                    lost = f"{prior.text.count(_MARKER)} secrets in it were never stored, and read {_MARKER}...] now"
+                    note = f"the file will differ from its earlier content: {lost}"
         values = {key: row[key] for key in ("action", "memory_id", "reason")}
         self.steps.append(UndoStep(entry=row["seq"], trouble=trouble, note=note, **values))
 
     def _find_trouble(self, row: Row, file: _File, prior: Redacted | None) -> str:
         if file.is_stuck:
-            return "a later change of the same file stands"
+            return "a later change of the same file cannot be undone"
         if row["action"] == Action.EXTERNAL and not row["prior_hash"]:
-            return "Scrimshaw knows nothing from before the file was there; delete it if it shall go"
+            return "Scrimshaw knows no state before the file appeared; delete the file if you do not want it"
         if file.hash != row["new_hash"]:
             return self._describe_later_change(row, file)
         if row["prior_hash"] in ("", row["new_hash"]):
             return ""
         if prior is None:
-            return "the text before was not kept"
+            return "the previous text was not stored"
         is_lossy = "\ufffd" in prior.text and _differs(row, prior)
-        return "the file before held bytes that are no UTF-8 text, which were not kept" if is_lossy else ""
+        return "the previous file had bytes that are not UTF-8 text, which were not stored" if is_lossy else ""
 
     def _describe_later_change(self, row: Row, file: _File) -> str:
         """Why a file is not as an entry left it, and what to do, if the ledger knows."""
@@ -158,15 +156,15 @@ def _choose(
     else:
         whose = [row["decision_meta"].get("session", "") if redo else row["session"] for row in valid]
         chosen = [row for row, its in zip(valid, whose, strict=True) if its == session and row["memory_id"]]
-        what = f"{'undo' if redo else 'change'} of the session {session!r} that stands"
+        what = f"{'undo' if redo else 'change'} of the session {session!r} left to undo"
     if not chosen:
         raise NotFound(f"The ledger has no {what}.", "See `scrimshaw ledger show`.")
     if chosen[0]["memory_id"]:
         return chosen
     mark = chosen[0]["decision_meta"].get("mark")
     seqs = [each["seq"] for each in rows if mark and each["memory_id"] and each["decision_meta"].get("mark") == mark]
-    message = f"Entry {entry} stands for a {chosen[0]['action']} as a whole."
-    hint = f"Undo its files: entries {min(seqs)} to {max(seqs)}." if seqs else "There is no entry of a file behind it."
+    message = f"Entry {entry} records a whole {chosen[0]['action']}."
+    hint = f"Undo its files: entries {min(seqs)} to {max(seqs)}." if seqs else "It has no entries of files."
     raise InvalidRequest(message, hint, parameter="entry")
 
 

@@ -130,7 +130,7 @@ def demand_inside(engine: Engine, *paths: str) -> None:
     for path in paths:
         if not any(Path(os.path.realpath(engine.settings.project / path)).is_relative_to(root) for root in roots):
             message = f"{path!r} is outside of the project and its sources."
-            raise InvalidRequest(message, "A person takes it in with `scrimshaw import`.", parameter="paths")
+            raise InvalidRequest(message, "A person can import it with `scrimshaw import`.", parameter="paths")
 
 
 def ingest_status(engine: Engine, job_id: int) -> Job:
@@ -143,7 +143,11 @@ def ingest_status(engine: Engine, job_id: int) -> Job:
 
 def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
     """Import every file, from where the job stopped; returns a line for each that became no new memory."""
-    files = [file for path in job.payload["paths"] for file in _markdown_files(engine.settings.project / str(path))]
+    files = list[Path]()
+    for path in (engine.settings.project / str(each) for each in job.payload["paths"]):
+        with storage_errors("read", path):
+            below = path.rglob("*") if path.is_dir() else [path]
+            files += sorted(file for file in below if file == path or file.suffix.lower() in SUFFIXES)
     start = job.done if job.total == len(files) else 0
     scan(engine)
     counts, lines = Counter[str](), list[str]()
@@ -190,13 +194,13 @@ def _check_path(engine: Engine, path: Path) -> Path:
     """The resolved file; raises NotFound, InvalidRequest if it is not Markdown, UnreadableFile for a broken name."""
     path = path if path.is_absolute() else engine.settings.project / path
     if (name := printable(str(path))) != str(path):  # no database can store it
-        raise UnreadableFile(f"{name} cannot be read in: its name is not UTF-8.", "Rename the file.")
+        raise UnreadableFile(f"{name} cannot be imported: its name is not UTF-8.", "Rename the file.")
     with storage_errors("read", path):
         is_there = path.is_file()
     if not is_there:
-        raise NotFound(f"There is no file {path}.", "Check the path; it is taken from the project's folder.")
+        raise NotFound(f"There is no file {path}.", "Check the path; it is relative to the project's folder.")
     if path.suffix.lower() not in SUFFIXES:
-        raise InvalidRequest(f"{path} is no Markdown file.", f"Files that end in {' or '.join(SUFFIXES)} are read.")
+        raise InvalidRequest(f"{path} is not a Markdown file.", f"Files that end in {' or '.join(SUFFIXES)} are read.")
     return path.resolve()
 
 
@@ -237,12 +241,6 @@ def _save_path(
         vault=vault,
     )
     return save(engine, new, force=force, dry_run=dry_run)
-
-
-def _markdown_files(path: Path) -> list[Path]:
-    with storage_errors("read", path):
-        found = path.rglob("*") if path.is_dir() else [path]
-        return sorted(file for file in found if file == path or file.suffix.lower() in SUFFIXES)
 
 
 # Memories of other tools
@@ -303,7 +301,7 @@ def _read_source(engine: Engine, source: str, place: Path, all_projects: bool) -
         case "memory-json":
             entities, skipped = parse_graph(_read_text(place))
             if skipped:
-                yield leave_out(source, str(place), f"{skipped} lines are no entity and no relation", skipped)
+                yield leave_out(source, str(place), f"{skipped} lines are neither entities nor relations", skipped)
             yield from ((str(place), each) for each in entities)
         case _:
             yield from _read_decisions(engine)

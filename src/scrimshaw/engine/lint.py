@@ -174,7 +174,7 @@ def parse_rename(text: str) -> Rename:
     old, equals, new = (part.strip() for part in text.replace("\\", "/").partition("="))
     old, new = old.removeprefix("./").rstrip("/"), new.removeprefix("./").rstrip("/")
     if not equals or not old or old == new:
-        raise InvalidRequest(f"{text!r} is no rename.", "Write OLD=NEW, such as specs=docs/specs.")
+        raise InvalidRequest(f"{text!r} is not a rename.", "Write OLD=NEW, such as specs=docs/specs.")
     return old, new
 
 

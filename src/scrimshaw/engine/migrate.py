@@ -64,7 +64,7 @@ def migrate(settings: Settings, source: EngineName, target: EngineName) -> dict[
             if there == summarise(old):
                 return there
             message = f"{new.journal_name} holds another journal."
-            raise AlreadyExists(message, "Move it away, or take an empty vault, and run this again.")
+            raise AlreadyExists(message, "Move it away, or name an empty vault, and run this again.")
         copied = Summary()  # a snapshot, whatever a session writes meanwhile
         with TemporaryDirectory(prefix="scrimshaw-") as folder:
             rows = copied.follow(old.maintenance.dump_rows())
@@ -73,7 +73,7 @@ def migrate(settings: Settings, source: EngineName, target: EngineName) -> dict[
         before, after = copied.tables(), summarise(new)
     if after != before:
         differing = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-        hint = "The source is as it was: stay with it, and report this."
+        hint = "The source was not changed: keep using it, and report this."
         raise StorageFailure(f"The copy differs from {old.journal_name} in {differing}.", hint)
     return after
 

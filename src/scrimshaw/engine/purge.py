@@ -32,7 +32,7 @@ from scrimshaw.storage.durable import prune, remove_file, replace_file, storage_
 from scrimshaw.storage.erasing import Kind, SearchedFile, read_bytes
 from scrimshaw.storage.git import GitTraces, other_work_trees, search_git
 from scrimshaw.storage.paths import SUFFIX, locate
-from scrimshaw.storage.place import JOURNAL, find_left_places, find_place
+from scrimshaw.storage.place import JOURNAL, find_place, find_siblings, is_left
 from scrimshaw.storage.ports import DatabaseName
 from scrimshaw.storage.scan import SERENA
 from scrimshaw.storage.scan import scan as list_files
@@ -47,7 +47,7 @@ OUTSIDE = (
     "exports and backups written elsewhere (scrimshaw export, scrimshaw backup)",
     "settings of your agent clients, and what they keep of other projects",
     "journals of other projects that used the same global memory",
-    "files of the project that git ignores, or all but documents where there is no git",
+    "files of the project that git ignores, or without git all but documents",
     "git, where it keeps another folder than this project, such as that of your own vault",
     "other clones and remotes, snapshots and backups of the disk, its unused blocks",
 )
@@ -288,7 +288,7 @@ def other_memories(engine: Engine) -> list[Settings]:
 
 def _roots(engine: Engine) -> list[Path]:
     """Scrimshaw's folders: the project's, those left by removed work trees, and the user's own."""
-    left = find_left_places(engine.folder)
+    left = filter(is_left, find_siblings(engine.folder, every=True))
     folders = (engine.folder, engine.storage.place, *left, engine.settings.folder, engine.settings.home)
     return list(dict.fromkeys(folder.resolve() for folder in folders))
 
@@ -343,7 +343,7 @@ def _search_foreign(
     if file.kind is Kind.LINK:
         for path, count, closed in erasing.search_behind(file.path, _roots(engine), target.traces):
             why = f"not Scrimshaw's, {target.traces.mask(str(file.path))} leads there"
-            yield target.trace(path, count, f"cannot be looked into: {closed}; {why}" if closed else why)
+            yield target.trace(path, count, f"cannot be searched: {closed}; {why}" if closed else why)
         return
     folder = Path(str(file.path).partition(f"{os.sep}.git")[0])
     if file.traces:
@@ -377,11 +377,7 @@ def _ledger_key(engine: Engine, file: SearchedFile, target: PurgeTarget) -> str:
     clean = erasing.clean_path(file.path, file.root, target.traces)
     if os.fsencode(clean).decode(errors="replace") != str(clean):
         return ""  # a name that is not UTF-8 is not a memory's
-    for source in engine.sources:
-        root = source.root.resolve()
-        if source.writable and clean.suffix == SUFFIX and clean.is_relative_to(root):
-            return source.id_prefix + clean.relative_to(root).as_posix().removesuffix(SUFFIX)
-    return ""
+    return engine.name_file(clean) if clean.suffix == SUFFIX else ""
 
 
 def _decide(file: SearchedFile, target: PurgeTarget) -> str:

@@ -41,7 +41,7 @@ from scrimshaw.storage.transaction import FileChange, atomic_file_changes, deman
 # How many restored memories are searched for by their titles.
 SAMPLE = 10
 _COMPANIONS = ("", "-wal", "-shm")
-_NEW_LEDGER = "the journal was lost and no checkpoint could be used; it begins anew"
+_NEW_LEDGER = "the journal was lost and no checkpoint could be used; this is the start of a new ledger"
 
 
 class Recovery(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,6 @@ from scrimshaw.models import Action, Degradation
 from scrimshaw.search.results import Hit, SearchRequest, SearchResult
 from scrimshaw.storage.git import Commit, find_commit, list_commits, read_tree, work_tree
 from scrimshaw.storage.paths import SUFFIX
-from scrimshaw.storage.ports import Row
 from scrimshaw.storage.scan import SUFFIXES
 
 _CONFIG_SUFFIXES = (".toml", ".yml")  # settings of how documents are read
@@ -58,11 +57,12 @@ def read_log(engine: Engine, memory_id: str, *, patches: bool = False) -> Memory
     except StorageFailure as error:
         degradation = Degradation(
             failure_mode=error.message,
-            fallback_mode="only changes that Scrimshaw saw are told",
+            fallback_mode="only changes that Scrimshaw saw are listed",
             confidence_impact="commits are missing",
             retry_recommendation=error.hint,
         )
-    names = {each.path: _name_of(engine, each.path, path) or memory_id for each in commits}
+    top = Path(work_tree(next(each for each in path.parents if each.is_dir()))) if commits else Path()
+    names = {each.path: engine.name_file(top / each.path) or memory_id for each in commits}
     changes = [
         MemoryChange(
             at=datetime.fromisoformat(each.at).astimezone(UTC).isoformat(timespec="seconds"),
@@ -75,7 +75,17 @@ def read_log(engine: Engine, memory_id: str, *, patches: bool = False) -> Memory
         for each in commits
     ]
     for name in _follow_back(engine, {memory_id: None, **dict.fromkeys(names.values())}):
-        changes += (_describe_entry(row) for row in engine.journal.history(name))
+        changes += (
+            MemoryChange(
+                at=datetime.fromtimestamp(row["at"], UTC).isoformat(timespec="seconds"),
+                id=row["memory_id"],
+                what=f"{row['action']}: {row['reason']}" if row["reason"] else str(row["action"]),
+                by=row["actor"],
+                session=row["session"],
+                entry=row["seq"],
+            )
+            for row in engine.journal.history(name)
+        )
     if not changes:
         raise NotFound(f"Nothing is known of a memory {memory_id!r}.", "Search for it.", id=memory_id)
     ordered = sorted(changes, key=lambda each: (each.at, each.entry), reverse=True)
@@ -129,26 +139,6 @@ def _open_past(settings: Settings, commit: Commit) -> Iterator[Engine]:
             yield engine
 
 
-def _name_of(engine: Engine, path: str, now: Path) -> str:
-    """The id of a memory by its path in the work tree; empty outside its vault."""
-    file = Path(work_tree(next(each for each in now.parents if each.is_dir())), path)
-    for source in engine.sources:
-        root = source.root.resolve()
-        if source.writable and file.is_relative_to(root):
-            return source.id_prefix + file.relative_to(root).as_posix().removesuffix(SUFFIX)
-    return ""
-
-
-def _find_gone_names(engine: Engine, digest: str) -> list[str]:
-    """The ids of files of this content that were removed by hand."""
-    rows = engine.journal.history()
-    return [
-        row["memory_id"]
-        for row in rows
-        if row["action"] == Action.EXTERNAL and not row["new_hash"] and row["prior_hash"] == digest
-    ]
-
-
 def _follow_back(engine: Engine, names: Iterable[str]) -> dict[str, None]:
     """These ids, and those that the ledger saw the same file have before."""
     known = dict[str, None]()
@@ -159,12 +149,6 @@ def _follow_back(engine: Engine, names: Iterable[str]) -> dict[str, None]:
         known[name] = None
         rows = engine.journal.history(name)
         if rows and rows[-1]["action"] == Action.EXTERNAL and not rows[-1]["prior_hash"]:
-            pending += _find_gone_names(engine, rows[-1]["new_hash"])
+            gone = (row for row in engine.journal.history() if row["action"] == Action.EXTERNAL and not row["new_hash"])
+            pending += (row["memory_id"] for row in gone if row["prior_hash"] == rows[-1]["new_hash"])
     return known
-
-
-def _describe_entry(row: Row) -> MemoryChange:
-    moment = datetime.fromtimestamp(row["at"], UTC).isoformat(timespec="seconds")
-    what = f"{row['action']}: {row['reason']}" if row["reason"] else str(row["action"])
-    about = {"at": moment, "id": row["memory_id"], "what": what, "by": row["actor"]}
-    return MemoryChange(**about, session=row["session"], entry=row["seq"])

@@ -47,7 +47,10 @@ def import_workspace(engine: Engine, place: Path, *, dry_run: bool = False) -> I
     scan(engine)
     paths = [place] if place.is_file() else sorted(place.rglob(_DATABASES))
     databases = {path: read_foreign_tables(path, _TABLES, hint="Name Spec Kit's database.") for path in paths}
-    known, entries = _name_documents(engine), list[FoundMemories]()
+    project, entries = engine.settings.project.resolve(), list[FoundMemories]()
+    files = ((Path(state.path), state.memory_id) for state in engine.index.manifest().values() if state.memory_id)
+    # The id of each indexed file of the project, by its path there.
+    known = {path.relative_to(project).as_posix(): name for path, name in files if path.is_relative_to(project)}
     if place.is_dir():
         entries.append(_read_folder(engine, place))
     entries += (_read_rows(path, tables["memory_index"], known) for path, tables in databases.items())
@@ -79,7 +82,9 @@ def _read_folder(engine: Engine, place: Path) -> FoundMemories:
             left += 1
     if left:
         yield leave_out(
-            SPEC_KIT, str(place), f"{left} documents are no records; they are read once the project has them"
+            SPEC_KIT,
+            str(place),
+            f"{left} documents are not records of sessions; they are read once they are in the project",
         )
 
 
@@ -97,14 +102,6 @@ def _read_rows(path: Path, rows: Sequence[Json], known: Mapping[str, str]) -> Fo
                 yield leave_out(SPEC_KIT, str(path), error)
     if left:
         yield leave_out(SPEC_KIT, str(path), f"{left} records have neither a file here nor a text in the database")
-
-
-def _name_documents(engine: Engine) -> dict[str, str]:
-    """The id of each indexed file of the project by its path there."""
-    project = engine.settings.project.resolve()
-    states = (state for state in engine.index.manifest().values() if state.memory_id)
-    found = ((Path(state.path), state.memory_id) for state in states)
-    return {path.relative_to(project).as_posix(): name for path, name in found if path.is_relative_to(project)}
 
 
 def _locate(row: Json, known: Mapping[str, str]) -> str:

@@ -49,7 +49,13 @@ def measure_uplift(engine: Engine) -> Uplift:
         if sum(each.kind is EventKind.TOOL for each in events) >= LEAST_CALLS:
             groups[is_given("injection", percent, record.session)].append(_measure(events))
     told, untold = groups[True], groups[False]
-    differences = [_compare(name, told, untold) for name in told[0]] if told and untold else []
+    differences = list[Difference]()
+    for name in told[0] if told and untold else ():
+        with_, without = ([each[name] for each in group] for group in (told, untold))
+        gap = fmean(with_) - fmean(without)
+        reach = _DEVIATIONS * math.sqrt(sum(pvariance(some) / max(1, len(some) - 1) for some in (with_, without)))
+        means = {"told": round(fmean(with_), 3), "untold": round(fmean(without), 3)}
+        differences.append(Difference(name=name, **means, low=round(gap - reach, 3), high=round(gap + reach, 3)))
     return Uplift(percent=percent, told=len(told), untold=len(untold), differences=tuple(differences))
 
 
@@ -64,11 +70,3 @@ def _measure(events: Sequence[RecordedEvent]) -> Mapping[str, float]:
         "files read again": sum(times - 1 for times in read.values()),
         "characters": sum(len(each.text) for each in events),
     }
-
-
-def _compare(name: str, told: Sequence[Mapping[str, float]], untold: Sequence[Mapping[str, float]]) -> Difference:
-    with_, without = ([each[name] for each in group] for group in (told, untold))
-    gap = fmean(with_) - fmean(without)
-    reach = _DEVIATIONS * math.sqrt(sum(pvariance(some) / max(1, len(some) - 1) for some in (with_, without)))
-    means = {"told": round(fmean(with_), 3), "untold": round(fmean(without), 3)}
-    return Difference(name=name, **means, low=round(gap - reach, 3), high=round(gap + reach, 3))

@@ -1,8 +1,8 @@
 """The prose of a Markdown text, and the chatter in it: talk about the work instead of results.
 
 Front matter, headings, code, comments, quotations and rules are not prose. Chatter is narrated intent, raw tool traces
-and pasted chat replies, in whole sentences. A sentence with a reason is not: "I'll use apsw because ..." is a decision,
-whoever says it. One pass, linear in the length of the text.
+and pasted chat replies, in whole sentences. A sentence with a reason is not: "I'll use apsw because ..." is a decision.
+One pass, linear in the length of the text.
 """
 
 import re

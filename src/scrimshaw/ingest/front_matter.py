@@ -81,7 +81,7 @@ def compose_yaml(yaml: str, name: str) -> Node | None:
     except RecursionError as error:
         raise _invalid(name, 1, 1, "it is nested too deeply") from error
     if root is not None and "*" in yaml and _has_cycle(root, {}):
-        raise _invalid(name, 1, 1, "an alias stands inside of what it names")
+        raise _invalid(name, 1, 1, "an alias is inside the value it names")
     return root  # type: ignore[no-any-return]  # untyped in ruamel.yaml
 
 

@@ -206,7 +206,7 @@ def parse_mem0(source: str) -> ParsedMemories:
         rows = list(sections(whole))
     else:
         rows, broken = parse_rows(source)
-        left += Counter({"lines are no JSON": broken})
+        left += Counter({"lines are not JSON": broken})
     for row in rows:
         if not (words := first_text(row, "memory", "data", "content", "text").strip()):
             left["entries have no text"] += 1

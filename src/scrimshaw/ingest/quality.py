@@ -276,7 +276,7 @@ def _find_malformed_folder(file: FileContents) -> _Defect | None:
     folder = file.folder.strip("/")
     stated = next((field.value.strip("/`* ") for field in file.fields if field.name == "spec_folder"), folder)
     if folder and not _FOLDER.fullmatch(folder):
-        return f"{_MALFORMED}'spec_folder' is no folder of the project: '{_shorten(folder)}'", True
+        return f"{_MALFORMED}'spec_folder' is not a folder of the project: '{_shorten(folder)}'", True
     if folder and stated and not (folder.endswith(stated) or stated.endswith(folder)):
         return _MALFORMED + f"'spec_folder' is '{_shorten(folder)}', but the summary says '{_shorten(stated)}'", True
     return None
@@ -366,13 +366,13 @@ def _find_boilerplate(file: FileContents) -> _Defect | None:
 
 
 def _find_filling(file: FileContents) -> _Defect | None:
-    """A text without content, whoever wrote it."""
+    """A text without content."""
     words, prose = _WORD.findall(file.body.lower()), _FENCED.sub("", file.body)
     telling = filterfalse(_words("acknowledgements").__contains__, filter(_TELLING.fullmatch, words))
     if not _ANY.search(file.body):
         return f"{_BOILERPLATE}the file has no words of its own", True
     if words and not next(telling, ""):
-        return f"{_BOILERPLATE}the text is too short to tell anything", True
+        return f"{_BOILERPLATE}the text is too short to say anything", True
     if sum(map(_words("filler").__contains__, words)) > _FILLER_SHARE * len(words):
         return f"{_BOILERPLATE}the text is filling text", True
     lines = [*filterfalse(_TABLE_ROW.match, filter(str.strip, prose.splitlines()))]

@@ -1,15 +1,14 @@
 """The user's extraction rules, `[[rules]]` of the configuration: read, checked, and joined with the default ones.
 
-RE2 matches in linear time whatever it accepts. A pattern that would never end on a backtracking engine is rejected
-anyway: it is a mistake, and rules are shared with tools that do backtrack.
+RE2 matches in linear time whatever it accepts. A pattern that repeats a repeat, or has alternatives with one beginning
+in a repeat, is rejected anyway: it is a mistake, and would never end on an engine that backtracks.
 """
 
 import re
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
-from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -130,18 +129,8 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _SPECIAL = set("\\^$.|?*+()[]{}")
-_REPEAT = re.compile(r"([*+?])|\{(\d+)(,?)(\d*)\}")
+_REPEAT = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\??")
 _ANCHORS = frozenset(("^", "$", r"\A", r"\b", r"\B", r"\z", r"\Z"))
-_SAMPLE = "".join(map(chr, range(128))) + "é"
-_MANY = 10  # repeats of a possibly empty group: a backtracking engine's attempts double with each
-
-
-class _Part(NamedTuple):
-    """A piece of a pattern: whether it can be empty, and the positions of characters it may begin and end with."""
-
-    is_nullable: bool = True
-    first: tuple[int, ...] = ()
-    last: tuple[int, ...] = ()
 
 
 _BACKREFERENCE = Danger(
@@ -168,82 +157,46 @@ def find_danger(pattern: str) -> Danger | None:
         reason = error.args[0] if error.args else ""
         why = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
         return Danger(why, "lookaround, conditionals and possessive quantifiers are not part of RE2", refused=True)
-    return _PatternReader(pattern).danger
+    return _find_ambiguous_repeat(pattern)
 
 
-class _PatternReader:
-    """Reads a pattern once, and notes which characters may follow each other.
+class _Atom(NamedTuple):
+    """A piece of a pattern: whether it can be empty, or of several lengths; and if it is a group, its alternatives."""
 
-    A repeated group is ambiguous if two of the possible next characters can be the same.
-    """
+    text: str = ""
+    is_nullable: bool = False
+    is_varied: bool = False
+    alternatives: Sequence[Sequence[Any]] = ()
 
-    def __init__(self, pattern: str) -> None:
-        self._tokens = _TOKEN.findall(pattern)[::-1]
-        self._flags = f"(?{''.join(flag for flag in 'is' if re.search(rf'[(][?][a-zA-Z]*{flag}', pattern))}:"
-        self._atoms: list[str] = []
-        self._follow: list[list[int]] = []
-        self.danger: Danger | None = None
-        self._read_alternatives()
-
-    def _read_alternatives(self) -> _Part:
-        parts = [self._read_sequence()]
-        while self._tokens and self._tokens[-1] == "|":
-            self._tokens.pop()
-            parts.append(self._read_sequence())
-        first = tuple(place for part in parts for place in part.first)
-        return _Part(any(part.is_nullable for part in parts), first, tuple(p for part in parts for p in part.last))
-
-    def _read_sequence(self) -> _Part:
-        whole = _Part()
-        while self._tokens and self._tokens[-1] not in ("|", ")"):
-            start = len(self._atoms)
-            part = self._read_atom(self._tokens.pop())
-            if self._tokens and (repeat := _REPEAT.match(self._tokens[-1])):
-                self._tokens.pop()
-                part = self._repeat(part, repeat, start)
-            self._link(whole.last, part.first)
-            first = whole.first + part.first if whole.is_nullable else whole.first
-            last = part.last + whole.last if part.is_nullable else part.last
-            whole = _Part(whole.is_nullable and part.is_nullable, first, last)
-        return whole
-
-    def _read_atom(self, token: str) -> _Part:
-        if token.startswith("(") and not token.endswith(")"):
-            part = self._read_alternatives()
-            if self._tokens:
-                self._tokens.pop()
-            return part
-        if token in _ANCHORS or token.startswith("(?"):
-            return _Part()
-        self._atoms.append(token)
-        self._follow.append([])
-        place = (len(self._atoms) - 1,)
-        return _Part(False, place, place)
-
-    def _repeat(self, part: _Part, repeat: re.Match[str], start: int) -> _Part:
-        sign, least, comma, most = repeat.groups()
-        rounds = 1 if sign == "?" else 1_000 if sign or (comma and not most) else int(most or least)
-        is_varied = bool(sign or comma) or any(self._follow[start:])
-        if rounds > 1 and is_varied:
-            self._link(part.last, part.first)
-        inside = (self._follow[place] for place in range(start, len(self._atoms)))
-        if rounds > 1 and is_varied and not self.danger:
-            self.danger = _ALTERNATIVES if self._overlap(part.first) else None
-            self.danger = self.danger or (_NESTED if any(map(self._overlap, inside)) else None)
-        if part.is_nullable and rounds >= _MANY:
-            self.danger = self.danger or _NESTED
-        return part._replace(is_nullable=part.is_nullable or sign in ("*", "?") or least == "0")
-
-    def _link(self, before: tuple[int, ...], after: tuple[int, ...]) -> None:
-        for place in before:
-            self._follow[place] += after
-
-    def _overlap(self, places: Sequence[int]) -> bool:
-        sets = [_characters_of(f"{self._flags}{self._atoms[place]})") for place in places]
-        return any(one & two for one, two in combinations(sets, 2))
+    @property
+    def danger(self) -> Danger | None:
+        """Why the piece must not be repeated."""
+        for alternative in self.alternatives:
+            needed = [atom for atom in alternative if not atom.is_nullable]
+            if not needed or (len(needed) == 1 and needed[0].is_varied):
+                return _NESTED
+        firsts = [alternative[0].text for alternative in self.alternatives]
+        return _ALTERNATIVES if len(set(filter(None, firsts))) < len([*filter(None, firsts)]) else None
 
 
-@cache
-def _characters_of(atom: str) -> frozenset[str]:
-    pattern = compile_pattern(f"^{atom}$")
-    return frozenset(character for character in _SAMPLE if pattern.search(character))
+def _find_ambiguous_repeat(pattern: str) -> Danger | None:
+    """The danger of the first repeated group whose repeats can share one text in several ways, in the plain cases."""
+    groups: list[list[list[_Atom]]] = [[[]]]
+    for token in _TOKEN.findall(pattern):
+        sequence = groups[-1][-1]
+        if token == "|":
+            groups[-1].append([])
+        elif token == ")":
+            closed = groups.pop()
+            groups[-1][-1].append(_Atom(alternatives=closed))
+        elif token.startswith("(") and not token.endswith(")"):
+            groups.append([[]])
+        elif _REPEAT.fullmatch(token) and sequence:
+            atom = sequence.pop()
+            if not token.startswith("?") and atom.danger:
+                return atom.danger
+            is_nullable, is_varied = token.startswith(("*", "?", "{0")), not re.match(r"\{\d+\}", token)
+            sequence.append(atom._replace(is_nullable=is_nullable, is_varied=is_varied))
+        elif token not in _ANCHORS and not token.startswith("(?"):
+            sequence.append(_Atom(token))
+    return None

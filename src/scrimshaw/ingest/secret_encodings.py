@@ -107,7 +107,7 @@ def traces_of_secret(secret: str) -> SecretTraces:
     _require_unicode(secret, "secret")
     if len(secret.strip()) < MIN_CHARACTERS or secret in PURGED:
         message = f"A secret of less than {MIN_CHARACTERS} characters would be found everywhere."
-        hint = "Describe it and what stands around it by an expression, with --pattern."
+        hint = "Describe it with the text around it as an expression, with --pattern."
         raise InvalidRequest(message, hint, parameter="secret")
     # Topics, phrases and ids are made of its words, in lower case. RE2 ignores case only for ASCII.
     words = re.findall(r"\w+", secret.casefold())
@@ -140,9 +140,9 @@ def traces_of_pattern(pattern: str) -> SecretTraces:
         expression = re2.compile(pattern, options)
     except re2.error as error:
         why = error.args[0].decode(errors="replace") if error.args else ""
-        raise InvalidRequest(f"RE2 refuses the pattern: {why}.", "Correct it.", parameter="pattern") from error
+        raise InvalidRequest(f"RE2 does not accept the pattern: {why}.", "Correct it.", parameter="pattern") from error
     if expression.search("") or expression.search(PURGED):
-        message = f"The pattern describes nothing at all, or the marker {PURGED} too."
+        message = f"The pattern also matches the empty text or the marker {PURGED}."
         raise InvalidRequest(message, "Describe the secret more closely.", parameter="pattern")
     return SecretTraces(expression, {}, ("what the expression describes, in UTF-8",))
 
@@ -162,8 +162,8 @@ def _require_unicode(text: str, parameter: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        hint = "Describe what stands around it, with --pattern."
-        raise InvalidRequest(f"The {parameter} is no text in UTF-8.", hint, parameter=parameter) from error
+        hint = "Describe the text around it, with --pattern."
+        raise InvalidRequest(f"The {parameter} is not UTF-8 text.", hint, parameter=parameter) from error
 
 
 def _compile_any(texts: Iterable[bytes], space: bytes = b"\\ ", *, any_case: bool = False) -> Any:
@@ -186,8 +186,8 @@ def _compile(expression: bytes, *, any_case: bool = False) -> Any:
     try:
         return re2.compile(expression, options)
     except re2.error as error:
-        hint = "Give a part of it that stands in it alone."
-        raise InvalidRequest("The text is too long to be looked for.", hint, parameter="secret") from error
+        hint = "Give a part of it that occurs in nothing else."
+        raise InvalidRequest("The text is too long to search for.", hint, parameter="secret") from error
 
 
 def _encode_narrow(text: str) -> Iterator[bytes]:

@@ -192,7 +192,7 @@ def _open_zip(path: Path) -> Iterator[tuple[zipfile.ZipFile, bytes, _ManifestHea
     """(the open file, its manifest, the head of that)."""
     if not path.is_file():
         if path.exists() or path.is_symlink():
-            raise _unusable(path, "it is no file")
+            raise _unusable(path, "it is not a file")
         raise NotFound(f"There is no {path}.", "See `scrimshaw checkpoint list`.", path=str(path))
     with _refusals(path):
         opened = zipfile.ZipFile(path)

@@ -1,6 +1,6 @@
 """Opens the databases of a project in SQLite files. Light to import: hooks use it.
 
-A lost journal is told from that of a new project by the index, which notes how long the ledger was.
+The index notes how long the ledger was, so a lost journal is not taken for that of a new project.
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ _HINTS = {
     errno.EDQUOT: "The disk quota is used up: free some space and try again.",
     errno.EROFS: "The file system is read-only: mount it writable or move the vault.",
     **dict.fromkeys((errno.EACCES, errno.EPERM), "Give this user access to the file and its folder."),
-    **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), "A file stands where a folder is needed: rename one of them."),
-    errno.EISDIR: "Something else stands where the file belongs: rename one of them.",
+    **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), "A file is where a folder is needed: rename one of them."),
+    errno.EISDIR: "A folder is where a file is needed: rename one of them.",
     errno.ENAMETOOLONG: "Use a shorter name or move the vault up.",
-    errno.ELOOP: "A link leads in a circle, or stands where none is followed: remove it.",
+    errno.ELOOP: "A link leads in a circle, or is where none is followed: remove it.",
 }
 
 

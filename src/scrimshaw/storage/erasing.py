@@ -17,13 +17,13 @@ from scrimshaw.models import PURGED, Redacted, Traces, Wipe
 from scrimshaw.storage.archive import Archive, ArchivedFile, open_archive, write_archive
 from scrimshaw.storage.durable import TEMP_PREFIX, prune, read_if_there, storage_errors, sync_folder, temporary_of
 from scrimshaw.storage.maintenance import owners
-from scrimshaw.storage.sqlite import maintenance
+from scrimshaw.storage.sqlite.maintenance import SqliteMaintenance, dump, stage
 
 # The limit for searching behind a link: somebody may have linked a whole disk.
 MOST_LINKED, MOST_BYTES = 2_000, 64 * 1024 * 1024
 
 _DATABASES = frozenset(name + end for name in ("index.db", "journal.db") for end in ("", "-wal", "-shm", "-journal"))
-_SPLIT = "cannot be looked into: a text may be split over the pages of a database"
+_SPLIT = "cannot be searched: a text may be split over the pages of a database"
 _SQLITE, _ZIP = b"SQLite format 3\0", b"PK"
 
 
@@ -176,12 +176,12 @@ def remake_archive(
     info, new, mask = path.stat(), temporary_of(path), wipe.traces.mask
     with TemporaryDirectory(dir=path.parent, prefix=TEMP_PREFIX) as scratch, open_archive(path, schema) as archive:
         head = archive.manifest
-        with closing(maintenance.stage(Path(scratch) / "rows.db", head.schema, archive.rows())) as rows:
+        with closing(stage(Path(scratch) / "rows.db", head.schema, archive.rows())) as rows:
             with rows.write() as write:
-                maintenance.erase(write, wipe)
+                SqliteMaintenance.erase_rows(write, wipe)
             notes = {mask(key): mask(text) for key, text in head.metadata.items()}
             head = replace(head, schema=schema, name=mask(head.name), metadata=notes)
-            write_archive(new, head, _files_without(archive, wipe, names, redact), maintenance.dump(rows))
+            write_archive(new, head, _files_without(archive, wipe, names, redact), dump(rows))
     with storage_errors("write", path):
         os.utime(new, ns=(info.st_atime_ns, info.st_mtime_ns))
         new.replace(path)

@@ -30,7 +30,7 @@ _FILE = "coalesce(json_extract(decision_meta, '$.file'), memory_id)"
 _MARKED = " AND json_extract(decision_meta, '$.mark') = ?"
 _REVIEW = Review.__struct_fields__
 _JOB = "id, kind, key, payload, state, attempts, done, total, error, created"
-# Every claim is another attempt, so a worker that lost its job to another is told so.
+# Every claim counts as an attempt, so a worker whose job another one has taken over no longer matches.
 _CLAIMED = "id = ? AND state = 'running' AND attempts = ?"
 _DUE = (
     "(state = 'running' AND lease_until < ?) OR (state = 'queued' AND due <= ? AND NOT EXISTS ("
@@ -104,7 +104,7 @@ class SqlJournal:
             state = change(make_struct(Review, found[0]) if found else None)
             if state:
                 write.execute("DELETE FROM reviews WHERE memory_id = ?", (state.memory_id,))
-                insert(write, "INSERT INTO reviews", asdict(state))
+                insert(write, "reviews", asdict(state))
         return state
 
     def enqueue(self, kind: str, key: str, payload: Mapping[str, Any], total: int = 0) -> int:
@@ -221,8 +221,7 @@ def _enqueue(
     encoded = msgspec.json.encode(payload or {}).decode()
     values: dict[str, Any] = {"kind": kind, "key": key, "payload": encoded, "state": "queued"}
     values |= {"total": total, "due": now, "created": now}
-    put = f"INSERT INTO jobs ({', '.join(values)}) VALUES ({marks(values)}) RETURNING id"
-    return int(write.execute(put, tuple(values.values())).get)
+    return int(insert(write, "jobs", values, "RETURNING id").get)
 
 
 def _ledger_row(row: Sequence[Any]) -> Row:

@@ -1,17 +1,28 @@
-"""Maintenance shared by the SQL engines: statuses of parts, and which rows belong to a memory."""
+"""Maintenance shared by the SQL engines: statuses of parts, rows to erase, and rows taken over from a dump.
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+Tables and columns are read from the database itself, so that tables of later migrations are included.
+"""
 
-from scrimshaw.models import Wipe
-from scrimshaw.storage.ports import StatusChange
-from scrimshaw.storage.sql import SqlDatabase
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar, NamedTuple
 
-LEDGER = "ledger"
-LASTING = (LEDGER, "contents")  # never cleared: undo and the chain need them
-PURGED = "SELECT DISTINCT memory_id FROM ledger WHERE action = 'purge'"
+from msgspec.structs import replace
+
+from scrimshaw.errors import UnusableArchive
+from scrimshaw.models import Entry, Traces, Wipe
+from scrimshaw.storage.journal import append_entries, verify_chain
+from scrimshaw.storage.ports import DatabaseName, StatusChange
+from scrimshaw.storage.sql import SqlConnection, SqlDatabase, marks
+
+_LEDGER, _CONTENTS = "ledger", "contents"
+_LASTING = (_LEDGER, _CONTENTS)  # never cleared: undo and the chain need them
+_PURGED = "SELECT DISTINCT memory_id FROM ledger WHERE action = 'purge'"
 # They only name a memory: the ledger, that it existed; a draft, so that it is not made again.
-_NAMING = (LEDGER, "drafts")
+_NAMING = (_LEDGER, "drafts")
 # The last change of every part, and the status before it.
 _LAST = """
 SELECT name, status, was, at FROM (
@@ -25,10 +36,129 @@ DELETE FROM capabilities WHERE name = ? AND seq <= (
     SELECT seq FROM capabilities WHERE name = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)"""
 
 
-class SqlMaintenance:
+class DatabaseTable(NamedTuple):
+    """A table as it is in the database."""
+
+    name: str
+    columns: dict[str, str]  #: with their types
+    keys: tuple[str, ...]  #: what identifies a row
+
+    @property
+    def names(self) -> str:
+        """The columns quoted for SQL, whatever their names."""
+        return ", ".join(f'"{name}"' for name in self.columns)
+
+    @property
+    def rows(self) -> str:
+        """The statement that reads all rows."""
+        return f'SELECT {self.names} FROM "{self.name}"'
+
+
+class SqlMaintenance(ABC):
     """The part of the Maintenance port that engines share."""
 
+    DEFER: ClassVar[str]  #: puts off the check of foreign keys to the end of a transaction
+    CONSTRAINT_ERROR: ClassVar[type[Exception]]  #: how the driver reports a violated constraint
+    CASTS: ClassVar[Mapping[str, str]] = {}  #: placeholders by the type of a column, where a plain one is refused
+    _databases: Mapping[DatabaseName, SqlDatabase]
     _journal: SqlDatabase
+
+    @staticmethod
+    @abstractmethod
+    def read_tables(connection: Any, *, is_every: bool = False) -> list[DatabaseTable]:
+        """The tables with rows of memories, or every one, with those that the database made for itself."""
+
+    @staticmethod
+    @abstractmethod
+    def replace_row(write: Any, table: DatabaseTable, key: Sequence[Any], new: Mapping[str, Any]) -> None:
+        """Change values of a row; a row that becomes identical to another one is merged with it."""
+
+    @staticmethod
+    @abstractmethod
+    def rewrite_ledger(write: Any) -> AbstractContextManager[None]:
+        """Let the block change rows of the ledger, inside the transaction of `write`, and recompute the chain after it.
+
+        Only a purge does this, and it records that it did. Raises StorageFailure if the new chain is not sound.
+        """
+
+    def count_traces(self, database: DatabaseName, wipe: Wipe) -> dict[str, int]:
+        counts = Counter[str]()
+        with self._databases[database].lend() as connection:
+            for table in self.read_tables(connection, is_every=True):
+                counts[table.name] += sum(1 for _ in _changes(connection, table, wipe.traces))
+                for condition, values in _conditions(table, wipe):
+                    count = f'SELECT count(*) FROM "{table.name}" WHERE {condition}'
+                    counts[table.name] += connection.execute(count, values).get
+        return dict(+counts)
+
+    def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
+        with self._journal.write() as write:
+            erased = self.erase_rows(write, wipe)
+            whole = replace(purge, decision_meta={**purge.decision_meta, **erased})
+            append_entries(write, [*files, whole], time.time())
+        return dict(erased.get("rows", {}))
+
+    @classmethod
+    def erase_rows(cls, write: SqlConnection, wipe: Wipe) -> dict[str, Any]:
+        """Remove rows that belong to the memory and replace every trace by the marker, in one transaction.
+
+        Returns `rows` by table and, if the ledger was rewritten, its last hash before, with the row
+        at which its chain was already broken.
+        """
+        write.execute(cls.DEFER)
+        counts, facts, tables = Counter[str](), dict[str, Any](), cls.read_tables(write)
+        for table in tables:
+            for condition, values in _conditions(table, wipe):
+                write.execute(f'DELETE FROM "{table.name}" WHERE {condition}', values)
+                counts[table.name] += write.changes()
+        for table in tables:
+            changes = list(_changes(write, table, wipe.traces))
+            counts[table.name] += len(changes)
+            if table.name == _LEDGER and changes:
+                last = write.execute("SELECT chain FROM ledger ORDER BY seq DESC LIMIT 1").get
+                facts = {"chain_before": str(last), "broken_before": verify_chain(write)[1]}
+            with cls.rewrite_ledger(write) if table.name == _LEDGER and changes else nullcontext():
+                for key, new in changes:
+                    cls.replace_row(write, table, key, new)
+        return {name: value for name, value in {"rows": dict(+counts), **facts}.items() if value}
+
+    @classmethod
+    def take_over(cls, write: SqlConnection, staged: SqlDatabase, *, clear: bool) -> dict[str, int]:
+        """Insert the staged rows that are missing, after clearing the tables if asked; rows inserted per table.
+
+        The ledger is inserted only if there is none; the contents of purged memories never are.
+        """
+        write.execute(cls.DEFER)
+        has_ledger = write.execute("SELECT 1 FROM ledger LIMIT 1").get is not None
+        purged = {row[0] for row in write.execute(_PURGED)}
+        counts, tables = dict[str, int](), cls.read_tables(write)
+        for table in tables if clear else ():
+            if table.name not in _LASTING:
+                write.execute(f'DELETE FROM "{table.name}"')
+        for table in tables:
+            if table.name == _LEDGER and has_ledger:
+                continue
+            rows = staged.rows(table.rows)
+            if table.name == _CONTENTS:
+                place = list(table.columns).index("memory_id")
+                rows = [row for row in rows if row[place] not in purged]
+            count = f'SELECT count(*) FROM "{table.name}"'
+            before = write.execute(count).get
+            values = ",".join(cls.CASTS.get(kind, "?") for kind in table.columns.values())
+            put = f'INSERT INTO "{table.name}" ({table.names}) VALUES ({values}) ON CONFLICT DO NOTHING'
+            write.executemany(put, rows)
+            counts[table.name] = write.execute(count).get - before
+        return counts
+
+    def commit_rows(self, staged: SqlDatabase, entries: Sequence[Entry], clear: bool) -> dict[str, int]:
+        """Take over staged rows and append entries to the ledger, in one transaction; raises UnusableArchive."""
+        try:
+            with self._journal.write() as write:
+                counts = self.take_over(write, staged, clear=clear)
+                append_entries(write, entries, time.time())
+        except self.CONSTRAINT_ERROR as error:
+            raise UnusableArchive(f"Its rows contradict those in the journal: {error}.", "Use another one.") from error
+        return counts
 
     def record_statuses(self, seen: Mapping[str, str], *, now: float) -> dict[str, StatusChange]:
         known = _last_changes(self._journal.rows(_LAST))
@@ -53,3 +183,19 @@ def owners(table: str, wipe: Wipe) -> Mapping[str, Sequence[str]]:
     if table in _NAMING:
         return {}
     return {"key": wipe.memory_ids} if table == "jobs" else {"memory_id": wipe.memory_ids, "path": wipe.paths}
+
+
+def _changes(connection: SqlConnection, table: DatabaseTable, traces: Traces) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """(key, new values) of the rows that contain a trace."""
+    cleaners: Mapping[type, Callable[[Any], Any]] = {str: traces.mask, bytes: traces.erase}
+    for row in connection.execute(f'SELECT {", ".join(table.keys)}, {table.names} FROM "{table.name}"'):
+        values = [each for each in zip(table.columns, row[len(table.keys) :], strict=True) if type(each[1]) in cleaners]
+        if new := {name: clean for name, value in values if (clean := cleaners[type(value)](value)) != value}:
+            yield row[: len(table.keys)], new
+
+
+def _conditions(table: DatabaseTable, wipe: Wipe) -> Iterator[tuple[str, Sequence[str]]]:
+    """The conditions for rows of a table that belong to the erased memories."""
+    for column, values in owners(table.name, wipe).items():
+        if column in table.columns and values:
+            yield f'"{column}" IN ({marks(values)})', values

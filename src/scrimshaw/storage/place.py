@@ -85,11 +85,6 @@ def find_siblings(folder: Path, *, every: bool = False) -> list[Path]:
     return [place for _, place in sorted(found, reverse=True)[: None if every else MOST_SIBLINGS]]
 
 
-def find_left_places(folder: Path) -> list[Path]:
-    """The places of removed work trees."""
-    return [place for place in find_siblings(folder, every=True) if is_left(place)]
-
-
 def is_left(place: Path) -> bool:
     """Whether a place belongs to a removed work tree."""
     return describe_work_tree(place).endswith(_REMOVED)

@@ -208,7 +208,7 @@ def _walk(top: str, prefix: str, depth: float, excluded: re.Pattern[str]) -> Ite
     while pending:
         folder, prefix, depth = pending.pop()
         if (entered := entered + 1) > MOST_FOLDERS:
-            yield _skip(folder, f"{MOST_FOLDERS} folders were looked into before; [index] include can name it")
+            yield _skip(folder, f"{MOST_FOLDERS} folders were read before it; name it in [index] include")
             break
         try:
             with os.scandir(folder) as listing:

@@ -50,6 +50,7 @@ SELECT s.id, count(e.number), max(e.number), s.last_event, s.state <> 'active', 
     SELECT 1 FROM events WHERE session = s.id AND kind = 'tool' AND number > coalesce(d.events, 0)) AND ?, d.*
 FROM sessions s JOIN events e ON e.session = s.id LEFT JOIN drafts d ON d.session = s.id
 WHERE ? IN ('', s.id) GROUP BY s.id, d.session ORDER BY s.last_event DESC, s.rowid DESC"""
+_NEXT_NUMBER = "SELECT 1 + coalesce(max(number), 0) FROM {} WHERE session = ?"
 _SUMMED = ", ".join(f"{name} = injected.{name} + excluded.{name}" for name in ("times", "tokens", "hits"))
 _MENTIONED = "UPDATE items SET mentions = mentions + 1 WHERE session = ?"
 
@@ -141,9 +142,12 @@ class SqlSessions:
             if seen.kind in (EventKind.START, EventKind.COMPACT):  # what was shown is no longer in the context
                 write.execute("DELETE FROM shown WHERE session = ?", (session,))
             event = dict(zip(_OBSERVED, attrgetter(*_OBSERVED)(seen), strict=True))
-            event |= {"number": _next_number(write, "events", session), "text": seen.text.text, "at": now}
-            put = f"INSERT INTO events ({', '.join(event)}) VALUES ({marks(event)}) ON CONFLICT DO NOTHING"
-            write.execute(put, tuple(event.values()))
+            event |= {
+                "number": write.execute(_NEXT_NUMBER.format("events"), (session,)).get,
+                "text": seen.text.text,
+                "at": now,
+            }
+            insert(write, "events", event, "ON CONFLICT DO NOTHING")
             if not write.changes():
                 return False
             if seen.kind in _COUNTED:
@@ -201,13 +205,12 @@ class SqlSessions:
     def record_draft(self, draft: Drafted) -> None:
         with self._home(draft.session).write() as write:
             write.execute("DELETE FROM drafts WHERE session = ?", (draft.session,))
-            insert(write, "INSERT INTO drafts", asdict(draft))
+            insert(write, "drafts", asdict(draft))
 
     def mark_shown(
         self, session: str, hashes: Mapping[str, str], *, now: float, injected: Injected | None = None
     ) -> None:
-        home = self._find_home(session)
-        if home is None:
+        if (home := self._find_home(session)) is None:
             raise _absence_error(session)
         with home.write() as write:
             write.executemany(
@@ -232,7 +235,7 @@ class SqlSessions:
             write.execute(
                 "DELETE FROM learnings WHERE folder = ? AND task = ? AND phase = ?", (row.folder, row.task, row.phase)
             )
-            insert(write, "INSERT INTO learnings", values)
+            insert(write, "learnings", values)
 
     def learnings(self, folder: str, *, session: str = "", limit: int = 10) -> list[Learning]:
         sql = (
@@ -245,12 +248,9 @@ class SqlSessions:
 
 def _open(write: SqlConnection, session: Session) -> Session:
     """Open or revive a session."""
-    row = write.execute(
-        f"INSERT INTO sessions ({', '.join(_COLUMNS)}) VALUES ({marks(_COLUMNS)})"
-        f" ON CONFLICT (id) DO UPDATE SET {_REOPENED} RETURNING {', '.join(_COLUMNS)}, ''",
-        attrgetter(*_COLUMNS)(session),
-    ).fetchall()[0]
-    return make_struct(Session, row)
+    values = dict(zip(_COLUMNS, attrgetter(*_COLUMNS)(session), strict=True))
+    rest = f"ON CONFLICT (id) DO UPDATE SET {_REOPENED} RETURNING {', '.join(_COLUMNS)}, ''"
+    return make_struct(Session, insert(write, "sessions", values, rest).fetchall()[0])
 
 
 def _tick(write: SqlConnection, session: str, now: float, modulus: int) -> int:
@@ -272,24 +272,15 @@ def _remember(write: SqlConnection, session: str, new: NewItem, admit: Admit, no
     for leaving in admission.leaving:
         write.execute("UPDATE items SET held = false WHERE session = ? AND number = ?", (session, leaving))
     values = asdict(newcomer) | {"text": new.text.text, "session": session, "event": counter, "at": now, "mentions": 0}
-    values |= asdict(values.pop("source")) | {"number": _next_number(write, "items", session)}
+    values |= asdict(values.pop("source")) | {"number": write.execute(_NEXT_NUMBER.format("items"), (session,)).get}
     values["held"] = admission.admitted
-    write.execute(f"INSERT INTO items ({', '.join(values)}) VALUES ({marks(values)})", tuple(values.values()))
+    insert(write, "items", values)
 
 
 def _add_injected(write: SqlConnection, row: Injected) -> None:
     """Add to what the session was given on the occasion."""
-    values = asdict(row)
-    write.execute(
-        f"INSERT INTO injected ({', '.join(values)}) VALUES ({marks(values)})"
-        f" ON CONFLICT (session, occasion) DO UPDATE SET {_SUMMED}, at = max(injected.at, excluded.at)",
-        tuple(values.values()),
-    )
-
-
-def _next_number(connection: SqlConnection, table: str, session: str) -> int:
-    last = connection.execute(f"SELECT max(number) FROM {table} WHERE session = ?", (session,)).get
-    return 1 + (last or 0)
+    rest = f"ON CONFLICT (session, occasion) DO UPDATE SET {_SUMMED}, at = max(injected.at, excluded.at)"
+    insert(write, "injected", asdict(row), rest)
 
 
 def _items(connection: SqlConnection, session: str, which: str) -> list[Item]:

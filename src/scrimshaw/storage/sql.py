@@ -1,16 +1,18 @@
 """Code shared by the SQL engines: their port, filters as conditions, rows as structs, comparable dates."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 import msgspec.structs
 
-from scrimshaw.errors import InvalidRequest
+from scrimshaw.errors import DamagedDatabase, InvalidRequest
 from scrimshaw.models import RECORD, Filters, Memory, Tier, Trust
 
 _Value = TypeVar("_Value")
@@ -37,18 +39,45 @@ class SqlConnection(Protocol):
         """How many rows the last statement changed."""
 
 
-class SqlDatabase(Protocol):
-    """A database that lends connections, as SQLite's and PostgreSQL's do."""
+class SqlDatabase(ABC):
+    """A database that lends connections, in SQLite or PostgreSQL."""
 
     path: Path
     openings: int
 
-    def lend(self) -> AbstractContextManager[SqlConnection]: ...
-    def write(self) -> AbstractContextManager[SqlConnection]: ...
-    def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]: ...
-    def read(self, sql: str, arguments: Sequence[Any], make: Callable[[Sequence[Any]], _Value]) -> list[_Value]: ...
-    def structs(self, kind: type[_Row], rest: str, arguments: Sequence[Any] = ()) -> list[_Row]: ...
-    def value(self, sql: str, arguments: Sequence[Any] = ()) -> Any: ...
+    @abstractmethod
+    def lend(self) -> AbstractContextManager[SqlConnection]:
+        """Lend a connection for one piece of work; errors of the database are raised as StorageFailure."""
+
+    @abstractmethod
+    def write(self) -> AbstractContextManager[SqlConnection]:
+        """A transaction: committed when the block ends, undone when it raises."""
+
+    @abstractmethod
+    def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a query, as tuples."""
+
+    @abstractmethod
+    def explain_damage(self, error: Exception) -> DamagedDatabase:
+        """The failure for contents that cannot be used."""
+
+    def read(self, sql: str, arguments: Sequence[Any], make: Callable[[Sequence[Any]], _Value]) -> list[_Value]:
+        """The result of `make` for the rows of a query; a row it cannot use counts as damage."""
+        rows = self.rows(sql, arguments)
+        try:
+            return list(map(make, rows))
+        except (ValueError, TypeError, msgspec.DecodeError) as error:
+            raise self.explain_damage(error) from error
+
+    def structs(self, kind: type[_Row], rest: str, arguments: Sequence[Any] = ()) -> list[_Row]:
+        """The rows of the table that `rest` begins with, as structs of its columns."""
+        sql = f"SELECT {', '.join(kind.__struct_fields__)} FROM {rest}"
+        return self.read(sql, arguments, partial(make_struct, kind))
+
+    def value(self, sql: str, arguments: Sequence[Any] = ()) -> Any:
+        """The first column of the first row, the whole row if it has several columns, or None."""
+        row = next(iter(self.rows(sql, arguments)), None)
+        return row[0] if row and len(row) == 1 else row
 
 
 _PLAIN = (
@@ -126,9 +155,17 @@ def conditions(filters: Filters) -> tuple[str, list[Any]]:
     return " AND ".join(parts) or "true", arguments
 
 
-def insert(write: SqlConnection, insert_into: str, values: Mapping[str, Any]) -> None:
-    """Insert a row of these values by column."""
-    write.execute(f"{insert_into} ({', '.join(values)}) VALUES ({marks(values)})", tuple(values.values()))
+@cache
+def read_migrations(folder: Path) -> list[tuple[int, str, str]]:
+    """(number, name, SQL) of the numbered files in a folder, in order."""
+    files = sorted(folder.iterdir())
+    return [(int(file.name.split("_")[0]), file.name, file.read_text(encoding="utf-8")) for file in files]
+
+
+def insert(write: SqlConnection, table: str, values: Mapping[str, Any], rest: str = "") -> Rows:
+    """Insert a row of these values by column; `rest` says what to do in a conflict and what to return."""
+    put = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks(values)}) {rest}"
+    return write.execute(put, tuple(values.values()))
 
 
 def make_struct(kind: type[_Row], row: Sequence[Any]) -> _Row:
@@ -167,7 +204,7 @@ def earliest(date: str) -> str:
         return (found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found).isoformat()
     except (ValueError, OverflowError) as error:
         raise InvalidRequest(
-            f"{date!r} is no ISO date.", "Give a date such as 2026-11-21 or 2026-11-21T08:00:00Z.", date=date
+            f"{date!r} is not an ISO date.", "Give a date such as 2026-11-21 or 2026-11-21T08:00:00Z.", date=date
         ) from error
 
 

@@ -102,7 +102,7 @@ def golden_text(path: Path) -> str:
         except FileNotFoundError:
             return ""
         except UnicodeDecodeError as error:
-            raise UnreadableFile(f"{path} is no UTF-8 text.", "Save it as UTF-8.", path=str(path)) from error
+            raise UnreadableFile(f"{path} is not UTF-8 text.", "Save it as UTF-8.", path=str(path)) from error
 
 
 def add_query(path: Path, golden: Golden, redact: Callable[[str, str], Redacted], accept: Accept) -> Golden:

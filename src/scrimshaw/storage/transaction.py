@@ -118,7 +118,7 @@ def atomic_file_changes(folder: Path, mark: str, changes: Sequence[FileChange]) 
             if durable.read_if_there(path) == after:  # otherwise unchanged, or written by somebody else meanwhile
                 path.unlink() if before is None else aside.replace(path)
         except OSError:
-            note = f"{path} could not be put back; the text before is in the journal, and {aside} is the file."
+            note = f"{path} could not be restored; its previous text is in the journal, and the file is {aside}."
         else:
             _tidy(change, aside)
             with suppress(OSError):
@@ -207,9 +207,9 @@ def demand_room(changes: Iterable[FileChange]) -> None:
         if not above.is_dir():
             path, why = above, f"A folder is needed there for {path.name}"
         elif os.path.lexists(path) and (change.before is None or not path.is_file()):
-            why = "It is no memory that could be read, and a file belongs there"
+            why = "It could not be read as a memory, and a file is needed there"
         if why:
-            raise Conflict(f"{path} stands in the way. {why}.", hint, path=str(path))
+            raise Conflict(f"{path} is in the way. {why}.", hint, path=str(path))
 
 
 def recover(folder: Path, is_committed: Callable[[str], bool], roots: Iterable[Path]) -> None:
@@ -222,7 +222,7 @@ def recover(folder: Path, is_committed: Callable[[str], bool], roots: Iterable[P
     known = {os.path.realpath(root) for root in roots}
     try:
         if not marker.is_file():
-            raise ValueError("it is no file")
+            raise ValueError("it is not a file")
         with storage_errors("read", marker):
             data = marker.read_bytes()
         found = msgspec.json.decode(data, type=_Marker)
@@ -232,9 +232,9 @@ def recover(folder: Path, is_committed: Callable[[str], bool], roots: Iterable[P
         with storage_errors("move", marker):
             marker.rename(aside)
         message = (
-            f"{marker} is not of this memory's making ({error}). It was not followed, and is kept as {aside.name}."
+            f"{marker} was not written by this memory ({error}). It was not followed, and is now called {aside.name}."
         )
-        hint = "Try again. If a restore was cut off here, its checkpoint auto-restore-* holds what was there before."
+        hint = "Try again. If a restore was interrupted here, its checkpoint auto-restore-* has the state before it."
         raise StorageFailure(message, hint, path=str(aside)) from error
     _finish(folder, moves, is_committed=is_committed(found.mark))
 
@@ -279,7 +279,7 @@ def _locate_move(folder: Path, move: _Move, known: set[str]) -> _Move:
     inside = Path(root, move.path)
     parent = Path(os.path.realpath(inside.parent))
     if root not in known or not parent.is_relative_to(root) or inside.name in ("", ".", ".."):
-        raise ValueError(f"it names {move.path!r} in {move.root!r}, which is no place of ours")
+        raise ValueError(f"it names {move.path!r} in {move.root!r}, which is not in this memory")
     new, old = (name and str(parent / name) for name in (move.new, move.old))
     return replace(move, root=root, path=str(parent / inside.name), new=new, old=old)
 
@@ -332,7 +332,7 @@ def _take_back(path: Path, move: _Move) -> None:
             aside = path.with_name(f"{path.name}.before-{secrets.token_hex(4)}")
         Path(move.old).replace(aside)
         if aside != path:
-            message = f"{path} was written meanwhile and stays; what was there before is kept as {aside.name}."
-            raise Conflict(message, "Compare the two. Everything else is as it was before.", path=str(aside))
+            message = f"{path} was written in the meantime and was not replaced; the previous file is now {aside.name}."
+            raise Conflict(message, "Compare the two. Everything else was restored.", path=str(aside))
     elif not move.old and is_ours:
         path.unlink()

@@ -104,7 +104,7 @@ def rewind(folder: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> None:
         write.execute("PRAGMA defer_foreign_keys = ON")
         for table, row in rows:
             if columns := write.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall():
-                insert(write, f"INSERT INTO {table}", {str(name): row.get(str(name), 0) for (name,) in columns})
+                insert(write, table, {str(name): row.get(str(name), 0) for (name,) in columns})
 
 
 WRITER = (sys.executable, "-m", "scrimshaw_lab.proving.writer")

@@ -14,7 +14,7 @@ from scrimshaw.app.cli.frame import Texts, command, command_group, content_of
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, plain, print_lines
 from scrimshaw.engine import Engine, index, read, trust, write
 from scrimshaw.engine import drafts as drafting
-from scrimshaw.engine.drafts import Consolidation, ConsolidationOutcome, DraftOutcome, RejectedDraft
+from scrimshaw.engine.drafts import Consolidation, DraftOutcome, RejectedDraft
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.write import Saved
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
@@ -70,10 +70,10 @@ def _render_outcomes(made: Sequence[DraftOutcome]) -> Lines:
         yield from (f"  {reason}" for reason in each.reasons)
 
 
-def _render_consolidated(found: Sequence[Consolidation | ConsolidationOutcome]) -> Lines:
+def _render_consolidated(found: Sequence[Consolidation | Saved]) -> Lines:
     for each in found:
-        if isinstance(each, ConsolidationOutcome):
-            yield line((each.status, "bold"), f"  {each.memory_id}", (f"  {each.path}", "dim"))
+        if isinstance(each, Saved):
+            yield line((each.status, "bold"), f"  {each.id}", (f"  {each.path}", "dim"))
         else:
             yield line((each.title, "bold"), (f"  from {', '.join(each.sources)}", "dim"))
             yield each.content
@@ -290,7 +290,7 @@ def consolidate(
     days: Annotated[float | None, typer.Option(min=0.01, help="Default: drafts.consolidate_days.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
     yes: frame.Yes = False,
-) -> Sequence[Consolidation | ConsolidationOutcome]:
+) -> Sequence[Consolidation | Saved]:
     """Combine the sessions on one topic into one memory.
 
     The memory links to them; the sessions themselves stay.

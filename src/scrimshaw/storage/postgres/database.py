@@ -7,23 +7,19 @@ removes a vault, and servers that distribute by schema can place each one separa
 
 import re
 from _thread import RLock
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from threading import BoundedSemaphore, local
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import msgspec
 import psycopg
-from msgspec import Struct
 from psycopg import pq
 
 from scrimshaw.errors import DamagedDatabase, InvalidRequest, NewerDatabase, ScrimshawError, StorageFailure
-from scrimshaw.storage.sql import make_struct
+from scrimshaw.storage.sql import SqlDatabase, read_migrations
 
-_Value = TypeVar("_Value")
-_Row = TypeVar("_Row", bound=Struct)
 _SCHEMAS = Path(__file__).with_name("schema")
 _RECORD = "CREATE TABLE IF NOT EXISTS migrations (number bigint PRIMARY KEY, name text NOT NULL, at text NOT NULL)"
 _NEWEST = "SELECT coalesce(max(number), 0) FROM migrations"
@@ -115,7 +111,7 @@ class PostgresConnection:
         return self._changed
 
 
-class PostgresDatabase:
+class PostgresDatabase(SqlDatabase):
     """The tables of a vault of one kind, which migrate themselves when they are opened.
 
     A `durable` commit is on the server's disk before it returns. Writers of a vault take turns, as in SQLite:
@@ -124,7 +120,7 @@ class PostgresDatabase:
 
     def __init__(self, server: Server, schema: str, *, durable: bool, busy_timeout_ms: int) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", server.vault):
-            message = f"{server.vault!r} is no name of a vault."
+            message = f"{server.vault!r} cannot be the name of a vault."
             raise InvalidRequest(message, "Set [storage] vault: small letters, digits and underscores, a letter first.")
         self.path, self.openings = server.place, 1
         self.kind = schema
@@ -146,7 +142,6 @@ class PostgresDatabase:
 
     @contextmanager
     def lend(self) -> Iterator[PostgresConnection]:
-        """Lend a connection for one piece of work; errors of the server are raised as StorageFailure."""
         try:
             with self._take_turn():
                 with self._guard:
@@ -195,24 +190,6 @@ class PostgresDatabase:
                     raise
         return []
 
-    def read(self, sql: str, arguments: Sequence[Any], make: Callable[[Sequence[Any]], _Value]) -> list[_Value]:
-        """The result of `make` for the rows of a query; a row it cannot use counts as damage."""
-        rows = self.rows(sql, arguments)
-        try:
-            return list(map(make, rows))
-        except (ValueError, TypeError, msgspec.DecodeError) as error:
-            raise self._damage_error(error) from error
-
-    def structs(self, kind: type[_Row], rest: str, arguments: Sequence[Any] = ()) -> list[_Row]:
-        """The rows of the table that `rest` begins with, as structs of its columns."""
-        sql = f"SELECT {', '.join(kind.__struct_fields__)} FROM {rest}"
-        return self.read(sql, arguments, partial(make_struct, kind))
-
-    def value(self, sql: str, arguments: Sequence[Any] = ()) -> Any:
-        """The first column of the first row, or None."""
-        row = next(iter(self.rows(sql, arguments)), None)
-        return row[0] if row and len(row) == 1 else row
-
     @contextmanager
     def write(self) -> Iterator[PostgresConnection]:
         """A transaction, alone among the writers of its vault: committed when the block ends, undone when it raises."""
@@ -244,21 +221,25 @@ class PostgresDatabase:
             while self._idle:
                 self._idle.pop().raw.close()
 
+    @property
+    def tables(self) -> list[str]:
+        """The names of the tables of this kind, as the migrations create them."""
+        statements = (sql for _, _, sql in read_migrations(_SCHEMAS / self.kind))
+        return re.findall(r"^CREATE TABLE (\w+)", "".join(statements), re.MULTILINE)
+
     def missing_tables(self) -> list[str]:
         """The tables of this kind that are missing."""
-        wanted = re.findall(r"^CREATE TABLE (\w+)", "".join(sql for _, _, sql in _migrations(self.kind)), re.MULTILINE)
         known = {row[0] for row in self.rows("SELECT tablename FROM pg_tables WHERE schemaname = ?", (self.vault,))}
-        return [f"the table {name} is missing" for name in wanted if name not in known]
+        return [f"the table {name} is missing" for name in self.tables if name not in known]
 
     def size_bytes(self) -> int:
         """Bytes of the tables and their indexes."""
-        names = re.findall(r"^CREATE TABLE (\w+)", "".join(sql for _, _, sql in _migrations(self.kind)), re.MULTILINE)
         total = "SELECT sum(pg_total_relation_size(to_regclass(name))) FROM unnest(?::text[]) AS name"
-        return int(self.value(total, (names,)) or 0)
+        return int(self.value(total, (self.tables,)) or 0)
 
     def migrate(self) -> None:
         """Run every migration that is not recorded yet, all in one transaction."""
-        migrations = _migrations(self.kind)
+        migrations = read_migrations(_SCHEMAS / self.kind)
         known = migrations[-1][0]
         has_record = self.value("SELECT to_regclass(?)::text", (f"{self.vault}.migrations",))
         done = self.value(_NEWEST) if has_record else 0
@@ -293,10 +274,10 @@ class PostgresDatabase:
             what = " ".join(str(error).split())
             return StorageFailure(f"{self.path} could not be used: {what}.", hint, path=str(self.path))
         if isinstance(error, (*_FOREIGN, UnicodeDecodeError)):
-            return self._damage_error(error)
+            return self.explain_damage(error)
         return None
 
-    def _damage_error(self, error: Exception) -> DamagedDatabase:
+    def explain_damage(self, error: Exception) -> DamagedDatabase:
         what = " ".join(str(error).split())
         hint = "Run `scrimshaw rebuild`." if self.kind == "index" else "Restore the server's backup."
         message = f"{self.path} is damaged, or was made by another version: {what}."
@@ -323,15 +304,3 @@ def restore_nul(value: Any) -> Any:
 
 def _adapt(value: Any) -> Any:
     return str(value).replace(_NUL, _STANDS_FOR_NUL) if isinstance(value, str) else value
-
-
-def newest_migration(schema: str) -> int:
-    """The number of the last migration of a schema."""
-    return _migrations(schema)[-1][0]
-
-
-@cache
-def _migrations(schema: str) -> list[tuple[int, str, str]]:
-    """(number, name, SQL) of the numbered files of a schema, in order."""
-    files = sorted((_SCHEMAS / schema).iterdir())
-    return [(int(file.name.split("_")[0]), file.name, file.read_text(encoding="utf-8")) for file in files]

@@ -8,21 +8,14 @@ import apsw
 import numpy as np
 from msgspec.structs import replace
 
-from scrimshaw.errors import StorageFailure
-from scrimshaw.models import QUESTIONS, RECORD, Filters, Match, Neighbor
-from scrimshaw.storage.graph import Link, fold_chunks, rank_passages, walk
+from scrimshaw.models import QUESTIONS, RECORD, Filters, Match
 from scrimshaw.storage.index import (
-    COUNT_CHANGE,
     FIELD_WEIGHTS,
     PART_BITS,
-    PASSAGES_PER_MATCH,
-    ROWS_PER_MEMORY,
-    TARGET,
     TEXT_PIECE,
     VECTOR_PIECE,
     SqlIndex,
 )
-from scrimshaw.storage.journal import MOST_ROWS
 from scrimshaw.storage.ports import Piece, Query
 from scrimshaw.storage.postgres.database import PostgresConnection, PostgresDatabase
 from scrimshaw.storage.sql import SqlConnection, conditions, marks
@@ -71,44 +64,15 @@ _GRAPH = """
 CREATE INDEX IF NOT EXISTS vectors_graph_{0} ON vectors
 USING hnsw ((vector::public.halfvec({0})) public.halfvec_ip_ops) WHERE public.vector_dims(vector) = {0}"""
 
-_RELATED = "(cardinality(?::text[]) = 0 OR e.relation = ANY (?::text[]))"
-_STEPS = {
-    "outgoing": ("edges e", "e.source = w.place", TARGET),
-    "incoming": (
-        "memories m JOIN edges e ON e.reference IN (m.id, m.name)",
-        f"m.row = w.place AND (e.reference = m.id OR {TARGET} = w.place)",
-        "e.source",
-    ),
-    "incoming by an older name": (
-        "memories m JOIN renames r ON r.id = m.id JOIN edges e ON e.reference = r.reference",
-        f"m.row = w.place AND {TARGET} = w.place",
-        "e.source",
-    ),
-}
-
-# See the statement of SQLite's index, whose full-text table is `texts` here.
-_INCOMPLETE = f"""
-WITH pieces AS (
-    SELECT c.memory, count(*) AS many, max(c.last) AS reach, count(t.part) AS worded,
-        max(CASE WHEN c.ordinal < {QUESTIONS} THEN c.ordinal + 1 ELSE 0 END)
-        + greatest(0, max(c.ordinal) - {QUESTIONS} + 1) AS numbered
-    FROM chunks c LEFT JOIN texts t ON t.part = (c.memory << {PART_BITS}) + 1 + c.ordinal
-    GROUP BY c.memory)
-SELECT f.path FROM files f
-LEFT JOIN memories m ON m.path = f.path AND m.id = f.memory_id
-LEFT JOIN pieces p ON p.memory = m.row
-LEFT JOIN texts w ON w.part = m.row << {PART_BITS}
-WHERE f.memory_id <> '' AND (
-    p.memory IS NULL OR p.many <> p.numbered OR p.reach <> m.length OR p.worded <> p.many
-    OR (p.many > 1) <> (w.part IS NOT NULL))
-UNION SELECT m.path FROM memories m LEFT JOIN files f ON f.path = m.path WHERE f.path IS NULL
-ORDER BY 1"""
-
 
 class PostgresIndex(SqlIndex):
     """The Index port over the index of a vault."""
 
-    INCOMPLETE = _INCOMPLETE
+    TEXTS = COUNTED = ("texts", "part")
+    CLEARING = ("DELETE FROM texts", "DELETE FROM memories", "DELETE FROM files")
+    # Foreign keys leave nothing else.
+    TIDYING = (f"DELETE FROM texts WHERE part >> {PART_BITS} NOT IN (SELECT memories.row FROM memories)",)
+    WIDTH, PLACEHOLDER = "public.vector_dims(vector)", "?::public.halfvec"
     TEXT_PIECE = TEXT_PIECE.format("''::bytea")
     VECTOR_PIECE = VECTOR_PIECE.format("''::bytea", _BYTES)
 
@@ -152,25 +116,6 @@ class PostgresIndex(SqlIndex):
         write.copy("texts (part, length)", lengths)
         write.copy("words (term, part, length, weight, places)", words)
 
-    def remove_memories(self, write: SqlConnection, where: str, arguments: Sequence[str]) -> None:
-        for (row,) in write.execute(f"SELECT memories.row FROM memories WHERE {where}", arguments):
-            first = int(row) << PART_BITS
-            write.execute("DELETE FROM texts WHERE part BETWEEN ? AND ?", (first, first + (1 << PART_BITS) - 1))
-            write.execute("DELETE FROM memories WHERE memories.row = ?", (row,))
-
-    def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
-        with self._database.write() as write:
-            if paths is None:
-                for table in ("texts", "memories", "files"):
-                    write.execute(f"DELETE FROM {table}")
-            for path in paths or ():
-                write.execute("DELETE FROM files WHERE path = ?", (path,))
-                self.remove_memories(write, "path = ?", (path,))
-            if orphans:  # foreign keys leave only texts
-                ownerless = f"part >> {PART_BITS} NOT IN (SELECT memories.row FROM memories)"
-                write.execute(f"DELETE FROM texts WHERE {ownerless}")
-            write.execute(COUNT_CHANGE)
-
     def match_text(self, query: Query, filters: Filters, limit: int) -> list[Match]:
         hits, words, groups = self.find_words(query)
         if not hits:
@@ -179,16 +124,7 @@ class PostgresIndex(SqlIndex):
         having, needed = (_ALL_GROUPS, (groups,)) if groups > 1 else ("", ())
         sql = _TEXT.format(" UNION ALL ".join(hits), having, where)
         bound = (*words, *self.measure_corpus(), *needed, *arguments)
-        if filters.source == RECORD:
-            rows = self._database.rows(sql, (*bound, MOST_ROWS))
-            return rank_passages(rows, limit * PASSAGES_PER_MATCH)[:limit]
-        wanted = limit * ROWS_PER_MEMORY
-        while True:
-            rows = self._database.rows(sql, (*bound, wanted))
-            matches = fold_chunks(rows)
-            if len(matches) >= limit or len(rows) < wanted:
-                return matches[:limit]
-            wanted *= ROWS_PER_MEMORY
+        return self.rank(lambda wanted: self._database.rows(sql, (*bound, wanted)), filters, limit)
 
     def find_words(self, query: Query) -> tuple[list[str], list[Any], int]:
         """(statements that find the phrases of a query, their arguments, the number of groups a text must match)."""
@@ -229,7 +165,7 @@ class PostgresIndex(SqlIndex):
 
     def match_vector(self, model: str, vector: Any, filters: Filters, limit: int) -> list[Match]:
         where, arguments = conditions(filters)
-        width, query = len(vector), _write_vector(vector.astype(np.float16))
+        width, query = len(vector), self.pack_vector(vector)
         take, is_whole = limit, filters.source != RECORD
         while True:
             take *= 4
@@ -250,61 +186,19 @@ class PostgresIndex(SqlIndex):
             for score, name, ordinal in nearest
         ]  # fmt: skip
 
-    def neighbors(
-        self, ids: Sequence[str], *, hops: int, direction: str, relations: Sequence[str] = ()
-    ) -> list[Neighbor]:
-        steps = [step for name, step in _STEPS.items() if direction in (name.split()[0], "both")]
-        going = " UNION ALL ".join(
-            f"SELECT {far} AS far FROM {tables} WHERE {join} AND {_RELATED}" for tables, join, far in steps
-        )
-        meeting = " UNION ".join(
-            f"SELECT e.source, {TARGET} AS target, e.relation, e.strength, e.evidence"
-            f" FROM places w CROSS JOIN LATERAL (SELECT e.* FROM {tables} WHERE {join} AND {_RELATED}) AS e"
-            for tables, join, _ in steps
-        )
-        sql = f"""
-        WITH RECURSIVE walk (place, hop) AS (
-            SELECT m.row, 1 FROM memories m WHERE m.id = ANY (?::text[])
-            UNION SELECT n.far, w.hop + 1 FROM walk w CROSS JOIN LATERAL ({going}) AS n WHERE w.hop < ?
-        ),
-        places AS MATERIALIZED (SELECT DISTINCT place FROM walk)
-        SELECT a.id, z.id, s.relation, s.strength, s.evidence FROM ({meeting}) s
-        JOIN memories a ON a.row = s.source JOIN memories z ON z.row = s.target"""
-        related = [list(relations)] * (2 * len(steps))
-        rows = self._database.rows(sql, (list(ids), *related, hops, *related))
-        return walk(ids, [Link(*row) for row in rows], hops=hops, direction=direction)
-
     def put_vectors(
         self, model: str, rows: Iterable[tuple[str, Any]], *, tokens: Mapping[str, bytes] = {}, only: bool = False
     ) -> None:
-        known = "SELECT public.vector_dims(vector) FROM vectors WHERE model = ? LIMIT 1"
-        size = self._database.value(known, (model,))
-        with self._database.write() as write:
-            if only:
-                write.execute("DELETE FROM vectors WHERE model <> ?", (model,))
-            for key, vector in rows:
-                size = size or len(vector)
-                if len(vector) != size:
-                    raise StorageFailure(
-                        f"The model {model} gave a vector of {len(vector)} numbers; the index holds {size}.",
-                        "Run `scrimshaw rebuild`, or set the model's dimension.",
-                    )
-                write.execute(
-                    "INSERT INTO vectors (model, memory, ordinal, key, vector)"
-                    " SELECT ?, memory, ordinal, key, ?::public.halfvec FROM chunks WHERE key = ? ORDER BY chunks.row"
-                    " ON CONFLICT DO NOTHING",
-                    (model, _write_vector(vector.astype(np.float16)), key),
-                )
-            write.executemany(
-                "INSERT INTO token_vectors SELECT seq, ? FROM vectors WHERE key = ? AND model = ?"
-                " ON CONFLICT (vector) DO UPDATE SET packed = excluded.packed",
-                [(packed, key, model) for key, packed in tokens.items()],
-            )
-            many = "SELECT 1 FROM vectors WHERE public.vector_dims(vector) = ? OFFSET ? LIMIT 1"
-            has_graph = write.execute("SELECT to_regclass(?)::text", (f"vectors_graph_{size}",)).get
-            if size and not has_graph and write.execute(many, (size, self._graph_from)).get:
+        super().put_vectors(model, rows, tokens=tokens, only=only)
+        size = self._database.value(f"SELECT {self.WIDTH} FROM vectors WHERE model = ? LIMIT 1", (model,))
+        has_graph = self._database.value("SELECT to_regclass(?)::text", (f"vectors_graph_{size}",))
+        many = f"SELECT 1 FROM vectors WHERE {self.WIDTH} = ? OFFSET ? LIMIT 1"
+        if size and not has_graph and self._database.value(many, (size, self._graph_from)):
+            with self._database.write() as write:
                 write.execute(_GRAPH.format(size))
-            write.execute(COUNT_CHANGE)
+
+    def pack_vector(self, vector: Any) -> str:
+        return _write_vector(vector.astype(np.float16))
 
 
 def _write_vector(vector: Any) -> str:

@@ -54,22 +54,18 @@ class PostgresStorage(Storage):
 
     @cached_property
     def index(self) -> Index:
-        """The data derived from files."""
         return PostgresIndex(self._of_index, graph_from=self._graph_from)
 
     @cached_property
     def sessions(self) -> Sessions:
-        """Sessions of this vault."""
         return SqlSessions(self._of_journal)
 
     @cached_property
     def journal(self) -> Journal:
-        """Ledger and jobs."""
         return PostgresJournal(self._of_journal)
 
     @cached_property
     def maintenance(self) -> Maintenance:
-        """Maintenance of all of them."""
         return PostgresMaintenance(self._of_index, self._of_journal)
 
     @property
@@ -79,7 +75,6 @@ class PostgresStorage(Storage):
 
     @property
     def place(self) -> Path:
-        """The folder of the checkpoints."""
         return self.folder
 
     def demand_sound(self, most_bytes: int = 0) -> None:
@@ -103,7 +98,6 @@ class PostgresStorage(Storage):
         self._of_journal.value("SELECT 1")
 
     def close(self) -> None:
-        """Give the connections back."""
         super().close()
         for name in ("_of_index", "_of_journal"):
             if name in self.__dict__:

@@ -8,22 +8,17 @@ import time
 from _blake2 import blake2b  # `hashlib` and `threading` take a hook a millisecond each
 from _thread import RLock, get_ident
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
-from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import apsw
-import msgspec
-from msgspec import Struct
 
 from scrimshaw.errors import DamagedDatabase, InvalidRequest, NewerDatabase, ScrimshawError, StorageFailure
 from scrimshaw.storage.durable import make_private
-from scrimshaw.storage.sql import make_struct
+from scrimshaw.storage.sql import SqlDatabase, read_migrations
 
-_Value = TypeVar("_Value")
-_Row = TypeVar("_Row", bound=Struct)
 _Identity = list[tuple[int, int] | None]
 _RETRY_S = 0.01
 _LONG_LOG_BYTES = 32 * 1024 * 1024  # SQLite uses a log again from its start, and never shortens it
@@ -40,7 +35,7 @@ _RECORD = "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, na
 _SCHEMAS = Path(__file__).with_name("schema")
 
 
-class Database:
+class Database(SqlDatabase):
     """A database file that migrates itself when opened. `durable` commits reach the disk before they return.
 
     Only its owner can read a new file and its companions, which SQLite creates with the same mode.
@@ -75,7 +70,6 @@ class Database:
 
     @contextmanager
     def lend(self) -> Iterator[apsw.Connection]:
-        """Lend a connection for one piece of work; errors of SQLite are raised as StorageFailure."""
         own, patience = get_ident(), time.monotonic() + self._busy_timeout_ms / 1000
         try:
             with self._guard:
@@ -101,33 +95,14 @@ class Database:
                     else:
                         self._idle.append(connection)
         except (apsw.Error, OverflowError, UnicodeDecodeError) as error:
-            refusal = _explain(self.path, error)
+            refusal = self.explain(error)
             if refusal is None:
                 raise
             raise refusal from error
 
     def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
-        """All rows of a query, as tuples."""
         with self.lend() as connection:
             return connection.execute(sql, tuple(arguments)).fetchall()
-
-    def read(self, sql: str, arguments: Sequence[Any], make: Callable[[Sequence[Any]], _Value]) -> list[_Value]:
-        """The result of `make` for the rows of a query; a row it cannot use counts as damage."""
-        rows = self.rows(sql, arguments)
-        try:
-            return list(map(make, rows))
-        except (ValueError, TypeError, msgspec.DecodeError) as error:
-            raise _damage_error(self.path, error) from error
-
-    def structs(self, kind: type[_Row], rest: str, arguments: Sequence[Any] = ()) -> list[_Row]:
-        """The rows of the table that `rest` begins with, as structs of its columns."""
-        sql = f"SELECT {', '.join(kind.__struct_fields__)} FROM {rest}"
-        return self.read(sql, arguments, partial(make_struct, kind))
-
-    def value(self, sql: str, arguments: Sequence[Any] = ()) -> Any:
-        """The first column of the first row, or None."""
-        with self.lend() as connection:
-            return connection.execute(sql, tuple(arguments)).get
 
     @contextmanager
     def write(self) -> Iterator[apsw.Connection]:
@@ -164,10 +139,26 @@ class Database:
     def schema_faults(self) -> list[str]:
         """Tables, indexes and triggers that are missing, changed or foreign."""
         with closing(apsw.Connection(":memory:")) as scratch:
-            for sql in (_RECORD, *(sql for _, _, sql in _migrations(self._schema))):
+            for sql in (_RECORD, *(sql for _, _, sql in read_migrations(_SCHEMAS / self._schema))):
                 scratch.execute(sql)
             differences = {*scratch.execute(_OBJECTS).fetchall()} ^ {*self.rows(_OBJECTS)}
         return [f"the {each} is missing or not ours" for each in sorted({str(name) for name, _ in differences})]
+
+    def explain(self, error: Exception) -> ScrimshawError | None:
+        """The failure for an error of SQLite; None for violated constraints of the journal, which callers explain."""
+        if isinstance(error, OverflowError):
+            return InvalidRequest("A number has more than 64 bits.", "Give a smaller one.")
+        if isinstance(error, (apsw.BusyError, *_UNUSABLE)):
+            hint = "Check free space and permissions, then try again."
+            return StorageFailure(f"{self.path} could not be used: {error}.", hint, path=str(self.path))
+        if isinstance(error, _DAMAGED) or (isinstance(error, apsw.ConstraintError) and self._schema == "index"):
+            return self.explain_damage(error)
+        return None
+
+    def explain_damage(self, error: Exception) -> DamagedDatabase:
+        hint = "Run `scrimshaw rebuild`." if self._schema == "index" else "Run `scrimshaw restore --newest`."
+        message = f"{self.path} is damaged, or was made by another version: {error}."
+        return DamagedDatabase(message, hint, path=str(self.path))
 
     def size_bytes(self) -> int:
         """Bytes of the database and its write-ahead log."""
@@ -194,10 +185,39 @@ class Database:
             if before != self._identity[:1]:
                 raise _absence_error(self.path)
             self.openings += 1
-            _migrate(self, self._schema, self._through)
+            self.migrate()
         except BaseException:
             self._identity = []  # to be opened again
             raise
+
+    def migrate(self) -> None:
+        """Run every migration that is not recorded yet, each in one transaction with its record."""
+        self.rows(_RECORD)
+        migrations = read_migrations(_SCHEMAS / self._schema)
+        recorded = dict(self.rows("SELECT number, name FROM migrations"))
+        newest, known = max(recorded, default=0), migrations[-1][0]
+        if newest > known:
+            if not str(recorded[newest]).startswith(f"{newest:04d}_"):
+                raise self.explain_damage(ValueError(f"its migration {newest} has no such name"))
+            remedy = ", or run `scrimshaw rebuild` to read the files again." if self._schema == "index" else "."
+            raise NewerDatabase(
+                f"{self.path} was changed by a newer version of Scrimshaw: its schema is {newest}, the newest this "
+                f"version knows is {known}. It was left as it is.",
+                f"Update Scrimshaw{remedy}",
+                path=str(self.path),
+            )
+        for number, name, sql in migrations:
+            if number in recorded or (self._through is not None and number > self._through):
+                continue
+            with self.write() as write:
+                write.preupdate_hook(None)  # all rows are summed at the end
+                # Another process may have been first.
+                if not write.execute("SELECT 1 FROM migrations WHERE number = ?", (number,)).get:
+                    write.execute(sql)
+                    write.execute("INSERT INTO migrations VALUES (?, ?, datetime('now'))", (number, name))
+                    if write.execute(_HAS_SEALS).get:
+                        write.execute("DELETE FROM seals")
+                        write.executemany(_SEAL, _sum_rows(write).items())
 
     def _identify(self) -> _Identity:
         """Device and inode of the database and its log, as they are at the path now."""
@@ -279,73 +299,12 @@ def _digest(row: Sequence[Any] | None) -> int:
     return int.from_bytes(blake2b(repr(tuple(row)).encode(), digest_size=8).digest()) if row else 0
 
 
-def _explain(path: Path, error: Exception) -> ScrimshawError | None:
-    """The failure for an error of SQLite; None for violated constraints of the journal, which callers explain."""
-    if isinstance(error, OverflowError):
-        return InvalidRequest("A number has more than 64 bits.", "Give a smaller one.")
-    if isinstance(error, (apsw.BusyError, *_UNUSABLE)):
-        hint = "Check free space and permissions, then try again."
-        return StorageFailure(f"{path} could not be used: {error}.", hint, path=str(path))
-    if isinstance(error, _DAMAGED) or (isinstance(error, apsw.ConstraintError) and _is_index(path)):
-        return _damage_error(path, error)
-    return None
-
-
-def _damage_error(path: Path, error: Exception) -> DamagedDatabase:
-    return DamagedDatabase(
-        f"{path} is damaged, or was made by another version: {error}.",
-        "Run `scrimshaw rebuild`." if _is_index(path) else "Run `scrimshaw restore --newest`.",
-        path=str(path),
-    )
-
-
 def _absence_error(path: Path) -> StorageFailure:
     message = f"{path} was deleted, moved or replaced while it was open; nothing was written to it."
-    hint = "Try again, start the server anew where the project is now, or run `scrimshaw doctor`."
+    hint = "Try again, restart the server where the project is now, or run `scrimshaw doctor`."
     return StorageFailure(message, hint, path=str(path))
-
-
-def _is_index(path: Path) -> bool:
-    return path.name.startswith("index")
 
 
 def newest_migration(schema: str) -> int:
     """The number of the last migration of a schema."""
-    return _migrations(schema)[-1][0]
-
-
-def _migrate(database: Database, schema: str, through: int | None) -> None:
-    """Run every migration that is not recorded yet, each in one transaction with its record."""
-    database.rows(_RECORD)
-    migrations = _migrations(schema)
-    recorded = dict(database.rows("SELECT number, name FROM migrations"))
-    newest, known = max(recorded, default=0), migrations[-1][0]
-    if newest > known:
-        if not str(recorded[newest]).startswith(f"{newest:04d}_"):
-            raise _damage_error(database.path, ValueError(f"its migration {newest} has no such name"))
-        remedy = ", or run `scrimshaw rebuild` to read the files again." if schema == "index" else "."
-        raise NewerDatabase(
-            f"{database.path} was changed by a newer version of Scrimshaw: its schema is {newest}, the newest this "
-            f"version knows is {known}. It was left as it is.",
-            f"Update Scrimshaw{remedy}",
-            path=str(database.path),
-        )
-    for number, name, sql in migrations:
-        if number in recorded or (through is not None and number > through):
-            continue
-        with database.write() as write:
-            write.preupdate_hook(None)  # all rows are summed at the end
-            # Another process may have been first.
-            if not write.execute("SELECT 1 FROM migrations WHERE number = ?", (number,)).get:
-                write.execute(sql)
-                write.execute("INSERT INTO migrations VALUES (?, ?, datetime('now'))", (number, name))
-                if write.execute(_HAS_SEALS).get:
-                    write.execute("DELETE FROM seals")
-                    write.executemany(_SEAL, _sum_rows(write).items())
-
-
-@cache
-def _migrations(schema: str) -> list[tuple[int, str, str]]:
-    """(number, name, SQL) of the numbered files of a schema, in order."""
-    files = sorted((_SCHEMAS / schema).iterdir())
-    return [(int(file.name.split("_")[0]), file.name, file.read_text(encoding="utf-8")) for file in files]
+    return read_migrations(_SCHEMAS / schema)[-1][0]

@@ -1,22 +1,14 @@
 """The Index port in SQLite: full text by FTS5, vectors as float16 BLOBs, edges in a table."""
 
 from _thread import allocate_lock  # a hook has no time for `threading`
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import Any
 
-import msgspec
-
-from scrimshaw.errors import StorageFailure
-from scrimshaw.models import QUESTIONS, RECORD, Filters, Match, Neighbor
-from scrimshaw.storage.graph import Link, fold_chunks, rank_passages, walk
+from scrimshaw.models import QUESTIONS, RECORD, Filters, Match
 from scrimshaw.storage.index import (
-    COUNT_CHANGE,
     FIELD_WEIGHTS,
     PART_BITS,
-    PASSAGES_PER_MATCH,
-    ROWS_PER_MEMORY,
-    TARGET,
     TEXT_PIECE,
     VECTOR_PIECE,
     SqlIndex,
@@ -35,26 +27,7 @@ WHERE memory_text MATCH ? AND rank MATCH 'bm25({", ".join(map(str, FIELD_WEIGHTS
 ORDER BY +f.rank LIMIT ?"""
 _REMEMBERED_FILTERS, _REMEMBERED_NAMES = 64, 50_000
 
-# How the edges of a place are found by index, the place at their other end, and their target.
-_STEPS = {
-    "outgoing": ("JOIN edges e ON e.source = w.place", TARGET, TARGET),
-    "incoming": (
-        "JOIN memories m ON m.row = w.place"
-        f" JOIN edges e ON e.reference IN (m.id, m.name) AND (e.reference = m.id OR {TARGET} = w.place)",
-        "e.source",
-        "w.place",
-    ),
-    "incoming by an older name": (
-        "JOIN memories m ON m.row = w.place JOIN renames r ON r.id = m.id"
-        f" JOIN edges e ON e.reference = r.reference AND {TARGET} = w.place",
-        "e.source",
-        "w.place",
-    ),
-}
-# ?1 are the ids, ?2 the hops, ?3 the relations; an empty list restricts nothing.
-_RELATED = "(?3 = '[]' OR e.relation IN (SELECT value FROM json_each(?3)))"
 _PUT_WORDS = "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)"
-_PUT_TOKENS = "INSERT OR REPLACE INTO token_vectors SELECT seq, ? FROM vectors WHERE key = ? AND +model = ?"
 BELONGING = ("phrases", "sketches", "topics", "chunks", "vectors")
 _WORDS_OF_NOTHING = f"""
 DELETE FROM memory_text WHERE rowid IN (
@@ -63,31 +36,22 @@ DELETE FROM memory_text WHERE rowid IN (
     LEFT JOIN memories m ON m.row << {PART_BITS} = t.id
     WHERE c.row IS NULL AND m.row IS NULL)"""
 
-# Paths of files whose memory is incomplete, and of memories without a known file. 6 ms for 1,000 memories.
-# A memory has at least one chunk; chunks are numbered from 0 and cover the body, those of questions from QUESTIONS;
-# each has a row in the full-text table, and a memory of several chunks has one more as a whole. FTS5's own table of the
-# rows it holds is `memory_text_docsize`.
-_INCOMPLETE = f"""
-WITH pieces AS (
-    SELECT c.memory, count(*) AS many, max(c.last) AS reach, count(t.id) AS worded,
-        max(iif(c.ordinal < {QUESTIONS}, c.ordinal + 1, 0)) + max(0, max(c.ordinal) - {QUESTIONS} + 1) AS numbered
-    FROM chunks c LEFT JOIN memory_text_docsize t ON t.id = (c.memory << {PART_BITS}) + 1 + c.ordinal
-    GROUP BY c.memory)
-SELECT f.path FROM files f
-LEFT JOIN memories m ON m.path = f.path AND m.id = f.memory_id
-LEFT JOIN pieces p ON p.memory = m.row
-LEFT JOIN memory_text_docsize w ON w.id = m.row << {PART_BITS}
-WHERE f.memory_id <> '' AND (
-    p.memory IS NULL OR p.many <> p.numbered OR p.reach <> m.length OR p.worded <> p.many
-    OR (p.many > 1) <> (w.id IS NOT NULL))
-UNION SELECT m.path FROM memories m LEFT JOIN files f ON f.path = m.path WHERE f.path IS NULL
-ORDER BY 1"""
-
 
 class SqliteIndex(SqlIndex):
     """The Index port over one file."""
 
-    INCOMPLETE = _INCOMPLETE
+    # FTS5 has the numbers of its rows in a table of its own, without the texts.
+    TEXTS, COUNTED = ("memory_text", "rowid"), ("memory_text_docsize", "id")
+    CLEARING = (
+        *(f"DELETE FROM {table}" for table in ("token_vectors", "vectors", "chunks", "memories", "files")),
+        "INSERT INTO memory_text (memory_text) VALUES ('delete-all')",
+    )
+    TIDYING = (
+        *(f"DELETE FROM {table} WHERE memory NOT IN (SELECT row FROM memories)" for table in BELONGING),
+        "DELETE FROM edges WHERE source NOT IN (SELECT row FROM memories)",
+        _WORDS_OF_NOTHING,
+    )
+    WIDTH = "length(vector) / 2"
     TEXT_PIECE, VECTOR_PIECE = TEXT_PIECE.format("x''"), VECTOR_PIECE.format("x''", "v.vector")
     few_memories = 1_000  #: FTS5 ranks so many about as fast as lists in memory
 
@@ -100,20 +64,7 @@ class SqliteIndex(SqlIndex):
         self._guard = allocate_lock()
 
     def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
-        with self._database.write() as write:
-            if paths is None:
-                for table in ("token_vectors", "vectors", "chunks", "memories", "files"):
-                    write.execute(f"DELETE FROM {table}")
-                write.execute("INSERT INTO memory_text (memory_text) VALUES ('delete-all')")
-            for path in paths or ():
-                write.execute("DELETE FROM files WHERE path = ?", (path,))
-                self.remove_memories(write, "path = ?", (path,))
-            if orphans:
-                for table in BELONGING:
-                    write.execute(f"DELETE FROM {table} WHERE memory NOT IN (SELECT row FROM memories)")
-                write.execute("DELETE FROM edges WHERE source NOT IN (SELECT row FROM memories)")
-                write.execute(_WORDS_OF_NOTHING)
-            write.execute(COUNT_CHANGE)
+        super().retire(paths, orphans=orphans)
         if paths:
             self._database.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # it has deleted texts until it is overwritten
 
@@ -125,28 +76,19 @@ class SqliteIndex(SqlIndex):
         many = self._word_lists_mb and self._searched and self._database.value("SELECT max(row) FROM memories")
         has_lists = many and many >= self.few_memories and len(query.groups) == 1 and not query.is_prefix
         self._searched = True
-        wanted = -1 if filters.source == RECORD else limit * ROWS_PER_MEMORY
-        while True:
-            if has_lists:
-                allowed = self._rows_satisfying(filters, generation)
-                rows = self._scan_words(query.groups[0], allowed, generation, wanted)
-            else:
-                rows = self._database.rows(_TEXT.format(where), (expression, *arguments, wanted))
-            if filters.source == RECORD:
-                return rank_passages(rows, limit * PASSAGES_PER_MATCH)[:limit]
-            matches = fold_chunks(rows)
-            if len(matches) >= limit or len(rows) < wanted:
-                return matches[:limit]
-            wanted *= ROWS_PER_MEMORY
 
-    def _scan_words(self, words: Sequence[str], allowed: Any, generation: int, wanted: int) -> list[Any]:
-        """The best rows in the order of FTS5, from lists in memory."""
-        with self._guard:
-            scan = self._open_scans()[2]
-        found = scan(words, generation, allowed, wanted)
-        names = self._find_names({row >> PART_BITS for row, _ in found})
-        split = [(names.get(row >> PART_BITS), (row & (1 << PART_BITS) - 1) - 1, score) for row, score in found]
-        return [each for each in split if each[0]]
+        def read_best(wanted: int) -> list[Any]:
+            """The best rows in the order of FTS5, from lists in memory or from FTS5 itself."""
+            if not has_lists:
+                return self._database.rows(_TEXT.format(where), (expression, *arguments, wanted))
+            with self._guard:
+                scan = self._open_scans()[2]
+            found = scan(query.groups[0], generation, self._rows_satisfying(filters, generation), wanted)
+            names = self._find_names({row >> PART_BITS for row, _ in found})
+            split = [(names.get(row >> PART_BITS), (row & (1 << PART_BITS) - 1) - 1, score) for row, score in found]
+            return [each for each in split if each[0]]
+
+        return self.rank(read_best, filters, limit)
 
     def _open_scans(self) -> tuple[int, dict[str, VectorScan], Any]:
         """The scans of the file that is open."""
@@ -210,63 +152,11 @@ class SqliteIndex(SqlIndex):
         # A file that replaced another may have counted as many changes.
         return count and count + (self._database.openings << 32)
 
-    def neighbors(
-        self, ids: Sequence[str], *, hops: int, direction: str, relations: Sequence[str] = ()
-    ) -> list[Neighbor]:
-        steps = [step for name, step in _STEPS.items() if direction in (name.split()[0], "both")]
-        walking = "".join(
-            f" UNION SELECT {far}, w.hop + 1 FROM walk w {join} WHERE w.hop < ?2 AND {_RELATED}"
-            for join, far, _ in steps
-        )
-        meeting = " UNION ".join(
-            f"SELECT e.source, {target} AS target, e.relation, e.strength, e.evidence FROM places w {join}"
-            f" WHERE {_RELATED}"
-            for join, _, target in steps
-        )
-        # The last joins are CROSS so that SQLite goes from these few edges to their memories, never over all memories.
-        sql = f"""
-        WITH RECURSIVE walk (place, hop) AS (
-            SELECT row, 1 FROM memories WHERE id IN (SELECT value FROM json_each(?1)){walking}
-        ),
-        places AS MATERIALIZED (SELECT DISTINCT place FROM walk)
-        SELECT a.id, z.id, s.relation, s.strength, s.evidence FROM ({meeting}) s
-        CROSS JOIN memories a ON a.row = s.source CROSS JOIN memories z ON z.row = s.target"""
-        rows = self._database.rows(
-            sql, [msgspec.json.encode(ids).decode(), hops, msgspec.json.encode(relations).decode()]
-        )
-        return walk(ids, [Link(*row) for row in rows], hops=hops, direction=direction)
-
-    def put_vectors(
-        self, model: str, rows: Iterable[tuple[str, Any]], *, tokens: Mapping[str, bytes] = {}, only: bool = False
-    ) -> None:
-        size = self._database.value("SELECT length(vector) FROM vectors WHERE model = ? LIMIT 1", (model,))
-        with self._database.write() as write:
-            if only:
-                write.execute("DELETE FROM vectors WHERE model <> ?", (model,))
-            for key, vector in rows:
-                blob = vector.astype("<f2").tobytes()
-                size = size or len(blob)
-                if len(blob) != size:
-                    raise StorageFailure(
-                        f"The model {model} gave a vector of {len(blob) // 2} numbers; the index holds {size // 2}.",
-                        "Run `scrimshaw rebuild`, or set the model's dimension.",
-                    )
-                write.execute(
-                    "INSERT OR IGNORE INTO vectors (model, memory, ordinal, key, vector)"
-                    " SELECT ?, memory, ordinal, key, ? FROM chunks WHERE key = ? ORDER BY row",
-                    (model, blob, key),
-                )
-            write.executemany(_PUT_TOKENS, [(packed, key, model) for key, packed in tokens.items()])
-            write.execute(COUNT_CHANGE)
-
     def put_words(self, write: SqlConnection, texts: Sequence[tuple[Any, ...]]) -> None:
         write.executemany(_PUT_WORDS, texts)
 
-    def remove_memories(self, write: SqlConnection, where: str, arguments: Sequence[str]) -> None:
-        for (row,) in [*write.execute(f"SELECT row FROM memories WHERE {where}", arguments)]:
-            first = int(row) << PART_BITS
-            write.execute("DELETE FROM memory_text WHERE rowid BETWEEN ? AND ?", (first, first + (1 << PART_BITS) - 1))
-            write.execute("DELETE FROM memories WHERE row = ?", (row,))
+    def pack_vector(self, vector: Any) -> bytes:
+        return bytes(vector.astype("<f2").tobytes())
 
 
 def match_expression(query: Query) -> str:

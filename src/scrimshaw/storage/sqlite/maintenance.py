@@ -1,23 +1,20 @@
-"""The Maintenance port in SQLite: whether the databases are intact, and dumping, restoring and erasing their rows.
-
-Tables and columns are read from the database itself, so that tables of later migrations are included.
-"""
+"""The Maintenance port in SQLite: whether the databases are intact, and dumping, staging and erasing their rows."""
 
 import base64
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 from msgspec.structs import replace
 
 from scrimshaw.errors import UnusableArchive
-from scrimshaw.models import Entry, Traces, Wipe
-from scrimshaw.storage.journal import append_entries, chain_again, verify_chain
-from scrimshaw.storage.maintenance import LASTING, LEDGER, PURGED, SqlMaintenance, owners
+from scrimshaw.models import Entry, Wipe
+from scrimshaw.storage.journal import append_entries, chain_again
+from scrimshaw.storage.maintenance import DatabaseTable, SqlMaintenance
 from scrimshaw.storage.ports import CommitRows, DatabaseName, Row
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database, newest_migration, open_file
@@ -36,7 +33,6 @@ _TABLES = (
 )
 _COLUMNS = "SELECT name, type, pk FROM pragma_table_info(?)"
 _TYPES: Mapping[str, tuple[type, ...]] = {"INTEGER": (int,), "REAL": (float, int), "TEXT": (str,), "BLOB": (bytes,)}
-_CONTENTS = "contents"
 _OWN = ("migrations", "seals")  # a database's own bookkeeping
 _TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'ledger'"
 _OWNERLESS = " UNION ALL ".join(
@@ -47,12 +43,14 @@ _OWNERLESS = " UNION ALL ".join(
 class SqliteMaintenance(SqlMaintenance):
     """The Maintenance port over the files of index and journal; a purge includes the journals of `find_others`."""
 
+    DEFER, CONSTRAINT_ERROR = "PRAGMA defer_foreign_keys = ON", apsw.ConstraintError
+    _databases: Mapping[DatabaseName, Database]
     _journal: Database
 
     def __init__(
         self, index: Database, journal: Database, find_others: Callable[[], Iterable[Database]] = tuple
     ) -> None:
-        self._databases: Mapping[DatabaseName, Database] = {"index": index, "journal": journal}
+        self._databases = {"index": index, "journal": journal}
         self._index = index
         self._journal = journal
         self._find_others, self._erased_others = find_others, list[Database]()
@@ -78,27 +76,13 @@ class SqliteMaintenance(SqlMaintenance):
             return int(self._databases[database].value("SELECT total(length(packed)) FROM token_vectors"))
         return self._databases[database].size_bytes()
 
-    def count_traces(self, database: DatabaseName, wipe: Wipe) -> dict[str, int]:
-        counts = Counter[str]()
-        with self._databases[database].lend() as connection:
-            for table in list(_read_tables(connection, "table", "shadow")):
-                counts[table.name] += sum(1 for _ in _changes(connection, table, wipe.traces))
-                for condition, values in _conditions(table, wipe):
-                    count = f'SELECT count(*) FROM "{table.name}" WHERE {condition}'
-                    counts[table.name] += connection.execute(count, values).get
-        return dict(+counts)
-
     def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
         for other in self._find_others():  # this index has their sessions too
             with other.write() as write:
-                if erased := erase(write, Wipe(wipe.traces)):
+                if erased := self.erase_rows(write, Wipe(wipe.traces)):
                     append_entries(write, [replace(purge, memory_id="", decision_meta=erased)], time.time())
                     self._erased_others.append(other)
-        with self._journal.write() as write:
-            erased = erase(write, wipe)
-            whole = replace(purge, decision_meta={**purge.decision_meta, **erased})
-            append_entries(write, [*files, whole], time.time())
-        return dict(erased.get("rows", {}))
+        return super().erase(wipe, purge, files)
 
     def compact(self) -> list[Path]:
         with self._index.write() as write:
@@ -111,18 +95,36 @@ class SqliteMaintenance(SqlMaintenance):
     @contextmanager
     def stage_rows(self, path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> Iterator[CommitRows]:
         with closing(stage(path, schema, rows)) as staged:
+            yield partial(self.commit_rows, staged)
 
-            def commit(entries: Sequence[Entry], clear: bool) -> dict[str, int]:
-                try:
-                    with self._journal.write() as write:
-                        counts = take_over(write, staged, clear=clear)
-                        append_entries(write, entries, time.time())
-                except apsw.ConstraintError as error:
-                    message = f"Its rows do not go with those here: {error}."
-                    raise UnusableArchive(message, "Use another one.") from error
-                return counts
+    @staticmethod
+    def read_tables(connection: apsw.Connection, *, is_every: bool = False) -> list[DatabaseTable]:
+        found = list[DatabaseTable]()
+        for name, kind, without_rowid in connection.execute(_TABLES).fetchall():
+            has_memories = kind == "table" and name not in _OWN
+            if has_memories or (is_every and kind in ("table", "shadow")):
+                columns: list[Any] = connection.execute(_COLUMNS, (name,)).fetchall()
+                keys = sorted((place, f'"{column}"') for column, _, place in columns if place)
+                named = tuple(column for _, column in keys) if without_rowid else ("rowid",)
+                found.append(DatabaseTable(str(name), {column: declared for column, declared, _ in columns}, named))
+        return found
 
-            yield commit
+    @staticmethod
+    def replace_row(write: apsw.Connection, table: DatabaseTable, key: Sequence[Any], new: Mapping[str, Any]) -> None:
+        setting = ", ".join(f'"{name}" = ?' for name in new)
+        where = " AND ".join(f"{name} = ?" for name in table.keys)
+        write.execute(f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}', (*new.values(), *key))
+
+    @staticmethod
+    @contextmanager
+    def rewrite_ledger(write: apsw.Connection) -> Iterator[None]:
+        triggers = {str(name): str(sql) for name, sql in write.execute(_TRIGGERS).fetchall()}
+        for name in triggers:
+            write.execute(f'DROP TRIGGER "{name}"')
+        yield
+        chain_again(write)
+        for sql in triggers.values():
+            write.execute(sql)
 
     def _index_faults(self) -> list[str]:
         """Faults of the full text and of memories' rows that the integrity check does not notice."""
@@ -131,42 +133,10 @@ class SqliteMaintenance(SqlMaintenance):
                 connection.execute("INSERT INTO memory_text (memory_text) VALUES ('integrity-check')")
             except apsw.CorruptError as error:
                 return [f"full text: {error}"]
-        found = self._index.rows(SqliteIndex.INCOMPLETE)
-        faults = [f"{len(found)} files are not held whole, the first is {found[0][0]}"] if found else []
+        found = SqliteIndex.find_incomplete(self._index)
+        faults = [f"the index lacks a part of {len(found)} files, the first is {found[0]}"] if found else []
         orphans = self._index.rows(_OWNERLESS)
         return faults + [f"{many} rows of {table} belong to no memory" for table, many in orphans if many]
-
-
-class _Table(NamedTuple):
-    name: str
-    columns: dict[str, str]  #: with their declared types
-    keys: tuple[str, ...]
-
-    @property
-    def names(self) -> str:
-        """The columns quoted for SQL, whatever their names."""
-        return ", ".join(f'"{name}"' for name in self.columns)
-
-    @property
-    def rows(self) -> str:
-        """The statement that reads all rows."""
-        return f'SELECT {self.names} FROM "{self.name}"'
-
-
-def _read_tables(connection: apsw.Connection, *kinds: str) -> Iterator[_Table]:
-    for name, kind, without_rowid in connection.execute(_TABLES).fetchall():
-        if kind in (kinds or ("table",)):
-            columns: list[Any] = connection.execute(_COLUMNS, (name,)).fetchall()
-            keys = sorted((place, column) for column, _, place in columns if place)
-            named = tuple(column for _, column in keys) if without_rowid else ("rowid",)
-            yield _Table(str(name), {column: declared for column, declared, _ in columns}, named)
-
-
-def _durable_tables(connection: apsw.Connection) -> list[_Table]:
-    return [table for table in _read_tables(connection) if table.name not in _OWN]
-
-
-# Dumped and taken over
 
 
 def dump(database: Database) -> Iterator[tuple[str, Row]]:
@@ -174,7 +144,7 @@ def dump(database: Database) -> Iterator[tuple[str, Row]]:
     with database.lend() as connection:
         connection.execute("BEGIN")
         try:
-            for table in _durable_tables(connection):
+            for table in SqliteMaintenance.read_tables(connection):
                 for row in connection.execute(table.rows):
                     yield table.name, dict(zip(table.columns, row, strict=True))
         finally:
@@ -190,7 +160,7 @@ def stage(path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> Database:
         try:
             with database.write() as write:
                 write.execute("PRAGMA defer_foreign_keys = ON")
-                known = {table.name: table for table in _durable_tables(write)}
+                known = {table.name: table for table in SqliteMaintenance.read_tables(write)}
                 for name, row in rows:
                     table = known.get(name)
                     if table is None or set(row) != set(table.columns):
@@ -214,31 +184,6 @@ def _check_type(place: str, declared: str, value: Any) -> Any:
     return value
 
 
-def take_over(write: apsw.Connection, staged: Database, *, clear: bool) -> dict[str, int]:
-    """Insert the staged rows that are missing, after clearing the tables if asked; rows inserted per table.
-
-    The ledger is inserted only if there is none; the contents of purged memories never are.
-    """
-    write.execute("PRAGMA defer_foreign_keys = ON")
-    has_ledger = write.execute("SELECT 1 FROM ledger").get is not None
-    purged = {row[0] for row in write.execute(PURGED)}
-    counts: dict[str, int] = {}
-    for table in _durable_tables(write):
-        if clear and table.name not in LASTING:
-            write.execute(f'DELETE FROM "{table.name}"')
-        if table.name == LEDGER and has_ledger:
-            continue
-        rows = staged.rows(table.rows)
-        if table.name == _CONTENTS:
-            place = list(table.columns).index("memory_id")
-            rows = [row for row in rows if row[place] not in purged]
-        before = write.total_changes()
-        insert = f'INSERT OR IGNORE INTO "{table.name}" ({table.names}) VALUES ({marks(table.columns)})'
-        write.executemany(insert, rows)
-        counts[table.name] = write.total_changes() - before
-    return counts
-
-
 def count_lost_rows(damaged: Path, sound: Database) -> tuple[dict[str, int], list[str]]:
     """(rows by table that a damaged journal has and an intact one lacks, tables that could not be read to their end).
 
@@ -249,7 +194,7 @@ def count_lost_rows(damaged: Path, sound: Database) -> tuple[dict[str, int], lis
     log = damaged.with_name(f"{damaged.name}-wal")
     has_log = log.exists() and log.stat().st_size > 0
     with sound.lend() as connection:
-        for table in _durable_tables(connection):
+        for table in SqliteMaintenance.read_tables(connection):
             hashes: set[int] = set()
             try:
                 with closing(open_file(damaged, immutable=not has_log)) as readable:
@@ -259,47 +204,6 @@ def count_lost_rows(damaged: Path, sound: Database) -> tuple[dict[str, int], lis
             if lost := hashes.difference(map(hash, connection.execute(table.rows))):
                 counts[table.name] = len(lost)
     return counts, unread
-
-
-# Erased
-
-
-def erase(write: apsw.Connection, wipe: Wipe) -> dict[str, Any]:
-    """Remove rows that belong to the memory and replace every trace by the marker, in one transaction.
-
-    Returns `rows` by table and, if the ledger was rewritten, its last hash before, with the row
-    at which its chain was already broken.
-    """
-    write.execute("PRAGMA defer_foreign_keys = ON")
-    counts, facts, tables = Counter[str](), dict[str, Any](), list(_read_tables(write))
-    for table in tables:
-        for condition, values in _conditions(table, wipe):
-            write.execute(f'DELETE FROM "{table.name}" WHERE {condition}', values)
-            counts[table.name] += write.changes()
-    for table in tables:
-        if table.name != LEDGER:
-            counts[table.name] += _replace_traces(write, table, wipe.traces)
-        elif any(_changes(write, table, wipe.traces)):
-            last = write.execute("SELECT chain FROM ledger ORDER BY seq DESC LIMIT 1").get
-            facts = {"chain_before": str(last), "broken_before": verify_chain(write)[1]}
-            with rewrite_ledger(write):
-                counts[table.name] += _replace_traces(write, table, wipe.traces)
-    return {name: value for name, value in {"rows": dict(+counts), **facts}.items() if value}
-
-
-@contextmanager
-def rewrite_ledger(write: apsw.Connection) -> Iterator[None]:
-    """Let the block change rows of the ledger, inside the transaction of `write`, and recompute the chain after it.
-
-    Only a purge does this, and it records that it did. Raises StorageFailure if the new chain is not sound.
-    """
-    triggers = {str(name): str(sql) for name, sql in write.execute(_TRIGGERS).fetchall()}
-    for name in triggers:
-        write.execute(f'DROP TRIGGER "{name}"')
-    yield
-    chain_again(write)
-    for sql in triggers.values():
-        write.execute(sql)
 
 
 def _compact(database: Database) -> list[Path]:
@@ -314,32 +218,3 @@ def _compact(database: Database) -> list[Path]:
                     return []
             time.sleep(_RETRY_S)
     return [path for path in (database.path, database.log) if path.stat().st_size]
-
-
-def _changes(
-    connection: apsw.Connection, table: _Table, traces: Traces
-) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """(key, new values) of the rows that contain a trace."""
-    names = ", ".join(f'"{name}"' for name in (*table.keys, *table.columns))
-    cleaners: Mapping[type, Callable[[Any], Any]] = {str: traces.mask, bytes: traces.erase}
-    for row in connection.execute(f'SELECT {names} FROM "{table.name}"'):
-        values = [each for each in zip(table.columns, row[len(table.keys) :], strict=True) if type(each[1]) in cleaners]
-        if new := {name: clean for name, value in values if (clean := cleaners[type(value)](value)) != value}:
-            yield row[: len(table.keys)], new
-
-
-def _replace_traces(write: apsw.Connection, table: _Table, traces: Traces) -> int:
-    """The number of rows changed; rows that become identical are merged."""
-    changes = list(_changes(write, table, traces))
-    where = " AND ".join(f'"{key}" = ?' for key in table.keys)
-    for key, new in changes:
-        setting = ", ".join(f'"{name}" = ?' for name in new)
-        write.execute(f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}', (*new.values(), *key))
-    return len(changes)
-
-
-def _conditions(table: _Table, wipe: Wipe) -> Iterator[tuple[str, Sequence[str]]]:
-    """The conditions for rows of a table that belong to the erased memories."""
-    for column, values in owners(table.name, wipe).items():
-        if column in table.columns and values:
-            yield f'"{column}" IN ({marks(values)})', values
