@@ -5,11 +5,13 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from operator import attrgetter, itemgetter
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from scrimshaw.config import SessionSettings
 from scrimshaw.models import Item, ItemKind, NewItem, Trust
 from scrimshaw.storage.ports import Admission
+
+_FADED = 40  # events after which every item has faded to the floor
 
 
 def raw_attention(item: Item, counter: int, now: float, settings: SessionSettings, *, event_decay: bool) -> float:
@@ -36,6 +38,26 @@ def rank_items(
         attention = score(item, counter, now, settings, event_decay=event_decay)
         ranked.append((attention, item.number, item))
     return [(item, attention) for attention, _, item in sorted(ranked, key=itemgetter(0, 1), reverse=True)]
+
+
+def trace_attention(items: Sequence[Item], counter: int, settings: SessionSettings) -> list[list[tuple[float, float]]]:
+    """For each item of a session in order, (event, attention 0..1) from its first event to its last in working memory.
+
+    Nobody stores when an item left, so it is found as `admit` would find it; nor when it was mentioned, so only the
+    last value of one that stays includes mentions.
+    """
+    value = partial(score, now=0.0, settings=settings, event_decay=True)
+    ends, held, curves = dict[int, int](), list[Item](), list[list[tuple[float, float]]]()
+    for item in items:
+        ranked = rank_items([*held, item], item.event, now=0.0, settings=settings, event_decay=True)
+        held = [each for each, _ in ranked[: settings.capacity]]
+        ends |= {each.number: item.event for each, _ in ranked[settings.capacity :]}
+    for item in items:
+        plain, end = replace(item, mentions=0), counter if item.held else ends.get(item.number, counter)
+        events = [*range(item.event, min(end, item.event + _FADED)), max(end, item.event)]
+        curves.append([(event, value(plain, event)) for event in events])
+        curves[-1] += [(counter, value(item, counter))] if item.held and item.mentions else []
+    return curves
 
 
 def admit(

@@ -19,6 +19,7 @@ EVENTS_SHOWN = 200  # of a session on a page
 Values = Mapping[str, str]  # from the path, the query or a form
 NAVIGATION = {
     "/": "Search",
+    "/graph": "Graph",
     "/sessions": "Sessions",
     "/drafts": "Review",
     "/changes": "Changes",
@@ -172,6 +173,20 @@ def make_bar(share: float, kind: str = "", label: str = "") -> Html:
     bar = tag("rect", width=f"{width}%", height="100%", rx="2")
     spoken = {"role": "img", "aria_label": label} if label else {"aria_hidden": "true"}
     return tag("svg", bar, class_=f"bar {kind}".strip(), **spoken)
+
+
+def draw_lines(
+    lines: Iterable[tuple[str, str, Sequence[tuple[float, float]]]], width: float, label: str, kind: str = "line"
+) -> Html:
+    """Curves of values 0..1 from left to right, each with a class and a name; `width` is the largest x."""
+    shapes = [
+        tag(
+            "polyline", tag("title", name), points=" ".join(f"{x:g},{100 - 100 * y:g}" for x, y in points), class_=which
+        )
+        for which, name, points in lines
+    ]
+    frame = {"viewBox": f"0 0 {width:g} 100", "preserveAspectRatio": "none"}
+    return tag("svg", shapes, class_=f"plot {kind}", role="img", aria_label=label, **frame)
 
 
 def parse_number(values: Values, name: str) -> int:

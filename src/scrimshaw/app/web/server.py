@@ -25,8 +25,8 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from scrimshaw.app.web.changes import show_changes, undo_change
-from scrimshaw.app.web.figures import show_health, show_statistics
-from scrimshaw.app.web.graph import show_graph
+from scrimshaw.app.web.figures import show_health, show_quality, show_statistics
+from scrimshaw.app.web.graph import show_graph, show_neighbourhoods
 from scrimshaw.app.web.markup import join, tag
 from scrimshaw.app.web.memory import show_memory
 from scrimshaw.app.web.page import Page, Site, Values, read_asset, render_page
@@ -69,9 +69,11 @@ VIEWS: Mapping[str, View] = {
     "/sessions/{id:path}": show_session,
     "/drafts": show_drafts,
     "/changes": show_changes,
+    "/graph": show_neighbourhoods,
     "/graph/{id:path}": show_graph,
     "/health": show_health,
     "/stats": show_statistics,
+    "/quality": show_quality,
 }
 Action = Callable[[Site, Values], str]  # performs a form's action; returns the address to go to
 ACTIONS: Mapping[str, Action] = {
