@@ -136,7 +136,7 @@ def report_call(project: Path, command: str, output: str, *, failed: bool = Fals
 @contextmanager
 def serve(project: Path) -> Iterator[str]:
     """The address of the dashboard while it runs."""
-    command = [str(PROGRAMS / "scrimshaw"), "ui", "--no-open", "--json"]
+    command = [str(PROGRAMS / "scrimshaw"), "ui", "--edit", "--no-open", "--json"]
     with subprocess.Popen(command, cwd=project, env=environment(project), stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout

@@ -146,12 +146,14 @@ class Guard:
         await (self.access.check(Request(scope)) or self.app)(scope, receive, send_with_headers)
 
 
-def build_app(engine: Engine, access: Access) -> ASGIApp:
-    """The dashboard of an open memory."""
-    site = Site(engine, secrets.token_urlsafe())
+def build_app(engine: Engine, access: Access, *, can_edit: bool = False) -> ASGIApp:
+    """The dashboard of an open memory; its pages only show, unless a person may edit on them."""
+    site = Site(engine, secrets.token_urlsafe() if can_edit else "")
     routes: list[BaseRoute] = [Route("/assets/{name}", _send_asset)]
     routes += (Route(path, _make_endpoint(site, view)) for path, view in VIEWS.items())
-    routes += (Route(path, _make_form_endpoint(site, act), methods=["POST"]) for path, act in ACTIONS.items())
+    routes += (
+        Route(path, _make_form_endpoint(site, act), methods=["POST"]) for path, act in ACTIONS.items() if can_edit
+    )
 
     def show_error(_: Request, error: Exception) -> Response:
         return _render_error(site, error)
@@ -160,7 +162,7 @@ def build_app(engine: Engine, access: Access) -> ASGIApp:
     return Guard(app, access)
 
 
-def run_dashboard(engine: Engine, port: int, announce: Callable[[str], None]) -> None:
+def run_dashboard(engine: Engine, port: int, announce: Callable[[str], None], *, can_edit: bool = False) -> None:
     """Serve until interrupted; `announce` gets the address once browsers can connect. Port 0 is any free one."""
     listener = socket.socket()
     with listener:
@@ -176,7 +178,7 @@ def run_dashboard(engine: Engine, port: int, announce: Callable[[str], None]) ->
         announce(access.url)
         # Requests are not logged: their addresses contain the token and the queries.
         settings = uvicorn.Config(
-            build_app(engine, access),
+            build_app(engine, access, can_edit=can_edit),
             log_level="critical",
             access_log=False,
             ws="none",
