@@ -482,6 +482,12 @@ def editor() -> str:
     return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
 
 
+def traces_exporter() -> str:
+    """The exporter that the user named for OpenTelemetry; not the console, where a server speaks its protocol."""
+    name = os.environ.get("OTEL_TRACES_EXPORTER", "")
+    return "" if name in ("none", "console") else name
+
+
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return parse_toml(read_regular_file(path).decode("utf-8-sig"))
