@@ -8,15 +8,12 @@ import os
 import threading
 from contextlib import suppress
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
+from typing import Any
 
 from scrimshaw.engine import Engine
 from scrimshaw.engine.query_log import LoggedSearch, read_log
 from scrimshaw.errors import VaultBusy
 from scrimshaw.storage.transaction import lock
-
-if TYPE_CHECKING:
-    from opentelemetry.trace import TracerProvider
 
 PAUSE_S, LATE_S, _MOST_SESSIONS, _NS = 30.0, 1.0, 100, 1_000_000_000
 
@@ -31,22 +28,22 @@ def send_spans(engine: Engine, exporter: str, stop: threading.Event) -> None:
     except (ImportError, ValueError):
         logging.getLogger(__name__).warning("No spans are sent: %r is not installed; see scrimshaw[otel]", exporter)
         return
-    provider, is_over = TracerProvider(), False
+    provider, is_over = TracerProvider(shutdown_on_exit=False), False  # nobody waits for an exporter
     provider.add_span_processor(BatchSpanProcessor(found.load()()))
     sent = engine.storage.place / "spans.sent"  # its time is that of the last spans, of any server of this memory
     while not is_over:
         is_over = stop.wait(PAUSE_S)
         with suppress(VaultBusy), lock(sent.with_suffix(".lock"), 0.0):
             until = engine.clock() - LATE_S  # what is newer may not be written yet
-            make_spans(engine, provider, sent.stat().st_mtime if sent.exists() else until, until)
+            since = sent.stat().st_mtime if sent.exists() else until
+            make_spans(engine, provider.get_tracer("scrimshaw"), since, until)
             sent.touch()
             os.utime(sent, (until, until))
     provider.shutdown()
 
 
-def make_spans(engine: Engine, provider: "TracerProvider", since: float, until: float) -> None:
+def make_spans(engine: Engine, tracer: Any, since: float, until: float) -> None:
     """Make the spans of what happened after one moment and not after another, in seconds since 1970."""
-    tracer = provider.get_tracer("scrimshaw")
     for search in (each for each in read_log(engine) if isinstance(each, LoggedSearch) and since < each.at <= until):
         at, about = int((search.at - search.ms / 1000) * _NS), {"session": search.session, "intent": search.intent}
         with tracer.start_as_current_span("search", start_time=at, attributes=about, end_on_exit=False) as span:

@@ -40,24 +40,14 @@ def rank_items(
     return [(item, attention) for attention, _, item in sorted(ranked, key=itemgetter(0, 1), reverse=True)]
 
 
-def trace_attention(items: Sequence[Item], counter: int, settings: SessionSettings) -> list[list[tuple[float, float]]]:
-    """For each item of a session in order, (event, attention 0..1) from its first event to its last in working memory.
+def trace_attention(item: Item, counter: int, settings: SessionSettings) -> list[tuple[float, float]]:
+    """(event, attention 0..1) of an item from its first event to the session's last, by events.
 
-    Nobody stores when an item left, so it is found as `admit` would find it; nor when it was mentioned, so only the
-    last value of one that stays includes mentions.
+    Nobody stores when an item was mentioned, so only the last value includes mentions.
     """
-    value = partial(score, now=0.0, settings=settings, event_decay=True)
-    ends, held, curves = dict[int, int](), list[Item](), list[list[tuple[float, float]]]()
-    for item in items:
-        ranked = rank_items([*held, item], item.event, now=0.0, settings=settings, event_decay=True)
-        held = [each for each, _ in ranked[: settings.capacity]]
-        ends |= {each.number: item.event for each, _ in ranked[settings.capacity :]}
-    for item in items:
-        plain, end = replace(item, mentions=0), counter if item.held else ends.get(item.number, counter)
-        events = [*range(item.event, min(end, item.event + _FADED)), max(end, item.event)]
-        curves.append([(event, value(plain, event)) for event in events])
-        curves[-1] += [(counter, value(item, counter))] if item.held and item.mentions else []
-    return curves
+    value, plain = partial(score, now=0.0, settings=settings, event_decay=True), replace(item, mentions=0)
+    events = range(item.event, min(counter, item.event + _FADED) + 1)
+    return [*((event, value(plain, event)) for event in events), (counter, value(item, counter))]
 
 
 def admit(

@@ -74,7 +74,7 @@ def test_attention_is_drawn_over_the_events(browser: TestClient, engine: Engine,
     assert len(worth) < len(items)
     for item, (_, points) in zip(items, curves, strict=True):
         heights = [float(point.partition(",")[2]) for point in points]  # measured from above
-        assert heights[: -1 - bool(item.mentions)] == sorted(heights[: -1 - bool(item.mentions)])
+        assert heights[:-1] == sorted(heights[:-1])
         assert heights[0] == pytest.approx(100 - 100 * item.attention)
         if item.held:
             assert points[-1] == f"{session.counter},{100 - 100 * worth[item.number]:g}"

@@ -15,7 +15,7 @@ from scrimshaw.ingest.quality import BANDS
 from scrimshaw.models import Filters
 
 _PERIODS, _MOST_DAYS = (1, 7, 14, 90), 9999
-_MOST_COUNTS, _MOST_MEASURED, _MOST_PERIODS = 12, 20, 14
+_MOST_COUNTS, _MOST_MEASURED, _MOST_PERIODS = 12, 12, 14
 _BANDS = (*BANDS, "not graded")
 Course = Sequence[tuple[str, Mapping[str, Any]]]  # of periods, oldest first: the first day, and the sums of its grades
 _VERDICTS = {"met": "ok", "missed": "problem", "-": ""}
@@ -145,10 +145,11 @@ def _draw_bands(course: Course) -> Html:
             shapes += [tag("rect", title, class_=f"band-{name[0]}", **box)] if count else []
     keys = [(tag("svg", tag("rect", width="100%", height="100%", class_=f"band-{name[0]}"), class_="key",
                  aria_hidden="true"), f" {name} ") for name in _BANDS]  # fmt: skip
-    about = {"role": "img", "aria_label": f"Memories by band since {counts[0][0]}, at most {most} in a period"}
-    plot = tag("svg", shapes, class_="plot", viewBox=f"0 0 {len(counts)} 100", preserveAspectRatio="none", **about)
+    words = f"Memories by band since {counts[0][0]}; the highest column has {most}."
+    frame = {"viewBox": f"0 0 {len(counts)} 100", "preserveAspectRatio": "none"}
+    plot = tag("svg", shapes, class_="plot", role="img", aria_label=words, **frame)
     table = make_table("Memories by band over time", ("since", *_BANDS), ((start, *some) for start, some in counts))
-    return join(plot, tag("p", keys, class_="dim"), tag("details", tag("summary", "As a table"), table))
+    return join(plot, tag("p", keys, words, class_="dim"), tag("details", tag("summary", "As a table"), table))
 
 
 def _render_measures(measures: Sequence[Mapping[str, Any]], course: Course) -> Html:

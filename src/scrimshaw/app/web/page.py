@@ -181,18 +181,14 @@ def make_bar(share: float, kind: str = "", label: str = "") -> Html:
     return tag("svg", bar, class_=f"bar {kind}".strip(), **spoken)
 
 
-def draw_lines(
-    lines: Iterable[tuple[str, str, Sequence[tuple[float, float]]]], width: float, label: str, kind: str = "line"
-) -> Html:
+def draw_lines(lines: Iterable[tuple[str, str, Sequence[tuple[float, float]]]], width: float, label: str) -> Html:
     """Curves of values 0..1 from left to right, each with a class and a name; `width` is the largest x."""
-    shapes = [
-        tag(
-            "polyline", tag("title", name), points=" ".join(f"{x:g},{100 - 100 * y:g}" for x, y in points), class_=which
-        )
-        for which, name, points in lines
-    ]
+    shapes = []
+    for kind, name, points in lines:
+        course = " ".join(f"{x:g},{100 - 100 * y:g}" for x, y in points)
+        shapes.append(tag("polyline", tag("title", name), points=course, class_=kind))
     frame = {"viewBox": f"0 0 {width:g} 100", "preserveAspectRatio": "none"}
-    return tag("svg", shapes, class_=f"plot {kind}", role="img", aria_label=label, **frame)
+    return tag("svg", shapes, class_="plot", role="img", aria_label=label, **frame)
 
 
 def parse_number(values: Values, name: str) -> int:

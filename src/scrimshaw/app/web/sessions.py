@@ -137,10 +137,10 @@ def _render_attention(site: Site, session: Session) -> Html | None:
     table = make_table("Working memory, most attended first", ("entry", "kind", "attention", "mentions"), rows)
     items, curves = engine.sessions.items(session.id)[-_MOST_CURVES:], Html("")
     if engine.settings.features.event_decay and session.counter > 1:  # otherwise attention falls by minutes
-        points = trace_attention(items, session.counter, engine.settings.session)
-        lines = [("" if x.held else "left", _shorten(x.text, 80), some) for x, some in zip(items, points, strict=True)]
+        traced = ((item, trace_attention(item, session.counter, engine.settings.session)) for item in items)
+        lines = [("" if item.held else "left", _shorten(item.text, 80), points) for item, points in traced]
         label = f"Attention 0 to 1 of {len(items)} entries over {session.counter} events"
-        words = f"{label}; dashed are those that others replaced. What mentions add is at the end."
+        words = f"{label}; dashed are those that others replaced since. Mentions count at the end."
         curves = join(draw_lines(lines, session.counter, label), tag("p", words, class_="dim"))
     return tag("section", tag("h2", "Working memory"), curves, table) if ranked else None
 
