@@ -207,7 +207,7 @@ class Background:
         self._opening = 0
         self._is_new = False  #: whether no file was ever indexed
         parts = {"follow-files": self._follow_files, "run-jobs": self._run_jobs, "look-again": self._look_again}
-        if exporter := traces_exporter():
+        if (exporter := traces_exporter()) not in ("", "none", "console"):  # the console is for the protocol
             parts["send-spans"] = partial(self._attempt, "spans", partial(send_spans, engine, exporter, self._stop))
         self._threads = [threading.Thread(target=work, name=name, daemon=True) for name, work in parts.items()]
 
