@@ -45,6 +45,7 @@ PAGES = (
     "/?q=why+does+mecorlim+wait+for+the+sodifen",
     "/memory/notes/0",
     "/memory/notes/77",
+    "/graph",
     "/graph/notes/0",
     "/graph/notes/77",
     "/sessions",
@@ -52,7 +53,8 @@ PAGES = (
     "/drafts",
     "/health",
     "/stats",
-    "/stats?quality=1",
+    "/quality",
+    "/quality?days=90",
     "/stats?usage=1",
 )
 

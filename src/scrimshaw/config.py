@@ -319,8 +319,6 @@ SECTIONS: Mapping[str, type[Struct]] = {
     for name, value in msgspec.structs.asdict(Settings(project=Path(), home=Path())).items()
     if isinstance(value, Struct)
 }
-
-
 _TABLES = (*SECTIONS, "sources", "rules", "peers", "vaults")
 _ENVIRONMENT = "environment"
 _OF_GIT_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
@@ -362,12 +360,11 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
     """The settings of `project`; raises ConfigError naming every value that cannot be used."""
     env = os.environ if environment is None else environment
     home, serena_home = (home, None) if home else user_folders(env)
-    given: _Given = {}
+    given, problems = _Given(), list[str]()
     sources: tuple[SourceSettings, ...] = ()
     rules: tuple[Mapping[str, Any], ...] = ()
     peers = dict[str, PeerSettings]()
     vaults: tuple[VaultSettings, ...] = ()
-    problems: list[str] = []
     for path in config_files(project, home):
         table = _read_toml(path)
         sources = _tables(table, "sources", SourceSettings, path, problems) or sources
@@ -386,8 +383,7 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
     peers = find_local_peers(project) | peers
     sections = {name: _section(name, given, problems) for name in SECTIONS}
     if problems:
-        text = "The configuration cannot be used:\n  " + "\n  ".join(problems)
-        raise ConfigError(text, "Correct it and start again.")
+        raise ConfigError("\n  ".join(("The configuration cannot be used:", *problems)), "Correct it and start again.")
     if sections["features"].profile == "baseline":
         switches = [field.encode_name for field in msgspec.structs.fields(FeatureSettings) if field.type is not str]
         off = {key: False for key in switches if key != "profile" and ("features", key) not in given}
@@ -479,6 +475,11 @@ def editor() -> str:
     return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
 
 
+def traces_exporter() -> str:
+    """The exporter that the user named for OpenTelemetry; empty when none is named."""
+    return os.environ.get("OTEL_TRACES_EXPORTER", "")
+
+
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return parse_toml(read_regular_file(path).decode("utf-8-sig"))
@@ -525,8 +526,7 @@ def _types(kind: type[Struct]) -> dict[str, Any]:
 def _section(name: str, given: _Given, problems: list[str]) -> Any:
     """The checked section; every unusable value is added to `problems`."""
     stated = {key: each for (section, key), each in given.items() if section == name}
-    kinds = _types(SECTIONS[name]) if stated else {}
-    good: dict[str, Any] = {}
+    kinds, good = _types(SECTIONS[name]) if stated else {}, dict[str, Any]()
     for key, (value, origin) in stated.items():
         what = f"{origin}: {name}.{_quote(key, value)}"
         if key not in kinds:

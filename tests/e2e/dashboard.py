@@ -63,13 +63,15 @@ PAGES = (
     "/?q=tides",
     "/memory/money/count-in-decimal",
     "/memory/survey/hostile",
+    "/graph",
     "/graph/money/count-in-decimal",
     "/sessions",
     "/sessions/S1",
     "/drafts",
     "/changes",
     "/health",
-    "/stats?days=7&quality=1",
+    "/stats?days=7",
+    "/quality?days=90",
     "/memory/none",
 )
 
@@ -134,7 +136,7 @@ def report_call(project: Path, command: str, output: str, *, failed: bool = Fals
 @contextmanager
 def serve(project: Path) -> Iterator[str]:
     """The address of the dashboard while it runs."""
-    command = [str(PROGRAMS / "scrimshaw"), "ui", "--no-open", "--json"]
+    command = [str(PROGRAMS / "scrimshaw"), "ui", "--edit", "--no-open", "--json"]
     with subprocess.Popen(command, cwd=project, env=environment(project), stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
@@ -225,6 +227,22 @@ def check_walk(browser: Browser) -> None:
     box.click()
     browser.wait_for(lambda: browser.path == "/graph/money/export-strings")
     check("Retry with a key" in browser.find(".graph").get_attribute("innerHTML"), "a box leads on", browser.path)
+
+
+def check_plots(browser: Browser) -> None:
+    """The plots have shapes with a size, and the graph of the whole memory leads on."""
+    for path, shape in (
+        ("/quality", ".plot rect"),
+        ("/quality", "td .plot polyline"),
+        ("/sessions/S1", ".plot polyline"),
+    ):
+        browser.open(path)
+        box = browser.find(shape).rect
+        check(box["width"] > 2, f"{path} draws {shape}", str(box))
+    browser.open("/graph")
+    browser.find(".graph a").click()
+    browser.wait_for(lambda: browser.path.startswith("/graph/"))
+    check("Relations" in browser.driver.page_source, "a neighbourhood opens", browser.path)
 
 
 def check_review(browser: Browser, project: Path) -> None:
@@ -337,6 +355,7 @@ def main(arguments: Sequence[str]) -> int:
             try:
                 check_search(browser)
                 check_walk(browser)
+                check_plots(browser)
                 check_review(browser, project)
                 check_keyboard(browser)
                 check_pages(browser)

@@ -61,6 +61,18 @@ def test_the_boundaries_of_pressure(agent: Agent, percent: float, level: str, mo
     assert cost(reply) <= budget
 
 
+def test_whoever_asked_often_gets_shorter_answers_while_the_context_fills(engine: Engine, agent: Agent) -> None:
+    asking = Agent(engine, "s")
+    budgets = [
+        asking.context(f"duplicated code of channel {n}", mode="focused", token_usage=0.7)["token_budget"]
+        for n in (1, 9, 17)
+    ]
+    assert budgets[0] == 3000
+    assert budgets == sorted(set(budgets), reverse=True)
+    assert asking.context("duplicated code", mode="focused", token_usage=0.1)["token_budget"] == 3000
+    assert Agent(engine, "other").context("duplicated code", mode="focused", token_usage=0.7)["token_budget"] == 3000
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("usage", "most"), [(0.1, 3500), (0.7, 3000), (0.9, 400)])
 def test_a_mode_that_was_asked_for_is_kept_but_for_its_budget(agent: Agent, mode: str, usage: float, most: int) -> None:

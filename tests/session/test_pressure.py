@@ -12,6 +12,7 @@ from scrimshaw.config import ContextSettings, SessionSettings
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Mode, Pressure
 from scrimshaw.session.pressure import (
+    SMALLEST_ANSWER,
     Usage,
     describe_pressure,
     find_usage,
@@ -26,9 +27,9 @@ SHARES = st.none() | st.floats(0, 1)
 CHOSEN = [Mode.QUICK, Mode.FOCUSED, Mode.DEEP, Mode.RESUME]
 
 
-def allowed(mode: Mode, pressure: Pressure, share: float = 0.8) -> int:
+def allowed(mode: Mode, pressure: Pressure, share: float = 0.8, shown: int = 0) -> int:
     """The budget with the default thresholds."""
-    return token_budget(mode, pressure, CONTEXT, share=share, high=THRESHOLDS[1])
+    return token_budget(mode, pressure, CONTEXT, share=share, high=THRESHOLDS[1], shown=shown)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +88,12 @@ def test_budgets_under_pressure(mode: Mode, normal: int, elevated: int, high: in
     found = [allowed(mode, pressure) for pressure in (Pressure.NORMAL, Pressure.ELEVATED, Pressure.HIGH)]
     assert found == [normal, elevated, high]
     assert allowed(mode, Pressure.UNKNOWN) == normal
+
+
+@pytest.mark.parametrize(("shown", "budget"), [(0, 3000), (20, 1500), (60, 750), (10_000, SMALLEST_ANSWER)])
+def test_the_more_was_shown_the_less_an_answer_brings_under_pressure(shown: int, budget: int) -> None:
+    assert allowed(Mode.DEEP, Pressure.ELEVATED, shown=shown) == budget
+    assert allowed(Mode.DEEP, Pressure.NORMAL, shown=shown) == allowed(Mode.DEEP, Pressure.UNKNOWN, shown=shown) == 3500
 
 
 @given(st.sampled_from(CHOSEN), SHARES, SHARES)

@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from scrimshaw.app.hooks.record import hear_late_words
-from scrimshaw.config import load
+from scrimshaw.app.tracing import send_spans
+from scrimshaw.config import load, traces_exporter
 from scrimshaw.engine import Engine, canary, checkpoints, drafts, importers, index, open_engine
 from scrimshaw.engine.core import EMBED, EMBED_TEAM
 from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, WATCHER
@@ -206,6 +207,8 @@ class Background:
         self._opening = 0
         self._is_new = False  #: whether no file was ever indexed
         parts = {"follow-files": self._follow_files, "run-jobs": self._run_jobs, "look-again": self._look_again}
+        if (exporter := traces_exporter()) not in ("", "none", "console"):  # the console is for the protocol
+            parts["send-spans"] = partial(self._attempt, "spans", partial(send_spans, engine, exporter, self._stop))
         self._threads = [threading.Thread(target=work, name=name, daemon=True) for name, work in parts.items()]
 
     def start(self) -> None:

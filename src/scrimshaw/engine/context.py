@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.read import search
+from scrimshaw.engine.sessions import find_shown
 from scrimshaw.models import Intent, Mode, Pressure, Session
 from scrimshaw.search.passages import count_sent
 from scrimshaw.search.results import SearchRequest, SearchResult
@@ -72,7 +73,9 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
     if mode == Mode.AUTO:
         resumable = session is not None and engine.settings.features.auto_resume
         mode = pressure.narrow_mode(_choose_mode(asked, resumable=resumable), view.level)
-    budget = pressure.token_budget(mode, view.level, settings, share=view.ratio or 0.0, high=thresholds[1])
+    shown = len(find_shown(engine, session)) if session else 0
+    share, high = view.ratio or 0.0, thresholds[1]
+    budget = pressure.token_budget(mode, view.level, settings, share=share, high=high, shown=shown)
     about = session or next(iter(engine.sessions.latest()), None)
     state, state_omitted = list[StateLine](), 0
     if mode == Mode.RESUME and about:

@@ -249,14 +249,16 @@ def _check_graph(engine: Engine) -> Result | str:
             retry_recommendation=error.hint,
         )
         return Result(Status.DEGRADED, error.message, unreadable)
-    edges = [(edge.source, place) for edge, place in engine.index.edges() if place not in ("", edge.source)]
-    if not edges:
+    memories = engine.index.select(_EVERY, sort="id", limit=LOOKED_THROUGH, offset=0)
+    edges = engine.index.edges(*(memory.id for memory in memories)) if memories else []
+    resolved = [(edge.source, place) for edge, place in edges if place not in ("", edge.source)]
+    if not resolved:
         engine.index.neighbors(["memory"], hops=1, direction="both")
-        return "answers, and no memory links to another yet"
-    source, target = edges[0]
+        return "answers, and no memory near the first links to another"
+    source, target = resolved[0]
     if target not in {step.place for step in engine.index.neighbors([source], hops=1, direction="outgoing")}:
         return off(f"{source} links to {target}, but following links does not lead there")
-    return f"{len(edges)} links; {source} leads to {target}"
+    return f"{source} leads to {target}"
 
 
 def _check_recall(engine: Engine) -> Result | str:

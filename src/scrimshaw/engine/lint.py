@@ -4,15 +4,14 @@ The only thing written is a repair: references to moved files get the new paths.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from difflib import unified_diff
 from enum import StrEnum
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -24,7 +23,7 @@ from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile, describe_
 from scrimshaw.ingest import references
 from scrimshaw.ingest.front_matter import parse_phrases, parse_quality, parse_time
 from scrimshaw.ingest.memory_file import MemoryFile, decode_text, parse_memory_file
-from scrimshaw.ingest.quality import BANDS, FileContents, QualityVerdict, band, find_decisions, judge, read_contents
+from scrimshaw.ingest.quality import BANDS, band, find_decisions, judge, read_contents
 from scrimshaw.ingest.references import Reference, Rename, find_references, rewrite_references
 from scrimshaw.models import Action, Entry, Filters, Skip
 from scrimshaw.storage.durable import replace_file, storage_errors
@@ -256,46 +255,77 @@ def _read_files(engine: Engine, paths: Sequence[Path]) -> Iterator[tuple[str, Pa
         yield memories.get(path, ""), path, read_markdown(path) or ""
 
 
+class Graded(NamedTuple):
+    """What the figures count of a memory; `score` is None if no gate has judged it."""
+
+    score: float | None
+    flags: Sequence[str]
+    has_phrases: bool
+    has_topics: bool
+    is_scored: bool  #: its file states a score and flags
+    has_decisions: bool | None = None  #: None for a note that is not a record of a session, or if nobody looked
+
+
 def quality_figures(settings: Settings, *, days: float = DAYS) -> dict[str, Any]:
     """Judge every memory of the project's vault again, with statistics of those created in the last `days` days."""
     # `undated` files state no time of creation and are left out; a time without an offset is taken as UTC.
     since = datetime.now(UTC) - timedelta(days=days)
     paths = list_markdown(settings, settings.folder / MEMORIES)
     files = [parse_memory_file(text) for path in paths if (text := read_markdown(path)) is not None]
-    judged, undated = list[tuple[FileContents, QualityVerdict]](), 0
+    graded, undated = list[Graded](), 0
     for file in files:
         contents = read_contents(file)
         text = parse_time(contents.values.get("created")) or parse_time(contents.values.get("created_at"))
         undated += not text
         created = datetime.fromisoformat(text) if text else None
         if created and created.replace(tzinfo=created.tzinfo or UTC) >= since:
-            judged.append((contents, judge(file, phrases=settings.quality.phrases)))
-    counts = Counter(band(verdict.score) for _, verdict in judged)
+            verdict, values = judge(file, phrases=settings.quality.phrases), contents.values
+            phrases, topics = (parse_phrases(values, name) for name in ("trigger_phrases", "topics"))
+            topics = topics or parse_phrases(values, "key_topics")
+            decisions = bool(find_decisions(contents)) if contents.is_session else None
+            is_scored = _is_scored(values)
+            graded.append(Graded(verdict.score, verdict.flags, bool(phrases), bool(topics), is_scored, decisions))
     return {
         "days": days,
         "since": since.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "files": len(judged),
         "undated": undated,
         "unreadable": len(paths) - len(files),
-        "bands": {name: counts[name] for name in BANDS},
-        "measures": list(_measure(judged)),
+        **sum_grades(graded),
     }
 
 
-def _measure(files: Sequence[tuple[FileContents, QualityVerdict]]) -> Iterator[dict[str, Any]]:
-    values = [contents.values for contents, _ in files]
-    flags = [verdict.flags for _, verdict in files]
-    # A note that somebody wrote is not a record of a session.
-    sessions = [contents for contents, _ in files if contents.is_session]
-    yield measure("placeholder leakage", ["has_placeholders" in each for each in flags], 0.02)
-    yield measure("fallback decisions", ["has_fallback_decision" in each for each in flags], 0.10)
-    yield measure("contamination", ["has_contamination" in each for each in flags], 0.01)
-    yield measure("empty trigger phrases", [not parse_phrases(each, "trigger_phrases") for each in values], 0.05)
-    topics = [parse_phrases(each, "topics") or parse_phrases(each, "key_topics") for each in values]
-    yield measure("empty topics", [not each for each in topics], 0.05)
-    yield measure("decisions captured", [bool(find_decisions(each)) for each in sessions], 0.70, at_most=False)
-    yield measure("bands A and B", [band(verdict.score) in "AB" for _, verdict in files], 0.70, at_most=False)
-    yield measure("score and flags present", [_is_scored(each) for each in values], 1.0, at_most=False)
+def list_grades(engine: Engine, days: int) -> list[tuple[int, Graded]]:
+    """The memories of the project's vault created in the last days, by age in days, as graded when they were saved.
+
+    It reads only the index. A file that states no time was created when git first had it.
+    """
+    today, found = datetime.fromtimestamp(engine.clock(), UTC).date(), list[tuple[int, Graded]]()
+    vault = Filters(source=engine.sources[0].name, since=str(today - timedelta(days - 1)), include_deprecated=True)
+    for memory in engine.index.select(vault):
+        quality, created = memory.quality, memory.created[:10]
+        age = (today - date.fromisoformat(created)).days if created else days
+        score, flags = (quality.score, quality.flags) if quality else (None, ())
+        graded = Graded(score, flags, bool(memory.triggers), bool(memory.topics), quality is not None)
+        found += [(max(0, age), graded)] if age < days else []
+    return found
+
+
+def sum_grades(grades: Sequence[Graded]) -> dict[str, Any]:
+    """The number of memories in each band, and the measures with their targets."""
+    bands = [band(each.score) for each in grades if each.score is not None]
+    flags = [each.flags for each in grades if each.score is not None]
+    decided = [each.has_decisions for each in grades if each.has_decisions is not None]
+    measures = [
+        measure("placeholder leakage", ["has_placeholders" in each for each in flags], 0.02),
+        measure("fallback decisions", ["has_fallback_decision" in each for each in flags], 0.10),
+        measure("contamination", ["has_contamination" in each for each in flags], 0.01),
+        measure("empty trigger phrases", [not each.has_phrases for each in grades], 0.05),
+        measure("empty topics", [not each.has_topics for each in grades], 0.05),
+        measure("decisions captured", decided, 0.70, at_most=False),
+        measure("bands A and B", [each in "AB" for each in bands], 0.70, at_most=False),
+        measure("score and flags present", [each.is_scored for each in grades], 1.0, at_most=False),
+    ]
+    return {"files": len(grades), "bands": {name: bands.count(name) for name in BANDS}, "measures": measures}
 
 
 def _is_scored(values: Mapping[str, object]) -> bool:

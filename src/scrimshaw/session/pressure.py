@@ -10,8 +10,10 @@ from scrimshaw.models import Mode, Pressure
 # Modes by the length of their answers, ascending; auto has not chosen yet, so any other is narrower.
 _WIDTHS: Mapping[Mode, int] = {Mode.QUICK: 0, Mode.FOCUSED: 1, Mode.DEEP: 2, Mode.AUTO: 3}
 _WIDEST: Mapping[Pressure, Mode] = {Pressure.ELEVATED: Mode.FOCUSED, Pressure.HIGH: Mode.QUICK}
-# Replayed sessions of 128,000 tokens: with a fixed budget an answer made 2 of 51 overflow, with this none.
-SMALLEST_ANSWER = 300
+# A title and a sentence or two; with 300 an answer tipped one of 50 replayed sessions over, with this none.
+SMALLEST_ANSWER = 200
+# Under pressure an answer gets half its budget when so many passages are in the context: some three full answers.
+_HALVED_BY = 20
 
 
 class Usage(NamedTuple):
@@ -45,11 +47,19 @@ def narrow_mode(mode: Mode, pressure: Pressure) -> Mode:
     return mode if mode is Mode.RESUME else min(mode, widest, key=_WIDTHS.__getitem__)
 
 
-def token_budget(mode: Mode, pressure: Pressure, settings: ContextSettings, *, share: float, high: float) -> int:
-    """The tokens that an answer may have; above the threshold `high` it shrinks with the remaining context."""
+def token_budget(
+    mode: Mode, pressure: Pressure, settings: ContextSettings, *, share: float, high: float, shown: int = 0
+) -> int:
+    """The tokens that an answer may have.
+
+    Above the threshold `high` it shrinks with the remaining context, and under any pressure with the number of passages
+    `shown` that are still in the context: whoever asked often has much of what is known.
+    """
     least: int = min(getattr(settings, f"{each}_tokens") for each in (mode, _WIDEST.get(pressure, mode)))
-    shrunk = round(least * (1 - share) / (1 - high)) if pressure is Pressure.HIGH else least
-    return min(least, max(SMALLEST_ANSWER, shrunk))
+    if pressure not in _WIDEST:
+        return least
+    rest = (1 - share) / (1 - high) if pressure is Pressure.HIGH else 1.0
+    return min(least, max(SMALLEST_ANSWER, round(least * rest / (1 + shown / _HALVED_BY))))
 
 
 def describe_pressure(share: float | None, pressure: Pressure) -> str:

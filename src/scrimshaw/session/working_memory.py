@@ -5,11 +5,13 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from operator import attrgetter, itemgetter
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from scrimshaw.config import SessionSettings
 from scrimshaw.models import Item, ItemKind, NewItem, Trust
 from scrimshaw.storage.ports import Admission
+
+_FADED = 40  # events after which every item has faded to the floor
 
 
 def raw_attention(item: Item, counter: int, now: float, settings: SessionSettings, *, event_decay: bool) -> float:
@@ -36,6 +38,16 @@ def rank_items(
         attention = score(item, counter, now, settings, event_decay=event_decay)
         ranked.append((attention, item.number, item))
     return [(item, attention) for attention, _, item in sorted(ranked, key=itemgetter(0, 1), reverse=True)]
+
+
+def trace_attention(item: Item, counter: int, settings: SessionSettings) -> list[tuple[float, float]]:
+    """(event, attention 0..1) of an item from its first event to the session's last, by events.
+
+    Nobody stores when an item was mentioned, so only the last value includes mentions.
+    """
+    value, plain = partial(score, now=0.0, settings=settings, event_decay=True), replace(item, mentions=0)
+    events = range(item.event, min(counter, item.event + _FADED) + 1)
+    return [*((event, value(plain, event)) for event in events), (counter, value(item, counter))]
 
 
 def admit(

@@ -16,7 +16,7 @@ ACCESS = Access(port=8300, token="the-key")
 @pytest.fixture
 def stranger(engine: Engine) -> Iterator[TestClient]:
     """A browser that has not been given the token."""
-    app = build_app(engine, ACCESS)
+    app = build_app(engine, ACCESS, can_edit=True)
     with TestClient(app, base_url=f"http://127.0.0.1:{ACCESS.port}", follow_redirects=False) as client:
         yield client
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,7 @@ def test_a_walk_goes_from_box_to_box(browser: TestClient, vault: Path) -> None:
 def test_a_memory_without_relations_says_so(browser: TestClient, vault: Path) -> None:
     write_memory(vault, "north", "The old pier.\n")
     assert "No relation" in read(browser, "/graph/north").text
+    assert "No memory is related" in read(browser, "/graph").text
     read(browser, "/graph/none", 404)
 
 
@@ -66,7 +68,7 @@ def test_hostile_titles_are_drawn_as_text(browser: TestClient, vault: Path) -> N
         write_memory(vault, f"m{number}", "See [[north]].\n", f"title: '{title}'")
     write_memory(vault, "north", "The old pier.\n")
     read(browser, "/graph/north")
-    for path in ("/health", "/stats?quality=1"):
+    for path in ("/health", "/stats", "/quality", "/graph"):
         read(browser, path)
 
 
@@ -91,4 +93,53 @@ def test_figures_tell_what_was_searched(browser: TestClient, vault: Path) -> Non
     assert "candidate" in page.text
     assert "important 1" in page.text
     assert [each.text for each in page.find("a", **{"aria-current": "true"})] == ["a day"]
-    assert "placeholder leakage" in read(browser, "/stats?days=90&quality=1").text
+
+
+def test_quality_is_read_from_the_index_and_drawn_over_time(browser: TestClient, engine: Engine, vault: Path) -> None:
+    today = datetime.fromtimestamp(engine.clock(), UTC)
+    for number, (days, score) in enumerate([(0, 0.9), (1, 0.9), (1, 0.5), (40, 0.9)]):
+        quality = f"created: {today - timedelta(days):%Y-%m-%dT%H:%M:%SZ}\nquality: {{score: {score}, flags: []}}"
+        write_memory(vault, f"m{number}", f"The pier has {number} posts.\n", quality)
+    file = write_memory(vault, "plain", "The pier.\n", f"created: {today:%Y-%m-%d}\ntopics: [pier]")
+    read(browser, "/quality")
+    Path(file).chmod(0)  # the page needs no file
+    page = read(browser, "/quality?days=14")
+    assert "4 memories were created in 14 days" in page.text
+    assert "bands A and B 66.7% 2 of 3 at least 70% missed" in page.text
+    assert "empty topics 75.0% 3 of 4" in page.text
+    assert [each.text for each in page.find("title")][1:5] == [
+        f"since {today - timedelta(1):%Y-%m-%d}: 1 A", f"since {today - timedelta(1):%Y-%m-%d}: 1 C",
+        f"since {today:%Y-%m-%d}: 1 A", f"since {today:%Y-%m-%d}: 1 not graded",
+    ]  # fmt: skip
+    steps = [each.attributes["points"] for each in page.find("polyline", **{"class": ""})]
+    assert "12,50 13,50 13,0 14,0" in steps  # half of yesterday's in A or B, all of today's
+    assert "5 memories were created in 90 days" in read(browser, "/quality?days=90").text
+    assert "5 memories" in read(browser, "/quality?days=999999999").text
+
+
+def test_the_whole_memory_is_drawn_by_neighbourhoods(browser: TestClient, vault: Path) -> None:
+    write_memory(vault, "pier", "The pier.\n", "title: Pier")
+    for number in range(30):
+        write_memory(vault, f"post{number:02}", "See [[pier]].\n")
+    write_memory(vault, "crane", "The crane.\n", "relations: {supports: [hook, pier]}")
+    write_memory(vault, "hook", "See [[chain]], [[rope]] and [[eye]].\n")
+    for name in ("chain", "rope", "eye", "alone"):
+        write_memory(vault, name, "A part.\n")
+    page = read(browser, "/graph")
+    assert "36 related memories in 2 neighbourhoods" in page.text
+    boxes = {each.attributes["href"]: each.text for each in page.find("a") if "memories" in each.text}
+    assert boxes["/graph/pier"].startswith("Pier, 32 memories")
+    assert boxes["/graph/hook"].startswith("hook, 4 memories")
+    assert len([*page.find("path", **{"marker-end": "url(#tip)"})]) == 1
+
+
+def test_every_relation_of_a_memory_with_very_many_can_be_reached(browser: TestClient, vault: Path) -> None:
+    for number in range(450):
+        write_memory(vault, f"post{number:03}", "See [[pier]].\n")
+    write_memory(vault, "pier", "The pier.\n")
+    seen, path = set[str](), "/graph/pier"
+    while path:
+        page = read(browser, path)
+        seen |= {each.text.split()[0] for each in page.find("tr")}
+        path = next((each.attributes["href"] for each in page.find("a") if each.text == "More relations"), "")
+    assert len(seen) == 451  # with the head of the table

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
+from tests.app.web.conftest import ACCESS
 from tests.app.web.documents import Document
 from tests.app.web.test_reading import read
 from tests.app.web.test_sessions_page import work
 from tests.conftest import OpenMemory
 
+from scrimshaw.app.web.server import ACTIONS, build_app
 from scrimshaw.engine import Engine
 from scrimshaw.engine.drafts import list_rejected, make_draft
 
@@ -43,6 +45,21 @@ def press(browser: TestClient, page: Document, action: str) -> Document:
     answer = browser.post(action, data=find_form(page, action), headers=OWN)
     assert answer.status_code == 200, answer.text
     return Document(answer.text)
+
+
+def test_pages_only_show_unless_a_person_may_edit(engine: Engine, vault: Path) -> None:
+    with TestClient(build_app(engine, ACCESS), base_url=f"http://127.0.0.1:{ACCESS.port}") as client:
+        client.get(ACCESS.url)
+        (draft,) = list_rejected(engine)
+        for path in ("/drafts", "/changes"):
+            page = read(client, path)
+            assert "scrimshaw ui --edit" in page.text
+            assert not [*page.find("form")]
+        for action in ACTIONS:
+            sent = client.post(action, data={"name": draft.name, "entry": "1", "token": ""}, headers=OWN)
+            assert sent.status_code in (404, 405)
+    assert len(list_rejected(engine)) == 1
+    assert not [*vault.rglob("*.md")]
 
 
 def test_a_draft_is_accepted_and_taken_back(browser: TestClient, engine: Engine, vault: Path) -> None:

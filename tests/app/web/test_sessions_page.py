@@ -1,4 +1,4 @@
-"""The pages of sessions: what was asked, done and said, what came of it, and what the model was handed."""
+"""The pages of sessions: what was asked, done and said, what came of it, and what was sent to the model."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from scrimshaw.app.web.page import link_event
 from scrimshaw.engine import Engine
 from scrimshaw.engine.counts import contexts
 from scrimshaw.engine.drafts import make_draft
+from scrimshaw.engine.sessions import rank_working_memory
 from scrimshaw.models import EventKind, Injected, Observation, Redacted
 from scrimshaw.storage.ports import Admission
 
@@ -24,7 +25,7 @@ def work(project: Path, number: int = 1, what: str = "gate", output: str = "3 pa
     bash(project, f"git commit -m 'fix: mend the {what}'", f"[main 1a2b3c{number}] fix: mend the {what}", f"c{number}")
 
 
-def test_a_session_is_told_event_by_event(browser: TestClient, engine: Engine, project: Path) -> None:
+def test_a_session_is_shown_event_by_event(browser: TestClient, engine: Engine, project: Path) -> None:
     work(project)
     bash(project, "pytest more", "FAILED tests/test_gate.py - assert 1 == 2\n1 failed", "t9")
     engine.sessions.tick(
@@ -45,19 +46,38 @@ def test_a_session_is_told_event_by_event(browser: TestClient, engine: Engine, p
     assert [each.text for each in page.find("a") if each.text.startswith("sessions/")]
 
 
-def test_what_a_session_made_of_what_it_was_told_is_shown(browser: TestClient, engine: Engine, project: Path) -> None:
+def test_how_an_agent_used_what_it_was_shown_unasked(browser: TestClient, engine: Engine, project: Path) -> None:
     decided = "I decided to oil the gate of the crane in spring, because the harbour freezes."
     work(project)
     report(project, "Stop", last_assistant_message=decided)
-    assert "0 sessions were given 0 texts unasked" in read(browser, "/stats?usage=1").text
+    assert "0 sessions were shown 0 texts unasked" in read(browser, "/stats?usage=1").text
     report(project, "SessionStart", "S2", source="startup")
     report(project, "Stop", "S2", last_assistant_message="We oil the gate of the crane in spring.")
     (row,) = (each.text for each in read(browser, "/sessions/S2").find("tr") if decided in each.text)
     assert row.endswith(f"e1 {len(decided) // 3 + 1} written")
-    assert "Look what the last sessions made of it" in read(browser, "/stats").text
+    assert "How the last sessions used it" in read(browser, "/stats").text
     (counted,) = contexts(engine)
     assert (counted.uses, counted.used_tokens) == (1, len(decided) // 3 + 1)
-    assert f"1 sessions were given {counted.unasked} texts unasked; 1 were" in read(browser, "/stats?usage=1").text
+    assert f"1 sessions were shown {counted.unasked} texts unasked; 1 were" in read(browser, "/stats?usage=1").text
+
+
+def test_attention_is_drawn_over_the_events(browser: TestClient, engine: Engine, project: Path) -> None:
+    for number in range(9):
+        work(project, number, f"gate{number}")
+    session, items = engine.sessions.get("S1"), engine.sessions.items("S1")
+    assert session
+    page = read(browser, "/sessions/S1")
+    assert f"{len(items)} entries over {session.counter} events" in page.text
+    curves = [(each.attributes["class"], each.attributes["points"].split()) for each in page.find("polyline")]
+    assert [kind for kind, _ in curves] == ["" if item.held else "left" for item in items]
+    worth = {item.number: worth for item, worth in rank_working_memory(engine, session)}
+    assert len(worth) < len(items)
+    for item, (_, points) in zip(items, curves, strict=True):
+        heights = [float(point.partition(",")[2]) for point in points]  # measured from above
+        assert heights[:-1] == sorted(heights[:-1])
+        assert heights[0] == pytest.approx(100 - 100 * item.attention)
+        if item.held:
+            assert points[-1] == f"{session.counter},{100 - 100 * worth[item.number]:g}"
 
 
 def test_a_long_session_has_several_pages(browser: TestClient, engine: Engine) -> None:

@@ -176,8 +176,9 @@ def serve(
     run_server(settings_of(project).project, toolsets)
 
 
-@app.command(epilog=example("scrimshaw ui", "scrimshaw ui --port 8300 --no-open"))
+@app.command(epilog=example("scrimshaw ui", "scrimshaw ui --edit", "scrimshaw ui --port 8300 --no-open"))
 def ui(
+    edit: Annotated[bool, typer.Option("--edit", help="Add buttons to accept and reject drafts and to undo.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; default: any free one.")] = 0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Print the address, do not open a browser.")] = False,
     project: frame.Project = None,
@@ -197,7 +198,7 @@ def ui(
     with open_memory(project) as engine:
         if index.lacks_vectors(engine):
             processes.start_worker("make_vectors", engine.settings.project)
-        run_dashboard(engine, port, announce)
+        run_dashboard(engine, port, announce, can_edit=edit)
 
 
 @command(

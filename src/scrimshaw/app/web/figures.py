@@ -1,18 +1,23 @@
 """The pages of figures: the health of every part, and what is searched for, how fast, and what there is."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from scrimshaw.app.checks import process_checks
-from scrimshaw.app.web.markup import Html, join, link, make_url, tag
-from scrimshaw.app.web.page import Page, Site, Values, make_bar, make_table, parse_number, render_notes
+from scrimshaw.app.web.markup import Child, Html, join, link, make_url, tag
+from scrimshaw.app.web.page import Page, Site, Values, draw_lines, make_bar, make_table, parse_number, render_notes
 from scrimshaw.engine import counts
 from scrimshaw.engine.health import Health, check_health
-from scrimshaw.engine.lint import DAYS, quality_figures
+from scrimshaw.engine.lint import DAYS, list_grades, sum_grades
 from scrimshaw.engine.query_log import SHARES, SearchFigures, search_figures
+from scrimshaw.ingest.quality import BANDS
 from scrimshaw.models import Filters
 
-_PERIODS = (1, 7, 14, 90)  # days
-_MOST_COUNTS, _MOST_MEASURED = 12, 20
+_PERIODS, _MOST_DAYS = (1, 7, 14, 90), 9999
+_MOST_COUNTS, _MOST_MEASURED, _MOST_PERIODS = 12, 12, 14
+_BANDS = (*BANDS, "not graded")
+Course = Sequence[tuple[str, Mapping[str, Any]]]  # of periods, oldest first: the first day, and the sums of its grades
 _VERDICTS = {"met": "ok", "missed": "problem", "-": ""}
 _SENTENCES = {
     "healthy": "Everything works.",
@@ -48,37 +53,34 @@ def _render_parts(health: Health) -> Html:
 
 
 def show_statistics(site: Site, values: Values) -> Page:
-    """What there is, and the searches of some days; with `quality` and `usage` also slower figures."""
+    """What there is, and the searches of some days; with `usage` also slower figures."""
     engine = site.engine
     site.follow_files()
     days = parse_number(values, "days") or int(DAYS)
     found = counts.stats(engine, Filters())
-    periods = [
-        link(
-            "a day" if each == 1 else f"{each} days",
-            make_url("/stats", days=each),
-            aria_current="true" if each == days else None,
-        )
-        for each in _PERIODS
-    ]
     dates = f"{found.oldest[:10] or '-'} to {found.newest[:10] or '-'}"
     ready, pieces = found.vectors
-    look = link("Look what the last sessions made of it", make_url("/stats", days=days, usage=1))
-    judge = link("Judge the newest memories", make_url("/stats", days=days, quality=1))
+    look = link("How the last sessions used it", make_url("/stats", days=days, usage=1))
+    quality = link("Quality of the newest memories", make_url("/quality", days=days))
     parts = [
         tag("h2", "Searches"),
-        tag("p", periods, class_="onward"),
+        _link_periods("/stats", days),
         _render_searches(search_figures(engine, days)),
-        tag("h2", "What sessions were told unasked"),
+        tag("h2", "Shown to agents unasked"),
         render_usage(site) if values.get("usage") else tag("p", look),
         tag("h2", "Memories"),
         tag("p", f"{found.total} memories, updated {dates}; {ready} of {pieces} pieces have a vector."),
         [_render_counts(name, getattr(found, f"by_{name}")) for name in ("type", "tier", "source")],
         render_notes(found.degradations),
-        tag("h2", "Quality"),
-        _render_quality(site, days) if values.get("quality") else tag("p", judge),
+        tag("p", quality, class_="onward"),
     ]
     return Page("Statistics", join(parts), "/stats")
+
+
+def _link_periods(path: str, days: int) -> Html:
+    periods = ((each, "a day" if each == 1 else f"{each} days") for each in _PERIODS)
+    links = (link(name, make_url(path, days=n), aria_current="true" if n == days else None) for n, name in periods)
+    return tag("p", links, class_="onward")
 
 
 def _render_searches(figures: SearchFigures) -> Html:
@@ -99,11 +101,11 @@ def _render_searches(figures: SearchFigures) -> Html:
 
 
 def render_usage(site: Site) -> Html:
-    """How much of the texts that the newest sessions were given they wrote again or read."""
+    """How much of the texts that the newest sessions were shown they wrote again or read."""
     sessions = counts.contexts(site.engine, _MOST_MEASURED)
     unasked, uses = sum(each.unasked for each in sessions), sum(each.uses for each in sessions)
     share = uses / unasked if unasked else 0.0
-    words = f"{len(sessions)} sessions were given {unasked} texts unasked; {uses} were repeated or read."
+    words = f"{len(sessions)} sessions were shown {unasked} texts unasked; {uses} were repeated or read."
     return tag("p", make_bar(share), f" {share:.1%} ", words)
 
 
@@ -114,21 +116,59 @@ def _render_counts(name: str, by: Mapping[str, int]) -> Html:
     return make_table(f"Memories by {name}", (name, "memories"), rows)
 
 
-def _render_quality(site: Site, days: int) -> Html:
-    figures = quality_figures(site.engine.settings, days=days)
+def show_quality(site: Site, values: Values) -> Page:
+    """The grades of the newest memories, as the index has them, in all and over time."""
+    site.follow_files()
+    days = min(parse_number(values, "days") or int(DAYS), _MOST_DAYS)
+    graded, width = list_grades(site.engine, days), -(-days // _MOST_PERIODS)
+    periods = [[each for age, each in graded if age // width == place] for place in range(-(-days // width))]
+    today = datetime.fromtimestamp(site.engine.clock(), UTC).date()
+    starts = [str(today - timedelta(width * (place + 1) - 1)) for place in range(len(periods))]
+    course = [(start, sum_grades(some)) for start, some in zip(starts[::-1], periods[::-1], strict=True)]
+    words = f"{len(graded)} memories were created in {days} days. Each has the grade from when it was saved; "
+    again = tag("p", words, tag("code", "scrimshaw stats --quality"), " grades their files again.")
+    measures = _render_measures(sum_grades([each for _, each in graded])["measures"], course)
+    return Page("Quality", join(_link_periods("/quality", days), again, _draw_bands(course), measures), "/stats")
 
-    def rows() -> Iterator[tuple[Html | str, ...]]:
-        for each in figures["measures"]:
-            share = "-" if each["share"] is None else f"{each['share']:.1%}"
+
+def _draw_bands(course: Course) -> Html:
+    """A column for each period, of as many memories as each band has; and the same as a table."""
+    counts = [(start, [*each["bands"].values(), each["files"] - sum(each["bands"].values())]) for start, each in course]
+    most, shapes = max(max(sum(each) for _, each in counts), 1), list[Html]()
+    for place, (start, some) in enumerate(counts):
+        base = 100.0
+        for name, count in zip(_BANDS, some, strict=True):
+            height = 100 * count / most
+            base -= height
+            title = tag("title", f"since {start}: {count} {name}")
+            box = {"x": place + 0.1, "y": round(base, 2), "width": 0.8, "height": round(height, 2)}
+            shapes += [tag("rect", title, class_=f"band-{name[0]}", **box)] if count else []
+    keys = [(tag("svg", tag("rect", width="100%", height="100%", class_=f"band-{name[0]}"), class_="key",
+                 aria_hidden="true"), f" {name} ") for name in _BANDS]  # fmt: skip
+    words = f"Memories by band since {counts[0][0]}; the highest column has {most}."
+    frame = {"viewBox": f"0 0 {len(counts)} 100", "preserveAspectRatio": "none"}
+    plot = tag("svg", shapes, class_="plot", role="img", aria_label=words, **frame)
+    table = make_table("Memories by band over time", ("since", *_BANDS), ((start, *some) for start, some in counts))
+    return join(
+        plot, tag("p", keys), tag("p", words, class_="dim"), tag("details", tag("summary", "As a table"), table)
+    )
+
+
+def _render_measures(measures: Sequence[Mapping[str, Any]], course: Course) -> Html:
+    def rows() -> Iterator[tuple[Child, ...]]:
+        for place, each in enumerate(measures):
+            shares = [some["measures"][place]["share"] for _, some in course]
+            steps = [(x, share) for at, share in enumerate(shares) if share is not None for x in (at, at + 1)]
             bound = f"{'at most' if each['at_most'] else 'at least'} {each['target']:.0%}"
             met = "-" if each["share"] is None else "met" if each["met"] else "missed"
+            lines = [("bound", bound, [(0, each["target"]), (len(course), each["target"])]), ("", each["name"], steps)]
             yield (
                 each["name"],
-                share,
+                "-" if each["share"] is None else f"{each['share']:.1%}",
                 f"{each['count']} of {each['of']}",
                 bound,
                 tag("span", met, class_=f"verdict {_VERDICTS[met]}"),
+                draw_lines(lines, len(course), f"{each['name']} over time") if steps else "-",
             )
 
-    table = make_table("Quality of the newest memories", ("measure", "share", "memories", "bound", "it is"), rows())
-    return join(tag("p", f"{figures['files']} memories were created in {days} days."), table)
+    return make_table("Quality", ("measure", "share", "memories", "bound", "it is", "over time"), rows())

@@ -1,16 +1,17 @@
 """The page of a memory's relations: a drawing to navigate, and the same as a table."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from scrimshaw.app.web.markup import Html, join, link, make_url, tag
 from scrimshaw.app.web.memory import make_edge_table
-from scrimshaw.app.web.page import Page, Site, Values, link_memory, read_asset
+from scrimshaw.app.web.page import Page, Site, Values, link_memory, make_table, parse_number, read_asset
 from scrimshaw.engine import Engine, links
 from scrimshaw.models import EdgeKind, Memory, Neighbor
 
 _HOPS, _MOST_ROWS, _MOST_EDGES = 2, 12, 200
+_COLUMNS, _MOST_DRAWN, _MOST_LISTED = 4, 32, 200  # of neighbourhoods
 # Units of the drawing: a box, and the distance from one to the next.
 _WIDTH, _HEIGHT, _STEP_X, _STEP_Y, _MARGIN = 172, 40, 222, 52, 12
 _TITLE_LENGTH = 24  # characters that fit into a box
@@ -23,6 +24,47 @@ class Box(NamedTuple):
     x: float
     y: float
     relation: str  #: how the drawing reached it
+
+
+def show_neighbourhoods(site: Site, values: Values) -> Page:
+    """The whole memory as its largest neighbourhoods, each named by the memory in its middle, and their relations."""
+    engine = site.engine
+    site.follow_files()
+    edges = [(edge.source, place) for edge, place in engine.index.edges() if place not in ("", edge.source)]
+    if not edges:
+        return Page("Graph", tag("p", "No memory is related to another yet."), "/graph")
+    middles = find_middles(edges)
+    sizes = Counter(middles.values())
+    across = Counter((middles[a], middles[b]) for a, b in edges if middles[a] != middles[b])
+    listed = [name for name, _ in sizes.most_common(_MOST_LISTED)]
+    places = ((at % _COLUMNS, at // _COLUMNS, name) for at, name in enumerate(listed[:_MOST_DRAWN]))
+    boxes = {
+        name: Box(column, _MARGIN + column * _STEP_X, _MARGIN + row * _STEP_Y, f"{sizes[name]} memories")
+        for column, row, name in places
+    }
+    near = [pair for pair, _ in across.most_common() if boxes.keys() >= {*pair}][:_MOST_DRAWN]
+    lines = [Neighbor(start=a, hop=1, source=a, target=b, relation="link", strength=1, evidence="") for a, b in near]
+    memories = engine.index.get(listed)
+    titles = ((name, memories[name].title if name in memories else name) for name in listed)
+    rows = ((link(title, make_url("/graph", name)), name, sizes[name]) for name, title in titles)
+    table = make_table("Neighbourhoods", ("memory in the middle", "id", "memories"), rows)
+    words = (
+        f"{len(middles)} related memories in {len(sizes)} neighbourhoods; {len(boxes)} are drawn, {len(listed)} listed."
+    )
+    drawing = tag("div", draw_graph(boxes, lines, memories), class_="scroll")
+    return Page("Graph", join(tag("p", words, class_="dim"), drawing, table), "/graph")
+
+
+def find_middles(edges: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Every memory with the one in the middle of its neighbourhood: the most related one takes its neighbours first."""
+    near, middles = defaultdict[str, set[str]](set), dict[str, str]()
+    for one, other in edges:
+        near[one].add(other)
+        near[other].add(one)
+    for name in sorted(near, key=lambda name: (-len(near[name]), name)):
+        if name not in middles:
+            middles |= {name: name, **dict.fromkeys((each for each in near[name] if each not in middles), name)}
+    return middles
 
 
 def show_graph(site: Site, values: Values) -> Page:
@@ -42,8 +84,13 @@ def show_graph(site: Site, values: Values) -> Page:
         "p", "From left to right: what leads here, this memory, where it leads. A box leads on.", more, class_="dim"
     )
     back = tag("p", link_memory(memory.id, "Read this memory"))
-    parts = [back, hint, tag("div", drawing, class_="scroll"), make_edge_table(edges[:_MOST_EDGES])]
-    return Page(memory.title, join(parts if edges else [back, tag("p", "No relation leads here or from here.")]), "/")
+    first = parse_number(values, "first")
+    rest = link("More relations", make_url("/graph", memory.id, first=first + _MOST_EDGES))
+    onward = tag("p", rest, class_="onward") if len(edges) > first + _MOST_EDGES else None
+    table = make_edge_table(edges[first : first + _MOST_EDGES])
+    parts = [back, hint, tag("div", drawing, class_="scroll"), table, onward]
+    parts = parts if edges else [back, tag("p", "No relation leads here or from here.")]
+    return Page(memory.title, join(parts), "/graph")
 
 
 def place_boxes(centre: str, edges: Sequence[Neighbor]) -> dict[str, Box]:

@@ -19,12 +19,14 @@ EVENTS_SHOWN = 200  # of a session on a page
 Values = Mapping[str, str]  # from the path, the query or a form
 NAVIGATION = {
     "/": "Search",
+    "/graph": "Graph",
     "/sessions": "Sessions",
     "/drafts": "Review",
     "/changes": "Changes",
     "/health": "Health",
     "/stats": "Statistics",
 }
+_WITH_BUTTONS = ("/drafts", "/changes")
 _MOST_DIGITS = 10
 # Files are scanned again after a second, or after ten times as long as a scan takes if there are very many.
 _LOOK_AGAIN_S, _LOOK_SHARE = 1.0, 10.0
@@ -49,7 +51,7 @@ class Site:
     """The open memory and what its pages need: a token for forms, and recent actions that can be undone."""
 
     engine: Engine
-    form_token: str
+    form_token: str  #: empty if pages only show
     done: dict[str, "Done"] = field(default_factory=dict)
     _look_at: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -95,7 +97,10 @@ def render_page(site: Site, page: Page, done: str = "") -> Html:
         tag("span", engine.settings.project.name, class_="project", title=str(engine.settings.project)),
         tag("nav", tag("ul", entries), aria_label="Pages"),
     )
-    content = tag("main", _render_done(site, done), tag("h1", page.title), page.content, id="main", tabindex="-1")
+    command = tag("code", "scrimshaw ui --edit")
+    is_short = not site.form_token and page.current in _WITH_BUTTONS
+    hint = tag("p", command, " has buttons here, each with an undo.", class_="dim") if is_short else None
+    content = tag("main", _render_done(site, done), tag("h1", page.title), hint, page.content, id="main", tabindex="-1")
     keys = [(tag("kbd", key), f" {what} ") for key, what in (("/", "search"), ("j", "next"), ("k", "previous"))]
     body = tag("body", link("Skip to the content", "#main", class_="skip"), header, content, tag("footer", keys))
     return join(Html("<!doctype html>"), tag("html", head, body, lang="en"))
@@ -108,8 +113,10 @@ def _render_done(site: Site, name: str) -> Html | None:
     return tag("div", tag("p", site.done[name].message), form, class_="done", role="status")
 
 
-def make_form(site: Site, action: str, label: str, kind: str = "", **values: str) -> Html:
-    """A button that posts; its token shows that the form is from one of these pages."""
+def make_form(site: Site, action: str, label: str, kind: str = "", **values: str) -> Html | None:
+    """A button that posts, unless pages only show; its token shows that the form is from one of these pages."""
+    if not site.form_token:
+        return None
     hidden = [
         tag("input", type="hidden", name=key, value=text) for key, text in {"token": site.form_token, **values}.items()
     ]
@@ -172,6 +179,16 @@ def make_bar(share: float, kind: str = "", label: str = "") -> Html:
     bar = tag("rect", width=f"{width}%", height="100%", rx="2")
     spoken = {"role": "img", "aria_label": label} if label else {"aria_hidden": "true"}
     return tag("svg", bar, class_=f"bar {kind}".strip(), **spoken)
+
+
+def draw_lines(lines: Iterable[tuple[str, str, Sequence[tuple[float, float]]]], width: float, label: str) -> Html:
+    """Curves of values 0..1 from left to right, each with a class and a name; `width` is the largest x."""
+    shapes = []
+    for kind, name, points in lines:
+        course = " ".join(f"{x:g},{100 - 100 * y:g}" for x, y in points)
+        shapes.append(tag("polyline", tag("title", name), points=course, class_=kind))
+    frame = {"viewBox": f"0 0 {width:g} 100", "preserveAspectRatio": "none"}
+    return tag("svg", shapes, class_="plot", role="img", aria_label=label, **frame)
 
 
 def parse_number(values: Values, name: str) -> int:

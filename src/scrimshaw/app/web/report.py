@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
-from scrimshaw.app.web.figures import show_health, show_statistics
+from scrimshaw.app.web.figures import show_health, show_quality, show_statistics
 from scrimshaw.app.web.markdown import render_markdown
 from scrimshaw.app.web.markup import Html, join, make_url, tag
 from scrimshaw.app.web.page import Page, Site, describe_memory, link_memory, read_asset
@@ -34,7 +34,8 @@ def render_report(engine: Engine) -> Html:
         Page("Now", join(render_state(site), render_newest(site)), ""),
         list_sessions(site, {}),
         show_health(site, {"thorough": "1"}),
-        show_statistics(site, {"quality": "1"}),
+        show_statistics(site, {}),
+        show_quality(site, {}),
     ]
     sections = [tag("section", tag("h1", page.title), page.content) for page in pages]
     return _render_document(engine, Html(_LINK.sub(r"\3", _ONWARD.sub("", join(sections)))))

@@ -113,8 +113,8 @@ def render_state(site: Site) -> Html | None:
         (tag("dt", part), [tag("dd", each.text) for each in some])
         for part, some in groupby(neutralise_state_lines(lines), lambda x: x.part)
     ]
-    title = tag("h2", "What the next session is told ", tag("span", f"{tokens} tokens", class_="dim"), id="told")
-    return tag("section", title, tag("dl", parts, class_="state"), aria_labelledby="told") if lines else None
+    title = tag("h2", "What the next session is shown ", tag("span", f"{tokens} tokens", class_="dim"), id="state")
+    return tag("section", title, tag("dl", parts, class_="state"), aria_labelledby="state") if lines else None
 
 
 def render_newest(site: Site) -> Html:

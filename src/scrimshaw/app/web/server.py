@@ -25,8 +25,8 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from scrimshaw.app.web.changes import show_changes, undo_change
-from scrimshaw.app.web.figures import show_health, show_statistics
-from scrimshaw.app.web.graph import show_graph
+from scrimshaw.app.web.figures import show_health, show_quality, show_statistics
+from scrimshaw.app.web.graph import show_graph, show_neighbourhoods
 from scrimshaw.app.web.markup import join, tag
 from scrimshaw.app.web.memory import show_memory
 from scrimshaw.app.web.page import Page, Site, Values, read_asset, render_page
@@ -69,9 +69,11 @@ VIEWS: Mapping[str, View] = {
     "/sessions/{id:path}": show_session,
     "/drafts": show_drafts,
     "/changes": show_changes,
+    "/graph": show_neighbourhoods,
     "/graph/{id:path}": show_graph,
     "/health": show_health,
     "/stats": show_statistics,
+    "/quality": show_quality,
 }
 Action = Callable[[Site, Values], str]  # performs a form's action; returns the address to go to
 ACTIONS: Mapping[str, Action] = {
@@ -144,12 +146,14 @@ class Guard:
         await (self.access.check(Request(scope)) or self.app)(scope, receive, send_with_headers)
 
 
-def build_app(engine: Engine, access: Access) -> ASGIApp:
-    """The dashboard of an open memory."""
-    site = Site(engine, secrets.token_urlsafe())
+def build_app(engine: Engine, access: Access, *, can_edit: bool = False) -> ASGIApp:
+    """The dashboard of an open memory; its pages only show, unless a person may edit on them."""
+    site = Site(engine, secrets.token_urlsafe() if can_edit else "")
     routes: list[BaseRoute] = [Route("/assets/{name}", _send_asset)]
     routes += (Route(path, _make_endpoint(site, view)) for path, view in VIEWS.items())
-    routes += (Route(path, _make_form_endpoint(site, act), methods=["POST"]) for path, act in ACTIONS.items())
+    routes += (
+        Route(path, _make_form_endpoint(site, act), methods=["POST"]) for path, act in ACTIONS.items() if can_edit
+    )
 
     def show_error(_: Request, error: Exception) -> Response:
         return _render_error(site, error)
@@ -158,7 +162,7 @@ def build_app(engine: Engine, access: Access) -> ASGIApp:
     return Guard(app, access)
 
 
-def run_dashboard(engine: Engine, port: int, announce: Callable[[str], None]) -> None:
+def run_dashboard(engine: Engine, port: int, announce: Callable[[str], None], *, can_edit: bool = False) -> None:
     """Serve until interrupted; `announce` gets the address once browsers can connect. Port 0 is any free one."""
     listener = socket.socket()
     with listener:
@@ -174,7 +178,7 @@ def run_dashboard(engine: Engine, port: int, announce: Callable[[str], None]) ->
         announce(access.url)
         # Requests are not logged: their addresses contain the token and the queries.
         settings = uvicorn.Config(
-            build_app(engine, access),
+            build_app(engine, access, can_edit=can_edit),
             log_level="critical",
             access_log=False,
             ws="none",

@@ -10,6 +10,7 @@ from scrimshaw.app.web.page import (
     Page,
     Site,
     Values,
+    draw_lines,
     format_moment,
     link_memory,
     make_bar,
@@ -21,8 +22,10 @@ from scrimshaw.engine.sessions import rank_working_memory
 from scrimshaw.engine.usage import MOST_SESSIONS, measure_usage
 from scrimshaw.errors import NotFound
 from scrimshaw.models import EventKind, RecordedEvent, Session
+from scrimshaw.session.working_memory import trace_attention
 
 _LISTED = 50  # per page
+_MOST_CURVES = 100  # of a session's newest entries
 _SHORT = 500  # characters of an event; the rest opens on demand
 _LABELS = {
     EventKind.START: "started",
@@ -39,9 +42,9 @@ def list_sessions(site: Site, values: Values) -> Page:
     engine = site.engine
     offset = parse_number(values, "offset")
     found = engine.sessions.latest(limit=offset + _LISTED + 1, with_work=True)[offset:]
-    told = Counter[str]()
+    sent = Counter[str]()
     for row in engine.sessions.injections():
-        told[row.session] += row.tokens
+        sent[row.session] += row.tokens
     memories = {each.session: each.draft.memory_id for each in engine.sessions.records() if each.draft}
     rows = (
         (
@@ -49,12 +52,12 @@ def list_sessions(site: Site, values: Values) -> Page:
             format_moment(each.last_event),
             each.client,
             each.state,
-            str(told[each.id] or ""),
+            str(sent[each.id] or ""),
             link_memory(memories[each.id], "memory") if memories.get(each.id) else "",
         )
         for each in found[:_LISTED]
     )
-    head = ("task", "last event", "client", "state", "tokens told", "what it left")
+    head = ("task", "last event", "client", "state", "tokens sent", "what it left")
     table = make_table("Sessions, newest first", head, rows) if found else tag("p", "No agent has worked here yet.")
     older = link("Older sessions", make_url("/sessions", offset=offset + _LISTED))
     more = tag("p", older, class_="onward") if len(found) > _LISTED else None
@@ -82,7 +85,7 @@ def show_session(site: Site, values: Values) -> Page:
         _render_about(site, session, len(events)),
         course,
         _render_attention(site, session),
-        _render_told(site, session),
+        _render_sent(site, session),
     ]
     return Page(_shorten(session.task or name, 120), join(parts), "/sessions")
 
@@ -125,30 +128,37 @@ def _render_event(event: RecordedEvent) -> Html:
 
 
 def _render_attention(site: Site, session: Session) -> Html | None:
-    """Working memory, with the value of each entry after the last event."""
-    ranked = rank_working_memory(site.engine, session)
+    """Working memory, with the value of each entry after the last event, and how these values fell."""
+    ranked, engine = rank_working_memory(site.engine, session), site.engine
     rows = (
         (_shorten(item.text, 160), item.kind, (make_bar(worth), f" {worth:.2f}"), item.mentions)
         for item, worth in ranked
     )
     table = make_table("Working memory, most attended first", ("entry", "kind", "attention", "mentions"), rows)
-    return tag("section", tag("h2", "Working memory"), table) if ranked else None
+    items, curves = engine.sessions.items(session.id)[-_MOST_CURVES:], Html("")
+    if engine.settings.features.event_decay and session.counter > 1:  # otherwise attention falls by minutes
+        traced = ((item, trace_attention(item, session.counter, engine.settings.session)) for item in items)
+        lines = [("" if item.held else "left", _shorten(item.text, 80), points) for item, points in traced]
+        label = f"Attention 0 to 1 of {len(items)} entries over {session.counter} events"
+        words = f"{label}; dashed are those that others replaced since. Mentions count at the end."
+        curves = join(draw_lines(lines, session.counter, label), tag("p", words, class_="dim"))
+    return tag("section", tag("h2", "Working memory"), curves, table) if ranked else None
 
 
-def _render_told(site: Site, session: Session) -> Html | None:
-    """What the model was given, by occasion, its use of what was given unasked, and the memories it was shown."""
+def _render_sent(site: Site, session: Session) -> Html | None:
+    """What the model was sent, by occasion, its use of what was sent unasked, and the memories it was shown."""
     sessions = site.engine.sessions
-    told = sessions.injections(session.id)
-    if not told:
+    sent = sessions.injections(session.id)
+    if not sent:
         return None
-    rows = ((each.occasion, each.times, each.tokens, each.hits, format_moment(each.at)) for each in told)
-    table = make_table("Texts handed to the model", ("occasion", "texts", "tokens", "hits", "last"), rows)
+    rows = ((each.occasion, each.times, each.tokens, each.hits, format_moment(each.at)) for each in sent)
+    table = make_table("Texts sent to the model", ("occasion", "texts", "tokens", "hits", "last"), rows)
     pieces = measure_usage(site.engine, session, sessions.latest(limit=MOST_SESSIONS, with_work=True))
     uses = ((_shorten(each.text or each.id, 160), f"e{each.event}", each.tokens, each.use or "-") for each in pieces)
-    used = make_table("What it made of what it was told unasked", ("told", "with", "tokens", "use"), uses)
+    used = make_table("How the agent used what it was shown unasked", ("shown", "with", "tokens", "use"), uses)
     shown = [tag("li", link_memory(name)) for name in sessions.hashes_shown(session.id)]
     lists = [used if pieces else None, tag("ul", shown) if shown else None]
-    return tag("section", tag("h2", "What it was told"), table, lists)
+    return tag("section", tag("h2", "Shown to the agent"), table, lists)
 
 
 def _shorten(text: str, most: int) -> str:
