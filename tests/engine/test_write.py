@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.conftest import OpenMemory
 from tests.samples import SECRET, write_memory
 
-from scrimshaw.engine import Engine
+from scrimshaw.engine import Engine, write
 from scrimshaw.engine.core import EMBED
 from scrimshaw.engine.history import undo
 from scrimshaw.engine.index import scan
@@ -607,3 +607,20 @@ def test_a_memory_is_changed_and_deleted_by_the_name_that_texts_give_it(engine: 
     assert not path.exists()
     with pytest.raises(NotFound, match="notes/a"):
         delete(engine, [name])
+
+
+def test_a_save_prepares_without_keeping_others_waiting(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    others, compose = [NewText(content="# Pool size\n\nEight connections are enough.")], write.compose_memory
+
+    def compose_late(*given: Any) -> Any:
+        if others:  # another writer, who needs the lock
+            save(engine, others.pop(), force=True)
+        return compose(*given)
+
+    monkeypatch.setattr(write, "compose_memory", compose_late)
+    another = save(engine, NewText(content="# Pool size\n\nSixteen were tried as well."), force=True)
+    same = NewText(content=f"# Write-ahead log\n\n{PARAGRAPH}")
+    others.append(same)
+    refused = save(engine, same)
+    assert [another.id, refused.id, refused.status] == ["pool-size-2", "write-ahead-log", "duplicate"]
+    assert engine.journal.verify() == (3, 0)

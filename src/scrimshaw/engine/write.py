@@ -5,7 +5,7 @@ import re
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -21,7 +21,7 @@ from scrimshaw.engine.index import follow_renames
 from scrimshaw.engine.ledger import LedgerFile, RecordedChange, apply_changes, hash_of, read_file
 from scrimshaw.engine.purge import erase_memories
 from scrimshaw.engine.trust import HUMAN_ACTORS, demand_changeable, demand_human, limit_reworded, vouch_changes
-from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, NotFound, ReadOnly
+from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, NotFound, ReadOnly, ScrimshawError
 from scrimshaw.ingest.comparison import compute_minhash, hash_normalised_text, jaccard, split_runs
 from scrimshaw.ingest.markdown import group_relations
 from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file, render_memory_file
@@ -138,47 +138,49 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     if new.origin == AGENT and not (is_bare or (new.triggers and new.topics)):
         triggers, topics = describe_text(title, content.text)
         new = replace(new, triggers=new.triggers or triggers, topics=new.topics or topics)
-    with engine.write_lock():
-        equal = [] if force else engine.index.find_ids(text_hash=hash_normalised_text(content.text))
-        for same in engine.index.get(equal).values() if equal else ():
-            with suppress(OSError):  # an unchanged file with the same text needs no save
-                if hash_of(Path(same.path).read_bytes()) == same.content_hash:
-                    return describe(id=same.id, status="duplicate", content_hash=same.content_hash, path=same.path)
-        stated = new.id.removeprefix("mem:").removesuffix(SUFFIX) if is_bare else new.id  # as Serena reads a name
-        memory_id = check_new_id(stated) if stated else free_id(engine, title, new.vault)
-        engine.vault_of(memory_id, new.vault)  # raises ReadOnly
-        similar = similar_memories(engine, content.text, exclude=memory_id)
-        file, text, verdict = compose_memory(engine, new, title, content)
-        file, text = _compose_bare(new, title, content) if is_bare else (file, text)
-        is_saved = not dry_run and (verdict.is_accepted or force)
-        outcome = describe(
-            id=memory_id,
-            status="dry_run" if dry_run else "saved" if is_saved else "rejected",
-            content_hash=file.content_hash,
-            path="",
-            similar=similar,
-            proposals=propose_supersedes(engine, content.text, similar) if similar else (),
-            quality=Quality(score=verdict.score, flags=verdict.flags),
-            reasons=verdict.reasons,
-        )
-        if not is_saved:
-            return outcome
-        if new.id and (twins := engine.index.get(engine.index.find_ids(differing_in_case=memory_id))):
-            (twin, *_) = twins.values()
-            raise AlreadyExists(f"{twin.id!r} exists: {twin.path}.", "Update it, or choose another id.", id=twin.id)
-        meta = {"vouched": True} if new.trust == Trust.HUMAN and (new.actor or new.origin) in HUMAN_ACTORS else {}
-        linked = (*map(attrgetter("target"), new.relations), *map(attrgetter("id"), similar))
-        entry = Entry(
-            action=_ACTIONS.get(new.origin, Action.CREATE),
-            memory_id=memory_id,
-            reason=new.reason,
-            actor=new.actor or new.origin,
-            session=new.session,
-            linked_memory_ids=tuple(dict.fromkeys(linked)),
-            decision_meta={"proposals": to_builtins(outcome.proposals), **meta} if outcome.proposals else meta,
-        )
-        place = read_file(engine, memory_id, "", vault_name=new.vault)
-        digest, path = _write(engine, RecordedChange(entry, place, text, is_clean=True), file)
+    stated = new.id.removeprefix("mem:").removesuffix(SUFFIX) if is_bare else new.id  # as Serena reads a name
+    memory_id = check_new_id(stated) if stated else free_id(engine, title, new.vault)
+    equal = [] if force else engine.index.find_ids(text_hash=hash_normalised_text(content.text))
+    for same in engine.index.get(equal).values() if equal else ():
+        with suppress(OSError):  # an unchanged file with the same text needs no save
+            if hash_of(Path(same.path).read_bytes()) == same.content_hash:
+                return describe(id=same.id, status="duplicate", content_hash=same.content_hash, path=same.path)
+    place = read_file(engine, memory_id, vault_name=new.vault)  # raises ReadOnly
+    similar = similar_memories(engine, content.text, exclude=memory_id)
+    file, text, verdict = compose_memory(engine, new, title, content)
+    file, text = _compose_bare(new, title, content) if is_bare else (file, text)
+    is_saved = not dry_run and (verdict.is_accepted or force)
+    outcome = describe(
+        id=memory_id,
+        status="dry_run" if dry_run else "saved" if is_saved else "rejected",
+        content_hash=file.content_hash,
+        path="",
+        similar=similar,
+        proposals=propose_supersedes(engine, content.text, similar) if similar else (),
+        quality=Quality(score=verdict.score, flags=verdict.flags),
+        reasons=verdict.reasons,
+    )
+    if not is_saved:
+        return outcome
+    meta = {"vouched": True} if new.trust == Trust.HUMAN and (new.actor or new.origin) in HUMAN_ACTORS else {}
+    linked = (*map(attrgetter("target"), new.relations), *map(attrgetter("id"), similar))
+    entry = Entry(
+        action=_ACTIONS.get(new.origin, Action.CREATE),
+        memory_id=memory_id,
+        reason=new.reason,
+        actor=new.actor or new.origin,
+        session=new.session,
+        linked_memory_ids=tuple(dict.fromkeys(linked)),
+        decision_meta={"proposals": to_builtins(outcome.proposals), **meta} if outcome.proposals else meta,
+    )
+    try:
+        digest, path = _write(engine, RecordedChange(entry, place, text, is_clean=True), file, new)
+    except AlreadyExists:
+        if new.id:
+            raise
+        with suppress(ScrimshawError):
+            engine.memory(memory_id)  # another writer had the same title just now: the index gets its text
+        return save(engine, new, force=force)
     return replace(outcome, content_hash=digest, path=path)
 
 
@@ -374,8 +376,12 @@ def _parse_files(files: Iterable[LedgerFile]) -> Iterator[tuple[str, MemoryFile]
         yield file.name, parse_memory_file(_demand_data(file).decode(errors="replace"))
 
 
-def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> tuple[str, str]:
-    """Write file, journal, index, in this order, under the lock; the hash and path. Raises for an unreadable file."""
+def _write(engine: Engine, change: RecordedChange, file: MemoryFile, new: NewText | None = None) -> tuple[str, str]:
+    """Write file, journal, index, in this order; the hash and path. Raises for an unreadable file.
+
+    The caller holds the lock, so that of two changes the later one is indexed last; but not for a `new` memory. All
+    other writers wait for who holds it, so for those only file and journal are written under it.
+    """
     place = change.file
     size, limit = len(file.raw), engine.settings.index.max_file_bytes
     if size > limit:
@@ -394,7 +400,14 @@ def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> tuple[st
     if file.problem:
         raise file.problem
     document = engine.parse(replace(source, is_vouched=is_vouched), file)
-    apply_changes(engine, [change._replace(entry=entry, new_hash=document.content_hash)], [(engine.embed_job, "")])
+    with engine.write_lock() if new else nullcontext():
+        if new and new.id and (twins := engine.index.get(engine.index.find_ids(differing_in_case=place.name))):
+            (twin, *_) = twins.values()
+            raise AlreadyExists(f"{twin.id!r} exists: {twin.path}.", "Update it, or choose another id.", id=twin.id)
+        if new:
+            read_file(engine, place.name, "", vault_name=new.vault)
+        recorded = change._replace(entry=entry, new_hash=document.content_hash)
+        apply_changes(engine, [recorded], [(engine.embed_job, "")])
     with suppress(OSError):
         info = place.path.stat()
         if place.path.read_bytes() == file.raw:  # otherwise it was edited by hand meanwhile, and the next scan reads it

@@ -27,10 +27,11 @@ _CONNECT_S = 5
 # For a process to the index or journal of a vault. More statements at once only slow each other down, and a server
 # allows 100 connections by default.
 MOST_CONNECTIONS = 8
-# A client that dies in a transaction blocks all writers of its vault, so the server ends it.
+# A client that dies in a transaction blocks all writers of its vault, so the server ends it. A search first takes 400
+# vectors: with a shorter list the graph is walked again, which finds fewer of the nearest and takes as long.
 _OPTIONS = (
     "-c search_path={vault},public -c lock_timeout={timeout} -c idle_in_transaction_session_timeout=60000"
-    " -c synchronous_commit={commit} -c hnsw.iterative_scan=strict_order -c hnsw.ef_search=200 -c client_encoding=UTF8"
+    " -c synchronous_commit={commit} -c hnsw.iterative_scan=strict_order -c hnsw.ef_search=400 -c client_encoding=UTF8"
     " -c jit=off"
 )
 # PostgreSQL allows no NUL in a text: it is replaced by this character, which Unicode reserves for internal use.

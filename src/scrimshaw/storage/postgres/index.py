@@ -33,9 +33,14 @@ _WEIGHT = f"(ARRAY[{', '.join(map(str, FIELD_WEIGHTS))}]::real[])[(p >> {_FIELD_
 _PHRASE = f"""
 SELECT ?::int AS phrase, ?::int AS grouped, w.part, w.length, sum({_WEIGHT})::real AS weight
 FROM words w CROSS JOIN unnest(w.places) AS p WHERE {{}} GROUP BY w.part, w.length"""
+# A word's weights of all its places are added up already, and are in the index: the table need not be read.
+_PREFIX = """
+SELECT ?::int AS phrase, ?::int AS grouped, w.part, w.length, sum(w.weight) AS weight
+FROM words w WHERE {} GROUP BY w.part, w.length"""
 _IS_WORD, _IS_PREFIX = "{0}.term = ?", "{0}.term >= ? AND {0}.term < ? || chr(1114111)"
 _FOLLOWS = "EXISTS (SELECT 1 FROM words x WHERE x.part = w.part AND p + {} = ANY (x.places) AND {})"
-# BM25 as in FTS5: the rarer a word, the more it counts; one in most texts hardly counts.
+# BM25 as in FTS5: the rarer a word, the more it counts; one in most texts hardly counts. With the inner order the
+# server reads and filters the memories of the best texts only.
 _TEXT = f"""
 WITH hits AS MATERIALIZED ({{}}), rare AS MATERIALIZED (
     SELECT phrase, greatest(ln((greatest(?::float8 - count(*), 0) + 0.5::float8) / (count(*) + 0.5::float8)), 1e-6)
@@ -43,7 +48,7 @@ WITH hits AS MATERIALIZED ({{}}), rare AS MATERIALIZED (
 ranked AS (
     SELECT h.part, sum(rarity * weight * 2.2 / (weight + 1.2 * (0.25 + 0.75 * length / ?::float8))) AS score
     FROM hits h JOIN rare USING (phrase) GROUP BY h.part {{}})
-SELECT m.id, (r.part & (1 << {PART_BITS}) - 1) - 1, r.score FROM ranked r
+SELECT m.id, (r.part & (1 << {PART_BITS}) - 1) - 1, r.score FROM (SELECT * FROM ranked ORDER BY score DESC, part) r
 JOIN memories m ON m.row = r.part >> {PART_BITS} WHERE {{}} ORDER BY r.score DESC, r.part LIMIT ?"""
 _ALL_GROUPS = "HAVING count(DISTINCT grouped) = ?"
 
@@ -145,7 +150,7 @@ class PostgresIndex(SqlIndex):
                 parts.append(_FOLLOWS.format(place, same) if place else same)
                 values += [term] * (1 + is_prefix)
             if terms:
-                hits.append(_PHRASE.format(" AND ".join(parts)))
+                hits.append((_PHRASE if len(terms) > 1 else _PREFIX).format(" AND ".join(parts)))
                 arguments += [phrase, number, *values]
         if words:
             hits, arguments = [_WORDS, *hits], [*map(list, zip(*words, strict=True)), *arguments]
