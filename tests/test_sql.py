@@ -24,7 +24,7 @@ WRITTEN_HERE = {
     "maintenance.py": {"self", "table", "values", "condition"},
     "sqlite/database.py": {"name"},
     "databases.py": {"name"},
-    "index.py": {"where", "joined", "pairs", "select", "values", "table", "number", "step", "related"},
+    "index.py": {"where", "joined", "select", "values", "table", "number", "step", "related"},
     "sqlite/index.py": {"where", "table"},
     "journal.py": {"where", "find", "claim", "newest"},
     "sessions.py": {"any_word", "which"},

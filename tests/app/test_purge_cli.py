@@ -150,7 +150,7 @@ def test_what_cannot_be_looked_into_stays_and_makes_the_exit_code_1(cli: Cli, no
     run = cli(*asked)
     assert run.code == 1
     assert "Nothing is left" not in run.out
-    assert "cannot be looked into" in " ".join(run.out.split())
+    assert "Cannot be read or edited" in " ".join(run.out.split())
     assert closed.exists()
     run = cli(*asked, "--remove")
     assert (run.code, closed.exists()) == (0, False)
