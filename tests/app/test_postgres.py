@@ -84,7 +84,7 @@ def test_a_vault_belongs_to_one_checkout(project: Path, environment: Mapping[str
 
 def test_a_clone_names_no_server(project: Path, environment: Mapping[str, str]) -> None:
     (project / ".scrimshaw" / "config.toml").write_text('[storage]\nengine = "postgres"\nurl = "postgresql://evil/x"\n')
-    with pytest.raises(ConfigError, match=r"engine.*url"):
+    with pytest.raises(ConfigError, match=r"(?s)engine.*url"):
         load(project, environment={"SCRIMSHAW_HOME": environment["SCRIMSHAW_HOME"]})
 
 

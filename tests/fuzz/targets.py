@@ -182,7 +182,7 @@ def _in_folder(check: Callable[[Path, str], None], folder: Path) -> Iterator[Che
 
 @contextmanager
 def _hooks(client: str, folder: Path) -> Iterator[Check]:
-    """A real project whose memory the prompts bring up. A hook may refuse an input with ValueError: it fails open."""
+    """A real project whose memory the prompts bring up. A hook may refuse an input: it fails open."""
     settings = _project(folder)
     with open_engine(settings) as engine:
         write.save(engine, NewText(content="# Why apsw\n\nThe log.\n", triggers=("wal reset",)), force=True)
@@ -191,7 +191,7 @@ def _hooks(client: str, folder: Path) -> Iterator[Check]:
         hint, payload = _hinted(text.replace(PLACE, str(folder)))
         try:
             handle_payload([client, hint], payload.encode("utf-8", "surrogatepass"))
-        except (ScrimshawError, ValueError):
+        except (ScrimshawError, ValueError, RecursionError):
             return
 
     yield check

@@ -52,8 +52,12 @@ def handle_payload(
     event = client.parse_payload(fields, arguments[1] if len(arguments) > 1 else "")
     if event is None or event.occasion == "maybe":  # before every model call: not necessarily a compaction
         return ""
-    project = find_project(Path(event.cwd or "."))
-    if not (project / PROJECT_FOLDER).is_dir() or not (settings := load_settings(project)).is_capturing:
+    try:
+        project = find_project(Path(event.cwd or "."))
+        has_memory = (project / PROJECT_FOLDER).is_dir()
+    except OSError:  # an impossible name of a folder
+        return ""
+    if not has_memory or not (settings := load_settings(project)).is_capturing:
         return ""
     event = structs.replace(redact_names(event), cwd=str(project))
     if event.kind is EventKind.START or EventKind.TOOL is event.kind in client.reply_kinds:
