@@ -182,6 +182,24 @@ def test_an_edit_that_is_announced_without_an_aim_is_no_decision() -> None:
         assert [each.text for each in made.decisions] == [said] * is_decision
 
 
+def test_the_requested_edit_is_no_decision_when_it_is_announced() -> None:
+    shown = (
+        "\ndiff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n+    row_cache.get(tenant)\n"
+    )
+    said = "Now I will modify `row_cache` to include the tenant."
+    for prompt, is_decision in (("Include the tenant in the cache.", False), ("Fix the loader.", True)):
+        recording = Recording().prompt(prompt).answer(said).edit("src/load.py", "+ row_cache.get(tenant)")
+        assert found(recording.bash("git diff", shown)) == [said] * is_decision
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["I want to use it on an old laptop, too.", "I disagree, consider what a new laptop needs for the exporter."],
+)
+def test_a_goal_and_a_retort_without_their_object_are_no_decisions(said: str) -> None:
+    assert found(Recording().prompt("Extend the exporter.").edit("src/export.py").prompt(said).answer("Ok.")) == []
+
+
 def test_what_was_left_alone_on_purpose_is_a_decision() -> None:
     recording = Recording().prompt("Fix the loader.").edit("src/load.py")
     recording.answer("I kept the old exporter as it is. I did not touch the tenant cache.")

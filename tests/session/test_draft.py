@@ -62,8 +62,8 @@ def test_a_session_with_everything() -> None:
     assert made.problems[0] == Statement(
         text="FAILED tests/test_login.py::test_expired - AssertionError: 401 != 200",
         event=3,
-        note="`uv run pytest` passed in e7 after: edited login.py: +if token.expires < now:; +something new; "
-        "edited test_login.py: +something new",
+        note="`pytest tests/test_login.py` passed in e7 after: edited login.py: +if token.expires < now:; "
+        "+something new; edited test_login.py: +something new",
     )
     assert made.open == ()
     assert made.next_step == Statement(text="Want me to update the session refresh next?", event=11)
@@ -445,6 +445,55 @@ def test_of_runs_of_the_same_tests_the_last_is_told() -> None:
     recording.bash("python try.py", "Case 2 passed.").bash("cd shop && pytest 2>&1 | tail -3", "9 passed in 2s")
     recording.bash("pytest -W ignore", "9 passed in 3s")
     assert [(each.text, each.event) for each in recording.draft().tests] == [("pytest -W ignore", 5)]
+
+
+@pytest.mark.parametrize("with_stash", [True, False])
+def test_a_run_without_the_change_says_only_whether_the_change_made_a_difference(with_stash: bool) -> None:
+    recording = Recording().prompt("Fix the parser.").edit("src/parser.py").bash("pytest tests", FAILED)
+    if with_stash:
+        recording.bash("git stash").bash("pytest tests", FAILED).bash("git stash pop")
+    else:
+        recording.edit("src/parser.py", "-x").bash("pytest tests", FAILED)
+        recording.answer("They fail without my changes, too.").edit("src/parser.py")
+    assert [(each.event, each.note) for each in recording.draft().tests] == [
+        (3, "red, 1 failed, 3 passed; the same without the change")
+    ]
+    recording.bash("pytest tests", "4 passed")
+    assert [each.note for each in recording.draft().tests] == ["green, 4 passed"]
+
+
+def test_a_bare_command_does_not_tell_how_the_session_ended() -> None:
+    recording = Recording().prompt("Solve the harbour riddle.").edit("solve.py")
+    assert [recording.bash(command).draft().findings for command in ("submit", "submit '125'")] == [(), ()]
+
+
+def test_a_task_that_a_commit_names_is_not_open() -> None:
+    recording = (
+        Recording().prompt("Extend the exporter.").tasks("[pending] Fix the slash command", "[pending] Tell Ann")
+    )
+    recording.bash("git commit -m 'Add /hi slash command'")
+    assert texts(recording.draft().open) == ["Tell Ann"]
+
+
+def test_an_argument_is_not_open_and_a_list_item_says_something() -> None:
+    recording = Recording().prompt("Extend the exporter.").edit("src/export.py")
+    recording.answer(
+        "The exporter now writes one file for each table.\n\nKey findings:\n- The journal of the exporter loses rows\n"
+        "- Practical framework for exporter journals\n\nReasons against it:\n- The exporter guide is not yet finished\n"
+        "· Hatching… (0s · esc to interrupt)"
+    )
+    made = recording.draft()
+    assert (texts(made.open), "Hatching" in made.title) == ([], False)
+    assert "The journal of the exporter loses rows" in texts(made.findings)
+    assert not [each for each in texts(made.findings) if "framework" in each or "esc to" in each]
+
+
+def test_that_all_is_finished_counts_only_in_the_last_turn() -> None:
+    said = "I've successfully completed the analysis of the exporter, the journal and the spool."
+    recording = Recording().prompt("Analyse the exporter.").edit("notes.md").answer(said)
+    assert said in texts(recording.draft().changed)
+    recording.prompt("The figures of the exporter are wrong.").edit("notes.md").answer("I've corrected the figures.")
+    assert said not in texts(recording.draft().changed)
 
 
 def test_the_file_of_a_test_is_not_listed_beside_words_on_tests() -> None:

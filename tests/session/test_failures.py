@@ -268,3 +268,22 @@ def test_a_cause_gives_way_to_failures_that_were_overcome() -> None:
         recording.answer(f"The fixture {number} breaks because its limit is gone.").edit(f"fixture{number}.py")
     told = [text for text, _ in problems(recording)]
     assert told == [f"error: part {number} is gone" for number in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("failing", "passing", "is_overcome"),
+    [
+        ("uv venv --path .venv", "uv venv .venv", True),
+        ("uv venv --path .venv", "uv venv --help", False),
+        ("cd /shop && pytest", "cd /shop && . .venv/bin/activate && pytest", True),
+        ("cd /shop && pytest", "cd /till && . .venv/bin/activate && pytest", False),
+        ("pytest tests/a.py", "PYTHONPATH=src poetry run pytest tests/a.py", False),
+        ("pytest tests/a.py", "poetry run pytest tests/a.py", True),
+        ("pytest tests/a.py", "env PYTHONPATH=src pytest tests/a.py", True),
+    ],
+)
+def test_the_same_command_in_another_environment_passed_but_no_look_and_no_other_project(
+    failing: str, passing: str, is_overcome: bool
+) -> None:
+    (failure,) = follow(Recording().bash(failing, LIMIT, failed=True).bash(passing, "4 passed"))
+    assert bool(failure.passed) == is_overcome

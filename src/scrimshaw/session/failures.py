@@ -1,4 +1,4 @@
-"""What failed, what was done about it and whether that helped: one rule for drafts, states and fixes. Pure.
+"""What was run and failed, what was done about it and whether that helped: for drafts, states and fixes. Pure.
 
 A failure is overcome when a later run of the same command or test passes. A cure is only given if little was changed
 before the next run: the only change, if that run passed, or those that the error names and that were not done anew
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from scrimshaw.ingest.tool_calls import find_written_files, parse_command
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent
-from scrimshaw.session.statements import PATTERNS, WORDS, cut_line
+from scrimshaw.session.statements import PATTERNS, WORDS, Sentence, Statement, cut_line
 
 MOST_ACTS = 3  # for one failure: more changes had other reasons
 LONGEST_ACT = 160  # characters of a command, and of a change
@@ -36,11 +36,21 @@ _WRITES = re.compile(r"\bmv |\b(?:sed|perl) (?:\S+ )*?-p?i|\btee |(?:cat|echo|pr
 _COMMIT = re.compile(r"\bgit (?:-C \S+ )?commit\b")
 _WORD = re.compile(r"[a-z]{4,}")
 _REFUSAL = re.compile(r"\n\W*(?:Error\b|Your proposed edit has introduced|User rejected)")
-STEPS = re.compile(r"&&|;|\|\|")
+_STEPS = re.compile(r"&&|;|\|\|")
+_FOLDER, _LOOK = re.compile(r"(?:\A|[;&] *)cd ([/~][^\s;&]*)"), re.compile(r" (?:--help|--version|-h|-V)\b")
+_RUNNER = re.compile(r"\A(?:(?:uv|poetry|pdm|pipenv|hatch|rye) run|bundle exec|env)(?: \w+=\S*)* (?!-)")
 _INTERPRETER = re.compile(r"(?:\S*/)?(?:python[\d.]*|node|ruby|perl|bash|sh)\Z")
 _SHARED_WORDS = WORDS["empty"] | WORDS["soft"] | WORDS["folders"] | WORDS["extensions"] | {"assert", "edited"}
 _NO_WORD = re.compile(r"\A(?:\w+=\S*|\d?>\S*|\\)\Z")
-TEST = re.compile(r"(?i)(?:\b|_)(?:py)?tests?(?:\b|_)|\b(?:specs?|rspec|jest|vitest|tox|nox|ctest|phpunit|unittest)\b")
+_TEST = re.compile(r"(?i)(?:\b|_)(?:py)?tests?(?:\b|_)|\b(?:specs?|rspec|jest|vitest|tox|nox|ctest|phpunit|unittest)\b")
+MOST_TEST_RUNS = 2
+_TALLY = re.compile(
+    r"(?i)(?:^|[=,:;(|✓✔]|\btests?|\bran|\band)\W*\d+ (?:passed|failed|failures?|tests?|examples?|passing|failing)\b"
+    r"|\btest result:|^OK\b|^FAILED \("
+)
+_STASH = re.compile(r"\bgit stash\b(?! (?:list|show|drop|clear))( (?:pop|apply))?")
+_TIME = re.compile(r"(?i)\bin [\d.]+ ?\w+")
+_RED = re.compile(r"(?i)\b[1-9]\d* (?:failed|failures?|failing|errors?)\b|(?<!expected )\b(?:failures|errors)=[1-9]")
 
 Edits = Mapping[str, Sequence[int]]  # the numbers of the events that changed a file, by path as the tool gave it
 
@@ -65,8 +75,12 @@ class CommandRun(NamedTuple):
 
     def repeats(self, other: CommandRun) -> bool:
         """Whether this is a run of the same command, or of all the tests of which it ran a part."""
-        whole = (each if each.endswith("/") else f"{each} " for each in self.families if TEST.search(each))
-        return other.family in self.families or any(map(other.family.startswith, whole))
+        folders = [_FOLDER.findall(each.command)[:1] for each in (self, other)]
+        is_elsewhere = all(folders) and folders[0] != folders[1]
+        is_look = _LOOK.search(self.command) and not _LOOK.search(other.command)
+        whole = (each if each.endswith("/") else f"{each} " for each in self.families if _TEST.search(each))
+        is_same = other.family in self.families or any(map(other.family.startswith, whole))
+        return is_same and not is_elsewhere and not is_look
 
 
 class Failure(NamedTuple):
@@ -137,8 +151,8 @@ def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[Co
 def _find_families(command: str) -> Sequence[str]:
     """Program and purpose of each step that matters: `cd a && mix test 2>&1 | tail` runs `mix test`."""
     found = list[str]()
-    for step in STEPS.split(command) if parse_command(command).name == "Run" else ():
-        words = [word for word in step.split("|")[0].split() if not _NO_WORD.match(word)]
+    for step in _STEPS.split(command) if parse_command(command).name == "Run" else ():
+        words = [word for word in _RUNNER.sub("", step.split("|")[0].strip()).split() if not _NO_WORD.match(word)]
         if len(words) > 1 and _INTERPRETER.match(words[0]) and words[1].startswith("-"):
             words = words[2:] if words[1] == "-m" else []  # a line of code is not a command to be run again
         words[:1] = filter(None, [re.sub(r".*/bin/", "", word) for word in words[:1]])
@@ -198,7 +212,7 @@ def _find_cure(
         acts[act], done[act] = run.error.lower() if is_told else f"{path} {change}", path
     for event in between:
         command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.path else ""
-        if _FAILURE["remedy"].search(command):
+        if _FAILURE["remedy"].search(command) and not _LOOK.search(command):
             act = f"`{cut_line(command, LONGEST_ACT)}`"
             acts[act] = done[act] = command
     added = {f"with `{cut_line(each, LONGEST_ACT)}`": each for each in _find_added(run, following)}
@@ -211,7 +225,7 @@ def _find_cure(
 def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:
     """The steps, options and variables that the next run of a command has in addition."""
     known = run.command.split()
-    for step in STEPS.split(following.command):
+    for step in _STEPS.split(following.command):
         words = [word for word in step.split() if word not in known]
         if run.family in _find_families(step):
             yield from [step.split()[0]] if words[:1] == step.split()[:1] and "/" in words[0] else []
@@ -232,3 +246,30 @@ def find_error_line(event: RecordedEvent, kinds: Sequence[re.Pattern[str]] = _ER
     lines = [line for line in event.text.splitlines()[1:] if not _FAILURE["noise"].search(line)]
     found = (line for pattern in kinds for line in lines if pattern.match(line))
     return cut_line(" ".join(next(found, "").split()))
+
+
+def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence[Sentence]) -> list[Statement]:
+    """The last runs that counted tests: how each ended, and what changed since; none that a later one repeats.
+
+    Those that an agent made without its change only say whether this made a difference.
+    """
+    found, kept, before, is_stashed = list[Statement](), dict[str, CommandRun](), set[str](), False
+    for run in reversed([run for run in runs if _TEST.search(run.family) or "git stash" in run.families]):
+        stash = _STASH.search(run.command)
+        is_stashed = bool(stash[1]) if stash else is_stashed
+        tallies = [line.strip(" =") for line in run.event.text.splitlines()[1:] if _TALLY.search(line)]
+        counts = _TIME.sub("", tallies[-1]) if tallies else ""  # without any it ran no tests, or none could begin
+        is_known = counts in kept or any(each.repeats(run) and "-k" not in each.command for each in kept.values())
+        said = "".join([each.text for each in sentences if each.event == run.event.number + 1])
+        if stash or is_stashed or _FAILURE["baseline"].search(said):
+            before.add(counts)
+        elif counts and not is_known:
+            kept[counts if re.search(r"\d", counts) else run.command] = run
+            later = sum(number > run.event.number for numbers in edits.values() for number in numbers)
+            since = "; the same without the change" if counts in before else f"; {later} edits since" if later else ""
+            # a pipe hides how its first part ended
+            state = "red" if run.failed or _RED.search(tallies[-1]) else "green"
+            steps = [each.split("|")[0].split(" 2>")[0].strip() for each in _STEPS.split(run.command)]
+            step = next((each for each in reversed(steps) if _TEST.search(each)), run.command)
+            found.append(Statement(step, run.event.number, f"{state}, {cut_line(tallies[-1])}{since}"))
+    return found[:MOST_TEST_RUNS][::-1]

@@ -20,8 +20,6 @@ from scrimshaw.session import statements
 from scrimshaw.session.failures import (
     FIRM_ERRORS,
     LONGEST_ACT,
-    STEPS,
-    TEST,
     CommandRun,
     Edits,
     Failure,
@@ -29,6 +27,7 @@ from scrimshaw.session.failures import (
     find_error_line,
     find_failures,
     find_runs,
+    find_test_runs,
 )
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
@@ -53,6 +52,7 @@ MOST_FINDINGS, _ENOUGH_STATEMENTS = 5, 2
 _CLOSING = 5  # answers among which one says how the work ended
 MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES = 8, 12, 40, 4, 4
 LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
+_ENOUGH_SUBJECTS = 4  # of a verdict; of those that say as much the last counts
 LONGEST_CHANGE = 240  # characters of code, added and removed
 LONGEST_SUBJECT = 110  # characters of a commit's first line; one and a half times what is customary
 COMMIT = "commit"  # the note of a statement that quotes a commit's subject
@@ -61,6 +61,7 @@ _CHANGE = PATTERNS["changes"]
 # What was wrong, and why the change is right: one of each is told.
 _REASONS = ((PATTERNS["failures"]["diagnosis"],), (_DECISION["reason"], _CHANGE["effect"], _CHANGE["necessary"]))
 _NAME = re.compile(r"[A-Za-z_]\w{3,}")
+_VERB = re.compile(rf"(?i)\b(?:{'|'.join(sorted(statements.WORDS['verbs']))})(?:e?s)?\b")
 _COMMIT_OUTPUT = re.compile(r"(?m)^\s*\[[^\]\n]{1,100} [0-9a-f]{7,40}\] (\S[^\n]*)")
 _BODY = re.compile(r" ?… ?| - (?=[A-Z])")  # where a message's subject ends once its lines are joined
 
@@ -72,16 +73,6 @@ _STILL_NEW = 8  # events from a failure without another try to the end; an earli
 _NEAR = 6  # events after a cause in which an agent makes changes for it
 _FILE_ALONE = re.compile(r"(?:edited \S+(?:; )?)+")
 _FAILURE = PATTERNS["failures"]
-
-# Tests
-MOST_TEST_RUNS = 2
-_ENOUGH_SUBJECTS = 4  # of a verdict; of those that say as much the last counts
-_TALLY = re.compile(
-    r"(?i)(?:^|[=,:;(|✓✔]|\btests?|\bran|\band)\W*\d+ (?:passed|failed|failures?|tests?|examples?|passing|failing)\b"
-    r"|\btest result:|^OK\b|^FAILED \("
-)
-_TIME = re.compile(r"(?i)\bin [\d.]+ ?\w+")
-_RED = re.compile(r"(?i)\b[1-9]\d* (?:failed|failures?|failing|errors?)\b|(?<!expected )\b(?:failures|errors)=[1-9]")
 
 # Open points
 MOST_OPEN = 6
@@ -131,7 +122,7 @@ class Record:
     @cached_property
     def test_runs(self) -> Sequence[Statement]:
         """The last runs of tests."""
-        return find_test_runs(self.runs, self.edits)
+        return find_test_runs(self.runs, self.edits, self.sentences)
 
     @cached_property
     def difference(self) -> RecordedEvent | None:
@@ -259,7 +250,9 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     has_reason = bool(_DECISION["reason"].search(text)) or _find_cause(sentences, place) is not None
     reason = has_reason and not _DECISION["ability"].search(text)
     intends = alternative and _DECISION["intent"].search(text)
-    is_change = lasts and bool(_DECISION["purpose"].search(text))  # with an aim; otherwise it only reports an edit
+    asked = " ".join([each.text for each in sentences if each.by == USER]) if lasts else ""
+    aim = (text.partition(" to ")[2] or text) if lasts and _DECISION["purpose"].search(text) else ""
+    is_change = aim and not _find_stems(aim) <= _find_stems(asked)  # otherwise it only reports or announces an edit
     if not explicit and not limits and not intends and not (acts and (alternative or reason or is_change)):
         return 0.0
     return 2 * (explicit or limits) + 1.5 * alternative + reason + is_done
@@ -314,6 +307,7 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     """What follows a heading of findings, and how the work ended, in the words of the answer that reports it."""
     answers = record.answers()
     firm = [each for each in answers if not _CHANGE["not_a_finding"].search(each.text)]
+    firm = [each for each in firm if not each.is_item or _CHANGE["told"].search(each.text) or _VERB.search(each.text)]
     worth = [each for each in firm if is_clear(each.text) and not _CHANGE["status"].search(each.text)]
     late = [each for each in worth if each.event >= _LATE * record.last_event]
     found = [each for each in late if _CHANGE["findings_heading"].search(each.heading)][-MOST_FINDINGS:]
@@ -358,7 +352,8 @@ def _find_last_act(record: Record) -> list[Statement]:
     if last is None or last.tool != "Bash" or last.failed or record.test_runs:
         return []
     command = last.text.partition("\n")[0].strip()
-    return [] if parse_command(command).name in LOOKS else [Statement(statements.cut_line(command), last.number)]
+    is_telling = re.search(r" \W*[^\W\d]", command) and parse_command(command).name not in LOOKS
+    return [Statement(statements.cut_line(command), last.number)] if is_telling else []
 
 
 def find_reasons(record: Record, sentences: Sequence[Sentence]) -> list[Sentence]:
@@ -401,8 +396,9 @@ def _find_results(record: Record) -> list[Statement]:
     """What the last answer to each request says was done, and that tests pass if no run shows it."""
     busy = record.changes_by_turn
     answers = [each for each in record.answers() if each.turn in busy and each.turn not in record.withdrawn]
-    vague = (_CHANGE["not_a_result"], _CHANGE["status"], _DECISION["scaffold"])
-    firm = [each for each in answers if not any(pattern.search(each.text) for pattern in vague)]
+    vague = (_CHANGE["whole"], _CHANGE["not_a_result"], _CHANGE["status"], _DECISION["scaffold"])
+    # only in the last turn the whole may be finished
+    firm = [each for each in answers if not any(cue.search(each.text) for cue in vague[each.turn == max(busy) :])]
     if record.test_runs:
         firm = [each for each in firm if not _CHANGE["tally"].search(each.text)]
     least = _LEAST_SUBJECTS if record.commits or record.difference else 1  # these say more than a vague word
@@ -547,35 +543,20 @@ def find_unsolved(record: Record) -> list[Statement]:
     return found[-MOST_UNSOLVED:]
 
 
-def find_test_runs(runs: Sequence[CommandRun], edits: Edits) -> list[Statement]:
-    """The last runs that counted tests: how each ended, and what changed since; none that a later one repeats."""
-    found, kept = list[Statement](), dict[str, CommandRun]()
-    for run in reversed([run for run in runs if TEST.search(run.family)]):
-        tallies = [line.strip(" =") for line in run.event.text.splitlines()[1:] if _TALLY.search(line)]
-        counts = _TIME.sub("", tallies[-1]) if tallies else ""  # without any it ran no tests, or none could begin
-        is_known = counts in kept or any(each.repeats(run) and "-k" not in each.command for each in kept.values())
-        if counts and not is_known:
-            kept[counts if re.search(r"\d", counts) else run.command] = run
-            later = sum(number > run.event.number for numbers in edits.values() for number in numbers)
-            # a pipe hides how its first part ended
-            state = "red" if run.failed or _RED.search(tallies[-1]) else "green"
-            note = f"{state}, {statements.cut_line(tallies[-1])}{f'; {later} edits since' if later else ''}"
-            steps = [each.split("|")[0].split(" 2>")[0].strip() for each in STEPS.split(run.command)]
-            step = next((each for each in reversed(steps) if TEST.search(each)), run.command)
-            found.append(Statement(step, run.event.number, note))
-    return found[:MOST_TEST_RUNS][::-1]
-
-
 def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list[Statement]:
     """The last failures, unfinished tasks of a task list, and what was said to be left."""
     lists = [event for event in record.events if event.kind == EventKind.TOOL and event.text.startswith(TASK_LIST)]
     left = [Statement(task, lists[-1].number) for task in _TASK.findall(lists[-1].text)] if lists else []
+    if lists:
+        commits = [each for each in record.commits if each.event > lists[-1].number]
+        left = [*filterfalse(partial(_repeats_change, commits), left)]
     for each in record.sentences:
         share, text = each.event / max(1, record.last_event), each.text
         is_recent, is_known = share >= _RECENT_SHARE, bool(_FAILURE["known_before"].search(text))
         is_unfinished = is_recent and (is_known or _OPEN["unfinished"].search(text))
         is_later = is_unfinished or (share >= _LATER_SHARE and _OPEN["deferred"].search(text))
-        is_left = is_later and is_clear(text, _LEAST_SUBJECTS - is_known)
+        is_argument = each.is_item and each.by == AGENT and _OPEN["argument"].search(each.heading)
+        is_left = is_later and is_clear(text, _LEAST_SUBJECTS - is_known) and not is_argument
         if is_left and not _OPEN["not_open"].search(text) and len(text.split()) >= _FEWEST_WORDS:
             left.append(Statement(text, each.event))
     return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]
