@@ -80,6 +80,12 @@ def test_a_failing_source_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_folders_of_a_project_that_moved_are_not_made_again(tmp_path: Path) -> None:
+    with pytest.raises(StorageFailure, match="Cannot write"):
+        write_archive(tmp_path / "project/.scrimshaw/checkpoints/x.scrim", HEAD, [], ROWS)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_archive_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         everything(tmp_path / "nothing.scrim")

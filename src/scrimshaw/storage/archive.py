@@ -124,7 +124,9 @@ def write_archive(
     """Write an archive durably, all or nothing, readable by its owner only; returns its manifest, with the parts."""
     temporary, parts, left_out = durable.temporary_of(path), dict[str, ArchivePart](), list[str]()
     with storage_errors("write", path):
-        durable.make_folders(path.parent, durable.PRIVATE_FOLDER)
+        # Only this one: a checkpoint of a project that was just moved must not make the old folders again.
+        path.parent.mkdir(durable.PRIVATE_FOLDER, exist_ok=True)
+        durable.sync_folder(path.parent.parent)
         try:
             durable.make_private(temporary)
             with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as opened:

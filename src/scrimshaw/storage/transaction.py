@@ -80,7 +80,6 @@ def lock(path: Path, timeout_s: float) -> Iterator[None]:
     guard = FileLock(path)
     try:
         with storage_errors("lock", path):
-            path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 guard.acquire(timeout=max(0.0, until - time.monotonic()), poll_interval=LOCK_POLL_S)
             except Timeout as error:
