@@ -390,6 +390,7 @@ def test_a_change_is_not_told_again_in_other_words() -> None:
     recording.bash("git commit -am 'x'", "[main 0123abc] Remove .flake8 and migrate settings to pyproject.toml")
     recording.answer(
         "- Migrated settings from .flake8 to pyproject.toml\n"
+        "- Removed .flake8 from the git repository\n"
         "- Added ignores for two rules that contradict each other\n"
         "- Resolved all warnings of the linter, and pushed it to the server\n"
         "- Added a regression test to the suite\n"
@@ -633,6 +634,35 @@ def test_what_was_taken_back_is_not_told() -> None:
     recording.bash("git revert HEAD~1", '[main 4a2b3c4] Revert "Add the limit"')
     assert texts(recording.draft().changed) == ["Log the upload", 'Revert "Add the limit"']
     assert texts(recording.bash("git reset --hard HEAD~1").draft().changed) == ["Log the upload"]
+
+
+@pytest.mark.parametrize(
+    ("said", "commits"),
+    [
+        ("ruff-format....................Failed\n- files were modified by this hook", []),
+        ("[WARNING] Stashed changes conflicted with hook auto-fixes... Rolling back fixes...", []),
+        ("On branch main\nnothing to commit, working tree clean", []),
+        ("ruff.....................Passed\n... 9 more lines", ["Add the limit"]),
+        ("ruff.....................Failed\n[main 1a2b3c4] Add the limit", ["Add the limit"]),
+    ],
+)
+def test_a_commit_that_was_refused_is_not_told(said: str, commits: list[str]) -> None:
+    recording = Recording().prompt("Add an upload limit to the server.")
+    assert texts(recording.bash("git commit -m 'Add the limit'", said).draft().changed) == commits
+
+
+@pytest.mark.parametrize(
+    ("thought", "is_told"),
+    [
+        ("So `load_table` expects bytes or text, to return it as it is.", False),
+        ("So `load_table` fails for every tenant because `read_rows` expects bytes.", True),
+    ],
+)
+def test_half_a_thought_is_no_finding(thought: str, is_told: bool) -> None:
+    shown = "diff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n"
+    recording = Recording().prompt("Tenants see no rows.").edit("/shop/src/load.py").answer(thought)
+    recording.bash("git diff", f"\n{shown}+    load_table(read_rows(name))\n")
+    assert texts(recording.draft().findings) == [thought] * is_told
 
 
 def test_a_failure_carries_what_was_done_about_it() -> None:

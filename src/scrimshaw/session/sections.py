@@ -56,7 +56,7 @@ _ENOUGH_SUBJECTS = 4  # of a verdict; of those that say as much the last counts
 LONGEST_CHANGE = 240  # characters of code, added and removed
 LONGEST_SUBJECT = 110  # characters of a commit's first line; one and a half times what is customary
 COMMIT = "commit"  # the note of a statement that quotes a commit's subject
-_RETOLD, _STEM = 0.51, 5  # share of a result's words that a commit also has; first characters that equal words share
+_RETOLD, _STEM = 0.45, 5  # share of a result's words that a commit also has; first characters that equal words share
 _CHANGE = PATTERNS["changes"]
 # What was wrong, and why the change is right: one of each is told.
 _REASONS = ((PATTERNS["failures"]["diagnosis"],), (_DECISION["reason"], _CHANGE["effect"], _CHANGE["necessary"]))
@@ -381,7 +381,9 @@ def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
         if event.tool != "Bash" or event.failed is True or "git" not in event.text:
             continue
         command = event.text.partition("\n")[0]
-        message = _COMMIT_OUTPUT.search(event.text) or _CHANGE["commit_message"].search(command)
+        answer = _COMMIT_OUTPUT.search(event.text)
+        is_refused = not answer and _CHANGE["refused"].search(event.text)
+        message = answer or (None if is_refused else _CHANGE["commit_message"].search(command))
         subject = statements.cut_line(_BODY.split(message[1].strip())[0].strip(), LONGEST_SUBJECT) if message else ""
         if found and _CHANGE["resets" if not subject else "amends"].search(command):
             found.popitem()
