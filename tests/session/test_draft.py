@@ -231,6 +231,17 @@ def test_a_prompt_without_an_answer_is_next() -> None:
     assert made.next_step == Statement(text="Now document it, too.", event=3)
 
 
+@pytest.mark.parametrize("answer", ["Okay, I will add it to AGENTS.md. First, I'll read it.", ""])
+def test_a_request_that_was_only_announced_is_next(answer: str) -> None:
+    recording = Recording().prompt("Extend the exporter.").edit("src/export.py").answer("I extended the exporter.")
+    recording.prompt("Good. The layout of the stories has to be described in AGENTS.md and CLAUDE.md.")
+    recording = (recording.answer(answer) if answer else recording).read("AGENTS.md").prompt("retry")
+    step = recording.draft().next_step
+    assert step
+    assert step.text == "Good. The layout of the stories has to be described in AGENTS.md and CLAUDE.md."
+    assert recording.answer("I added the layout of the stories to both.").draft().next_step is None
+
+
 def test_a_stop_repeats_the_last_answer_and_does_not_count() -> None:
     recording = Recording().prompt("Extend the exporter.").edit("src/export.py")
     recording.stop("I added CSV to the exporter.").answer("I added CSV to the exporter.")

@@ -570,10 +570,10 @@ def find_next_step(record: Record) -> Statement | None:
     """
     kept = [each for each in record.events if not _OPEN["bookkeeping"].match(each.text) or each.kind != EventKind.TOOL]
     acts = [each for each in kept if each.kind in (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)]
-    said = next((each for each in reversed(acts) if each.kind != EventKind.TOOL), None)
-    asked = [each for each in record.sentences if said and each.event == said.number and each.by == USER]
-    if asked:  # without an answer
-        return Statement(statements.cut_line(asked[0].text, LONGEST_SENTENCE), asked[0].event)
+    if asked := _find_unanswered(record, acts):
+        enough = next((place for place, each in enumerate(asked) if is_clear(each.text)), 0)
+        text = " ".join([each.text for each in asked[: enough + 1]])
+        return Statement(statements.cut_line(text, LONGEST_SENTENCE), asked[0].event)
     if not acts or acts[-1].kind != EventKind.ANSWER:  # a later call did it, or something else
         return None
     tools = [event.text.partition("\n")[0].lower() for event in record.events if event.kind == EventKind.TOOL]
@@ -587,3 +587,17 @@ def find_next_step(record: Record) -> Statement | None:
     words = [*_OPEN["ready_to"].findall(step), *_OPEN["lead_in"].sub("", step).split()[:1]]
     is_done = any(word.lower() in each for word in words for each in calls)
     return Statement(step, answer.number) if step and not is_done else None
+
+
+def _find_unanswered(record: Record, acts: Iterable[RecordedEvent]) -> Sequence[Sentence]:
+    """The last request, if only calls, announcements and prompts such as "retry" follow it."""
+    asked = list[Sentence]()
+    for act in reversed([each for each in acts if each.kind != EventKind.TOOL]):
+        said = [each for each in record.sentences if each.event == act.number]
+        words = " ".join([each.text for each in said])
+        if act.kind == EventKind.ANSWER and (not _DECISION["intent"].search(words) or _CHANGE["result"].search(words)):
+            break
+        asked = [each for each in said if each.by == USER] or asked
+        if act.kind == EventKind.PROMPT and len(words.split()) >= _FEWEST_WORDS:
+            break
+    return asked
