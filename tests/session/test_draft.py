@@ -662,6 +662,20 @@ def test_a_commit_that_was_refused_is_not_told(said: str, commits: list[str]) ->
     assert texts(recording.bash("git commit -m 'Add the limit'", said).draft().changed) == commits
 
 
+def test_the_cause_is_told_beside_the_account_of_the_fix() -> None:
+    cause = "The issue is that `load_table` reads the rows of the tenant that was opened last."
+    shown = "diff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n"
+    recording = Recording().prompt("Tenants see no rows.").answer(cause)
+    for number in range(8):  # a cause that is acted on at once is a problem
+        recording.read(f"/shop/src/read_{number}.py")
+    recording.edit("/shop/src/load.py").bash("git diff", f"\n{shown}+    load_table(read_rows(name))\n")
+    recording.answer("Every tenant is counted again, which fixes the empty lists on the first page of the shop.")
+    assert texts(recording.draft().findings) == [
+        cause,
+        "Every tenant is counted again, which fixes the empty lists on the first page of the shop.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("thought", "is_told"),
     [
