@@ -20,9 +20,9 @@ demo-team: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --hypothesis-profile=quick
 
-# All tests: also those of many processes, and properties with all their examples.
-test-all: $(STAMP)
-	$(BIN)/python -m pytest -n auto --dist worksteal
+# All tests: after those above also the ones of many processes, and properties with all their examples.
+test-all: test
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow or hypothesis"
 
 # How large the code is and how long its paths are, each measure beside the bound that `make test` holds it to.
 shape: $(STAMP)
