@@ -109,7 +109,7 @@ def test_putting_again_replaces_everything(index: Index) -> None:
     index.put([document("a", "new words", triggers=("new phrase",), topics=("new",))])
     assert index.bodies(["a"]) == {"a": "new words"}
     assert (found(index, "old"), found(index, "zebra"), found(index, "new")) == ([], [], ["a"])
-    assert index.phrases({"old", "new"}, titles=True, holds=bool) == [("new phrase", "a")]
+    assert index.phrases({"phrase"}, titles=True, holds=bool) == [("new phrase", "a")]
     assert index.count(EVERYTHING, by="topic") == {"new": 1}
     assert index.count(EVERYTHING) == {"": 1}
     assert index.pieces([("a", 1)]) == {}
@@ -451,12 +451,12 @@ def test_any_query_can_be_asked(index: Index, query: str) -> None:
 
 
 def test_phrases_are_looked_up_by_their_heads(index: Index) -> None:
-    title = phrase("Busy timeouts", is_title=True)
+    title = phrase("Busy wait", is_title=True)
     index.put([document("b", triggers=("WAL reset", "busy")), document("a", triggers=("busy",))])
     index.put([document("c", phrases=(title, phrase("データ")))])
     assert index.phrases({"busy"}, titles=False, holds=bool) == [("busy", "a"), ("busy", "b")]
-    assert index.phrases({"busy"}, titles=True, holds=bool) == [("Busy timeouts", "c"), ("busy", "a"), ("busy", "b")]
-    assert index.phrases({"wal", "デ", "reset"}, titles=True, holds=bool) == [("WAL reset", "b"), ("データ", "c")]
+    assert index.phrases({"busy"}, titles=True, holds=bool) == [("Busy wait", "c"), ("busy", "a"), ("busy", "b")]
+    assert index.phrases({"wait", "デ", "reset"}, titles=True, holds=bool) == [("WAL reset", "b"), ("データ", "c")]
     assert index.phrases({"busy"}, titles=True, holds=str.islower) == [("busy", "a"), ("busy", "b")]
     assert index.phrases(set(), titles=True, holds=bool) == []
 
