@@ -1,14 +1,14 @@
 """The user's extraction rules, `[[rules]]` of the configuration: read, checked, and joined with the default ones.
 
-RE2 matches in linear time whatever it accepts. A pattern that repeats a repeat, or has alternatives with one beginning
-in a repeat, is rejected anyway: it is a mistake, and would never end on an engine that backtracks.
+RE2 matches in linear time whatever it accepts. A pattern that repeats a repeat is rejected anyway: it is a mistake, and
+would never end on an engine that backtracks.
 """
 
 import re
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -123,14 +123,10 @@ def _covers(early: Rule, late: Rule) -> bool:
 
 # Dangerous patterns
 
-_TOKEN = re.compile(
-    r"\\Q.*?(?:\\E|\Z)|\\[pP](?:\{\^?\w+\}|\w)|\\x(?:\{\w+\}|\w\w)|\\[0-7]{1,3}|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]"
-    r"|\(\?[a-zA-Z-]+\)|\((?:\?(?:P?<\w+>|[a-zA-Z-]*:))?|(?:[*+?]|\{\d+(?:,\d*)?\})\??|.",
-    re.DOTALL,
-)
 _SPECIAL = set("\\^$.|?*+()[]{}")
-_REPEAT = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\??")
-_ANCHORS = frozenset(("^", "$", r"\A", r"\b", r"\B", r"\z", r"\Z"))
+_ATOM, _REPEAT = r"(?:\\.|\[\^?\]?[^\]]*\]|[^\\()\[\]|*+?{}])", r"(?:[*+?]|\{\d+(?:,\d*)?\})\??"
+# A repeated group of one repeated piece, with nothing after it that must be there.
+_REPEATED_REPEAT = re.compile(rf"(?<!\\)\((?:\?:|\?P?<\w+>)?{_ATOM}{_REPEAT}(?:{_ATOM}[?*]\??)*\)(?:[*+]|\{{)")
 
 
 _BACKREFERENCE = Danger(
@@ -138,9 +134,6 @@ _BACKREFERENCE = Danger(
 )
 _NESTED = Danger(
     "nested quantifiers can share the same text", "repeat once: (a+)+ is a+, (a?)* is a*, (\\w+\\s?)* is [\\w\\s]*"
-)
-_ALTERNATIVES = Danger(
-    "ambiguous alternatives inside a quantifier", "let the alternatives start differently: (a|ab)* is (ab?)*"
 )
 
 
@@ -157,46 +150,4 @@ def find_danger(pattern: str) -> Danger | None:
         reason = error.args[0] if error.args else ""
         why = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
         return Danger(why, "lookaround, conditionals and possessive quantifiers are not part of RE2", refused=True)
-    return _find_ambiguous_repeat(pattern)
-
-
-class _Atom(NamedTuple):
-    """A piece of a pattern: whether it can be empty, or of several lengths; and if it is a group, its alternatives."""
-
-    text: str = ""
-    is_nullable: bool = False
-    is_varied: bool = False
-    alternatives: Sequence[Sequence[Any]] = ()
-
-    @property
-    def danger(self) -> Danger | None:
-        """Why the piece must not be repeated."""
-        for alternative in self.alternatives:
-            needed = [atom for atom in alternative if not atom.is_nullable]
-            if not needed or (len(needed) == 1 and needed[0].is_varied):
-                return _NESTED
-        firsts = [alternative[0].text for alternative in self.alternatives]
-        return _ALTERNATIVES if len(set(filter(None, firsts))) < len([*filter(None, firsts)]) else None
-
-
-def _find_ambiguous_repeat(pattern: str) -> Danger | None:
-    """The danger of the first repeated group whose repeats can share one text in several ways, in the plain cases."""
-    groups: list[list[list[_Atom]]] = [[[]]]
-    for token in _TOKEN.findall(pattern):
-        sequence = groups[-1][-1]
-        if token == "|":
-            groups[-1].append([])
-        elif token == ")":
-            closed = groups.pop()
-            groups[-1][-1].append(_Atom(alternatives=closed))
-        elif token.startswith("(") and not token.endswith(")"):
-            groups.append([[]])
-        elif _REPEAT.fullmatch(token) and sequence:
-            atom = sequence.pop()
-            if not token.startswith("?") and atom.danger:
-                return atom.danger
-            is_nullable, is_varied = token.startswith(("*", "?", "{0")), not re.match(r"\{\d+\}", token)
-            sequence.append(atom._replace(is_nullable=is_nullable, is_varied=is_varied))
-        elif token not in _ANCHORS and not token.startswith("(?"):
-            sequence.append(_Atom(token))
-    return None
+    return _NESTED if _REPEATED_REPEAT.search(pattern) else None
