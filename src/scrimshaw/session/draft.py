@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from scrimshaw.models import Item, RecordedEvent, Session
 from scrimshaw.session import keywords, sections, statements
+from scrimshaw.session.failures import COMMIT
 from scrimshaw.session.keywords import count_subjects
-from scrimshaw.session.sections import COMMIT, Record
+from scrimshaw.session.sections import Record
 from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, WORDS, Sentence, Statement
 
 LONGEST_BODY, MOST_BODY_LINES = 4_500, 40  # characters, about 1,100 tokens; lines with a statement

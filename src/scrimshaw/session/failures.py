@@ -11,6 +11,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from scrimshaw.ingest.tool_calls import find_written_files, parse_command
@@ -21,7 +22,7 @@ MOST_ACTS = 3  # for one failure: more changes had other reasons
 LONGEST_ACT = 160  # characters of a command, and of a change
 _FAR = 30  # events from a failure to its next run: changes over a longer time had other reasons
 _FAMILY_WORDS = 3
-_FAILURE = PATTERNS["failures"]
+_FAILURE, _CHANGE = PATTERNS["failures"], PATTERNS["changes"]
 _ERROR_LINES = [pattern for name, pattern in _FAILURE.items() if name.startswith("error_line_")]
 FIRM_ERRORS = _ERROR_LINES[:-1]
 # Every report of a failure contains one of these; searching for them takes a twentieth of the pattern's time.
@@ -33,6 +34,10 @@ _TAKE_BACK = re.compile(
 )
 # A quick test: only a command that matches may write a file, and is parsed, since that takes time.
 _WRITES = re.compile(r"\bmv |\b(?:sed|perl) (?:\S+ )*?-p?i|\btee |(?:cat|echo|printf)\b[^;&|]*>")
+COMMIT = "commit"  # the note of a statement that quotes a commit's subject
+LONGEST_SUBJECT = 110  # characters of a commit's first line; one and a half times what is customary
+_COMMIT_ANSWER = re.compile(r"(?m)^\s*\[[^\]\n]{1,100} [0-9a-f]{7,40}\] (\S[^\n]*)")
+_BODY = re.compile(r" ?… ?| - (?=[A-Z])")  # where a message's subject ends once its lines are joined
 _COMMIT = re.compile(r"\bgit (?:-C \S+ )?commit\b")
 _WORD = re.compile(r"[a-z]{4,}")
 _REFUSAL = re.compile(r"\n\W*(?:Error\b|Your proposed edit has introduced|User rejected)")
@@ -109,7 +114,7 @@ def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Edits:
             first = 0 if taken["removal"] else committed  # a removed file is gone, committed or not
             for path in _choose_paths(taken, found):
                 found[path] = [number for number in found[path] if number <= first]
-        committed = event.number if _COMMIT.search(command) and not event.failed else committed
+        committed = event.number if _COMMIT.search(command) and not _is_refused(event) else committed
     return {path: numbers for path, numbers in found.items() if numbers}
 
 
@@ -163,6 +168,30 @@ def _find_families(command: str) -> Sequence[str]:
     return found
 
 
+def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
+    """Commits by subject, from git's answer or else from the command, that were neither repeated nor reverted."""
+    found: dict[str, Statement] = {}
+    for event in events:
+        if event.tool != "Bash" or event.failed is True or "git" not in event.text:
+            continue
+        command = event.text.partition("\n")[0]
+        answer = _COMMIT_ANSWER.search(event.text)
+        message = answer or (None if _is_refused(event) else _CHANGE["commit_message"].search(command))
+        subject = cut_line(_BODY.split(message[1].strip())[0].strip(), LONGEST_SUBJECT) if message else ""
+        if found and _CHANGE["resets" if not subject else "amends"].search(command):
+            found.popitem()
+        reverted = _CHANGE["reverts"].match(subject)
+        found.pop(reverted[1] if reverted else subject, None)
+        if subject:
+            found[subject] = Statement(subject, event.number, COMMIT)
+    return sorted(found.values(), key=attrgetter("event"))
+
+
+def _is_refused(event: RecordedEvent) -> bool:
+    """Whether a command that commits failed, or a hook stopped it, which not every client reports as a failure."""
+    return bool(event.failed or (_CHANGE["refused"].search(event.text) and not _COMMIT_ANSWER.search(event.text)))
+
+
 def find_failures(
     events: Sequence[RecordedEvent], items: Sequence[Item], runs: Sequence[CommandRun], edits: Edits
 ) -> Iterator[Failure]:
@@ -199,7 +228,7 @@ def _find_cure(
     for event in between:
         if event.number in attempts:
             changes.setdefault(event.path, []).append(event)
-    if len(between) > _FAR or any(PATTERNS["changes"]["scratch"].search(path) for path in changes):
+    if len(between) > _FAR or any(_CHANGE["scratch"].search(path) for path in changes):
         return  # much else was done, or the failing script itself was fixed
     acts, done = dict[str, str](), dict[str, str]()
     named = {*_WORD.findall(run.error.lower())} - _SHARED_WORDS

@@ -18,11 +18,13 @@ from scrimshaw.models import EventKind, Item, RecordedEvent
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.session import statements
 from scrimshaw.session.failures import (
+    COMMIT,
     FIRM_ERRORS,
     LONGEST_ACT,
     CommandRun,
     Edits,
     Failure,
+    find_commits,
     find_edits,
     find_error_line,
     find_failures,
@@ -54,16 +56,12 @@ MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES = 8, 12, 40, 4,
 LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
 _ENOUGH_SUBJECTS = 4  # of a verdict; of those that say as much the last counts
 LONGEST_CHANGE = 240  # characters of code, added and removed
-LONGEST_SUBJECT = 110  # characters of a commit's first line; one and a half times what is customary
-COMMIT = "commit"  # the note of a statement that quotes a commit's subject
 _RETOLD, _STEM = 0.45, 5  # share of a result's words that a commit also has; first characters that equal words share
 _CHANGE = PATTERNS["changes"]
 # What was wrong, and why the change is right: one of each is told.
 _REASONS = ((PATTERNS["failures"]["diagnosis"],), (_DECISION["reason"], _CHANGE["effect"], _CHANGE["necessary"]))
 _NAME = re.compile(r"[A-Za-z_]\w{3,}")
 _VERB = re.compile(rf"(?i)\b(?:{'|'.join(sorted(statements.WORDS['verbs']))})(?:e?s)?\b")
-_COMMIT_OUTPUT = re.compile(r"(?m)^\s*\[[^\]\n]{1,100} [0-9a-f]{7,40}\] (\S[^\n]*)")
-_BODY = re.compile(r" ?… ?| - (?=[A-Z])")  # where a message's subject ends once its lines are joined
 
 # Failures
 MOST_PROBLEMS, LEAST_PROBLEMS, _CALLS_PER_PROBLEM = 12, 3, 15
@@ -377,26 +375,6 @@ def find_reasons(
     return [each for *_, each in sorted(best.values(), key=itemgetter(1))]
 
 
-def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
-    """Commits by subject, from git's answer or else from the command, that were neither repeated nor reverted."""
-    found: dict[str, Statement] = {}
-    for event in events:
-        if event.tool != "Bash" or event.failed is True or "git" not in event.text:
-            continue
-        command = event.text.partition("\n")[0]
-        answer = _COMMIT_OUTPUT.search(event.text)
-        is_refused = not answer and _CHANGE["refused"].search(event.text)
-        message = answer or (None if is_refused else _CHANGE["commit_message"].search(command))
-        subject = statements.cut_line(_BODY.split(message[1].strip())[0].strip(), LONGEST_SUBJECT) if message else ""
-        if found and _CHANGE["resets" if not subject else "amends"].search(command):
-            found.popitem()
-        reverted = _CHANGE["reverts"].match(subject)
-        found.pop(reverted[1] if reverted else subject, None)
-        if subject:
-            found[subject] = Statement(subject, event.number, COMMIT)
-    return sorted(found.values(), key=attrgetter("event"))
-
-
 def _find_results(record: Record) -> list[Statement]:
     """What the last answer to each request says was done, and that tests pass if no run shows it."""
     busy = record.changes_by_turn
@@ -592,10 +570,12 @@ def find_next_step(record: Record) -> Statement | None:
     return Statement(step, answer.number) if step and not is_done else None
 
 
-def _find_unanswered(record: Record, acts: Iterable[RecordedEvent]) -> Sequence[Sentence]:
+def _find_unanswered(record: Record, acts: Sequence[RecordedEvent]) -> Sequence[Sentence]:
     """The last request, if only calls, announcements and prompts such as "retry" follow it."""
     asked = list[Sentence]()
-    for act in reversed([each for each in acts if each.kind != EventKind.TOOL]):
+    for act in reversed(acts):
+        if act.kind == EventKind.TOOL:
+            continue
         said = [each for each in record.sentences if each.event == act.number]
         words = " ".join([each.text for each in said])
         if act.kind == EventKind.ANSWER and (not _DECISION["intent"].search(words) or _CHANGE["result"].search(words)):

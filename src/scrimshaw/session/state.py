@@ -17,9 +17,10 @@ from scrimshaw.ingest.tool_calls import is_own_tool
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent, Session, Trust
 from scrimshaw.session import sections, statements
 from scrimshaw.session.draft import find_later_requests, find_task
+from scrimshaw.session.failures import COMMIT
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.resume import WITHHELD, Occasion, StateLine, asks_only_for_session
-from scrimshaw.session.sections import COMMIT, Record
+from scrimshaw.session.sections import Record
 from scrimshaw.session.statements import USER, Statement
 from scrimshaw.storage.ports import Index, Sessions
 
