@@ -431,11 +431,13 @@ def _ask(client: Client, calls: Calls, pause: float, end: float) -> None:
 
 
 def _find_lost(given: argparse.Namespace, saved: Sequence[str]) -> list[str]:
-    """The acknowledged saves that index or ledger do not have."""
+    """The acknowledged saves that files or ledger do not have; prints how many the index gets with the next scan."""
     with _open(given) as engine:
         known = {memory.id for memory in engine.index.select(Filters())}
         recorded = engine.journal.last_hashes().keys()
-    return [name for name in saved if name not in known or name not in recorded]
+        _print_row("saves that the index does not have yet", len({*saved} - known))
+        root = engine.sources[0].root
+    return [name for name in saved if name not in recorded or not (root / f"{name}.md").exists()]
 
 
 def _server_processes(pid: int) -> list[int]:
