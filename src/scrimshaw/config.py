@@ -77,6 +77,7 @@ class RolloutSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     session_boost: Annotated[int, _within(0, 100, "of 100 sessions", "have features.session_boost")] = 100
     causal_boost: Annotated[int, _within(0, 100, "of 100 sessions", "have features.causal_boost")] = 100
     injection: Annotated[int, _within(0, 100, "of 100 sessions", "get memories without asking")] = 100
+    dark_launch: Annotated[bool, _note("log what the other sessions would have got")] = False
 
 
 class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -15,6 +15,7 @@ from pathlib import Path
 import apsw
 import pytest
 from tests.app.command_line import Cli, command_line, enter_project
+from tests.app.hooks.test_hook_process import RUN
 from tests.app.test_moving_ground import PATIENCE_S, PROGRAM, Agent, saves
 from tests.raw_session import MODERN
 
@@ -92,7 +93,7 @@ def is_whole(project: Path, cli: Cli) -> bool:
 def test_clean_leaves_ledger_and_sessions_to_a_server_that_runs_and_to_a_new_one(project: Path, cli: Cli) -> None:
     event = {"session_id": "s1", "hook_event_name": "UserPromptSubmit", "prompt": "Where is the harbour?"}
     said = json.dumps({**event, "cwd": str(project)})
-    hook = (sys.executable, "-c", "from scrimshaw.app.hooks.main import run; run()", "claude")
+    hook = (sys.executable, "-c", RUN, "claude")
     agent = Agent(PROGRAM, MODERN, dict(os.environ))
     with agent:
         assert agent.save("south")[0]

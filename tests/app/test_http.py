@@ -203,7 +203,7 @@ def test_metrics_count_calls_and_tell_sizes(server: HttpServer, writer: str) -> 
 def test_a_signal_ends_it_without_an_error(shop: Path, tmp_path: Path) -> None:
     with serve_http(shop, tmp_path) as server:
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(30) == 0
+        assert server.process.wait(60) == 0
 
 
 @pytest.mark.parametrize(

@@ -96,10 +96,8 @@ def assert_kept(server: HttpServer, project: Path, saved: Mapping[str, str]) -> 
 
 
 @pytest.mark.skipif(not postgres_server.IS_HERE, reason="there is no PostgreSQL")
-def test_a_database_that_is_killed_twice_loses_no_acknowledged_save(
-    shop: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    database = postgres_server.begin(tmp_path_factory.mktemp("pg"))
+def test_a_database_that_is_killed_twice_loses_no_acknowledged_save(shop: Path, tmp_path: Path) -> None:
+    database = postgres_server.begin()
     environment = {
         "SCRIMSHAW_STORAGE_ENGINE": "postgres",
         "SCRIMSHAW_STORAGE_URL": database.get_uri(),

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 PROGRAM = (sys.executable, "-W", "error", "-c", "from scrimshaw.app.cli.main import run; run()", "serve")
 MOVED = "was deleted, moved or replaced while it was open"
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 class Agent(RawSession):
@@ -190,7 +190,7 @@ def test_another_file_is_opened_once_all_have_returned_the_old_one(tmp_path: Pat
 
 
 def open_database(path: Path) -> Database:
-    return Database(path, path.stem, durable=path.stem == "journal", busy_timeout_ms=1000)
+    return Database(path, path.stem, durable=path.stem == "journal", busy_timeout_ms=60_000)
 
 
 def note(database: Database, number: int, meanwhile: Callable[[], None] = lambda: None) -> None:

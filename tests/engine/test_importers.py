@@ -14,7 +14,9 @@ from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine import Engine
 from scrimshaw.engine.importers import INGEST, MOST_PATHS, ingest_status, run_ingest_job, save_file, start_ingest
+from scrimshaw.engine.write import update
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, UnreadableFile
+from scrimshaw.ingest.memory_file import is_private, parse_memory_file
 from scrimshaw.models import Filters, Job, JobState
 
 LEASE_S = 60.0
@@ -55,6 +57,17 @@ def test_a_copy_is_saved_and_the_original_left_alone(engine: Engine, outside: Pa
     assert path.read_bytes() == raw
     assert save_file(engine, path).status == "duplicate"
     assert save_file(engine, path, force=True).id == "carving-2"
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [("visibility: private", True), ("Visibility: [ana]", True), ("visibility: team", False), ("own: key", False)],
+)
+def test_a_copy_is_as_private_as_the_original(engine: Engine, outside: Path, stated: str, expected: bool) -> None:
+    saved = save_file(engine, write_memory(outside, "note", "Walrus ivory.\n", stated))
+    assert is_private(parse_memory_file(Path(saved.path).read_bytes())) is expected
+    change = update(engine, saved.id, {"title": "Ivory"})
+    assert is_private(parse_memory_file(Path(change.path).read_bytes())) is expected
 
 
 def test_a_file_of_a_source_is_indexed_where_it_stands(open_memory: OpenMemory, project: Path, vault: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -29,7 +30,7 @@ def test_about_so_many_sessions_have_a_part_and_more_never_takes_it_away(percent
     assert 0 < percent < 100 or given in (set(), set(NAMES))
 
 
-def limit(engine: Engine, **rollout: int) -> Engine:
+def limit(engine: Engine, **rollout: Any) -> Engine:
     settings = structs.replace(engine.settings, rollout=RolloutSettings(**rollout))
     return replace(engine, settings=settings)
 

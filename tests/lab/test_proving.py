@@ -56,15 +56,16 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def broken(what: str) -> Report:
-    return prove(rounds=25, seed=1, most_failures=1, command=(sys.executable, str(WRITER), what))
+def broken(what: str, seed: int = 1) -> Report:
+    return prove(rounds=25, seed=seed, most_failures=1, command=(sys.executable, str(WRITER), what))
 
 
 @pytest.mark.parametrize("what", BREAKS)
 def test_a_broken_build_is_found_out(what: str) -> None:
-    report = broken(what)
-    counts = {name: getattr(report, name) for name in FOUND_BY[what]}
-    assert any(counts.values()), report
+    reports = (
+        broken(what, seed) for seed in (1, 2, 3)
+    )  # the first failure may be another, as writers are killed at random
+    assert any(getattr(report, name) for report in reports for name in FOUND_BY[what])
 
 
 @pytest.mark.parametrize("number", [0, 1])

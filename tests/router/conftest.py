@@ -55,10 +55,10 @@ def open_with(project: Path) -> Iterator[Open]:
     """Opens the memory with what the user's own configuration says of peers."""
     opened: list[Engine] = []
 
-    def open_it(peers: str, *, slots: int = 3) -> Engine:
+    def open_it(peers: str, *, slots: int = 3, deadline_ms: int = 10_000) -> Engine:
         home = project.parent / "home"
         home.mkdir(exist_ok=True)
-        limits = f"[router]\ncheck_s = 1\ndeadline_ms = 3000\nslots = {slots}\n"
+        limits = f"[router]\ncheck_s = 1\ndeadline_ms = {deadline_ms}\nslots = {slots}\n"
         (home / "config.toml").write_text(f'[embedding]\nprovider = "none"\n{limits}{peers}')
         opened.append(open_engine(load(project, home=home, environment={})))
         return opened[-1]
@@ -94,7 +94,7 @@ def serve(notes: Notes, port: int) -> Iterator[Callable[[], subprocess.Popen[byt
     def start() -> subprocess.Popen[bytes]:
         server = subprocess.Popen(notes.command(str(port)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         started.append(server)
-        for _ in range(600):
+        for _ in range(1200):
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     return server

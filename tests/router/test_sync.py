@@ -71,7 +71,7 @@ def run(
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    for _ in range(600):
+    for _ in range(1200):
         if holds():
             return
         time.sleep(0.05)
@@ -159,7 +159,7 @@ def test_two_projects_with_one_id_keep_their_copies_apart(
         assert steps(sync(second, full=True)) == []
         assert {compare_peer(each, each.settings.peers[0]).in_sync for each in (engine, second)} == {1}
         for asking, text in ((engine, "Cranes are birds, and fly south in October."), (second, "greased on Mondays")):
-            result = ask.search(asking, SearchRequest(query="what of the crane", min_confidence=0), wait_s=30.0)
+            result = ask.search(asking, SearchRequest(query="what of the crane", min_confidence=0), wait_s=60.0)
             foreign = [hit for hit in result.peers if hit.title == "crane"]
             assert [(hit.id[:5], text in hit.text) for hit in foreign] == [("peer:", True)]
         write.delete(second, ["crane"])

@@ -50,7 +50,7 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         .prompt(TASK)
         .answer("Done.")
         .prompt("Now rename the queue module to uploads"),
-        {"task": "Check README.md", "task then": TASK},
+        {"task": "Check README.md", "2nd task": TASK},
         (),
     ),
     "the task of a long conversation that a summary begins": (

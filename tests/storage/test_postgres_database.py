@@ -57,7 +57,7 @@ def test_of_many_threads_so_many_have_a_connection_at_once(database: PostgresDat
 
     def work(_: int) -> int:
         with database.lend() as connection:
-            here.wait(20)  # all connections that there may be are lent
+            here.wait(60)  # all connections that there may be are lent
             return int(connection.execute("SELECT pg_backend_pid()").get)
 
     with ThreadPoolExecutor(MOST_CONNECTIONS * 3) as pool:
@@ -70,17 +70,17 @@ def test_who_gets_no_connection_is_told(database: PostgresDatabase) -> None:
 
     with ThreadPoolExecutor(MOST_CONNECTIONS) as pool, ExitStack() as stack:
         taken, done = Barrier(MOST_CONNECTIONS + 1), Barrier(MOST_CONNECTIONS + 1)
-        stack.callback(done.wait, 20)
+        stack.callback(done.wait, 60)
 
         def hold() -> object:
             with database.lend():
                 another = database.value("SELECT 1")  # which who has one gets at once
-                taken.wait(20)
-                done.wait(20)
+                taken.wait(60)
+                done.wait(60)
                 return another
 
         held = [pool.submit(hold) for _ in range(MOST_CONNECTIONS)]
-        taken.wait(20)
+        taken.wait(60)
         with pytest.raises(StorageFailure, match="were busy for"):
             database.value("SELECT 1")
     assert [each.result() for each in held] == [1] * MOST_CONNECTIONS
@@ -111,7 +111,7 @@ def test_a_worker_is_told_of_a_job(tmp_path: Path) -> None:
             with ThreadPoolExecutor(1) as pool:
                 waiting = pool.submit(one.journal.wait_for_job, 60, stop.wait)
                 queue()
-                waiting.result(20)
+                waiting.result(50)
         stop.set()
         one.journal.wait_for_job(60, stop.wait)
 
@@ -127,4 +127,4 @@ def test_a_worker_listens_again_after_its_connection_broke(tmp_path: Path) -> No
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(one.journal.wait_for_job, 60, wait)
             other.journal.enqueue("embed", "", {})
-            waiting.result(20)
+            waiting.result(50)

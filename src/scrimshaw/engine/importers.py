@@ -27,7 +27,7 @@ from scrimshaw.ingest.comparison import hash_normalised_text
 from scrimshaw.ingest.events import Event, StoredSession, Transcript, hash_text, make_answers, make_observation
 from scrimshaw.ingest.extraction import Rule
 from scrimshaw.ingest.front_matter import parse_time
-from scrimshaw.ingest.memory_file import parse_memory_file
+from scrimshaw.ingest.memory_file import is_private, parse_memory_file
 from scrimshaw.ingest.other_memories import (
     OtherMemory,
     ParsedMemories,
@@ -236,6 +236,7 @@ def _save_path(
         origin=ORIGIN,
         trust=lowest_trust((Trust.AGENT, document.provenance.trust)),
         relations=tuple(edge for edge in document.edges if edge.relation == Relation.DERIVED_FROM),
+        facts={"visibility": "private"} if is_private(parsed) else {},
         reason=f"imported from {redact(path.name).text}",
         session=session,
         vault=vault,

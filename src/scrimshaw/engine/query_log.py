@@ -30,7 +30,7 @@ MOST_BYTES = 2 * 1024 * 1024  # of each of the two files: some 3,000 searches
 READ_WITHIN_S = 1800.0  # a later read hardly comes from the search
 
 
-class LoggedSearch(Struct, frozen=True, kw_only=True, tag="search"):
+class LoggedSearch(Struct, frozen=True, kw_only=True, tag="search", omit_defaults=True):
     """A search with its answer; `stages` are milliseconds, `shown` the ids and scores, best first."""
 
     at: float  #: seconds since 1970
@@ -40,6 +40,7 @@ class LoggedSearch(Struct, frozen=True, kw_only=True, tag="search"):
     channels: tuple[str, ...]
     confidence: float
     shown: tuple[tuple[str, float], ...]
+    dark: tuple[str, ...] | None = None  #: with `rollout.dark_launch`, the hits with the boosts that the session lacks
     lifted: int  #: hits that a session or a causal relation boosted
     stages: Mapping[str, float]
     failures: tuple[str, ...]
@@ -77,8 +78,14 @@ def append(engine: Engine, line: _Line) -> None:
             path.replace(path.with_name(OLDER))
 
 
-def log_search(engine: Engine, request: SearchRequest, session: Session | None, result: SearchResult) -> None:
-    """Log a search and its answer, unless the log is off or sessions are not recorded now."""
+def log_search(
+    engine: Engine,
+    request: SearchRequest,
+    session: Session | None,
+    result: SearchResult,
+    dark: SearchResult | None = None,
+) -> None:
+    """Log a search with its answer, and that of a dark launch, unless the log is off or capture is paused."""
     if not engine.settings.is_capturing:
         return
     append(
@@ -91,6 +98,7 @@ def log_search(engine: Engine, request: SearchRequest, session: Session | None, 
             channels=tuple(map(str, request.channels)),
             confidence=round(result.confidence, 3),
             shown=tuple((hit.memory.id, round(hit.score, 4)) for hit in result.hits),
+            dark=tuple(hit.memory.id for hit in dark.hits) if dark else None,
             lifted=sum(bool(hit.explanation.boosts) for hit in result.hits),
             stages={str(each.stage): round(each.ms, 3) for each in result.trace},
             failures=tuple(each.failure_mode.partition(":")[0] for each in result.degradations),
@@ -132,6 +140,17 @@ SHARES = {  # of a period's searches, by the field of its figures
 }
 
 
+class DarkFigures(Struct, frozen=True, kw_only=True):
+    """Searches of sessions that lack a boost, and what it would have changed (`rollout.dark_launch`)."""
+
+    searches: int
+    changed: float | None  #: share of them with other hits, or in another order
+    best_changed: float | None  #: share with another best hit
+    read: int  #: searches of which a hit was read within half an hour
+    shown_mrr: float | None  #: the mean of 1 / rank of the first of those hits, as they were shown
+    dark_mrr: float | None  #: and with the boosts; 0 for one that would not have been shown
+
+
 class SearchFigures(Struct, frozen=True, kw_only=True):
     """Statistics of the logged searches of some days; shares are of the searches, times are milliseconds."""
 
@@ -142,6 +161,7 @@ class SearchFigures(Struct, frozen=True, kw_only=True):
     lifted: float | None  #: share with a hit that a session or a causal relation boosted
     read: float | None  #: share of those with hits of which one was read within half an hour
     read_first: float | None  #: share of those read in which the best hit was read
+    dark: DarkFigures
     intents: Mapping[str, int]
     failures: Mapping[str, int]
     stages: Mapping[str, tuple[float, float]]  #: median and 95th percentile of each stage, and of the whole
@@ -161,19 +181,50 @@ def search_figures(engine: Engine, days: float) -> SearchFigures:
     return SearchFigures(
         days=days,
         searches=len(searches),
-        refused=_share(not each.shown for each in searches),
-        degraded=_share(bool(each.failures) for each in searches),
-        lifted=_share(bool(each.lifted) for each in searches),
-        read=_share(bool(read) for _, read in with_hits),
-        read_first=_share(best in read for best, read in found),
+        refused=_mean(not each.shown for each in searches),
+        degraded=_mean(bool(each.failures) for each in searches),
+        lifted=_mean(bool(each.lifted) for each in searches),
+        read=_mean(bool(read) for _, read in with_hits),
+        read_first=_mean(best in read for best, read in found),
+        dark=_compare_dark(paired),
         intents=Counter(each.intent for each in searches if each.intent),
         failures=Counter(name for each in searches for name in each.failures),
         stages={stage: (_rank(values, 0.5), _rank(values, 0.95)) for stage, values in times.items()},
     )
 
 
-def _share(holds: Iterable[bool]) -> float | None:
-    values = [*holds]
+def _compare_dark(paired: Iterable[tuple[LoggedSearch, Sequence[str]]]) -> DarkFigures:
+    orders = [([name for name, _ in each.shown], [*(each.dark or ())], read)
+              for each, read in paired if each.dark is not None]  # fmt: skip
+    ranked = [(shown, dark, read) for shown, dark, read in orders if read]
+    return DarkFigures(
+        searches=len(orders),
+        changed=_mean(shown != dark for shown, dark, _ in orders),
+        best_changed=_mean(shown[:1] != dark[:1] for shown, dark, _ in orders),
+        read=len(ranked),
+        shown_mrr=_mean(_reciprocal_rank(shown, read) for shown, _, read in ranked),
+        dark_mrr=_mean(_reciprocal_rank(dark, read) for _, dark, read in ranked),
+    )
+
+
+def describe_dark(found: DarkFigures) -> Iterator[str]:
+    """Sentences about them; none without such searches."""
+    if found.searches:
+        words = (
+            f"{found.searches} of the searches lacked a boost. It would have changed the hits of {found.changed:.1%}"
+        )
+        yield f"{words} of these, and the best hit of {found.best_changed:.1%}."
+    if found.read:
+        words = f"A hit was read after {found.read} of these; its mean reciprocal rank was {found.shown_mrr:.3f}"
+        yield f"{words}, with the boost {found.dark_mrr:.3f}."
+
+
+def _reciprocal_rank(order: Iterable[str], read: Sequence[str]) -> float:
+    return next((1 / rank for rank, name in enumerate(order, 1) if name.partition("#")[0] in read), 0.0)
+
+
+def _mean(of: Iterable[float]) -> float | None:
+    values = [*of]
     return round(sum(values) / len(values), 4) if values else None
 
 

@@ -72,12 +72,12 @@ def search(engine: Engine, request: SearchRequest, session: Session | None = Non
     if not engine.settings.features.causal_boost:
         request = replace(request, channels=tuple(c for c in request.channels if c != Channel.GRAPH))
     around = sessions.session_context(engine, session, request.query, request.limit or engine.settings.search.limit)
-    result = engine.searcher.search(request, around)
+    result, dark = engine.searcher.search_both(request, around)
     found = engine.degradations.of(INDEX, RECALL, SESSION)
     pending = () if SCAN_PENDING in found or engine.index.generation() else (SCAN_PENDING,)
     if red := (*pending, *found):
         result = replace(result, degradations=(*result.degradations, *red))
-    log_search(engine, request, session, result)
+    log_search(engine, request, session, result, dark)
     return result
 
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
+from scrimshaw.config import RolloutSettings
 from scrimshaw.engine.core import Engine
 from scrimshaw.ingest.events import redact_id
 from scrimshaw.models import EventKind, Injected, Item, Memory, MemoryType, Observation, Provenance, Relation, Session
@@ -58,12 +59,18 @@ def rank_working_memory(engine: Engine, session: Session) -> list[tuple[Item, fl
 
 def session_context(engine: Engine, session: Session | None, query: str, limit: int) -> SessionContext:
     """What the session adds now to a search for `query`."""
-    boosts, recalled = _boosts(engine, session), _recall_hits(engine, session, query, limit)
+    boosts, recalled = _boosts(engine, session, engine.settings.rollout), _recall_hits(engine, session, query, limit)
     # Whatever came before the last start or compaction is no longer in the session's context.
     starts = engine.sessions.events(session.id, EventKind.START, EventKind.COMPACT) if session else []
     in_context = (session.id if session else "", starts[-1].number if starts else 0)
+    is_dark = engine.settings.rollout.dark_launch and engine.settings.search.log
     return SessionContext(
-        now=engine.clock(), reviews=engine.journal.reviews, boosts=boosts, recalled=recalled, in_context=in_context
+        now=engine.clock(),
+        reviews=engine.journal.reviews,
+        boosts=boosts,
+        dark_boosts=_dark_boosts(engine, session) if is_dark else None,
+        recalled=recalled,
+        in_context=in_context,
     )
 
 
@@ -105,9 +112,18 @@ def item_as_memory(item: Item) -> Memory:
     )
 
 
-def _boosts(engine: Engine, session: Session | None) -> Boosts | None:
+def _dark_boosts(engine: Engine, session: Session | None) -> Boosts | None:
+    """The boosts of a session that gets all, if the rollout keeps one from this session."""
+    features, rollout, name = engine.settings.features, engine.settings.rollout, session.id if session else ""
+    parts = ("session_boost", "causal_boost") if session else ("causal_boost",)
+    if all(is_given(each, getattr(rollout, each), name) for each in parts if getattr(features, each)):
+        return None
+    return _boosts(engine, session, RolloutSettings()) or (lambda *_: {})
+
+
+def _boosts(engine: Engine, session: Session | None, rollout: RolloutSettings) -> Boosts | None:
     """Attention of linked memories and causal neighbours of the best hits, together under one cap."""
-    features, rollout, settings = engine.settings.features, engine.settings.rollout, engine.settings.session
+    features, settings = engine.settings.features, engine.settings.session
     name = session.id if session else ""
     is_lifting = features.session_boost and is_given("session_boost", rollout.session_boost, name)
     is_causal = features.causal_boost and is_given("causal_boost", rollout.causal_boost, name)

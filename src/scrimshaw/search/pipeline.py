@@ -4,12 +4,13 @@ import math
 import re
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate
 
 from msgspec.structs import asdict, replace
 
 from scrimshaw.config import Settings
-from scrimshaw.errors import InvalidRequest
+from scrimshaw.errors import InvalidRequest, ScrimshawError
 from scrimshaw.models import (
     QUESTIONS,
     Channel,
@@ -31,7 +32,7 @@ from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import Fused, fuse, scale_scores
 from scrimshaw.search.passages import count_sent
 from scrimshaw.search.rerank import DIGITS
-from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, SessionContext
+from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, SessionContext
 from scrimshaw.search.routing import route
 from scrimshaw.search.token_vectors import compare_vectors, is_packed, match_tokens
 from scrimshaw.search.tokens import query_terms
@@ -68,6 +69,10 @@ class Searcher:
 
     def search(self, request: SearchRequest, context: SessionContext = NO_CONTEXT) -> SearchResult:
         """The best memories for a query; raises InvalidRequest for one that cannot be searched."""
+        return self.search_both(request, context)[0]
+
+    def search_both(self, request: SearchRequest, context: SessionContext) -> tuple[SearchResult, SearchResult | None]:
+        """The answer, and the one with the boosts that the session does not get; only the last stage runs for it."""
         state = self._begin(request, context)
         self._finder.find(state)
         ids = {match.id for matches in state.lists.values() for match in matches}
@@ -81,10 +86,13 @@ class Searcher:
         ranked = self._rank(state, candidates)
         state.note(Stage.RERANK, len(candidates), len(ranked), lowered=sum(bool(each.factors) for each in ranked))
         ranked = self._fall_back(state, ranked)
-        with state.degradations.tolerate(IndexPart.GRAPH):
-            _apply_boosts(ranked, context)
-        ranked = self._fold_statements(state, ranked)
-        return self._answer(state, _gather_session(state, ranked, self._settings.limit))
+        if not (context.dark_boosts and request.first):
+            return self._answer(state, ranked, context.boosts), None
+        copies, apart = [replace(each) for each in ranked], replace(state, degradations=Degradations(), trace=[])
+        result = self._answer(state, ranked, context.boosts)
+        with suppress(ScrimshawError):  # it is only logged, so it must not cost the answer
+            return result, self._answer(apart, copies, context.dark_boosts)
+        return result, None
 
     def validate(self, query: str) -> str:
         """The query without surrounding space; raises InvalidRequest when it cannot be searched."""
@@ -114,14 +122,9 @@ class Searcher:
             trusts = lineage.find_inherited_trusts(self._index, tuple(memory.id for memory in memories))
             memories = [memory for memory in memories if trusts.get(memory.id, Trust.HUMAN) == Trust.HUMAN]
             bodies = self._index.bodies([memory.id for memory in memories])
+            why = Explanation(ranks={}, raw={}, fused=1.0)
             hits = [
-                Hit(
-                    memory=memory,
-                    score=1.0,
-                    text=bodies[memory.id],
-                    explanation=Explanation(ranks={}, raw={}, fused=1.0),
-                    always_on=True,
-                )
+                Hit(memory=memory, score=1.0, text=bodies[memory.id], explanation=why, always_on=True)
                 for memory in memories
                 if memory.id in bodies  # another process may have deleted one meanwhile
             ]
@@ -325,9 +328,11 @@ class Searcher:
                 pieces[name] = replace(pieces[name], text=pieces[name].text.strip())
         return pieces
 
-    def _answer(self, state: SearchState, ranked: Sequence[Candidate]) -> SearchResult:
-        """One page: memories from the offset on, and hits of the session's record."""
+    def _answer(self, state: SearchState, ranked: list[Candidate], find_boosts: Boosts | None) -> SearchResult:
+        """One page, with these boosts: memories from the offset on, and hits of the session's record."""
         request, profile = state.request, state.profile
+        _apply_boosts(state, ranked, find_boosts)
+        ranked = _gather_session(state, self._fold_statements(state, ranked), self._settings.limit)
         page = ranked[request.offset : request.offset + state.limit]
         recalled = state.context.recalled if request.first else ()
         always_on = state.always_on if request.first else ()
@@ -339,7 +344,10 @@ class Searcher:
         entries = {hit.memory.id for hit in recalled}
         left = sum(hit.memory.id not in entries for hit in hits)
         confidence, nearest = max((hit.confidence for hit in hits), default=0.0), list[Hit]()
-        if confidence < request.min_confidence and self._may_refuse(state):
+        # refuse only if everything was searched by meaning, with a calibrated model
+        by_meaning = Channel.VECTOR in state.lists and state.has_all_vectors and self._model in CALIBRATIONS
+        may_refuse = by_meaning and request.first and not (request.all_of or state.context.recalled)
+        if confidence < request.min_confidence and may_refuse:
             titles = [hit.memory.title for hit in hits]
             nearest = [hit for place, hit in enumerate(hits) if titles.index(hit.memory.title) == place][:NEAREST]
             hits, ranked, left = [], [], 0
@@ -389,22 +397,10 @@ class Searcher:
                     explanation=explanation,
                     state=each.state,
                     supersedes=each.supersedes,
-                    confidence=self._judge(state, each, piece),
+                    confidence=_judge(state, each, piece, self._model),
                 )
             )
         return hits
-
-    def _may_refuse(self, state: SearchState) -> bool:
-        """Whether an answer may be refused: everything was searched by meaning, with a calibrated model."""
-        by_meaning = Channel.VECTOR in state.lists and state.has_all_vectors and self._model in CALIBRATIONS
-        return by_meaning and state.request.first and not (state.request.all_of or state.context.recalled)
-
-    def _judge(self, state: SearchState, each: Candidate, piece: Piece) -> float:
-        """The probability that a hit answers; one not found by meaning is no nearer than the last that was."""
-        near = state.lists.get(Channel.VECTOR, ())
-        floor = near[-1].score if near and state.has_all_vectors else None
-        text = f"{each.memory.title}\n{piece.context}\n{piece.text}"
-        return round(judge_answer(text, state.terms, each.fused.raw.get(Channel.VECTOR, floor), self._model), 3)
 
 
 def _set_terms(best: Sequence[Candidate], met: Sequence[float], vectors: Sequence[bytes]) -> list[list[int]]:
@@ -480,20 +476,27 @@ def _with_fusion(fused: Sequence[Fused], known: Mapping[str, Candidate]) -> list
     return [known[item.id] for item in fused]
 
 
-def _apply_boosts(ranked: list[Candidate], context: SessionContext) -> None:
+def _apply_boosts(state: SearchState, ranked: list[Candidate], find_boosts: Boosts | None) -> None:
     """Raise what the session works with. Nothing else raises a score, and the source of the boosts caps their sum."""
-    if not context.boosts or not ranked:
-        return
-    # a memory found only by a relation does not answer itself, and so boosts nothing
-    answers = [each for each in ranked if each.fused.ranks.keys() != {Channel.GRAPH}]
-    seeds = {each.memory.id: each.score for each in answers[:SEEDS]}
-    boosts = context.boosts([each.memory.id for each in ranked], seeds)
-    if not any(boosts.values()):
-        return
-    for each in ranked:
-        each.boosts = boosts.get(each.memory.id, {})
-        each.score *= 1 + sum(each.boosts.values())
-    ranked.sort(key=_sort_key)
+    boosts: Mapping[str, Mapping[str, float]] = {}
+    if find_boosts and ranked:
+        # a memory found only by a relation does not answer itself, and so boosts nothing
+        answers = [each for each in ranked if each.fused.ranks.keys() != {Channel.GRAPH}]
+        with state.degradations.tolerate(IndexPart.GRAPH):
+            boosts = find_boosts([each.memory.id for each in ranked], {x.memory.id: x.score for x in answers[:SEEDS]})
+    if any(boosts.values()):
+        for each in ranked:
+            each.boosts = boosts.get(each.memory.id, {})
+            each.score *= 1 + sum(each.boosts.values())
+        ranked.sort(key=_sort_key)
+
+
+def _judge(state: SearchState, each: Candidate, piece: Piece, model: str) -> float:
+    """The probability that a hit answers; one not found by meaning is no nearer than the last that was."""
+    near = state.lists.get(Channel.VECTOR, ())
+    floor = near[-1].score if near and state.has_all_vectors else None
+    text = f"{each.memory.title}\n{piece.context}\n{piece.text}"
+    return round(judge_answer(text, state.terms, each.fused.raw.get(Channel.VECTOR, floor), model), 3)
 
 
 def _sort_key(each: Candidate) -> tuple[float, int, str]:

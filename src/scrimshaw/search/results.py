@@ -87,6 +87,7 @@ class SessionContext(Struct, frozen=True, kw_only=True):
     now: float = 0.0  #: seconds since 1970; nothing fades without it
     reviews: Callable[[Sequence[str]], Mapping[str, Review]] | None = None  #: review states by id
     boosts: Boosts | None = None
+    dark_boosts: Boosts | None = None  #: those of a session that gets all; only to log the order that they would give
     #: The asking session, and the number of the first event that is in its context.
     in_context: tuple[str, int] = ("", 0)
     recalled: tuple[Hit, ...] = ()  #: hits from the session's own record, which memories never push out

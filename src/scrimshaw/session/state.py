@@ -44,13 +44,13 @@ Notes = Mapping[str, Sequence[StateLine]]
 # one, a resumed one first what it was working with, a compacted one all that the summary may lose. After a clear the
 # context should stay empty, except for the task.
 _ATTENDED = {"noticed": 1, "files": 1, "results": 1}
-_ENDING = {"broke off": 1, "task unfinished": 1, "next": 1, "said": 1, "failures": 2, "open": 4, "task since": 3}
+_ENDING = {"broke off": 1, "task unfinished": 1, "next": 1, "said": 1, "failures": 2, "open": 4, "later task": 3}
 _COURSE = {"decisions": 8, "done": 4, "tests": 1}
 _OUTCOME = {**_COURSE, "not committed": 1, "commits": 3, "solved": 4}
 _PARTS: Mapping[Occasion, Mapping[str, int]] = {
-    Occasion.START: {"task": 2, **_ENDING, "task then": 1, **_OUTCOME, "said before": 3, "changed": 3},
+    Occasion.START: {"task": 2, **_ENDING, "2nd task": 1, **_OUTCOME, "also said": 3, "changed": 3},
     Occasion.RESUME: {"task": 1, "next": 1, **_ATTENDED, "commits": 1, **_ENDING, **_OUTCOME},
-    Occasion.COMPACT: {"task": 2, **_ENDING, **_OUTCOME, "said before": 3, "changed": 4, **_ATTENDED},
+    Occasion.COMPACT: {"task": 2, **_ENDING, **_OUTCOME, "also said": 3, "changed": 4, **_ATTENDED},
     Occasion.CLEAR: {"task": 1},
 }
 _ANSWERS = (EventKind.ANSWER, EventKind.STOP)
@@ -237,12 +237,12 @@ def _find_break(record: Record) -> Iterator[Statement]:
 
 _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "task": _find_tasks,
-    "task then": lambda record: _list_prompts(record)[1:2],  # the task, if the first prompt only looks
+    "2nd task": lambda record: _list_prompts(record)[1:2],  # the task, if the first prompt only looks
     "broke off": _find_break,
     "task unfinished": _find_unfinished_task,
     "next": _find_next_step,
     "said": _find_last_words,
-    "said before": _find_last_words,
+    "also said": _find_last_words,
     "failures": sections.find_unsolved,
     "open": sections.find_open_points,
     "decisions": sections.find_decisions,
@@ -251,7 +251,7 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "not committed": _find_uncommitted,
     "commits": lambda record: record.commits,
     "solved": sections.find_problems,
-    "task since": _find_later_tasks,
+    "later task": _find_later_tasks,
 }
 
 

@@ -6,12 +6,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from starlette.testclient import TestClient
 from tests.app.web.test_reading import HOSTILE, read
 from tests.samples import write_memory
 
 from scrimshaw.app.web.graph import place_boxes
 from scrimshaw.engine import Engine
+from scrimshaw.engine.query_log import LoggedSearch, append, read_log
 from scrimshaw.models import Neighbor
 
 
@@ -82,7 +84,7 @@ def test_health_names_every_part(browser: TestClient, engine: Engine, vault: Pat
     assert "Read every page" not in read(browser, "/health?thorough=1").text
 
 
-def test_figures_tell_what_was_searched(browser: TestClient, vault: Path) -> None:
+def test_figures_tell_what_was_searched(browser: TestClient, engine: Engine, vault: Path) -> None:
     write_memory(vault, "north", "The harbour closes at dusk.\n", "created: 2026-01-01T00:00:00Z\ntier: important")
     assert "Nothing was searched for" in read(browser, "/stats").text
     read(browser, "/?q=harbour")
@@ -92,6 +94,10 @@ def test_figures_tell_what_was_searched(browser: TestClient, vault: Path) -> Non
     assert "nothing was sure enough to be shown 50.0%" in page.text
     assert "candidate" in page.text
     assert "important 1" in page.text
+    assert "lacked a boost" not in page.text
+    searched = [each for each in read_log(engine) if isinstance(each, LoggedSearch)]
+    append(engine, replace(searched[0], dark=("north",)))
+    assert "1 of the searches lacked a boost." in read(browser, "/stats?days=1").text
     assert [each.text for each in page.find("a", **{"aria-current": "true"})] == ["a day"]
 
 

@@ -27,7 +27,7 @@ from scrimshaw.engine.degradations import SCAN_PENDING
 from scrimshaw.engine.drafts import rejected_lately
 from scrimshaw.engine.fixes import MOST_FIXES, Fix, find_fixes
 from scrimshaw.engine.lint import DAYS, measure, quality_figures
-from scrimshaw.engine.query_log import SHARES, LoggedRead, SearchFigures, search_figures
+from scrimshaw.engine.query_log import SHARES, LoggedRead, SearchFigures, describe_dark, search_figures
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.revisions import search_past
 from scrimshaw.engine.sessions import ITEM_PREFIX
@@ -214,6 +214,7 @@ def _render_searches(found: SearchFigures) -> Lines:
     shares = ((words, getattr(found, name)) for name, words in SHARES.items())
     yield from (f"{'     -' if share is None else f'{share:6.1%}'}  {words}" for words, share in shares)
     yield from (line(f"{count:>6}  {name}", ("  degraded", "yellow")) for name, count in found.failures.items())
+    yield from describe_dark(found.dark)
     if found.searches:
         yield line(("milliseconds       median      p95", "dim"))
     yield from (f"{stage:<16}{median:>9.2f}{late:>9.2f}" for stage, (median, late) in found.stages.items())

@@ -10,7 +10,7 @@ from scrimshaw.app.web.page import Page, Site, Values, draw_lines, make_bar, mak
 from scrimshaw.engine import counts
 from scrimshaw.engine.health import Health, check_health
 from scrimshaw.engine.lint import DAYS, list_grades, sum_grades
-from scrimshaw.engine.query_log import SHARES, SearchFigures, search_figures
+from scrimshaw.engine.query_log import SHARES, SearchFigures, describe_dark, search_figures
 from scrimshaw.ingest.quality import BANDS
 from scrimshaw.models import Filters
 
@@ -96,6 +96,7 @@ def _render_searches(figures: SearchFigures) -> Html:
     return join(
         tag("p", f"{figures.searches} searches."),
         make_table("What became of searches", ("share of searches in which", ""), rows),
+        [tag("p", words) for words in describe_dark(figures.dark)],
         make_table("Milliseconds of each stage", ("stage", "median ms", "95th percentile ms"), stages),
     )
 
