@@ -27,6 +27,7 @@ _IDENTIFIER = re.compile(
     r"|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\Z"
 )
 _ISSUE = re.compile(r"\A[A-Za-z]{2,12}-(?=[\w.]*\d)?[a-z0-9]{2,6}(?:\.\d+)?\Z|\A[A-Z]{2,8}-\d{1,6}\Z")
+_read_identifier, _read_issue = (lru_cache(maxsize=4096)(each.match) for each in (_IDENTIFIER, _ISSUE))
 _NO_NAME = re.compile(r"\A[0-9a-f]{7,40}\Z|\A\d|REDACTED|[<>{}()=$\\|]|\A\W|https?:|\.\w{1,4}\Z")
 _LINK = re.compile(r"https?://\S+")
 _PATH = re.compile(r"(?<![\w.-])[\w.-]++(?:/[\w.-]+)+\.\w+")  # possessive: no word without a slash is retried
@@ -95,7 +96,7 @@ def _choose_topics(counts: dict[str, float], paths: Sequence[str]) -> tuple[str,
 def describe_text(title: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Trigger phrases and topics of a written text; headings count more than lines, code not at all."""
     prose = FENCE.sub("", text)
-    lines = [(line, 1.5 if line.startswith("#") else 1.0) for line in prose.splitlines()]
+    lines = [(line, 1.5 if line.startswith("#") else 1.0) for line in prose.splitlines() if line]
     paths = _PATH.findall(prose)
     return find_keywords([(title, 2.5), *lines], file_stems(paths), paths, prose)
 
@@ -139,19 +140,21 @@ def _find_common_words(whole: str) -> tuple[str, ...]:
 
 def _combine_words(run: Sequence[str]) -> Iterator[str]:
     """Every name in a run of words, and its combinations of two to four words, no word twice."""
-    shown = [word if _IDENTIFIER.match(word) else word.lower() for word in run]
+    shown = [word if _read_identifier(word) else word.lower() for word in run]
     for start, first in enumerate(run):
-        if _IDENTIFIER.match(first) or _ISSUE.match(first):
+        if _read_identifier(first) or _read_issue(first):
             yield first
         for end in range(start + 2, min(start + MOST_WORDS, len(run)) + 1):
-            phrase, words = " ".join(shown[start:end]), {*run[start:end]}
-            if len(words) == end - start and len(phrase) <= _LONGEST_PHRASE and not _SOFT.issuperset(shown[start:end]):
+            words = shown[start:end]
+            if len({*run[start:end]}) < end - start or len(phrase := " ".join(words)) > _LONGEST_PHRASE:
+                break  # nor does a longer one fit
+            if not _SOFT.issuperset(words):
                 yield phrase
 
 
 def _find_runs(text: str) -> list[list[str]]:
     """The words of a text that name a subject; a run ends at any other word."""
-    words = map(_read_subject, _TOKEN.findall(_LINK.sub(" . ", text)))
+    words = map(_read_subject, _TOKEN.findall(_LINK.sub(" . ", text) if "://" in text else text))
     return [[*run] for names, run in groupby(words, bool) if names]
 
 
@@ -170,7 +173,7 @@ def _names_subject(word: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_noun(word: str) -> bool:
-    is_plain = len(word) > _SHORTEST_WORD and word.isalpha() and not _IDENTIFIER.match(word)
+    is_plain = len(word) > _SHORTEST_WORD and word.isalpha() and not _read_identifier(word)
     return is_plain and word.lower() not in _SOFT
 
 
