@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 from tests.app.hooks.test_fencing import POISON, hit_of
 
+from scrimshaw.app.hooks import fencing
 from scrimshaw.app.mcp.replies import count_reply, fit_reply, search_reply
 from scrimshaw.models import RECORD, MemoryType, Provenance, Trust
 from scrimshaw.search.results import Hit, SearchResult
@@ -64,6 +66,27 @@ def test_a_passage_that_speaks_to_an_agent_is_fenced_within_its_group() -> None:
     assert group["passages"]["#e1"] == "harmless"
     assert group["passages"]["#e2"].startswith("<scrimshaw-memory")
     assert group["flags"]
+
+
+@pytest.mark.parametrize("title", ["```", "\uff40\uff40\uff40 harmless", "Plain\n```", "Plain"])
+def test_a_text_is_fenced_whatever_its_title_begins(title: str) -> None:
+    hit = hit_of(POISON, Trust.TOOL)
+    (sent,) = search_reply(result_of(replace(hit, memory=replace(hit.memory, title=title)))).hits
+    assert sent["text"].startswith("<scrimshaw-memory")
+
+
+def test_a_harmless_text_is_judged_once_with_its_title(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = list[str]()
+
+    def note(text: str) -> bool:
+        judged.append(text)
+        return False
+
+    monkeypatch.setattr(fencing, "is_suspicious", note)
+    hits = [hit_of(f"The walrus sang {number} songs.", Trust.TOOL) for number in range(3)]
+    found = result_of(*(replace(hit, memory=replace(hit.memory, title="Songs")) for hit in hits))
+    fit_reply(found, ("walrus",), 600, {})
+    assert sorted(text for text in judged if "walrus" in text) == [f"Songs\n{hit.text}" for hit in hits]
 
 
 def test_a_trace_brings_every_hit_by_itself_with_its_score() -> None:

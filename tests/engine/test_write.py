@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,10 @@ from scrimshaw.errors import (
     UnreadableFile,
 )
 from scrimshaw.ingest import chatter
+from scrimshaw.ingest import redact as redact_module
 from scrimshaw.ingest.memory_file import MOST_QUESTIONS
 from scrimshaw.ingest.redact import MOSTLY_REMOVED_RATIO, redact
-from scrimshaw.models import Filters, MemoryType, Tier, Trust
+from scrimshaw.models import Filters, MemoryType, Span, Tier, Trust
 from scrimshaw.search.results import SearchRequest
 
 PARAGRAPH = (
@@ -96,6 +98,24 @@ def test_a_save_splits_its_text_into_lines_once(engine: Engine) -> None:
     before = chatter.split_lines.cache_info().misses
     save(engine, NewText(content=f"{PARAGRAPH}\n", title="Why apsw was chosen", topics=("sqlite",)))
     assert chatter.split_lines.cache_info().misses - before == 2  # the title and the text
+
+
+@pytest.mark.parametrize(("text", "times"), [(PARAGRAPH, 1), (f"{PARAGRAPH}key: {SECRET}\n", 2)])
+def test_a_save_looks_for_secrets_in_its_text_again_only_if_it_had_some(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, text: str, times: int
+) -> None:
+    read, scan_text = list[str](), redact_module._scan
+
+    def note(text: str) -> Iterator[Span]:
+        read.append(text)
+        return scan_text(text)
+
+    monkeypatch.setattr(redact_module, "_scan", note)
+    result = save(engine, NewText(content=text, title="The log", triggers=("wal",), topics=("storage",)))
+    assert result.status == "saved"
+    clean = engine.index.bodies([result.id])[result.id]
+    assert SECRET not in clean
+    assert sum(each == clean for each in read) == times
 
 
 def test_a_scan_after_a_save_has_nothing_to_do(engine: Engine) -> None:

@@ -174,7 +174,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
         decision_meta={"proposals": to_builtins(outcome.proposals), **meta} if outcome.proposals else meta,
     )
     try:
-        digest, path = _write(engine, RecordedChange(entry, place, text, is_clean=True), file, new)
+        digest, path = _write(engine, RecordedChange(entry, place, text, is_clean=True), file, new, content)
     except AlreadyExists:
         if new.id:
             raise
@@ -376,7 +376,13 @@ def _parse_files(files: Iterable[LedgerFile]) -> Iterator[tuple[str, MemoryFile]
         yield file.name, parse_memory_file(_demand_data(file).decode(errors="replace"))
 
 
-def _write(engine: Engine, change: RecordedChange, file: MemoryFile, new: NewText | None = None) -> tuple[str, str]:
+def _write(
+    engine: Engine,
+    change: RecordedChange,
+    file: MemoryFile,
+    new: NewText | None = None,
+    content: Redacted | None = None,
+) -> tuple[str, str]:
     """Write file, journal, index, in this order; the hash and path. Raises for an unreadable file.
 
     The caller holds the lock, so that of two changes the later one is indexed last; but not for a `new` memory. All
@@ -399,7 +405,7 @@ def _write(engine: Engine, change: RecordedChange, file: MemoryFile, new: NewTex
     source = vault_file(place.source, place.name, place.path)
     if file.problem:
         raise file.problem
-    document = engine.parse(replace(source, is_vouched=is_vouched), file)
+    document = engine.parse(replace(source, is_vouched=is_vouched), file, content)
     with engine.write_lock() if new else nullcontext():
         if new and new.id and (twins := engine.index.get(engine.index.find_ids(differing_in_case=place.name))):
             (twin, *_) = twins.values()

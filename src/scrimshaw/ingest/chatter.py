@@ -43,7 +43,7 @@ _TRACE = (
     r"|(?:\u23fa|\u25cf)[ \t]*\w+\(|\u23bf"
     r"|\{[ \t]*\"(?:type\"[ \t]*:[ \t]*\"tool_(?:use|result)\"|tool(?:_name|_call|_use_id)?\"[ \t]*:"
     r"|name\"[ \t]*:[ \t]*\"\w+\"[ \t]*,[ \t]*\"(?:input|arguments|parameters)\"))"
-    rf"|[^\n]{{0,200}}\btoolu_\w{{16}}"
+    rf"|[^\n]{{0,200}}toolu_(?<=\btoolu_)\w{{16}}"  # a literal is found faster than a bound of a word
 )
 _MARK = r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(?:\[[ xX]\][ \t]+)?|\r?$)"
 # The kind of a line, by the name of the group; continued text matches none.
@@ -222,6 +222,8 @@ def find_chatter(text: str, phrases: Sequence[str] | None = None) -> tuple[Chatt
 
 def _judge_sentence(sentence: str, openings: _Openings) -> ChatterKind | None:
     words, kind = _split_words(sentence[:_OPENING_SPAN]), None
+    if openings.keys().isdisjoint(words) and "!" not in sentence:
+        return None
     for start in (words, [*filterfalse(_words("filling", "cheers").__contains__, words)]):
         for opening, meaning in openings.get(start[0], ()) if start and not kind else ():
             kind = kind or (meaning if start[: len(opening)] == opening else None)

@@ -85,38 +85,37 @@ def is_suspicious(text: str) -> bool:
 
 
 @cache
-def _load_cues() -> tuple[_CueTable, Mapping[str, list[int]]]:
-    """The table, and by first word the numbers of the cues that may begin with it."""
+def _load_cues() -> tuple[_CueTable, Mapping[str, list[int]], Sequence[tuple[int, _Cue, list[str]]]]:
+    """The table, by first word the numbers of the cues that may begin with it, and the marks with their texts."""
     table = load_table(__file__, "instruction_cues", _CueTable)
     by_head: dict[str, list[int]] = {}
     for number, cue in enumerate(table.cues):
         for head in cue.heads.split():
             by_head.setdefault(head, []).append(number)
-    return table, by_head
+    return table, by_head, [(len(table.cues) + at, mark, mark.needles.split()) for at, mark in enumerate(table.marks)]
 
 
 @cache
 def _compile_cue(number: int) -> re.Pattern[str]:
     """The expression for what follows the first word of a cue; compiled on first use, as a hook needs few."""
-    table, _ = _load_cues()
+    table, *_ = _load_cues()
     rest = re.sub("<([a-z]+)>", lambda name: table.fragments[name[1]], table.cues[number].rest)
     return re.compile(rest.replace(" ?", "\0").replace(" ", _BETWEEN).replace("~", _FEW_WORDS).replace("\0", "[ -]?"))
 
 
 def _find_signs(folded: str) -> Iterator[_Sign]:
     """The marks, and the strongest cue that begins at each word: an ambiguous text still counts once."""
-    table, by_head = _load_cues()
-    for number, mark in enumerate(table.marks, start=len(table.cues)):
-        if any(map(folded.__contains__, mark.needles.split())):
+    table, by_head, marks = _load_cues()
+    for number, mark, needles in marks:
+        if any(map(folded.__contains__, needles)):
             for found in re.finditer(mark.pattern, folded):
                 yield _Sign(found.start(), mark.kind, mark.weight, number)
     for word in _WORD.finditer(folded):
-        start, end = word.span()
         best: _Sign | None = None
-        for number in by_head.get(word.group(), ()):
-            cue = table.cues[number]
+        for number in by_head.get(word[0], ()):
+            cue, end = table.cues[number], word.end()
             if _compile_cue(number).match(folded, end, end + _REACH) and (best is None or cue.weight > best.weight):
-                best = _Sign(start, cue.kind, cue.weight, number)
+                best = _Sign(word.start(), cue.kind, cue.weight, number)
         if best:
             yield best
 

@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, groupby, islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
 from scrimshaw.models import MemoryType
 from scrimshaw.search.tokens import STOP_WORDS
@@ -30,11 +31,21 @@ _ISSUE = re.compile(r"\A[A-Za-z]{2,12}-(?=[\w.]*\d)?[a-z0-9]{2,6}(?:\.\d+)?\Z|\A
 _NO_NAME = re.compile(r"\A[0-9a-f]{7,40}\Z|\A\d|REDACTED|[<>{}()=$\\|]|\A\W|https?:|\.\w{1,4}\Z")
 _LINK = re.compile(r"https?://\S+")
 _PATH = re.compile(r"(?<![\w.-])[\w.-]++(?:/[\w.-]+)+\.\w+")  # possessive: no word without a slash is retried
-_VERBAL = re.compile(r"(?:ly|n't|'m|’m|'s|'ll|'ve|'re|'d|’s|’t)\Z")
+_VERBAL = ("ly", "n't", "'m", "’m", "'s", "'ll", "'ve", "'re", "'d", "’s", "’t")  # ends of words
 _SOFT = WORDS["soft"]  # words that say too little by themselves
+_TEXT_OF, _NOUN_OF = attrgetter("text"), attrgetter("noun")
 _SCRATCH = re.compile(r"(?i)\A(?:reproduc|repro_|verify_|check_|debug|tmp|temp|apply_|scratch|test_\w*\d)")
 
 Weighted = tuple[str, float]
+
+
+class _Word(NamedTuple):
+    """A word that names a subject."""
+
+    text: str
+    shown: str  #: In a phrase.
+    is_name: bool  #: Whether it is a phrase by itself.
+    noun: str  #: As a topic; empty if it is none.
 
 
 def find_keywords(
@@ -50,8 +61,8 @@ def find_keywords(
         runs = _find_runs(text)
         for phrase in dict.fromkeys(chain.from_iterable(map(_combine_words, runs))):
             phrases[phrase] += weight * _WORTH[min(MOST_WORDS, len(phrase.split()))]
-        for word in filter(_is_noun, chain.from_iterable(runs)):
-            nouns[word.lower()] += weight
+        for noun in filter(None, map(_NOUN_OF, chain.from_iterable(runs))):
+            nouns[noun] += weight
     for name in names:
         phrases[name] += 2.0
     topics = _choose_topics(nouns, paths)
@@ -95,8 +106,8 @@ def _choose_topics(counts: dict[str, float], paths: Sequence[str]) -> tuple[str,
 def describe_text(title: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Trigger phrases and topics of a written text; headings count more than lines, code not at all."""
     prose = FENCE.sub("", text)
-    lines = [(line, 1.5 if line.startswith("#") else 1.0) for line in prose.splitlines()]
-    paths = _PATH.findall(prose)
+    lines = [(line, 1.5 if line.startswith("#") else 1.0) for line in prose.splitlines() if line]
+    paths = [path for line, _ in lines if "/" in line for path in _PATH.findall(line)]
     return find_keywords([(title, 2.5), *lines], file_stems(paths), paths, prose)
 
 
@@ -133,45 +144,50 @@ def find_issue_numbers(text: str) -> list[str]:
 
 def _find_common_words(whole: str) -> tuple[str, ...]:
     """The most frequent words, for a session with few names."""
-    words = Counter(word.lower() for word in chain.from_iterable(_find_runs(whole)) if len(word) > _SHORTEST_WORD)
+    texts = map(_TEXT_OF, chain.from_iterable(_find_runs(whole)))
+    words = Counter(word.lower() for word in texts if len(word) > _SHORTEST_WORD)
     return tuple(sorted(words, key=lambda word: (word in _SOFT, -words[word], word))[:_FEW])
 
 
-def _combine_words(run: Sequence[str]) -> Iterator[str]:
+def _combine_words(run: Sequence[_Word]) -> list[str]:
     """Every name in a run of words, and its combinations of two to four words, no word twice."""
-    shown = [word if _IDENTIFIER.match(word) else word.lower() for word in run]
-    for start, first in enumerate(run):
-        if _IDENTIFIER.match(first) or _ISSUE.match(first):
-            yield first
+    if len(run) == 1:  # most runs
+        return [run[0].text] if run[0].is_name else []
+    found, (texts, shown, are_names, _) = list[str](), zip(*run, strict=True)
+    for start, is_name in enumerate(are_names):
+        if is_name:
+            found.append(texts[start])
         for end in range(start + 2, min(start + MOST_WORDS, len(run)) + 1):
-            phrase, words = " ".join(shown[start:end]), {*run[start:end]}
-            if len(words) == end - start and len(phrase) <= _LONGEST_PHRASE and not _SOFT.issuperset(shown[start:end]):
-                yield phrase
+            words = shown[start:end]
+            if len({*texts[start:end]}) < end - start or len(phrase := " ".join(words)) > _LONGEST_PHRASE:
+                break  # nor does a longer one fit
+            if not _SOFT.issuperset(words):
+                found.append(phrase)
+    return found
 
 
-def _find_runs(text: str) -> list[list[str]]:
+def _find_runs(text: str) -> list[list[_Word]]:
     """The words of a text that name a subject; a run ends at any other word."""
-    words = map(_read_subject, _TOKEN.findall(_LINK.sub(" . ", text)))
-    return [[*run] for names, run in groupby(words, bool) if names]
+    words = map(_read_word, _TOKEN.findall(_LINK.sub(" . ", text) if "://" in text else text))
+    return [[word for word in run if word] for is_subject, run in groupby(words, bool) if is_subject]
 
 
-@lru_cache(maxsize=4096)  # texts share most of their words
-def _read_subject(token: str) -> str:
-    """The word of a token if it names a subject, otherwise nothing."""
-    word = token.strip("`").rstrip("()")
-    return word if _names_subject(word) else ""
+@lru_cache(maxsize=16_384)  # texts share most of their words
+def _read_word(token: str) -> _Word | None:
+    """The word of a token if it names a subject."""
+    text = token.strip("`").rstrip("()")
+    if not _names_subject(text):
+        return None
+    lower, is_identifier = text.lower(), bool(_IDENTIFIER.match(text))
+    is_noun = len(text) > _SHORTEST_WORD and text.isalpha() and not is_identifier and lower not in _SOFT
+    shown, is_name = text if is_identifier else lower, is_identifier or bool(_ISSUE.match(text))
+    return _Word(text, shown, is_name, lower if is_noun else "")
 
 
 @lru_cache(maxsize=4096)  # texts share most of their words
 def _names_subject(word: str) -> bool:
     fits = _SHORTEST_WORD <= len(word) <= _LONGEST_PHRASE and " " not in word and "/" not in word
-    return fits and not (_is_empty(word) or _NO_NAME.search(word) or _VERBAL.search(word))
-
-
-@lru_cache(maxsize=4096)
-def _is_noun(word: str) -> bool:
-    is_plain = len(word) > _SHORTEST_WORD and word.isalpha() and not _IDENTIFIER.match(word)
-    return is_plain and word.lower() not in _SOFT
+    return fits and not (_is_empty(word) or word.endswith(_VERBAL) or _NO_NAME.search(word))
 
 
 def _is_empty(word: str) -> bool:

@@ -76,7 +76,7 @@ def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
     """The reply for a search result; `trace` adds intent, stages and reasons for every score, each hit by itself."""
     hits = (*result.always_on, *result.hits)
     # Memories not sure to answer are named as far as they fit.
-    nearest = [f"{remove_marks(hit.memory.id)}: {_short_title(hit.memory)}" for hit in result.nearest]
+    nearest = [f"{_clear(hit.memory.id)}: {_short_title(hit.memory)}" for hit in result.nearest]
     ends = accumulate(map(count_characters, nearest))
     reply = SearchReply(
         hits=[public_hit(hit, explain=True) for hit in hits] if trace else _group_hits(hits),
@@ -86,7 +86,7 @@ def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
         omitted=result.omitted,
         archived=result.archived,
         next_cursor="" if result.next_offset is None else str(result.next_offset),
-        already_shown=tuple(remove_marks(hit.memory.id) for hit in hits if hit.is_known),
+        already_shown=tuple(_clear(hit.memory.id) for hit in hits if hit.is_known),
         degraded=result.degradations,
         peers=fence_list(_FOREIGN, map(_PEER_LINE.format, result.peers)) if result.peers else "",
         sources=result.sources,
@@ -154,16 +154,14 @@ def _public_group(name: str, hits: Sequence[Hit]) -> dict[str, Any]:
         "flags": tuple(flags),
         "updated": max(hit.memory.updated for hit in hits)[:_DATE],
     }
-    texts = {
-        remove_marks(part): _public_text(parts[part].text, parts[part].memory.provenance.trust) for part in in_order
-    }
-    return {"id": remove_marks(name), "title": _short_title(hits[0].memory), **_unusual(labels), "passages": texts}
+    texts = {_clear(part): _judge_hit(parts[part])[0] for part in in_order}
+    return {"id": _clear(name), "title": _short_title(hits[0].memory), **_unusual(labels), "passages": texts}
 
 
 def public_hit(hit: Hit, *, explain: bool = False) -> dict[str, Any]:
     """A single hit; if explained, with its kind, score, and in `why` ranks, factors, boosts and source."""
-    named = {"id": remove_marks(hit.memory.id), "title": _short_title(hit.memory)}
-    text = _public_text(hit.text, hit.memory.provenance.trust)
+    named = {"id": _clear(hit.memory.id), "title": _short_title(hit.memory)}
+    text, _ = _judge_hit(hit)
     if not explain:
         return {**named, **_unusual(_labels(hit)), "text": text}
     reasons, trust = hit.explanation, hit.memory.provenance.trust
@@ -183,12 +181,12 @@ def _labels(hit: Hit) -> dict[str, Any]:
     question = hit.explanation.answers
     return {
         "tier": memory.tier,
-        "anchor": "" if is_visible or _is_withheld(hit.anchor, trust) else remove_marks(hit.anchor),
-        "answers": "" if _is_withheld(question, trust) else remove_marks(question),
+        "anchor": "" if is_visible or _is_withheld(hit.anchor, trust) else _clear(hit.anchor),
+        "answers": "" if _is_withheld(question, trust) else _clear(question),
         "trust": trust,
-        "flags": (*warnings(f"{memory.title}\n{hit.text}", trust), *memory.faults),
+        "flags": (*_judge_hit(hit)[1], *memory.faults),
         "updated": "" if date in memory.id else date,
-        "supersedes": [remove_marks(name) for name in hit.supersedes],
+        "supersedes": [*map(_clear, hit.supersedes)],
         "always_on": hit.always_on,
     }
 
@@ -202,9 +200,22 @@ def _short_title(memory: Memory) -> str:
     return title if len(title) <= LONGEST_TITLE else f"{title[:LONGEST_TITLE].rstrip()}..."
 
 
+def _judge_hit(hit: Hit) -> tuple[str, tuple[str, ...]]:
+    return judge_text(hit.memory.title, hit.text, hit.memory.provenance.trust)
+
+
+@lru_cache(maxsize=256)
+def judge_text(title: str, text: str, trust: Trust) -> tuple[str, tuple[str, ...]]:
+    """A text as it is sent, and the warnings of it and its title."""
+    flags = warnings(f"{title}\n{text}", trust)
+    # What does not speak to an agent below its title does not without it, unless the title begins a block of code.
+    is_harmless = not flags and title[:1].isalnum() and "\n" not in title
+    return remove_marks(text) if is_harmless else fence_if_suspicious(text, trust), flags
+
+
 # A text is judged each time a reply is measured, and a reply is measured after each further hit.
-_public_text = lru_cache(maxsize=256)(fence_if_suspicious)
 _is_withheld = lru_cache(maxsize=256)(is_withheld)
+_clear = lru_cache(maxsize=256)(remove_marks)
 
 
 def public_memory(memory: Memory) -> dict[str, Any]:
@@ -235,7 +246,7 @@ def public_memory(memory: Memory) -> dict[str, Any]:
 
 def public_title(memory: Memory) -> str:
     """The title, or the id if the title speaks to an agent."""
-    return memory.id if _is_withheld(memory.title, memory.provenance.trust) else remove_marks(memory.title)
+    return memory.id if _is_withheld(memory.title, memory.provenance.trust) else _clear(memory.title)
 
 
 def visible_phrases(phrases: Iterable[str], trust: Trust) -> tuple[str, ...]:
