@@ -18,8 +18,8 @@ def content_hash(data: bytes) -> str:
 
 # How much a memory matters, descending.
 Tier = StrEnum("Tier", "CONSTITUTIONAL CRITICAL IMPORTANT NORMAL TEMPORARY DEPRECATED")
-# What kind of knowledge a memory holds.
 VaultName = StrEnum("VaultName", "VAULT SERENA")  # where a project keeps memories: its own folder, or Serena's
+# What kind of knowledge a memory holds.
 MemoryType = StrEnum("MemoryType", "DECISION IMPLEMENTATION RESEARCH DISCOVERY SESSION PREFERENCE REFERENCE GENERAL")
 # What the answer is for.
 Intent = StrEnum("Intent", "ADD_FEATURE FIX_BUG REFACTOR SECURITY_AUDIT UNDERSTAND FIND_SPEC FIND_DECISION")
