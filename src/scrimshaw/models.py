@@ -80,9 +80,8 @@ class Span(Struct, frozen=True, kw_only=True):
 
 
 PURGED = "[REDACTED:purged]"  # replaces a purged text
-RECORD = (
-    "record"  # the source of recorded sessions, whose chunks are passages; filters leave it out unless they name it
-)
+# The source of recorded sessions, whose chunks are passages; filters leave it out unless they name it.
+RECORD = "record"
 
 
 class Redacted(Struct, frozen=True, kw_only=True):

@@ -358,9 +358,8 @@ def get(
     else:
         name, _, section = memory_id.partition("#")
         is_part = name.startswith(ITEM_PREFIX)  # part of a session, which are numbered
-        found = read.get(
-            engine, memory_id if is_part else frame.find_id(engine, name), anchor or section * (not is_part)
-        )
+        name = memory_id if is_part else frame.find_id(engine, name)
+        found = read.get(engine, name, anchor or section * (not is_part))
     read.touch(engine, [found.memory])
     query_log.append(engine, LoggedRead(at=engine.clock(), id=found.memory.id))
     return found
