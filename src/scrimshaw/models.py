@@ -18,8 +18,8 @@ def content_hash(data: bytes) -> str:
 
 # How much a memory matters, descending.
 Tier = StrEnum("Tier", "CONSTITUTIONAL CRITICAL IMPORTANT NORMAL TEMPORARY DEPRECATED")
-# What kind of knowledge a memory holds.
 VaultName = StrEnum("VaultName", "VAULT SERENA")  # where a project keeps memories: its own folder, or Serena's
+# What kind of knowledge a memory holds.
 MemoryType = StrEnum("MemoryType", "DECISION IMPLEMENTATION RESEARCH DISCOVERY SESSION PREFERENCE REFERENCE GENERAL")
 # What the answer is for.
 Intent = StrEnum("Intent", "ADD_FEATURE FIX_BUG REFACTOR SECURITY_AUDIT UNDERSTAND FIND_SPEC FIND_DECISION")
@@ -80,9 +80,8 @@ class Span(Struct, frozen=True, kw_only=True):
 
 
 PURGED = "[REDACTED:purged]"  # replaces a purged text
-RECORD = (
-    "record"  # the source of recorded sessions, whose chunks are passages; filters leave it out unless they name it
-)
+# The source of recorded sessions, whose chunks are passages; filters leave it out unless they name it.
+RECORD = "record"
 
 
 class Redacted(Struct, frozen=True, kw_only=True):

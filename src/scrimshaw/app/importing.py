@@ -132,9 +132,8 @@ def _take_in_database(
 
 def _plan_sessions(engine: Engine, client: Client, home: Path, path: Path | None, dry_run: bool) -> ImportPlan:
     try:
-        stored = (
-            client.sessions_at(_demand_existing(path)) if path else client.find_sessions(engine.settings.project, home)
-        )
+        project = engine.settings.project
+        stored = client.sessions_at(_demand_existing(path)) if path else client.find_sessions(project, home)
         found = sorted((replace(each, session=redact_id(each.session)) for each in stored), key=_AGE)
     except UnreadableFile as error:
         place = str(path or home)

@@ -174,10 +174,8 @@ class Engine(AbstractContextManager["Engine"]):
     def _is_own_journal(self) -> bool:
         """Whether the journal is outside git: one that came with a clone may contain anything anybody wanted."""
         with suppress(StorageFailure):  # without git nothing was cloned, and a clone never fills git's own folder
-            outside = self.storage.place != self.folder
-            return outside or not ask_git(
-                self.settings.folder, "ls-files", "--", f":(icase){JOURNAL}", answers=(0, 128)
-            )
+            command = ("ls-files", "--", f":(icase){JOURNAL}")
+            return self.storage.place != self.folder or not ask_git(self.settings.folder, *command, answers=(0, 128))
         return True
 
     def memory(self, memory_id: str) -> Memory:
@@ -293,9 +291,8 @@ def project_sources(settings: Settings) -> list[Source]:
     user = Source(name="global", root=settings.home / MEMORIES, writable=True, artifact=memory, id_prefix=GLOBAL)
     stated = [Source(**{**structs.asdict(each), "root": settings.project / each.root}) for each in settings.sources]
     documents = stated or discover(settings.project, settings.serena_home)
-    documents += [Source(name="included", root=settings.project, include=settings.index.include)] * bool(
-        settings.index.include
-    )
+    if settings.index.include:
+        documents.append(Source(name="included", root=settings.project, include=settings.index.include))
     # Files that no document source reads; hand-written memories are not split.
     exclude = settings.index.exclude
     limited = [each if each.artifact == memory else replace(each, exclude=each.exclude + exclude) for each in documents]

@@ -222,9 +222,8 @@ def _check_vectors(engine: Engine) -> Result | str:
     if done == total:
         return detail
     with suppress(StorageFailure):  # the check of the journal reports it
-        is_under_way = any(
-            job.kind == engine.embed_job for job in engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))
-        )
+        jobs = engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))
+        is_under_way = any(job.kind == engine.embed_job for job in jobs)
     return Result(Status.DEGRADED, detail, vectors_pending(done, total), expected=is_under_way)
 
 

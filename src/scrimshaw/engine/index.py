@@ -72,9 +72,8 @@ def _find_renames(engine: Engine, report: SyncReport) -> dict[str, str]:
         sketch, runs = compute_minhash(text), split_runs(text)
         near = engine.index.near_duplicates(sketch, shared=max(1, len(sketch) // 4), limit=NEAREST) if added else []
         bodies = engine.index.bodies([name for name in near if name in added])
-        likeness, name = max(
-            ((jaccard(runs, split_runs(body)), name) for name, body in bodies.items()), default=(0, "")
-        )
+        likenesses = ((jaccard(runs, split_runs(body)), name) for name, body in bodies.items())
+        likeness, name = max(likenesses, default=(0, ""))
         if likeness >= RENAMED:
             renames[each.memory_id] = name
             added.remove(name)
@@ -166,9 +165,8 @@ def embed_pending(engine: Engine, keep_going: KeepGoing | None = None, *, record
         engine.index.put_vectors(model, [(key, vector) for key, (vector, _) in rows.items()], tokens=packed)
         if cache and made:
             with suppress(ScrimshawError):  # a vector that is not cached is made again
-                cache.put(
-                    model, [(key, vector.astype("<f2").tobytes(), tokens) for key, (vector, tokens) in made.items()]
-                )
+                new = [(key, vector.astype("<f2").tobytes(), tokens) for key, (vector, tokens) in made.items()]
+                cache.put(model, new)
         embedded += len(made)
         counts = [engine.index.vector_counts(record=of).progress(model) for of in kinds]
         if keep_going and not keep_going(*map(sum, zip(*counts, strict=True))):

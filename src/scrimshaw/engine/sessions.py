@@ -76,9 +76,8 @@ def session_context(engine: Engine, session: Session | None, query: str, limit: 
 
 def find_shown(engine: Engine, session: Session) -> dict[str, str]:
     """The digests, by id, of the passages that are still in the session's context, as far as known."""
-    return engine.sessions.hashes_shown(
-        session.id, since=engine.clock() - engine.settings.session.shown_minutes * _MINUTE_S
-    )
+    since = engine.clock() - engine.settings.session.shown_minutes * _MINUTE_S
+    return engine.sessions.hashes_shown(session.id, since=since)
 
 
 def mark_shown(engine: Engine, session: Session, hits: Iterable[Hit]) -> None:

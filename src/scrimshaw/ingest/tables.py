@@ -60,7 +60,6 @@ def parse_table(text: str) -> dict[str, Any]:
         elif section:
             part = whole[section] = {}
         else:
-            part[key] = (
-                listing if listing is not None else literal if literal is not None else msgspec.json.decode(other)
-            )
+            written = literal if listing is None else listing
+            part[key] = msgspec.json.decode(other) if written is None else written
     return whole

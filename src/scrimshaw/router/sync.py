@@ -98,7 +98,7 @@ def sync_copies(
     try:
         plan = plan_sync(store, wanted, known.copies, store.list_copies() if full else None)
     except PeerFailed as error:
-        code = 3 if isinstance(error, PeerRefused) else error.exit_code
+        code = error.exit_code
         return PeerSync(peer=name, is_full=full, dry_run=dry_run, in_sync=0, steps=(), fault=str(error), exit_code=code)
     done = PeerSync(peer=name, is_full=full, dry_run=dry_run, in_sync=plan.in_sync, steps=plan.steps)
     if dry_run or (not plan.steps and not known.is_open and plan.copies == known.copies):
@@ -154,8 +154,7 @@ def compare_copies(name: str, store: CopyStore, wanted: Mapping[str, MemoryCopy]
     try:
         listed = store.list_copies()
     except PeerFailed as error:
-        code = 3 if isinstance(error, PeerRefused) else error.exit_code
-        return Freshness(name=name, fault=str(error), exit_code=code)
+        return Freshness(name=name, fault=str(error), exit_code=error.exit_code)
     there = dict[str, str]()
     orphaned = list[str]()
     for entry in listed:

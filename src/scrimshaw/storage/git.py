@@ -91,9 +91,8 @@ def ask_git(
         raise _failure(describe_os_error(error)) from error
     if done.returncode not in answers:
         said = done.stderr.decode(errors="replace").strip().splitlines()[:2]  # the second may name a file in the way
-        raise StorageFailure(
-            f"git could not be asked: {' '.join(' '.join(said).split())}.", "Ask git the same yourself."
-        )
+        why = " ".join(" ".join(said).split())
+        raise StorageFailure(f"git could not be asked: {why}.", "Ask git the same yourself.")
     return done.stdout.decode(errors="replace")
 
 
@@ -313,13 +312,11 @@ def find_commit(folder: Path, revision: str) -> Commit:
         name = ask_git(folder, "rev-list", "-1", f"--before={revision}", "HEAD", "--").strip()
     else:
         spec = f"{revision}^{{commit}}"
-        name = ask_git(
-            folder, "rev-parse", "--verify", "--quiet", "--end-of-options", spec, answers=(0, 1, 128)
-        ).strip()
+        command = ("rev-parse", "--verify", "--quiet", "--end-of-options", spec)
+        name = ask_git(folder, *command, answers=(0, 1, 128)).strip()
     if not name:
-        raise NotFound(
-            f"git has no commit {revision!r}.", "Name a branch, a tag, a hash, or a date such as 2026-01-31."
-        )
+        hint = "Name a branch, a tag, a hash, or a date such as 2026-01-31."
+        raise NotFound(f"git has no commit {revision!r}.", hint)
     return _read_commits(ask_git(folder, "log", "-1", _COMMIT_FORMAT, name))[0]
 
 

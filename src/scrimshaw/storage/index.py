@@ -209,10 +209,9 @@ class SqlIndex(ABC):
                 state = (file.size, file.mtime_ns, document.content_hash, file.memory_id, document.problem)
                 write.execute(_PUT_FILE, (file.path, file.source, *state))
             # All at once: FTS5 writes what it has of words to the disk at the next insert into another table.
-            stay = write.execute(
-                f"SELECT memories.row FROM memories WHERE memories.row IN ({marks(by_row)})", [*by_row]
-            )
-            self.put_words(write, [*chain.from_iterable(map(by_row.__getitem__, map(itemgetter(0), stay)))])
+            stay = f"SELECT memories.row FROM memories WHERE memories.row IN ({marks(by_row)})"
+            rows = map(itemgetter(0), write.execute(stay, [*by_row]))
+            self.put_words(write, [*chain.from_iterable(map(by_row.__getitem__, rows))])
             write.execute(COUNT_CHANGE)
 
     def record_file(self, file: SourceFile, content_hash: str, *, skipped: str = "") -> None:

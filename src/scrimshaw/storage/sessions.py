@@ -232,9 +232,8 @@ class SqlSessions:
     def record_learning(self, row: Learning) -> None:
         values = asdict(row) | {"gaps": msgspec.json.encode(row.gaps).decode()}
         with self._database.write() as write:
-            write.execute(
-                "DELETE FROM learnings WHERE folder = ? AND task = ? AND phase = ?", (row.folder, row.task, row.phase)
-            )
+            same = "DELETE FROM learnings WHERE folder = ? AND task = ? AND phase = ?"
+            write.execute(same, (row.folder, row.task, row.phase))
             insert(write, "learnings", values)
 
     def learnings(self, folder: str, *, session: str = "", limit: int = 10) -> list[Learning]:

@@ -203,9 +203,8 @@ def earliest(date: str) -> str:
         found = datetime.fromisoformat(whole)
         return (found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found).isoformat()
     except (ValueError, OverflowError) as error:
-        raise InvalidRequest(
-            f"{date!r} is not an ISO date.", "Give a date such as 2026-11-21 or 2026-11-21T08:00:00Z.", date=date
-        ) from error
+        hint = "Give a date such as 2026-11-21 or 2026-11-21T08:00:00Z."
+        raise InvalidRequest(f"{date!r} is not an ISO date.", hint, date=date) from error
 
 
 def latest(date: str) -> str:

@@ -1,9 +1,8 @@
-"""OpenCode's sessions, read out of its database and out of the tree of JSON files it had before."""
+"""OpenCode's sessions, read out of its database."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,27 +38,10 @@ def in_database(folder: Path) -> None:
     connection.close()
 
 
-def put(path: Path, value: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value))
-
-
-def in_tree(folder: Path) -> None:
-    tree = folder / "storage"
-    for name, parent, directory, created in SESSIONS:
-        about = {"id": name, "parentID": parent, "directory": directory, "time": {"created": created}}
-        put(tree / f"session/project/{name}.json", about)
-    for session, message, told in MESSAGES:
-        put(tree / f"message/{session}/{message}.json", told)
-    for _, message, part, told in PARTS:
-        put(tree / f"part/{message}/{part}.json", told)
-
-
-@pytest.fixture(params=[in_database, in_tree])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """OpenCode's data folder, in both ways of keeping it."""
-    fill: Callable[[Path], None] = request.param
-    fill(tmp_path)
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """OpenCode's data folder."""
+    in_database(tmp_path)
     return tmp_path
 
 
@@ -86,16 +68,6 @@ def test_a_session_comes_with_those_that_it_started(folder: Path) -> None:
 
 def test_a_folder_that_holds_none_has_none(tmp_path: Path) -> None:
     assert sessions_in(tmp_path) == []
-
-
-def test_files_that_are_no_sessions_are_left_out(tmp_path: Path) -> None:
-    tree = tmp_path / "storage/session/project"
-    put(tree / "a.json", {"id": "ses_9", "time": "soon"})
-    put(tree / "b.json", ["no object"])
-    put(tree / "c.json", {"id": 7})
-    (tree / "d.json").write_bytes(b"{half")
-    (tree / "e.json").mkdir()
-    assert [(stored.session, stored.began) for stored in sessions_in(tmp_path)] == [("ses_9", 0.0)]
 
 
 @pytest.mark.parametrize("data", ["{half", "[1]", '"text"'])

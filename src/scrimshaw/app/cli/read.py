@@ -309,7 +309,11 @@ def search(
         min_confidence=engine.settings.search.min_confidence if min_confidence is None else min_confidence,
         record=True,
     )
-    result = search_past(engine, request, at) if at else _search_now(engine, request, no_scan)
+    if not (at or no_scan):
+        index.catch_up(engine)
+        frame.fill_few(engine)
+    wait_s = engine.settings.router.start_s
+    result = search_past(engine, request, at) if at else ask.search(engine, request, wait_s=wait_s)
     terms = query_terms(words)
     if not at and not result.hits and not engine.index.count(Filters(include_deprecated=True))[""]:
         note("This project has no memories yet: `scrimshaw save` writes one, `scrimshaw import` imports sessions.")
@@ -327,13 +331,6 @@ def search(
         return result.keep_hits(pack_hits(result.hits, terms, spare))
     cut = (replace(hit, text=hit.text if content else cut_passage(hit.text, terms, PASSAGE)) for hit in result.hits)
     return result.keep_hits([*cut])
-
-
-def _search_now(engine: Engine, request: SearchRequest, no_scan: bool) -> SearchResult:
-    if not no_scan:
-        index.catch_up(engine)
-        frame.fill_few(engine)
-    return ask.search(engine, request, wait_s=engine.settings.router.start_s)
 
 
 def _open_hit(result: SearchResult, number: int) -> None:
@@ -362,9 +359,8 @@ def get(
     else:
         name, _, section = memory_id.partition("#")
         is_part = name.startswith(ITEM_PREFIX)  # part of a session, which are numbered
-        found = read.get(
-            engine, memory_id if is_part else frame.find_id(engine, name), anchor or section * (not is_part)
-        )
+        name = memory_id if is_part else frame.find_id(engine, name)
+        found = read.get(engine, name, anchor or section * (not is_part))
     read.touch(engine, [found.memory])
     query_log.append(engine, LoggedRead(at=engine.clock(), id=found.memory.id))
     return found

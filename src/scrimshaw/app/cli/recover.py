@@ -167,9 +167,8 @@ def _render_purge(purged: Purged) -> Lines:
     yield from (line(("in use by another process: ", "red"), name, stop) for name in purged.held)
     yield line(("Looked for: ", "dim"), (f"{'; '.join(purged.forms)}.", "dim"))
     yield line((_SEARCHED, "dim"))
-    yield from _render_traces(
-        "Documents and transcripts that contain it, which Scrimshaw never changes:", purged.documents, "yellow"
-    )
+    documents = "Documents and transcripts that contain it, which Scrimshaw never changes:"
+    yield from _render_traces(documents, purged.documents, "yellow")
     yield from _render_git(purged.git)
     yield line(("Not searched, since Scrimshaw cannot reach it:", "dim"))
     yield from (line((f"  {place}", "dim")) for place in purged.outside)

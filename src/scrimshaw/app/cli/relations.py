@@ -60,9 +60,8 @@ def _render_log(log: MemoryLog) -> Lines:
         source = each.commit[:10] or f"entry {each.entry}"
         was = f"  as {each.id}" if each.id != log.id else ""
         by = f"{each.by}, session {each.session}" if each.session else each.by
-        yield line(
-            (f"{each.at[:16].replace('T', ' ')}  ", "dim"), (f"{source:<11}", "cyan"), each.what, (was, "yellow")
-        )
+        when = each.at[:16].replace("T", " ")
+        yield line((f"{when}  ", "dim"), (f"{source:<11}", "cyan"), each.what, (was, "yellow"))
         yield line((f"                  {by}", "dim"))
         yield from [plain(each.patch)] if each.patch else ()
     note_degradations(filter(None, [log.degradation]))

@@ -49,10 +49,8 @@ class Gemini(Client):
             response = js.section(payload, "tool_response")
             content = response.get("llmContent")
             parts = content if isinstance(content, list) else [content]
-            output = "\n".join(re.sub(_FRAME, r"\1", js.result_text(part)) for part in parts) or js.result_text(
-                response
-            )
-            output, code = read_report(output)
+            output = "\n".join(re.sub(_FRAME, r"\1", js.result_text(part)) for part in parts)
+            output, code = read_report(output or js.result_text(response))
             call = self.add_call(event, payload, output, bool(response.get("error") or code))
             return structs.replace(call, tool="Mcp") if js.section(payload, "mcp_context") else call
         if kind is EventKind.PROMPT:

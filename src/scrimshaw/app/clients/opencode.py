@@ -1,9 +1,8 @@
-"""OpenCode. Its hook is a plugin in JavaScript; sessions are in a SQLite database, before 1.2 in JSON files."""
+"""OpenCode. Its hook is a plugin in JavaScript; sessions are in a SQLite database."""
 
 import json
 from collections.abc import Iterator, Mapping
 from functools import partial
-from operator import itemgetter
 from pathlib import Path
 
 import msgspec
@@ -36,7 +35,7 @@ _OCCASIONS = {
 _PLUGIN = Path(__file__).with_name("opencode_plugin.js")
 _PLUGIN_MARK = "// Scrimshaw for OpenCode"
 _PLUGIN_COMMAND = '["scrimshaw-hook", "opencode"]'
-_DATA, _DATABASE, _TREE = (".local", "share", "opencode"), "opencode.db", "storage"
+_DATA, _DATABASE = (".local", "share", "opencode"), "opencode.db"
 _SESSIONS = "SELECT id, coalesce(parent_id, ''), directory, time_created FROM session ORDER BY time_created, id"
 _MESSAGES = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
 _PARTS = "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY message_id, id"
@@ -114,8 +113,7 @@ class OpenCode(Client):
         return self._sessions_in(home.joinpath(*_DATA), project)
 
     def sessions_at(self, place: Path) -> list[StoredSession]:
-        is_data_folder = (place / _DATABASE).is_file() or (place / _TREE).is_dir()
-        return self._sessions_in(place, None) if is_data_folder else super().sessions_at(place)
+        return self._sessions_in(place, None) if (place / _DATABASE).is_file() else super().sessions_at(place)
 
     def _sessions_in(self, folder: Path, project: Path | None) -> list[StoredSession]:
         groups: dict[str, list[js.Json]] = {}
@@ -181,53 +179,29 @@ def _is_spoken(part: js.Json) -> bool:
 
 def _list_sessions(folder: Path) -> list[js.Json]:
     """The sessions in OpenCode's data folder, oldest first, times in seconds; raises UnreadableFile."""
-    if (folder / _DATABASE).is_file():
-        found = read_foreign_rows(folder / _DATABASE, _SESSIONS, hint=_HINT)
-    else:
-        abouts = map(_read_object, sorted((folder / _TREE / "session").glob("*/*.json")))
-        fields = ((each, js.section(each, "time").get("created")) for each in abouts if isinstance(each.get("id"), str))
-        found = [(each["id"], each.get("parentID"), each.get("directory"), created) for each, created in fields]
-    listed = [
-        {
-            "id": name,
-            "parentID": str(parent or ""),
-            "directory": str(directory or ""),
-            "created": (js.number(created) or 0.0) / 1000,
-        }
-        for name, parent, directory, created in found
+    if not (folder / _DATABASE).is_file():
+        return []
+    return [
+        {"id": name, "parentID": parent, "directory": directory, "created": (js.number(created) or 0.0) / 1000}
+        for name, parent, directory, created in read_foreign_rows(folder / _DATABASE, _SESSIONS, hint=_HINT)
     ]
-    return sorted(listed, key=itemgetter("created", "id"))
 
 
 def _export_all(folder: Path, group: list[js.Json]) -> list[str]:
     """Each session as `opencode export` prints it; raises UnreadableFile."""
-    read = _database_messages if (folder / _DATABASE).is_file() else _tree_messages
     infos = ({name: about[name] for name in ("id", "parentID", "directory")} for about in group)
-    return [msgspec.json.encode({"info": info, "messages": list(read(folder, info["id"]))}).decode() for info in infos]
+    return [
+        msgspec.json.encode({"info": info, "messages": list(_list_messages(folder, info["id"]))}).decode()
+        for info in infos
+    ]
 
 
-def _database_messages(folder: Path, session: str) -> Iterator[js.Json]:
+def _list_messages(folder: Path, session: str) -> Iterator[js.Json]:
     parts: dict[str, list[js.Json]] = {}
     for message, data in read_foreign_rows(folder / _DATABASE, _PARTS, session, hint=_HINT):
-        parts.setdefault(message, []).append(_read_object(data))
+        parts.setdefault(message, []).append(js.section({"value": js.decode_json(data)}, "value"))
     for message, data in read_foreign_rows(folder / _DATABASE, _MESSAGES, session, hint=_HINT):
-        yield {"info": _read_object(data), "parts": parts.get(message, [])}
-
-
-def _tree_messages(folder: Path, session: str) -> Iterator[js.Json]:
-    for path in sorted((folder / _TREE / "message" / session).glob("*.json")):
-        about = _read_object(path)
-        parts = sorted((folder / _TREE / "part" / str(about.get("id", path.stem))).glob("*.json"))
-        yield {"info": about, "parts": [_read_object(part) for part in parts]}
-
-
-def _read_object(place: Path | bytes | str) -> js.Json:
-    """The JSON object in a file or a column; empty if it cannot be read."""
-    try:
-        raw = place.read_bytes() if isinstance(place, Path) else place
-        return js.section({"value": msgspec.json.decode(raw)}, "value")
-    except (OSError, msgspec.DecodeError, UnicodeError, RecursionError):
-        return {}
+        yield {"info": js.section({"value": js.decode_json(data)}, "value"), "parts": parts.get(message, [])}
 
 
 CLIENT = OpenCode()

@@ -82,9 +82,8 @@ class Listener(NamedTuple):
         if self.is_local:
             return
         if not has_tokens:
-            raise ConfigError(
-                f"There is no token, and others can reach {self.host}.", "Create one: `scrimshaw token create NAME`."
-            )
+            message = f"There is no token, and others can reach {self.host}."
+            raise ConfigError(message, "Create one: `scrimshaw token create NAME`.")
         if not (self.certificate or self.is_behind_proxy):
             message = f"On {self.host} tokens and memories would cross the network in plain text."
             hint = "Give --tls-cert and --tls-key, or --behind-proxy where a proxy in front ends TLS (docs/team.md)."
@@ -219,9 +218,8 @@ def _refuse(status: int, code: str, message: str, headers: dict[str, str] | None
 
 def _build_app(vaults: Vaults, toolsets: str) -> ASGIApp:
     """The routes: MCP for all vaults and for each one, and those for a supervisor."""
-    manager = StreamableHTTPSessionManager(
-        _build_server(vaults, toolsets), json_response=True, stateless=True, max_request_body_size=MOST_BYTES
-    )
+    server = _build_server(vaults, toolsets)
+    manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=MOST_BYTES)
 
     async def show_health(_: Request) -> Response:
         return PlainTextResponse("ok\n")

@@ -65,9 +65,8 @@ class TokenFile:
         try:
             return msgspec.json.decode(data, type=list[Token]) if data else []
         except msgspec.DecodeError as error:
-            raise ConfigError(
-                f"{self._path} cannot be used: {error}.", "Remove it and create the tokens again."
-            ) from error
+            message = f"{self._path} cannot be used: {error}."
+            raise ConfigError(message, "Remove it and create the tokens again.") from error
 
     def create(self, name: str, scopes: Mapping[str, TokenScope], days: float) -> tuple[Token, str]:
         """A new token and its secret, which is stored nowhere; raises AlreadyExists if the name is taken."""

@@ -98,9 +98,8 @@ class Vaults:
     def is_ready(self) -> bool:
         """Whether all are open, except those whose remote failed, and have scanned their files once."""
         failed = {name for name, each in self.exchanges.items() if each.has_failed}
-        return self._folders.keys() - failed <= self._open.keys() and all(
-            each.background.wait_until_fresh(0) for each in self._open.copy().values()
-        )
+        is_open = self._folders.keys() - failed <= self._open.keys()
+        return is_open and all(each.background.wait_until_fresh(0) for each in self._open.copy().values())
 
     def admit(self, token: Token) -> Caller:
         """What a token may do here; it does not learn of other vaults."""

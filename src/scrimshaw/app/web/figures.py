@@ -150,9 +150,8 @@ def _draw_bands(course: Course) -> Html:
     frame = {"viewBox": f"0 0 {len(counts)} 100", "preserveAspectRatio": "none"}
     plot = tag("svg", shapes, class_="plot", role="img", aria_label=words, **frame)
     table = make_table("Memories by band over time", ("since", *_BANDS), ((start, *some) for start, some in counts))
-    return join(
-        plot, tag("p", keys), tag("p", words, class_="dim"), tag("details", tag("summary", "As a table"), table)
-    )
+    details = tag("details", tag("summary", "As a table"), table)
+    return join(plot, tag("p", keys), tag("p", words, class_="dim"), details)
 
 
 def _render_measures(measures: Sequence[Mapping[str, Any]], course: Course) -> Html:

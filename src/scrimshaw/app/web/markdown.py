@@ -45,7 +45,8 @@ class _Renderer(RendererHTML):
         """Text, in which references to memories are links."""
         parts, end, content = [], 0, tokens[idx].content
         for found in _REFERENCE.finditer(content):
-            parts += [escape(content[end : found.start()]), _refer(found[1] or found[2], env, _find_alias(found[0]))]
+            alias = found[0].partition("|")[2].rstrip("]").strip()  # of `[[name|alias]]`
+            parts += [escape(content[end : found.start()]), _refer(found[1] or found[2], env, alias)]
             end = found.end()
         rest = escape(content[end:])
         if (session := env["session"]) and (named := _EVENTS.search(rest)):
@@ -98,11 +99,6 @@ class _Renderer(RendererHTML):
         return escape(tokens[idx].content)
 
     html_inline = html_block
-
-
-def _find_alias(reference: str) -> str:
-    """The text that `[[name|alias]]` is shown as."""
-    return reference.partition("|")[2].rstrip("]").strip()
 
 
 def _refer(name: str, env: _Env, alias: str = "") -> Html:

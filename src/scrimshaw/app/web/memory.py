@@ -26,7 +26,8 @@ def show_memory(site: Site, values: Values) -> Page:
     if memory.id.startswith(ITEM_PREFIX) or memory.path.endswith(_PLAIN):
         body = tag("pre", found.body, class_="text")
     else:
-        body = render_markdown(found.body, memory.id, _resolve_references(site, memory.id), memory.provenance.session)
+        meant = {edge.target: name for edge, name in engine.index.edges(memory.id) if name}
+        body = render_markdown(found.body, memory.id, meant, memory.provenance.session)
     parts: list[Html | None] = [
         tag("article", body, class_="markdown"),
         render_notes(found.degradations),
@@ -35,11 +36,6 @@ def show_memory(site: Site, values: Values) -> Page:
     if not memory.id.startswith(ITEM_PREFIX):
         parts += [_render_relations(site, memory.id), _render_changes(site, memory)]
     return Page(memory.title, join(describe_memory(memory, found.body), parts), "/")
-
-
-def _resolve_references(site: Site, memory_id: str) -> dict[str, str]:
-    """The ids of a text's references, by the words that name them."""
-    return {edge.target: meant for edge, meant in site.engine.index.edges(memory_id) if meant}
 
 
 def _render_facts(found: MemoryText) -> Html:

@@ -117,9 +117,8 @@ def make_form(site: Site, action: str, label: str, kind: str = "", **values: str
     """A button that posts, unless pages only show; its token shows that the form is from one of these pages."""
     if not site.form_token:
         return None
-    hidden = [
-        tag("input", type="hidden", name=key, value=text) for key, text in {"token": site.form_token, **values}.items()
-    ]
+    fields = {"token": site.form_token, **values}
+    hidden = [tag("input", type="hidden", name=key, value=text) for key, text in fields.items()]
     return tag("form", hidden, tag("button", label, class_=kind or None), method="post", action=action)
 
 

@@ -37,9 +37,8 @@ def show_search(site: Site, values: Values) -> Page:
     form = tag("form", label, tag("div", field, tag("button", "Search"), class_="row"), role="search", action="/")
     if not query:
         return Page("Search", join(form, render_state(site), render_newest(site)), "/")
-    request = SearchRequest(
-        query=query, limit=_MOST_HITS, min_confidence=engine.settings.search.min_confidence, record=True
-    )
+    sure = engine.settings.search.min_confidence
+    request = SearchRequest(query=query, limit=_MOST_HITS, min_confidence=sure, record=True)
     return Page("Search", join(form, render_answer(ask.search(engine, request), query_terms(query))), "/")
 
 
@@ -53,9 +52,8 @@ def render_answer(result: SearchResult, terms: tuple[str, ...]) -> Html:
         words = "Nothing is known about this." if result.nearest else "No memory matches."
     took = f" {sum(stage.ms for stage in result.trace):.0f} ms."
     parts = [tag("p", words, tag("span", took, class_="dim"), role="status")]
-    parts.append(
-        tag("ol", [tag("li", _render_hit(hit, terms)) for hit in (*result.always_on, *result.hits)], class_="hits")
-    )
+    hits = [tag("li", _render_hit(hit, terms)) for hit in (*result.always_on, *result.hits)]
+    parts.append(tag("ol", hits, class_="hits"))
     if result.nearest:
         near = [tag("li", link_memory(each.memory.id, each.memory.title)) for each in result.nearest]
         parts += [tag("h2", "What comes nearest"), tag("ul", near)]

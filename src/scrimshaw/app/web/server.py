@@ -117,12 +117,10 @@ class Access(NamedTuple):
             response = RedirectResponse(asked.path + (f"?{asked.query}" if asked.query else ""), 303)
             response.set_cookie(self.cookie, self.token, httponly=True, samesite="strict")
             return response
-        if not request.url.path.startswith("/assets/") and not _is_same(
-            request.cookies.get(self.cookie, ""), self.token
-        ):
-            return PlainTextResponse(
-                "Open the address that `scrimshaw ui` printed: it holds the key to this page.", 403
-            )
+        has_key = _is_same(request.cookies.get(self.cookie, ""), self.token)
+        if not has_key and not request.url.path.startswith("/assets/"):
+            message = "Open the address that `scrimshaw ui` printed: it holds the key to this page."
+            return PlainTextResponse(message, 403)
         return None
 
 
@@ -170,9 +168,8 @@ def run_dashboard(engine: Engine, port: int, announce: Callable[[str], None], *,
             listener.bind((HOST, port))
         except OSError as error:
             message = f"Port {port} of {HOST} cannot be used: {describe_os_error(error)}."
-            raise InvalidRequest(
-                message, "Choose another one, or none for any that is free.", parameter="port"
-            ) from error
+            hint = "Choose another one, or none for any that is free."
+            raise InvalidRequest(message, hint, parameter="port") from error
         access = Access(listener.getsockname()[1], secrets.token_urlsafe())
         listener.listen()
         announce(access.url)

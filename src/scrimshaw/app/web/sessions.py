@@ -78,9 +78,8 @@ def show_session(site: Site, values: Values) -> Page:
         link(f"events {at + 1} to {min(at + EVENTS_SHOWN, len(events))}", make_url("/sessions", name, first=at + 1))
         for at in range(0, len(events) if len(events) > EVENTS_SHOWN else 0, EVENTS_SHOWN)
     ]
-    course = tag(
-        "section", tag("h2", "What happened", id="course"), tag("p", [(page, " ") for page in pages]), timeline
-    )
+    title = tag("h2", "What happened", id="course")
+    course = tag("section", title, tag("p", [(page, " ") for page in pages]), timeline)
     parts = [
         _render_about(site, session, len(events)),
         course,

@@ -131,9 +131,8 @@ class Database(SqlDatabase):
         if self._durable and not found:
             with self.lend() as connection, connection:  # one snapshot for both
                 differences = {*connection.execute(_SEALS).fetchall()} ^ {*_sum_rows(connection).items()}
-            found = [
-                f"the rows of {table} are not what was written" for table in {str(name) for name, _ in differences}
-            ]
+            tables = {str(name) for name, _ in differences}
+            found = [f"the rows of {table} are not what was written" for table in tables]
         return found
 
     def schema_faults(self) -> list[str]:
