@@ -68,7 +68,7 @@ def test_a_rule_that_cannot_be_used_is_named(tmp_path: Path, table: str, said: s
 
 
 @pytest.mark.parametrize(
-    "table", ['id = "a"', 'id = "a"\ntool = "(["\nattention = 1', 'id = "a"\ntool = "(a|a)*"\nattention = 1']
+    "table", ['id = "a"', 'id = "a"\ntool = "(["\nattention = 1', 'id = "a"\ntool = "(a+)*"\nattention = 1']
 )
 def test_a_hook_skips_the_rule_that_cannot_be_used_and_no_other(tmp_path: Path, table: str) -> None:
     found = settings(tmp_path, f"[[rules]]\n{table}\n{DEPLOY}")

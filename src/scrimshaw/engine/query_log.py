@@ -210,10 +210,8 @@ def _compare_dark(paired: Iterable[tuple[LoggedSearch, Sequence[str]]]) -> DarkF
 def describe_dark(found: DarkFigures) -> Iterator[str]:
     """Sentences about them; none without such searches."""
     if found.searches:
-        words = (
-            f"{found.searches} of the searches lacked a boost. It would have changed the hits of {found.changed:.1%}"
-        )
-        yield f"{words} of these, and the best hit of {found.best_changed:.1%}."
+        words = f"{found.searches} of the searches lacked a boost. It would have changed the hits of"
+        yield f"{words} {found.changed:.1%} of these, and the best hit of {found.best_changed:.1%}."
     if found.read:
         words = f"A hit was read after {found.read} of these; its mean reciprocal rank was {found.shown_mrr:.3f}"
         yield f"{words}, with the boost {found.dark_mrr:.3f}."

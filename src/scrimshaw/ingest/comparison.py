@@ -36,10 +36,7 @@ def normalise_text(text: str) -> str:
 
 
 def find_head(phrase: str) -> str:
-    """The key of a phrase, a word or character; empty for one too short to mean anything.
-
-    Few phrases share it: the words of a question are that of 3 of 972 titles of notes, and the first word of 29.
-    """
+    """The key of a phrase: its longest word, which few others have, or a character; empty for one that is too short."""
     text = normalise_text(phrase)
     words = _WORD.findall(text)
     if len("".join(words)) < _SHORTEST:

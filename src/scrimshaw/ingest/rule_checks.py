@@ -121,17 +121,13 @@ def _covers(early: Rule, late: Rule) -> bool:
     )
 
 
-# Dangerous patterns
-
 _SPECIAL = set("\\^$.|?*+()[]{}")
 _ATOM, _REPEAT = r"(?:\\.|\[\^?\]?[^\]]*\]|[^\\()\[\]|*+?{}])", r"(?:[*+?]|\{\d+(?:,\d*)?\})\??"
 # A repeated group of one repeated piece, with nothing after it that must be there.
 _REPEATED_REPEAT = re.compile(rf"(?<!\\)\((?:\?:|\?P?<\w+>)?{_ATOM}{_REPEAT}(?:{_ATOM}[?*]\??)*\)(?:[*+]|\{{)")
 
 
-_BACKREFERENCE = Danger(
-    "a backreference makes matching exponential", "match the repeated text once and compare it elsewhere"
-)
+_BACKREFERENCE = Danger("a backreference makes matching exponential", "match the text once and compare it elsewhere")
 _NESTED = Danger(
     "nested quantifiers can share the same text", "repeat once: (a+)+ is a+, (a?)* is a*, (\\w+\\s?)* is [\\w\\s]*"
 )

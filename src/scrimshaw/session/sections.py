@@ -326,7 +326,7 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
             break
     else:
         found = found or find_reasons(record, worth)
-    chosen = dict.fromkeys([*find_reasons(record, worth, _REASONS[:1]), *found])
+    chosen = dict.fromkeys([*find_reasons(record, worth, 1), *found])
     told = [Statement(each.text, each.event) for each in chosen] + find_verdict(record)
     act = [] if find_outcome(record) else _find_last_act(record)
     return [*told, *(each for each in act if each.event > max((one.event for one in told), default=0))]
@@ -355,9 +355,7 @@ def _find_last_act(record: Record) -> list[Statement]:
     return [Statement(statements.cut_line(command), last.number)] if is_telling else []
 
 
-def find_reasons(
-    record: Record, sentences: Sequence[Sentence], cues_by_kind: Sequence[Sequence[re.Pattern[str]]] = _REASONS
-) -> list[Sentence]:
+def find_reasons(record: Record, sentences: Sequence[Sentence], kinds_told: int = len(_REASONS)) -> list[Sentence]:
     """What was wrong with the names in the last diff, and why the change is needed, as last said."""
     if not record.difference:
         return []
@@ -369,7 +367,7 @@ def find_reasons(
         words = set(_LONG_WORD.findall(each.text.lower()))
         is_said = len(words & asked) >= _ALIKE * len(words)  # the task says it
         shared = len(changed.intersection(_NAME.findall(" ".join(_QUOTED.findall(each.text)))))
-        kinds = [kind for kind, cues in enumerate(cues_by_kind) if any(cue.search(each.text) for cue in cues)]
+        kinds = [kind for kind, cues in enumerate(_REASONS[:kinds_told]) if any(cue.search(each.text) for cue in cues)]
         if shared and kinds and not is_said and not any(pattern.search(each.text) for pattern in vague):
             best[kinds[0]] = max(best.get(kinds[0], (0, 0, each)), (shared, place, each), key=itemgetter(0, 1))
     return [each for *_, each in sorted(best.values(), key=itemgetter(1))]

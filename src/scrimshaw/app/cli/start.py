@@ -201,15 +201,7 @@ def ui(
         run_dashboard(engine, port, announce, can_edit=edit)
 
 
-@command(
-    app,
-    "import",
-    "transcripts --dry-run",
-    "claude-mem",
-    "mem0 all.json",
-    render=_render_sums,
-    fails=lambda x: _exit_code(x),
-)
+@command(app, "import", "transcripts --dry-run", "claude-mem", "mem0 all.json", render=_render_sums, fails=_exit_code)
 def import_(
     engine: Engine,
     as_json: bool,
