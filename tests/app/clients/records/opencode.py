@@ -45,18 +45,6 @@ def _prompt(name: str) -> Json:
 _ABOUT, _PART = {"role": "assistant", "time": {"created": AT * 1000}}, call(output="ok")
 
 
-def _write_tree(home: Path, project: Path) -> None:
-    tree = home / ".local/share/opencode/storage"
-    for path, value in (
-        ("session/p/ses_1.json", {"id": "ses_1", "directory": str(project), "time": {"created": AT * 1000}}),
-        ("message/ses_1/m.json", {"id": "m", **_ABOUT}),
-        ("part/m/1.json", _PART),
-        ("session/p/ses_2.json", {"id": "ses_2", "directory": "/elsewhere"}),
-    ):
-        (tree / path).parent.mkdir(parents=True, exist_ok=True)
-        (tree / path).write_text(lines(value), encoding="utf-8")
-
-
 def _write_database(home: Path, project: Path) -> None:
     folder = home / ".local/share/opencode"
     folder.mkdir(parents=True)
@@ -167,7 +155,6 @@ RECORD = Record(
         call=("Bash", "bash", {"command": "make test"}, "boom", True, "o-1", AT + 1),
     ),
     stores=[
-        Store(lay_out=_write_tree, sessions=["ses_1"], calls=1),
         Store(lay_out=_write_database, sessions=["ses_1"], calls=2),
     ],
 )
