@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import apsw
 import numpy as np
@@ -18,6 +19,7 @@ from scrimshaw.errors import UnreadableFile
 from scrimshaw.models import Document, Filters, Skip, SourceFile
 from scrimshaw.storage.ports import Index, Maintenance, Query
 from scrimshaw.storage.scan import MAX_BYTES, Source, scan
+from scrimshaw.storage.sqlite.index import SqliteIndex
 from scrimshaw.storage.sync import Change, SyncReport, sync_index
 
 
@@ -368,3 +370,15 @@ def test_a_memory_whose_file_may_not_be_read_any_more_goes_and_is_told(project: 
     report = project.sync(max_bytes=100)
     assert [(change.memory_id, change.new_hash) for change in report.changes] == [("a", "")]
     assert (project.ids(), project.skips()) == ([], list(report.skipped))
+
+
+def test_words_of_files_that_were_all_read_again_are_merged(project: Project) -> None:
+    for number in range(220):
+        project.write(f"note-{number}", " ".join(f"w{number * word % 3001}" for word in range(200)))
+    segments = list[int]()
+    for force in (False, True):
+        project.sync(force=force)
+        index = cast("SqliteIndex", project.index)
+        segments.append(index._file.value("SELECT count(DISTINCT segid) FROM memory_text_idx"))
+    assert segments[0] > segments[1] == 1
+    assert len(project.index.match_text(Query((("w3",),)), Filters(), 500)) > 1

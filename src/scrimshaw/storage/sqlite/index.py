@@ -28,6 +28,8 @@ ORDER BY +f.rank LIMIT ?"""
 _REMEMBERED_FILTERS, _REMEMBERED_NAMES = 64, 50_000
 
 _PUT_WORDS = "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)"
+# FTS5 reads the words of removed texts until they are merged with others.
+MERGE_WORDS = "INSERT INTO memory_text (memory_text) VALUES ('optimize')"
 BELONGING = ("phrases", "sketches", "topics", "chunks", "vectors")
 _WORDS_OF_NOTHING = f"""
 DELETE FROM memory_text WHERE rowid IN (
@@ -50,6 +52,7 @@ class SqliteIndex(SqlIndex):
         *(f"DELETE FROM {table} WHERE memory NOT IN (SELECT row FROM memories)" for table in BELONGING),
         "DELETE FROM edges WHERE source NOT IN (SELECT row FROM memories)",
         _WORDS_OF_NOTHING,
+        MERGE_WORDS,
     )
     WIDTH = "length(vector) / 2"
     TEXT_PIECE, VECTOR_PIECE = TEXT_PIECE.format("x''"), VECTOR_PIECE.format("x''", "v.vector")

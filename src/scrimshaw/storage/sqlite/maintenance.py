@@ -18,7 +18,7 @@ from scrimshaw.storage.maintenance import DatabaseTable, SqlMaintenance
 from scrimshaw.storage.ports import CommitRows, DatabaseName, Row
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database, newest_migration, open_file
-from scrimshaw.storage.sqlite.index import BELONGING, SqliteIndex
+from scrimshaw.storage.sqlite.index import BELONGING, MERGE_WORDS, SqliteIndex
 
 SCHEMA = "journal"
 # Readers hold the log for milliseconds; one that reads longer than this is reported.
@@ -86,7 +86,7 @@ class SqliteMaintenance(SqlMaintenance):
 
     def compact(self) -> list[Path]:
         with self._index.write() as write:
-            write.execute("INSERT INTO memory_text (memory_text) VALUES ('optimize')")
+            write.execute(MERGE_WORDS)
         return [path for database in (*self._databases.values(), *self._erased_others) for path in _compact(database)]
 
     def dump_rows(self) -> Iterator[tuple[str, Row]]:
