@@ -221,6 +221,14 @@ def test_the_next_step_is_what_was_last_announced(said: str, step: str | None) -
     assert (made.next_step.text if made.next_step else None) == step
 
 
+def test_steps_that_the_last_answer_lists_are_next_in_their_order() -> None:
+    recording = Recording().prompt("Move the project to uv and share it.")
+    steps = "1. Create the repository.\n2. Push the branch to it.\n3. Install it on the laptop.\n4. Tell the team."
+    step = recording.answer(f"It is moved. Here's a summary of what you need to do next:\n\n{steps}").draft().next_step
+    note = "then: Push the branch to it; Install it on the laptop"
+    assert step == Statement("Create the repository.", 2, note)
+
+
 def test_a_step_that_the_last_call_took_is_not_next() -> None:
     recording = Recording().prompt("Extend the exporter.").bash("git push origin main", "done")
     assert recording.answer("Now push the branch.").draft().next_step is None

@@ -71,6 +71,16 @@ def test_items_know_their_heading() -> None:
     ]
 
 
+def test_a_list_keeps_a_heading_that_is_chatter_by_itself() -> None:
+    lead_in = "Here's a summary of what you need to do next:"
+    text = f"Great! We've now:\n\n- Built the exporter\n\n{lead_in}\n\n1. Index the notes"
+    found = split_sentences(Recording().answer(text).events)
+    assert [(each.text, each.heading) for each in found] == [
+        ("Built the exporter", "We've now:"),
+        ("Index the notes", lead_in),
+    ]
+
+
 def test_wrapped_lines_are_one_sentence() -> None:
     line = "The exporter writes one file for each table of the vault and then a list of them,"
     assert said(Recording().answer(f"{line}\nSorted by name.")) == [f"{line} Sorted by name."]

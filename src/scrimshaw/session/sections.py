@@ -73,7 +73,7 @@ _FILE_ALONE = re.compile(r"(?:edited \S+(?:; )?)+")
 _FAILURE = PATTERNS["failures"]
 
 # Open points
-MOST_OPEN = 6
+MOST_OPEN, MOST_STEPS = 6, 3
 # Most open ends are finished later, so only the end of a session counts; postponed ones stay open.
 _RECENT_SHARE, _LATER_SHARE = 0.85, 0.3
 _LAST_CALLS = 2
@@ -565,7 +565,9 @@ def find_next_step(record: Record) -> Statement | None:
     step = next((each for each in named if count_subjects(each) and len(each) <= LONGEST_SENTENCE), "")
     words = [*_OPEN["ready_to"].findall(step), *_OPEN["lead_in"].sub("", step).split()[:1]]
     is_done = any(word.lower() in each for word in words for each in calls)
-    return Statement(step, answer.number) if step and not is_done else None
+    listed = [each.text for each in closing if each.is_item and _OPEN["next"].search(each.heading)]
+    more = "; ".join([each.rstrip(".") for each in listed[1:MOST_STEPS]]) if listed[:1] == [step] else ""
+    return Statement(step, answer.number, f"then: {more}" if more else "") if step and not is_done else None
 
 
 def _find_unanswered(record: Record, acts: Sequence[RecordedEvent]) -> Sequence[Sentence]:

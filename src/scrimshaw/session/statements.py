@@ -44,6 +44,8 @@ _COMMENT = re.compile(r"(?s)<!--.*?(?:-->|\Z)")
 FENCE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t\r]*$|\Z)")
 _WRAPPED = 76  # a line at least this long continues in the next one
 _CUT = "\n\f\n"  # marks an omission; a form feed breaks paragraphs and never occurs in a prompt
+# The line or sentence above a list, which is kept as its heading, even if it is chatter by itself.
+_LEAD_IN = re.compile(r"(?m)(?:^|(?<=[.!?] ))([^.!?\n]{1,98}:)(?=[ \t]*\n\s*(?:[-*+•]|\d{1,2}[.)])\s)")
 _ITEM = re.compile(r"\s*(?:[-*+•☐☒✓✔]|\d{1,2}[.)])\s+\S")
 _QUOTED = re.compile(r"`[^`\n]{1,200}`")
 # The marks are a power in code, between words or numbers, or with space on both sides.
@@ -80,7 +82,7 @@ def split_sentences(events: Sequence[RecordedEvent]) -> list[Sentence]:
     for event in events:
         by = _speaker(event)
         turn += begins_turn(event)
-        text = remove_chatter(_CUT.join(prose_parts(event))) if by else ""
+        text = remove_chatter(_LEAD_IN.sub(r"\n## \1", _CUT.join(prose_parts(event)))) if by else ""
         repeats = event.kind == EventKind.STOP and flatten(event.text) in answers
         if text and not repeats and flatten(text) not in known:
             known.add(flatten(text))
