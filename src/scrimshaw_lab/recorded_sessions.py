@@ -151,7 +151,7 @@ class Needs(Struct, frozen=True, kw_only=True):
         yield {"task carried": float(task.is_told(sections.get("Task", "").splitlines())), "characters": len(body)}
 
     def is_overcome(self, engine: Engine, line: str) -> bool:
-        """Whether a failure in a line is over: its call passed later, or a reader noted a cure that the line lacks."""
+        """Whether a failure in a line is over: its call passed later, or a reader noted another cure, nothing open."""
         if origin := _ORIGIN.search(line):
             events = engine.sessions.events(origin[1])
             times = {item.at for item in engine.sessions.items(origin[1]) if str(item.number) == origin[2]}
@@ -163,7 +163,7 @@ class Needs(Struct, frozen=True, kw_only=True):
             if any(each.failed is False and each.number > failed.get(_call(each), each.number) for each in events):
                 return True
         cured = (each for each in self.failures if each.cure and not Fact(text=each.cure).is_told([line]))
-        return any(each.is_told([line]) for each in cured)
+        return any(each.is_told([line]) for each in cured) and not any(each.is_told([line]) for each in self.open)
 
 
 _LabelT = TypeVar("_LabelT", Question, Needs)
