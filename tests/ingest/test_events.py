@@ -20,7 +20,9 @@ def event(output: str = "", folder: str = HOME, tool: str = "Bash", **arguments:
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
-        (f"cd {HOME} && make", "cd . && make"),
+        (f"cd {HOME} && make", "make"),
+        (f"cd {HOME}", "cd ."),
+        (f"cd {HOME}/src && make", "cd src && make"),
         (f"cat {HOME}/src/app.py", "cat src/app.py"),
         (f"cat {HOME}/.env.example", "cat .env.example"),
         (f"cat {HOME}-old/app.py", f"cat {HOME}-old/app.py"),

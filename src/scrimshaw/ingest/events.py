@@ -23,6 +23,7 @@ READ_CHARACTERS = 64_000  # only head and tail of a tool's output are judged: th
 _PRIVATE = re.compile(r"(?is)<private>.*?(?:</private>|\Z)")
 # A folder nearer to the root is too general to be cut off the paths below it.
 _LEAST_DEPTH = 2
+_GO_NOWHERE = re.compile(r"(?m)^cd \. *(?:&&|;) *")  # what is left of `cd PROJECT && pytest`
 # A decision counts as much as one in a tool's output, a plan as much as an installation.
 _ATTENTION_SAID = {ItemKind.DECISION: 0.8, ItemKind.PLAN: 0.6}
 _MILLISECONDS_FROM = 1e11  # as seconds that is the year 5138, as milliseconds 1973
@@ -204,7 +205,7 @@ def _make_relative(text: str, folder: str) -> str:
     if folder.count("/") + folder.count("\\") < _LEAST_DEPTH or folder not in text:
         return text
     below = re.sub(rf"{re.escape(folder)}[/\\](?=[\w.~-])", "", text)
-    return re.sub(rf"{re.escape(folder)}(?![\w.-])", ".", below)
+    return _GO_NOWHERE.sub("", re.sub(rf"{re.escape(folder)}(?![\w.-])", ".", below))
 
 
 def _cut_middle(text: str, most: int = READ_CHARACTERS, tail: int = 0) -> str:
