@@ -15,7 +15,7 @@ from scrimshaw.storage.ports import SessionRecord
 
 PREFIX = "session:"
 _DAY_S = 86_400.0
-_TITLE_CHARACTERS = 80
+_TITLE_CHARACTERS = 76  # answers show 80 characters of a title
 _CUT = "\n\f\n"  # separates passages, so that redacting the whole text keeps the borders
 
 
