@@ -13,6 +13,7 @@ from tests.conftest import OpenMemory
 from tests.samples import WordEmbedder, write_memory
 from tests.scenarios.agent import Agent
 
+from scrimshaw.app.mcp.backend import recall
 from scrimshaw.engine import Engine, purge, read, sessions
 from scrimshaw.engine.core import EMBED
 from scrimshaw.engine.index import embed_pending, rebuild, scan, vectors_ready
@@ -68,6 +69,7 @@ def test_what_was_said_in_a_session_answers_another(engine: Engine) -> None:
     assert find(engine, "12 passed")[0].memory.id == "session:old#e4"
     reply = Agent(engine).search("why gettext catalogues")[0]
     assert (reply["id"], reply.get("anchor")) == ("session:old#e2", None)
+    assert WHY in recall.run(engine, topic="why gettext catalogues")
 
 
 def test_several_passages_of_one_session_come_back(engine: Engine) -> None:
