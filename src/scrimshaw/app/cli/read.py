@@ -255,7 +255,9 @@ def _render_fixes(found: Sequence[Fix]) -> Lines:
 def _render_state(resumed: Mapping[str, Any]) -> Lines:
     for part, lines in groupby(resumed["lines"], key=lambda each: each.part):
         yield line((part, "bold"))
-        yield from (line(f"  {each.text}", (f"  {each.origin}, trust {each.trust}", "dim")) for each in lines)
+        for each in lines:  # output and code keep their lines
+            text = each.text.replace("\n", "\n    ")
+            yield line(f"  {text}", (f"  {each.origin}, trust {each.trust}", "dim"))
     if not resumed["lines"]:
         yield "The session recorded nothing."
 
@@ -437,11 +439,11 @@ def fix(
     return find_fixes(engine, error, limit)
 
 
-@command(app, "resume", "--occasion start --budget 400", render=_render_state, fresh=False)
+@command(app, "resume", "--occasion resume --budget 400", render=_render_state, fresh=False)
 def resume(
     engine: Engine,
     session: Annotated[str, typer.Option(help="A session; default: the last one.")] = "",
-    occasion: Annotated[Occasion, typer.Option(help="What it is for; each shows other parts.")] = Occasion.RESUME,
+    occasion: Annotated[Occasion, typer.Option(help="What it is for; each shows other parts.")] = Occasion.START,
     budget: Annotated[int | None, typer.Option(min=1, help="Token budget; default: context.resume_tokens.")] = None,
 ) -> dict[str, Any]:
     """Show where the last session ended.
