@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,6 @@ from docs.tool_listing import find_rare, list_prompts, list_tools, output_schema
 
 from scrimshaw import config
 from scrimshaw.app.checks import ALL_CHECKS
-from scrimshaw.app.cli.examine import table
 from scrimshaw.app.cli.main import COMMAND
 from scrimshaw.app.mcp.backend import PROMPTS
 from scrimshaw.app.mcp.protocol import LISTING
@@ -22,6 +21,13 @@ from scrimshaw.app.mcp.schema import TOOLSETS, ToolSpec, input_schema
 from scrimshaw.app.mcp.tools import ALL_TOOLS
 
 HERE = Path(__file__).parent
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a Markdown table; the first row is its head."""
+    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    lines = [f"| {' | '.join(row)} |" for row in cells]
+    return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]
 
 
 def tools_page() -> str:

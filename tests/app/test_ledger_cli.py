@@ -219,7 +219,7 @@ def test_export_is_one_object_a_line(three: Engine, cli: Cli, tmp_path: Path) ->
     lines = cli("ledger", "export").out.splitlines()
     assert [json.loads(each)["seq"] for each in lines] == [1, 2]
     file = tmp_path / "out.jsonl"
-    assert cli("ledger", "export", "--format", "jsonl", "--output", str(file)).out == ""
+    assert cli("ledger", "export", "--output", str(file)).out == ""
     assert file.read_text().splitlines() == lines
     assert cli("ledger", "export", "--output", str(file)).code == 1
 

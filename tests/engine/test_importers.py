@@ -13,7 +13,7 @@ from tests.samples import keeping, write_memory
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine import Engine
-from scrimshaw.engine.importers import INGEST, MOST_PATHS, ingest_status, run_ingest_job, save_file, start_ingest
+from scrimshaw.engine.importers import INGEST, ingest_status, run_ingest_job, save_file, start_ingest
 from scrimshaw.engine.write import update
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, UnreadableFile
 from scrimshaw.ingest.memory_file import is_private, parse_memory_file
@@ -161,13 +161,6 @@ def test_a_job_without_files_says_so(engine: Engine, outside: Path) -> None:
     outside.mkdir()
     start_ingest(engine, [str(outside)])
     assert "no Markdown file" in run(engine, claimed(engine))
-
-
-@pytest.mark.parametrize("count", [0, MOST_PATHS + 1])
-def test_the_number_of_paths_is_bounded(engine: Engine, count: int) -> None:
-    with pytest.raises(InvalidRequest, match=f"1 to {MOST_PATHS}"):
-        start_ingest(engine, ["x.md"] * count)
-    assert engine.journal.jobs() == []
 
 
 def test_only_imports_are_imports(engine: Engine) -> None:

@@ -87,10 +87,7 @@ def _splice(
         yield start, spans[-1][2], f",{between}".join(new)
         return
     last, end = left[-1], spans[left[-1]][2]
-    ends = [
-        *(plain.index(",", each[2]) + 1 for each in spans[:-1]),
-        spans[-1][2],
-    ]  # after the comma, if one follows
+    ends = [*(plain.index(",", each[2]) + 1 for each in spans[:-1]), spans[-1][2]]  # after the comma, if one follows
     if new:
         if ends[last] == end:
             yield end, end, ","

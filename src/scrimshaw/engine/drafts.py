@@ -89,7 +89,7 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
     """Make or update the memory of a session from its events; raises NotFound, ReadOnly, VaultBusy, StorageFailure."""
     session = engine.sessions.get(session_id)
     if session is None:
-        raise NotFound(f"There is no session {session_id!r}.", "See `scrimshaw sessions`.", session=session_id)
+        raise NotFound(f"There is no session {session_id!r}.", "`scrimshaw ui` lists the sessions.", session=session_id)
     events = engine.sessions.events(session_id)
     last = find_draft(engine, session_id)
     if not events or (last and last.events >= events[-1].number):

@@ -50,7 +50,6 @@ from scrimshaw.storage.paths import printable
 from scrimshaw.storage.scan import artifact_class
 
 INGEST = "ingest"
-MOST_PATHS = 50
 SUFFIXES = (".md", ".markdown")
 _MOST_REPORT_LINES = 50
 # With more deleted decision records than this, the history is not that of a normal project.
@@ -113,8 +112,6 @@ def save_file(
 
 def start_ingest(engine: Engine, paths: Sequence[str]) -> int:
     """Queue the import of files and folders; the job's id. Raises InvalidRequest, also for a secret in a path."""
-    if not 1 <= len(paths) <= MOST_PATHS:
-        raise InvalidRequest(f"An import takes 1 to {MOST_PATHS} paths.", "Name fewer, or a folder.", parameter="paths")
     if not all(path.strip() for path in paths):
         raise InvalidRequest("A path is empty.", "Name a file or a folder; `.` is the project.", parameter="paths")
     if any(redact(path).spans for path in paths):

@@ -283,7 +283,9 @@ def quality_figures(settings: Settings, *, days: float = DAYS) -> dict[str, Any]
             phrases, topics = (parse_phrases(values, name) for name in ("trigger_phrases", "topics"))
             topics = topics or parse_phrases(values, "key_topics")
             decisions = bool(find_decisions(contents)) if contents.is_session else None
-            is_scored = _is_scored(values)
+            quality = values.get("quality")
+            has_flags = "flags" in quality if isinstance(quality, Mapping) else "quality_flags" in values
+            is_scored = has_flags and parse_quality(values) is not None
             graded.append(Graded(verdict.score, verdict.flags, bool(phrases), bool(topics), is_scored, decisions))
     return {
         "days": days,
@@ -326,13 +328,6 @@ def sum_grades(grades: Sequence[Graded]) -> dict[str, Any]:
         measure("score and flags present", [each.is_scored for each in grades], 1.0, at_most=False),
     ]
     return {"files": len(grades), "bands": {name: bands.count(name) for name in BANDS}, "measures": measures}
-
-
-def _is_scored(values: Mapping[str, object]) -> bool:
-    """Whether the front matter has a score and a list of flags, even an empty one."""
-    quality = values.get("quality")
-    has_flags = "flags" in quality if isinstance(quality, Mapping) else "quality_flags" in values
-    return has_flags and parse_quality(values) is not None
 
 
 def measure(name: str, holds: Sequence[bool], target: float, *, at_most: bool = True) -> dict[str, Any]:

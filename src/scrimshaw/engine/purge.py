@@ -129,10 +129,8 @@ def memory_target(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND) -
     texts = [read_bytes(file).decode(errors="replace") for file in files]
     texts += [engine.journal.prior_text(id, row["prior_hash"]) or "" for id in ids for row in histories[id]]
     for path in newest_first(engine):
-        with (
-            suppress(UnusableArchive),
-            open_archive(path, engine.maintenance.schema) as archive,
-        ):  # the purge reports it
+        # The purge reports an unusable one.
+        with suppress(UnusableArchive), open_archive(path, engine.maintenance.schema) as archive:
             texts += [archive.text(name) for name in archive.manifest.files if name in names]
     for memory_id, file in zip(ids, files, strict=True):
         if not (file.is_file() or histories[memory_id] or any(texts)):

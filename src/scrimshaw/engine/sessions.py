@@ -31,12 +31,6 @@ def bind_session(engine: Engine, session_id: str = "", processes: Sequence[int] 
     return next(iter(engine.sessions.latest(processes=processes)), None)
 
 
-def previous_session(engine: Engine, session: Session) -> Session | None:
-    """The session that this one continues; none if that one went on as well, as they run side by side."""
-    before = engine.sessions.get(session.continues) if session.continues else None
-    return before if before and before.last_event <= session.started else None
-
-
 def tick(engine: Engine, session_id: str, injected: Injected | None = None) -> int:
     """Count one event of a session, and what its model was given with it; returns the new counter."""
     modulus = engine.settings.session.counter_modulus
@@ -167,8 +161,9 @@ def _recall_hits(engine: Engine, session: Session | None, query: str, limit: int
     if session is None or not engine.settings.features.session_boost:
         return ()
     items = engine.sessions.items(session.id)
-    before = previous_session(engine, session)
-    items += engine.sessions.items(before.id) if before else []
+    before = engine.sessions.get(session.continues) if session.continues else None
+    if before and before.last_event <= session.started:  # one that went on as well runs side by side
+        items += engine.sessions.items(before.id)
     settings = engine.settings.session
     weight = min(settings.attention_boost, settings.boost_limit)
     hits = []

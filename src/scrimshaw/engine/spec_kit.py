@@ -81,11 +81,8 @@ def _read_folder(engine: Engine, place: Path) -> FoundMemories:
         else:
             left += 1
     if left:
-        yield leave_out(
-            SPEC_KIT,
-            str(place),
-            f"{left} documents are not records of sessions; they are read once they are in the project",
-        )
+        reason = f"{left} documents are not records of sessions; they are read once they are in the project"
+        yield leave_out(SPEC_KIT, str(place), reason)
 
 
 def _read_rows(path: Path, rows: Sequence[Json], known: Mapping[str, str]) -> FoundMemories:

@@ -47,7 +47,6 @@ class SecretTraces(Struct, frozen=True):
     parts: Sequence[Any] = (None, None)  #: find adjacent words of it, and its random word
 
     def count(self, data: bytes) -> int:
-        """How often it occurs in some bytes."""
         return len(self._spans(data))
 
     def found(self, data: bytes) -> set[bytes]:
@@ -55,7 +54,6 @@ class SecretTraces(Struct, frozen=True):
         return {match.group() for match in self.expression.finditer(data)} if self.expression else set()
 
     def erase(self, data: bytes) -> bytes:
-        """The bytes with it replaced by a marker."""
         parts, end = [], 0
         for start, stop, marker in self._spans(data):
             parts += [data[end:start], marker]

@@ -21,7 +21,7 @@ LOCK_TIMEOUT_S = 5.0  # a sync may take minutes, and the next one does the rest
 
 
 class PeerCopies:
-    """The copies of one project's memories at a peer."""
+    """The copies of one project's memories at a peer, a `CopyStore`."""
 
     def __init__(self, stated: PeerSettings, limits: RouterSettings, project: str) -> None:
         self._stated, self._limits, self._project = stated, limits, project
@@ -33,7 +33,6 @@ class PeerCopies:
         self.can_rename, self.most_characters = self._update.renames, self._create.most_characters
 
     def list_copies(self) -> list[PeerEntry]:
-        """All copies of this project's memories at the peer."""
         found, tool, offset = list[PeerEntry](), self._list, 0
         while True:
             values = {"project": self._project, "limit": tool.page, "offset": offset}
@@ -49,7 +48,6 @@ class PeerCopies:
             offset += tool.page
 
     def create(self, memory: MemoryCopy) -> str:
-        """Make a copy; returns its id at the peer."""
         values = self._describe(memory)
         hits = [*read_hits(self._stated.name, self._create, self._peer.call(self._create, values))]
         peer_id = hits[0].id.removeprefix(f"{PREFIX}{self._stated.name}/") if hits else ""
@@ -59,11 +57,9 @@ class PeerCopies:
         return peer_id
 
     def update(self, peer_id: str, memory: MemoryCopy) -> None:
-        """Change a copy, and its name if the peer can."""
         self._peer.call(self._update, {**self._describe(memory), "id": parse_native_id(peer_id)})
 
     def retire(self, peer_id: str, reason: str) -> None:
-        """Retire a copy."""
         self._peer.call(self._retire, {"id": parse_native_id(peer_id), "reason": reason})
 
     def _describe(self, memory: MemoryCopy) -> dict[str, object]:

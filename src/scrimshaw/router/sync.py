@@ -152,26 +152,16 @@ def is_same(memory: MemoryCopy, copy: CopyRecord) -> bool:
 def compare_copies(name: str, store: CopyStore, wanted: Mapping[str, MemoryCopy]) -> Freshness:
     """The peer's list compared with the wanted copies; duplicates count as orphaned."""
     try:
-        listed = store.list_copies()
+        copies, surplus = _follow_list({}, store.list_copies())
     except PeerFailed as error:
         return Freshness(name=name, fault=str(error), exit_code=error.exit_code)
-    there = dict[str, str]()
-    orphaned = list[str]()
-    for entry in listed:
-        if entry.name in there or entry.name not in wanted:
-            orphaned.append(entry.name)
-        else:
-            there[entry.name] = entry.text_hash
-    missing = tuple(each for each in wanted if each not in there)
-    stale = tuple(each for each, text_hash in there.items() if text_hash != wanted[each].text_hash)
-    return Freshness(
-        name=name,
-        in_sync=len(there) - len(stale),
-        stale=stale,
-        missing=missing,
-        orphaned=tuple(orphaned),
-        exit_code=int(bool(stale or missing or orphaned)),
-    )
+    there = [each for each in copies if each in wanted]
+    stale = tuple(each for each in there if not is_same(wanted[each], copies[each]))
+    missing = tuple(each for each in wanted if each not in copies)
+    orphaned = (*(each for each in copies if each not in wanted), *(step.name for step in surplus))
+    code = int(bool(stale or missing or orphaned))
+    in_sync = len(there) - len(stale)
+    return Freshness(name=name, in_sync=in_sync, stale=stale, missing=missing, orphaned=orphaned, exit_code=code)
 
 
 def compare_index(engine: Engine) -> Freshness:

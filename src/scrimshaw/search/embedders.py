@@ -66,7 +66,7 @@ class Embedder(Protocol):
         """One row of length 1 per text, shape (n, dimension); raises only EmbedderUnavailable."""
 
     def embed_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The vector of a text, and a row for each content token, none if the model gives none."""
+        """The vector of a text, and a row for each content token, none if the model gives none; raises the same."""
 
 
 class EmbedderUnavailable(ScrimshawError, code="embedder_unavailable", exit_code=3):
@@ -111,7 +111,6 @@ class MiniLMEmbedder:
         self._loading, self._inference = Lock(), Lock()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row of length 1 per text, shape (n, 384); raises EmbedderUnavailable when the model cannot run."""
         import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
 
         # The sum over the tokens equals the mean except for its length, which becomes 1.
@@ -121,7 +120,6 @@ class MiniLMEmbedder:
         return unit_rows(np.array(rows).reshape(-1, DIMENSION), len(rows), DIMENSION)
 
     def embed_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The vector of a text and a row for each content token; raises EmbedderUnavailable."""
         pieces = self.read_pieces(text)
         hidden = self.run_model(pieces)
         return unit_rows(hidden.sum(axis=0)[None], 1, DIMENSION)[0], project_tokens(hidden[find_content(pieces)])
@@ -141,9 +139,8 @@ class MiniLMEmbedder:
             with self._inference:
                 (hidden,) = self._session.run(["last_hidden_state"], {"input_ids": np.array([pieces], np.int64)})
         except runtime_errors() as error:
-            raise EmbedderUnavailable(
-                "embedder_failed", f"The embedding model stopped: {error}.", "Run `scrimshaw doctor`."
-            ) from error
+            problem = f"The embedding model stopped: {error}."
+            raise EmbedderUnavailable("embedder_failed", problem, "Run `scrimshaw doctor`.") from error
         rows: NDArray[np.float32] = hidden[0]
         return rows
 
@@ -155,7 +152,6 @@ class BatchEmbedder:
         self.settings, self.model, self.dimension = settings, model, settings.dimension
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row of length 1 per text, shape (n, dimension); raises EmbedderUnavailable."""
         import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
 
         parts = []
@@ -186,7 +182,6 @@ class FastembedEmbedder(BatchEmbedder):
         self._lock = Lock()
 
     def embed_batch(self, texts: Sequence[str]) -> list[Any]:
-        """The model's vectors."""
         try:
             with self._lock:
                 if self._model is None:
@@ -230,11 +225,8 @@ class HttpEmbedder(BatchEmbedder):
     def embed_batch(self, texts: Sequence[str]) -> list[list[float]]:
         """The server's vectors, in the order of the texts."""
         settings = self.settings
-        body: dict[str, object] = {
-            "model": settings.model,
-            "input": [*map(_encodable, texts)],
-            "encoding_format": "float",
-        }
+        sent = [*map(_encodable, texts)]
+        body: dict[str, object] = {"model": settings.model, "input": sent, "encoding_format": "float"}
         body |= {"dimensions": settings.dimension} if settings.dimension else {}
         try:
             rows = msgspec.json.decode(self._post(msgspec.json.encode(body)), type=_Answer).data

@@ -6,7 +6,6 @@ wrote into the ledger. A commit counts from when it came into this checkout, not
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from functools import partial
 from itertools import takewhile
 from operator import attrgetter
@@ -77,13 +76,6 @@ def list_others_changes(storage: Storage, settings: Settings, since: float) -> l
             names = tuple(dict.fromkeys(map(attrgetter("by"), each)))
             found.append(OthersChange(id=memory_id, what=what, by=names, at=format_time(each[-1].at)))
     return sorted(found, key=attrgetter("at", "id"), reverse=True)
-
-
-def tell_others(storage: Storage, settings: Settings, since: float) -> str:
-    """What others changed, as a sentence; empty if there is nothing, or git cannot be asked."""
-    with suppress(StorageFailure):
-        return describe_changes(list_others_changes(storage, settings, since))
-    return ""
 
 
 def describe_changes(changes: Iterable[OthersChange]) -> str:

@@ -233,7 +233,8 @@ def _find_cure(
     acts, done = dict[str, str](), dict[str, str]()
     named = {*_WORD.findall(run.error.lower())} - _SHARED_WORDS
     for path, edited in changes.items():
-        change = "; ".join(read_change(each.text, path) for each in edited)
+        heads = (each.text.partition("\n")[0].removeprefix(path) for each in edited)  # how it was changed
+        change = "; ".join(" ".join(head.split()) for head in heads)
         is_whole = change and len(change) <= LONGEST_ACT and "..." not in change
         act = f"edited {path.rpartition('/')[2]}{f': {change}' if is_whole else ''}"
         # the next error may have hidden this one, so the file in its output says too little
@@ -263,11 +264,6 @@ def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:
             yield from (each for each in options if not _FAILURE["no_cure"].search(each))
         elif words and (_FAILURE["remedy"].search(step) or step.split()[0] in ("source", ".")):
             yield step.strip()
-
-
-def read_change(text: str, path: str) -> str:
-    """How an edit changed a file, from the beginning of its event."""
-    return " ".join(text.partition("\n")[0].removeprefix(path).split())
 
 
 def find_error_line(event: RecordedEvent, kinds: Sequence[re.Pattern[str]] = _ERROR_LINES) -> str:

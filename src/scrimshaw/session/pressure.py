@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from scrimshaw.config import ContextSettings
-from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Mode, Pressure
 
 # Modes by the length of their answers, ascending; auto has not chosen yet, so any other is narrower.
@@ -24,12 +23,9 @@ class Usage(NamedTuple):
 
 
 def find_usage(argument: float | None, reported: float | None) -> Usage:
-    """The caller's value, otherwise the client's last report; raises InvalidRequest for a value outside 0..1."""
+    """The caller's value, otherwise the client's last report."""
     if argument is None:
         return Usage(reported, "unknown" if reported is None else "client")
-    if not 0.0 <= argument <= 1.0:
-        hint = "Pass the share of the context in use, 0 to 1."
-        raise InvalidRequest(f"token_usage is {argument}.", hint, parameter="token_usage")
     return Usage(argument, "argument")
 
 

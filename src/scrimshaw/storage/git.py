@@ -154,15 +154,9 @@ def list_changed_files(
     Newest first; a moved file counts as deleted and added. Raises StorageFailure.
     """
     revisions = [f"{before}..{head}"] if before else [f"--since={format_time(since)}", head]
-    form = (
-        "-z",
-        "--no-merges",
-        "--no-renames",
-        "--name-status",
-        "--relative",
-        f"--format={_MARK}%H%x00%ct%x00%aN%x00%aE",
-    )
-    log, found = ask_git(project, "log", *form, *revisions, "--", *folders, answers=(0, 128)), list[CommittedChange]()
+    options = ("-z", "--no-merges", "--no-renames", "--name-status", "--relative")
+    command = ("log", *options, f"--format={_MARK}%H%x00%ct%x00%aN%x00%aE", *revisions, "--", *folders)
+    log, found = ask_git(project, *command, answers=(0, 128)), list[CommittedChange]()
     for block in log.split(_MARK)[1:]:
         commit, at, name, address, *rest = block.split("\0")
         fields = filter(None, map(str.strip, rest))

@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 import msgspec.structs
 
-from scrimshaw.errors import DamagedDatabase, InvalidRequest
+from scrimshaw.errors import DamagedDatabase, InvalidRequest, NewerDatabase
 from scrimshaw.models import RECORD, Filters, Memory, Tier, Trust
 
 _Value = TypeVar("_Value")
@@ -42,7 +42,9 @@ class SqlConnection(Protocol):
 class SqlDatabase(ABC):
     """A database that lends connections, in SQLite or PostgreSQL."""
 
+    REPAIR: ClassVar[str]  #: what to do about a damaged journal
     path: Path
+    schema: str  #: of which tables it has: `index`, `journal` or `vectors`
     openings: int
 
     @abstractmethod
@@ -57,9 +59,16 @@ class SqlDatabase(ABC):
     def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
         """All rows of a query, as tuples."""
 
-    @abstractmethod
     def explain_damage(self, error: Exception) -> DamagedDatabase:
         """The failure for contents that cannot be used."""
+        hint = "Run `scrimshaw rebuild`." if self.schema == "index" else self.REPAIR
+        message = f"{self.path} is damaged, or was made by another version: {' '.join(str(error).split())}."
+        return DamagedDatabase(message, hint, path=str(self.path))
+
+    def explain_newer(self, newest: int, known: int, hint: str) -> NewerDatabase:
+        """The failure for the schema of a later version, which is left as it is."""
+        message = f"{self.path} was changed by a newer version of Scrimshaw: its schema is {newest}, the newest this "
+        return NewerDatabase(f"{message}version knows is {known}. It was left as it is.", hint, path=str(self.path))
 
     def read(self, sql: str, arguments: Sequence[Any], make: Callable[[Sequence[Any]], _Value]) -> list[_Value]:
         """The result of `make` for the rows of a query; a row it cannot use counts as damage."""
@@ -87,12 +96,7 @@ _PLAIN = (
 MEMORY_COLUMNS = (
     f"m.{', m.'.join(_PLAIN)}, m.triggers, m.topics, m.questions, m.origin, m.trust, m.session, m.quality, m.flags"
 )
-SORTS = {
-    "id": "m.id",
-    "title": "m.title, m.id",
-    "created": "m.created DESC, m.id",
-    "updated": "m.updated DESC, m.id",
-}
+SORTS = {"id": "m.id", "title": "m.title, m.id", "created": "m.created DESC, m.id", "updated": "m.updated DESC, m.id"}
 GROUPS = {
     "": "''",
     "tier": "m.tier",

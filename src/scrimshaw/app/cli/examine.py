@@ -1,40 +1,32 @@
 """The commands that examine memories and what they need: lint, doctor, capabilities, golden queries."""
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
 from pathlib import Path
-from typing import Annotated, Any, Literal
-from urllib.parse import quote
+from typing import Annotated, Any
 
 import typer
 
-from scrimshaw import __version__
 from scrimshaw.app import setup
 from scrimshaw.app.checks import ALL_CHECKS, PROCESS, peer_checks, process_checks
 from scrimshaw.app.cli import frame, project_files
 from scrimshaw.app.cli.frame import Texts, command, settings_of_memory
-from scrimshaw.app.cli.output import Lines, confirm, line, note, print_lines, show, show_json
+from scrimshaw.app.cli.output import Lines, confirm, line, note, print_lines, show
 from scrimshaw.app.setup import check_connections
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, canary, index, open_engine
 from scrimshaw.engine import lint as engine_lint
 from scrimshaw.engine.core import MEMORIES
 from scrimshaw.engine.health import Finding, Health, Severity, check_health, write_test_file
-from scrimshaw.engine.lint import Linted, LintState
+from scrimshaw.engine.lint import LintState
 from scrimshaw.errors import ConfigError, ScrimshawError, StorageFailure
-from scrimshaw.ingest.references import Rename
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.storage.git import ask_git, work_tree
 from scrimshaw.storage.sync import SyncReport
 from scrimshaw.storage.toml_files import GOLDEN_FILE, Golden
-from scrimshaw.toml_text import parse_toml
 
 app = typer.Typer()
 golden = frame.command_group(app, "golden", "Test questions with known answers.", "list")
-
-SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 _LINT_STYLES = {"rejected": "bold red", "warned": "yellow", "skipped": "dim", "clean": "green"}
 
@@ -42,13 +34,11 @@ _LINT_STYLES = {"rejected": "bold red", "warned": "yellow", "skipped": "dim", "c
 @app.command(epilog=frame.example("scrimshaw lint --references", "scrimshaw lint --fix-paths docs/specs --dry-run"))
 def lint(
     paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH", help="Files or folders; default: all.")] = None,
-    format_: Annotated[Literal["text", "json", "sarif"], typer.Option("--format", help="Output format.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings and skipped files too.")] = False,
     references: Annotated[bool, typer.Option("--references", help="Also report references to missing files.")] = False,
     fix_paths: Annotated[
         Texts, typer.Option(metavar="OLD=NEW|PATH", help="Follow a moved folder, or repair these files (repeatable).")
     ] = None,
-    propose: Annotated[bool, typer.Option("--propose", help="Print renames in git for --fix-paths.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what --fix-paths would change.")] = False,
     yes: frame.Yes = False,
     project: frame.Project = None,
@@ -59,50 +49,40 @@ def lint(
     Exit code 1 if one is rejected. Only --fix-paths writes, after showing changes: it renames folders at the start
     of paths, in the project's memories or the named files. Without OLD=NEW it follows the renames that git knows.
     """
-    if propose or fix_paths:
-        _repair_references([*(paths or ())], fix_paths or [], propose, dry_run, yes, project, as_json)
+    if fix_paths:
+        _repair_references([*(paths or ())], fix_paths, dry_run, yes, project, as_json)
         return
     settings = frame.settings_of(project) if paths else settings_of_memory(project)
     found = engine_lint.lint(settings, paths or (), follow=references)
     counts = Counter(one.state for one in found)
     stale, followed = sum(len(one.stale) for one in found), sum(one.references for one in found)
-    if format_ == "sarif":
-        show_json(sarif_log(found))
-    else:
-        states = {str(state): counts[state] for state in LintState}
-        report = {"files": found, "counts": states, "references": followed, "stale": stale}
-        show(report, as_json or format_ == "json", _render_report)
+    states = {str(state): counts[state] for state in LintState}
+    show({"files": found, "counts": states, "references": followed, "stale": stale}, as_json, _render_report)
     fatal = {LintState.REJECTED, LintState.WARNED, LintState.SKIPPED} if strict else {LintState.REJECTED}
     if not fatal.isdisjoint(counts):
         raise typer.Exit(1)
 
 
 def _repair_references(
-    paths: list[Path], wanted: list[str], propose: bool, dry_run: bool, yes: bool, project: Path | None, as_json: bool
+    paths: list[Path], wanted: list[str], dry_run: bool, yes: bool, project: Path | None, as_json: bool
 ) -> None:
-    """Rewrite stale references after the named renames or those in git; or print the latter."""
+    """Rewrite stale references after the named renames, or those in git."""
     paths += (Path(text) for text in wanted if "=" not in text)
     renames = [engine_lint.parse_rename(text) for text in wanted if "=" in text]
     with frame.open_memory(project) as engine:
-        if propose or not renames:
+        if not renames:
             try:
                 renames = engine_lint.propose_renames(engine, paths)
             except StorageFailure as error:
                 raise StorageFailure(error.message, "Name the renames yourself: --fix-paths OLD=NEW.") from error
-        repairs = [] if propose else engine_lint.plan_repairs(engine, renames, paths)
+        repairs = engine_lint.plan_repairs(engine, renames, paths)
         if repairs and not dry_run:
             if not as_json:
                 print_lines((repair.diff for repair in repairs), stderr=True)
             count = sum(len(repair.paths) for repair in repairs)
             confirm(f"Rewrite {count} paths in {len(repairs)} files?", yes)
             engine_lint.apply_repairs(engine, repairs, renames, actor="human")
-    answer: object = renames if propose else {"files": repairs, "dry_run": dry_run}
-    show(answer, as_json, _render_renames if propose else _render_repairs)
-
-
-def _render_renames(renames: list[Rename]) -> Lines:
-    options_ = " ".join(f"--fix-paths {shlex.quote(f'{old}={new}')}" for old, new in renames)
-    yield f"scrimshaw lint {options_} --dry-run" if renames else "No stale reference follows a rename."
+    show({"files": repairs, "dry_run": dry_run}, as_json, _render_repairs)
 
 
 def _render_report(report: Mapping[str, Any]) -> Lines:
@@ -126,40 +106,6 @@ def _render_repairs(result: Mapping[str, Any]) -> Lines:
     done = (line((each.id or each.path, "cyan"), f"  {len(each.paths)} paths rewritten") for each in repairs)
     yield from (each.diff for each in repairs) if is_dry else done
     yield f"{len(repairs)} files {'would change' if is_dry else 'changed'}"
-
-
-# SARIF
-
-
-def sarif_log(found: Sequence[Linted]) -> dict[str, Any]:
-    """A log of one run: a rule per flag that occurs or is known, a result per reason and per stale reference.
-
-    Paths are relative URIs under the project. A result has a line if known.
-    """
-    known = Path(__file__).with_name("lint_rules.toml").read_text(encoding="utf-8")
-    rules: Mapping[str, Mapping[str, str]] = parse_toml(known)
-    results: list[dict[str, Any]] = []
-    for one in found:
-        level = {LintState.REJECTED: "error", LintState.SKIPPED: "note"}.get(one.state, "warning")
-        unnamed = "skipped_file" if one.state == LintState.SKIPPED else "quality_defect"
-        flags = one.flags if len(one.flags) == len(one.reasons) else (unnamed,) * len(one.reasons)
-        faults = list(zip(flags, repeat(level), one.reasons, one.lines, strict=False))
-        faults += (("dead_reference", "warning", f"{each.path} leads nowhere.", each.line) for each in one.stale)
-        for rule, severity, message, number in faults:
-            region = {"region": {"startLine": number}} if number else {}
-            where = [{"physicalLocation": {"artifactLocation": {"uri": quote(one.path)}, **region}}]
-            results.append({"ruleId": rule, "level": severity, "message": {"text": message}, "locations": where})
-    names = list(dict.fromkeys([*rules, *(result["ruleId"] for result in results)]))
-    for result in results:
-        result["ruleIndex"] = names.index(result["ruleId"])
-    described = []
-    for name in names:
-        means = {"text": rules.get(name, {}).get("means", f"The quality gate found {name.replace('_', ' ')}.")}
-        remedy = {"text": rules.get(name, {}).get("remedy", "See the message.")}
-        about = {"id": name, "name": name.title().replace("_", ""), "shortDescription": means, "fullDescription": means}
-        described.append({**about, "help": remedy, "defaultConfiguration": {"level": "warning"}})
-    driver = {"name": "scrimshaw lint", "version": __version__, "rules": described}
-    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
 
 
 # Doctor
@@ -297,34 +243,18 @@ def _examine_clients(settings: Settings) -> Iterator[Finding]:
 # Capabilities
 
 
-def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a Markdown table; the first row is its head."""
-    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
-    lines = [f"| {' | '.join(row)} |" for row in cells]
-    return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]
-
-
-def _render_capabilities(health: Health, markdown: bool) -> Lines:
+def _render_capabilities(health: Health) -> Lines:
     measures = {check.name: check.measures for check in ALL_CHECKS}
-    rows = []
     for row in health.capabilities:
-        drift = f"{row.was} -> {row.status} since {row.since[:10]}" if row.was else ""
+        yield line((f"{row.status:<9}", _STATUS_STYLES[row.status]), (f"{row.name:<16}", "bold"), row.detail)
+        if row.was:
+            yield line(" " * 25, (f"{row.was} -> {row.status} since {row.since[:10]}", "yellow"))
         kind = row.name if ":" not in row.name else f"{row.name.partition(':')[0]}:NAME"
-        rows.append((row.name, row.status, row.detail, drift, measures[kind]))
-    if markdown:
-        yield from table([("part", "status", "found", "changed", "measured by"), *rows])
-        return
-    for name, status, detail, drift, measure in rows:
-        yield line((f"{status:<9}", _STATUS_STYLES[status]), (f"{name:<16}", "bold"), detail)
-        if drift:
-            yield line(" " * 25, (drift, "yellow"))
-        yield line((f"{' ' * 25}{measure}", "dim"))
+        yield line((f"{' ' * 25}{measures[kind]}", "dim"))
 
 
-@command(app, "capabilities", "--markdown > CAPABILITIES.md", render=_render_capabilities, fresh=False)
-def measure_capabilities(
-    engine: Engine, markdown: Annotated[bool, typer.Option("--markdown", help="Print a table in Markdown.")] = False
-) -> Health:
+@command(app, "capabilities", "--json", render=_render_capabilities, fresh=False)
+def measure_capabilities(engine: Engine) -> Health:
     """Measure every part by using it.
 
     Shows what has changed since the last check.

@@ -100,8 +100,7 @@ def _filters(
     topics: Annotated[Texts, typer.Option("--topic", metavar="TEXT", help="Only with all these (repeatable).")] = None,
     folder: Annotated[str, typer.Option(help="Only below this folder, or any whose path ends in it.")] = "",
     source: Annotated[
-        str,
-        typer.Option("--source", autocompletion=complete_source, help="Only this source, such as vault or docs."),
+        str, typer.Option("--source", autocompletion=complete_source, help="Only this source, such as vault or docs.")
     ] = "",
     since: Annotated[
         str,

@@ -6,7 +6,7 @@ from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -227,11 +227,10 @@ def verify_ledger(engine: Engine) -> dict[str, int]:
 
 @ledger.command("export", epilog=example("scrimshaw ledger export --output ledger.jsonl"))
 def export_ledger(
-    format_: Annotated[Literal["jsonl"], typer.Option("--format", help="JSON lines.")] = "jsonl",
     output: Annotated[Path | None, typer.Option(dir_okay=False, help="A new file; default: standard output.")] = None,
     project: frame.Project = None,
 ) -> None:
-    """Write all entries, oldest first: hashes and ids, no text."""
+    """Write all entries as JSON lines, oldest first: hashes and ids, no text."""
     with open_memory(project) as engine:
         lines = (msgspec.json.encode(row).decode() + "\n" for row in reversed(engine.journal.history()))
         if output is None:

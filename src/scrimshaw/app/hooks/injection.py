@@ -5,6 +5,7 @@ Without a model or a tokenizer: a hook has a few milliseconds. Only certain matc
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import compress, takewhile
 from operator import attrgetter
@@ -22,6 +23,7 @@ from scrimshaw.app.hooks.fencing import (
     shorten_origins,
 )
 from scrimshaw.config import TEAM, Settings
+from scrimshaw.errors import StorageFailure
 from scrimshaw.ingest.comparison import normalise_text, space_words
 from scrimshaw.ingest.events import Event
 from scrimshaw.models import DRAFTS, RECORD, WAITS, EventKind, Filters, Injected, Memory, Tier, Trust
@@ -111,9 +113,10 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
     since = max(map(attrgetter("started"), earlier), default=math.inf)
     is_new = earlier and event.occasion not in _OCCASIONS
     if is_new and (find_arrivals(settings.project, since).is_any or (settings.folder / TEAM).is_dir()):
-        from scrimshaw.session.digest import tell_others  # noqa: PLC0415 - few starts need to ask git
+        from scrimshaw.session import digest  # noqa: PLC0415 - few starts need to ask git
 
-        others = tell_others(storage, settings, since)
+        with suppress(StorageFailure):  # git cannot be asked
+            others = digest.describe_changes(digest.list_others_changes(storage, settings, since))
     return "\n".join(filter(None, (text, note, fence_list(_OTHERS_NOTE, [others] if others else []))))
 
 

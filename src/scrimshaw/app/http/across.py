@@ -38,7 +38,6 @@ class AcrossMemories(NamedTuple):
     vaults: Mapping[str, Memories]
 
     def page(self, cursor: str) -> tuple[list[tuple[str, str]], str]:
-        """Ids and titles of a page, and the next cursor; raises InvalidRequest for a foreign one."""
         names = [*self.vaults]
         vault, _, inner = (cursor or names[0]).partition(SEPARATOR)
         if vault not in self.vaults:

@@ -155,7 +155,6 @@ class CountingDispatcher(Dispatcher):
         self._observe = observe
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """A tool's answer; may raise anything."""
         began, error = time.perf_counter(), "internal"
         try:
             reply = super().run(name, arguments)

@@ -74,7 +74,6 @@ class Memories(NamedTuple):
     engine: Engine
 
     def page(self, cursor: str) -> tuple[list[tuple[str, str]], str]:
-        """Ids and titles of a page, and the next cursor; raises InvalidRequest for a foreign one."""
         if cursor and not (cursor.isdecimal() and len(cursor) <= _CURSOR_DIGITS):
             raise InvalidRequest("The cursor is unknown.", "List from the start.", parameter="cursor")
         offset = int(cursor or 0)

@@ -64,7 +64,7 @@ class ResourceReader(Protocol):
     """The source of `memory://` resources. Both methods may raise any ScrimshawError."""
 
     def page(self, cursor: str) -> tuple[Sequence[tuple[str, str]], str]:
-        """Ids and titles of the page that a cursor names, the first for an empty one, and the cursor of the next."""
+        """Ids and titles of the page of a cursor, the first if it is empty, and the next cursor; InvalidRequest."""
         ...
 
     def read(self, memory_id: str) -> str:
@@ -300,10 +300,7 @@ class _Handlers:
     """The SDK's request handlers; each one is translation around a single call."""
 
     def __init__(
-        self,
-        list_tools: Callable[[Any], list[wire.Tool]],
-        find_backend: Callable[[Any], Backend],
-        threads: int,
+        self, list_tools: Callable[[Any], list[wire.Tool]], find_backend: Callable[[Any], Backend], threads: int
     ) -> None:
         self._list_tools, self._find_backend = list_tools, find_backend
         self._workers = anyio.CapacityLimiter(threads)

@@ -12,14 +12,7 @@ from markdown_it.token import Token
 from scrimshaw.app.web.markup import Html, escape, link, make_url, tag
 from scrimshaw.app.web.page import link_event
 from scrimshaw.ingest.invisible_characters import replace_invisible
-from scrimshaw.ingest.markdown import (
-    MEM_LINK,
-    WIKI_LINK,
-    parse_headings,
-    parse_reference,
-    resolve_link,
-    resolve_name,
-)
+from scrimshaw.ingest.markdown import MEM_LINK, WIKI_LINK, parse_headings, parse_reference, resolve_link, resolve_name
 
 LONGEST = 200_000  # characters rendered; a longer text would keep a browser busy for seconds
 _Env = MutableMapping[str, Any]

@@ -34,14 +34,7 @@ from scrimshaw.app.web.review import accept_draft, reject_draft, show_drafts, ta
 from scrimshaw.app.web.search import show_search
 from scrimshaw.app.web.sessions import list_sessions, show_session
 from scrimshaw.engine import Engine
-from scrimshaw.errors import (
-    Conflict,
-    InvalidRequest,
-    NotFound,
-    ScrimshawError,
-    VaultBusy,
-    describe_os_error,
-)
+from scrimshaw.errors import Conflict, InvalidRequest, NotFound, ScrimshawError, VaultBusy, describe_os_error
 from scrimshaw.ingest.redact import redact
 
 HOST = "127.0.0.1"
@@ -223,10 +216,7 @@ def _render_error(site: Site, error: Exception) -> Response:
     else:
         # An error may quote texts from anywhere.
         _log.error("%s", redact("".join(traceback.format_exception(error))).text)
-        status, message, hint = (
-            500,
-            "A bug in Scrimshaw stopped this page.",
-            "The terminal of `scrimshaw ui` says where.",
-        )
+        status, message = 500, "A bug in Scrimshaw stopped this page."
+        hint = "The terminal of `scrimshaw ui` says where."
     page = Page("This did not work", join(tag("p", message, class_="note"), tag("p", hint)), "", status)
     return HTMLResponse(render_page(site, page), status)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg import pq
 
-from scrimshaw.errors import DamagedDatabase, InvalidRequest, NewerDatabase, ScrimshawError, StorageFailure
+from scrimshaw.errors import InvalidRequest, ScrimshawError, StorageFailure
 from scrimshaw.storage.sql import SqlDatabase, read_migrations
 
 _SCHEMAS = Path(__file__).with_name("schema")
@@ -63,7 +63,6 @@ class PostgresRows:
 
     @property
     def get(self) -> Any:
-        """The first column of the first row, the whole row if it has several columns, or None."""
         row = next(iter(self.fetchall()), None)
         return row[0] if row and len(row) == 1 else row
 
@@ -108,7 +107,6 @@ class PostgresConnection:
                 copy.write_row(row)
 
     def changes(self) -> int:
-        """How many rows the last statement changed."""
         return self._changed
 
 
@@ -119,12 +117,14 @@ class PostgresDatabase(SqlDatabase):
     the ledger is one chain, and event numbers have no gaps.
     """
 
+    REPAIR = "Restore the server's backup."
+
     def __init__(self, server: Server, schema: str, *, durable: bool, busy_timeout_ms: int) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", server.vault):
             message = f"{server.vault!r} cannot be the name of a vault."
             raise InvalidRequest(message, "Set [storage] vault: small letters, digits and underscores, a letter first.")
         self.path, self.openings = server.place, 1
-        self.kind = schema
+        self.schema = schema
         self.vault = f"scrimshaw_{server.vault}_{schema}"
         self._connect = partial(
             psycopg.connect,
@@ -158,10 +158,7 @@ class PostgresDatabase(SqlDatabase):
                         else:
                             connection.raw.close()
         except (psycopg.Error, UnicodeDecodeError) as error:
-            refusal = self.explain(error)
-            if refusal is None:
-                raise
-            raise refusal from error
+            raise self.explain(error) or error from error
 
     @contextmanager
     def _take_turn(self) -> Iterator[None]:
@@ -225,7 +222,7 @@ class PostgresDatabase(SqlDatabase):
     @property
     def tables(self) -> list[str]:
         """The names of the tables of this kind, as the migrations create them."""
-        statements = (sql for _, _, sql in read_migrations(_SCHEMAS / self.kind))
+        statements = (sql for _, _, sql in read_migrations(_SCHEMAS / self.schema))
         return re.findall(r"^CREATE TABLE (\w+)", "".join(statements), re.MULTILINE)
 
     def missing_tables(self) -> list[str]:
@@ -240,7 +237,7 @@ class PostgresDatabase(SqlDatabase):
 
     def migrate(self) -> None:
         """Run every migration that is not recorded yet, all in one transaction."""
-        migrations = read_migrations(_SCHEMAS / self.kind)
+        migrations = read_migrations(_SCHEMAS / self.schema)
         known = migrations[-1][0]
         has_record = self.value("SELECT to_regclass(?)::text", (f"{self.vault}.migrations",))
         done = self.value(_NEWEST) if has_record else 0
@@ -259,12 +256,7 @@ class PostgresDatabase(SqlDatabase):
                         connection.raw.execute(sql.encode())
                         connection.execute("INSERT INTO migrations VALUES (?, ?, now()::text)", (number, name))
         elif done > known:
-            raise NewerDatabase(
-                f"{self.path} was changed by a newer version of Scrimshaw: its schema is {done}, the newest this "
-                f"version knows is {known}. It was left as it is.",
-                "Update Scrimshaw.",
-                path=str(self.path),
-            )
+            raise self.explain_newer(done, known, "Update Scrimshaw.")
 
     def explain(self, error: Exception) -> ScrimshawError | None:
         """The failure for an error of the server; None for violated constraints, which callers explain."""
@@ -277,12 +269,6 @@ class PostgresDatabase(SqlDatabase):
         if isinstance(error, (*_FOREIGN, UnicodeDecodeError)):
             return self.explain_damage(error)
         return None
-
-    def explain_damage(self, error: Exception) -> DamagedDatabase:
-        what = " ".join(str(error).split())
-        hint = "Run `scrimshaw rebuild`." if self.kind == "index" else "Restore the server's backup."
-        message = f"{self.path} is damaged, or was made by another version: {what}."
-        return DamagedDatabase(message, hint, path=str(self.path))
 
 
 @lru_cache(maxsize=1000)

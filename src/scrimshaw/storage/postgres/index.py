@@ -9,13 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from scrimshaw.models import QUESTIONS, RECORD, Filters, Match
-from scrimshaw.storage.index import (
-    FIELD_WEIGHTS,
-    PART_BITS,
-    TEXT_PIECE,
-    VECTOR_PIECE,
-    SqlIndex,
-)
+from scrimshaw.storage.index import FIELD_WEIGHTS, PART_BITS, TEXT_PIECE, VECTOR_PIECE, SqlIndex
 from scrimshaw.storage.ports import Piece, Query
 from scrimshaw.storage.postgres.database import PostgresConnection, PostgresDatabase
 from scrimshaw.storage.sql import SqlConnection, conditions, marks

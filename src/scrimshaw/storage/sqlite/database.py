@@ -15,7 +15,7 @@ from typing import Any
 
 import apsw
 
-from scrimshaw.errors import DamagedDatabase, InvalidRequest, NewerDatabase, ScrimshawError, StorageFailure
+from scrimshaw.errors import InvalidRequest, ScrimshawError, StorageFailure
 from scrimshaw.storage.durable import make_private
 from scrimshaw.storage.sql import SqlDatabase, read_migrations
 
@@ -48,11 +48,13 @@ class Database(SqlDatabase):
     an error and is never created again.
     """
 
+    REPAIR = "Run `scrimshaw restore --newest`."
+
     def __init__(
         self, path: Path, schema: str, *, durable: bool, busy_timeout_ms: int, through: int | None = None
     ) -> None:
         self.path = path
-        self._schema = schema
+        self.schema = schema
         self._durable = durable
         self._busy_timeout_ms = busy_timeout_ms
         self._through = through
@@ -95,10 +97,7 @@ class Database(SqlDatabase):
                     else:
                         self._idle.append(connection)
         except (apsw.Error, OverflowError, UnicodeDecodeError) as error:
-            refusal = self.explain(error)
-            if refusal is None:
-                raise
-            raise refusal from error
+            raise self.explain(error) or error from error
 
     def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
         with self.lend() as connection:
@@ -138,7 +137,7 @@ class Database(SqlDatabase):
     def schema_faults(self) -> list[str]:
         """Tables, indexes and triggers that are missing, changed or foreign."""
         with closing(apsw.Connection(":memory:")) as scratch:
-            for sql in (_RECORD, *(sql for _, _, sql in read_migrations(_SCHEMAS / self._schema))):
+            for sql in (_RECORD, *(sql for _, _, sql in read_migrations(_SCHEMAS / self.schema))):
                 scratch.execute(sql)
             differences = {*scratch.execute(_OBJECTS).fetchall()} ^ {*self.rows(_OBJECTS)}
         return [f"the {each} is missing or not ours" for each in sorted({str(name) for name, _ in differences})]
@@ -150,14 +149,9 @@ class Database(SqlDatabase):
         if isinstance(error, (apsw.BusyError, *_UNUSABLE)):
             hint = "Check free space and permissions, then try again."
             return StorageFailure(f"{self.path} could not be used: {error}.", hint, path=str(self.path))
-        if isinstance(error, _DAMAGED) or (isinstance(error, apsw.ConstraintError) and self._schema == "index"):
+        if isinstance(error, _DAMAGED) or (isinstance(error, apsw.ConstraintError) and self.schema == "index"):
             return self.explain_damage(error)
         return None
-
-    def explain_damage(self, error: Exception) -> DamagedDatabase:
-        hint = "Run `scrimshaw rebuild`." if self._schema == "index" else "Run `scrimshaw restore --newest`."
-        message = f"{self.path} is damaged, or was made by another version: {error}."
-        return DamagedDatabase(message, hint, path=str(self.path))
 
     def size_bytes(self) -> int:
         """Bytes of the database and its write-ahead log."""
@@ -192,19 +186,14 @@ class Database(SqlDatabase):
     def migrate(self) -> None:
         """Run every migration that is not recorded yet, each in one transaction with its record."""
         self.rows(_RECORD)
-        migrations = read_migrations(_SCHEMAS / self._schema)
+        migrations = read_migrations(_SCHEMAS / self.schema)
         recorded = dict(self.rows("SELECT number, name FROM migrations"))
         newest, known = max(recorded, default=0), migrations[-1][0]
         if newest > known:
             if not str(recorded[newest]).startswith(f"{newest:04d}_"):
                 raise self.explain_damage(ValueError(f"its migration {newest} has no such name"))
-            remedy = ", or run `scrimshaw rebuild` to read the files again." if self._schema == "index" else "."
-            raise NewerDatabase(
-                f"{self.path} was changed by a newer version of Scrimshaw: its schema is {newest}, the newest this "
-                f"version knows is {known}. It was left as it is.",
-                f"Update Scrimshaw{remedy}",
-                path=str(self.path),
-            )
+            remedy = ", or run `scrimshaw rebuild` to read the files again." if self.schema == "index" else "."
+            raise self.explain_newer(newest, known, f"Update Scrimshaw{remedy}")
         for number, name, sql in migrations:
             if number in recorded or (self._through is not None and number > self._through):
                 continue

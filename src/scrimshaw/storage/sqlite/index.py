@@ -6,13 +6,7 @@ from operator import itemgetter
 from typing import Any
 
 from scrimshaw.models import QUESTIONS, RECORD, Filters, Match
-from scrimshaw.storage.index import (
-    FIELD_WEIGHTS,
-    PART_BITS,
-    TEXT_PIECE,
-    VECTOR_PIECE,
-    SqlIndex,
-)
+from scrimshaw.storage.index import FIELD_WEIGHTS, PART_BITS, TEXT_PIECE, VECTOR_PIECE, SqlIndex
 from scrimshaw.storage.ports import Query
 from scrimshaw.storage.sql import SqlConnection, conditions, marks
 from scrimshaw.storage.sqlite.database import Database

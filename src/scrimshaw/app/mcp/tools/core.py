@@ -62,8 +62,7 @@ Question = Annotated[str, Meta(max_length=LONGEST_QUESTION)]
 Questions = Annotated[
     tuple[Question, ...],
     Meta(
-        description="2-5 future questions that this answers, in other words than the text.",
-        max_length=MOST_QUESTIONS,
+        description="2-5 future questions that this answers, in other words than the text.", max_length=MOST_QUESTIONS
     ),
 ]
 
@@ -78,8 +77,7 @@ Phrases = Annotated[tuple[str, ...], Meta(description="Phrases that should trigg
 Topics = Annotated[tuple[str, ...], Meta(description="Subjects, one or two words each.")]
 StatedType = Annotated[MemoryType, Meta(description="Guessed from the text when absent.")]
 StatedVault = Annotated[
-    VaultName,
-    Meta(description="Serena's memories or the project's own vault; default: Serena's if it has only those."),
+    VaultName, Meta(description="Serena's memories or the project's own vault; default: Serena's if it has only those.")
 ]
 StatedTier = Annotated[Tier, Meta(description="Importance; constitutional needs a person.")]
 
