@@ -55,8 +55,7 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
     engine.degradations.clear(INDEX)
     note_ledger_end(engine.folder)
     told = [skip for skip in report.skipped if skip.reason != PRIVATE]
-    files = report.files - (len(report.skipped) - len(told))
-    return replace(report, files=files, skipped=(*told, *skipped))
+    return replace(report, files=report.files - len(report.skipped) + len(told), skipped=(*told, *skipped))
 
 
 def _find_renames(engine: Engine, report: SyncReport) -> dict[str, str]:
@@ -84,13 +83,10 @@ def follow_renames(engine: Engine) -> None:
     """Let the index resolve references to a memory's name from before its file was renamed."""
     gone = {name: name for name, digest in engine.journal.last_hashes().items() if not digest}
     by_last_name = {name.rpartition("/")[2]: name for name in sorted(gone, reverse=True)}
-    present = {each.memory_id.rpartition("/")[2] for each in engine.index.manifest().values()} if gone else set()
-    lost = dict[str, str]()
-    for edge, _ in engine.index.edges() if gone else ():
-        if edge.target in gone:
-            lost[edge.target] = edge.target
-        elif edge.target in by_last_name and edge.target not in present:
-            lost[edge.target] = by_last_name[edge.target]
+    for each in engine.index.manifest().values() if gone else ():
+        by_last_name.pop(each.memory_id.rpartition("/")[2], "")
+    meant = by_last_name | gone
+    lost = {edge.target: meant[edge.target] for edge, _ in engine.index.edges() if edge.target in meant} if gone else {}
     found = {reference: find_new_name(engine, name) for reference, name in lost.items()}
     engine.index.put_renames({reference: name for reference, name in found.items() if name})
 
