@@ -458,7 +458,7 @@ class MemoryJournal:
             ]
             if not due:
                 return None
-            row = min(due, key=lambda row: (row["due"], row["id"]))
+            row = min(due, key=lambda row: (kinds.index(row["kind"]), row["due"], row["id"]))
             row.update(state=JobState.RUNNING, attempts=row["attempts"] + 1, lease=now + lease_s)
             return _job(row)
 

@@ -80,6 +80,7 @@ def test_history_tells_what_was_recorded_newest_first(journal: Journal) -> None:
 def test_last_hashes_are_the_newest_of_each_memory(journal: Journal) -> None:
     for name, new in (("a", "z"), ("b", "1"), ("a", "m"), ("c", "9"), ("a", "b"), ("c", "")):
         record(journal, [(entry(name, new=new), None)])
+        journal.last_hashes()["a"] = "changed by who asked"
     assert journal.last_hashes() == {"a": "b", "b": "1", "c": ""}
 
 
@@ -106,8 +107,10 @@ def test_rows_cut_off_the_end_are_missed(
     journal: Journal, shared_engine: str, tmp_path: Path, cut: str, first: int
 ) -> None:
     record(journal, [(entry(new=str(number)), None) for number in range(4)])
+    assert journal.last_hashes() == {"a": "3"}
     TAMPER[shared_engine](tmp_path, f"{LIFT_GUARDS[shared_engine]} DELETE FROM ledger WHERE {cut}")
     assert journal.verify() == (first - 1, first)
+    assert journal.last_hashes() == ({"a": str(first - 2)} if first > 1 else {})
 
 
 def test_a_record_that_was_rolled_back_is_not_missed(journal: Journal) -> None:
@@ -367,6 +370,13 @@ def test_the_same_work_waits_once(journal: Journal) -> None:
     ]  # fmt: skip
     journal.claim(["work"], LEASE_S)
     assert journal.enqueue("work", "k", {}) != first
+
+
+def test_kinds_are_claimed_in_the_order_they_are_named(journal: Journal) -> None:
+    for kind in ("vectors", "draft", "sync", "draft"):
+        journal.enqueue(kind, str(len(journal.jobs())), {})
+    claimed = [journal.claim(["draft", "sync", "none", "vectors"], LEASE_S) for _ in range(5)]
+    assert [job and job.kind for job in claimed] == ["draft", "draft", "sync", "vectors", None]
 
 
 def test_the_oldest_is_claimed_first_and_only_of_the_kinds_asked_for(journal: Journal) -> None:

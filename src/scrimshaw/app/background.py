@@ -109,8 +109,7 @@ class Worker:
 
     def run_once(self, kinds: Iterable[str] = ()) -> bool:
         """Run one job that is due, of these kinds if any are named; False when there is none."""
-        claims = (self._engine.journal.claim((kind,), LEASE_S) for kind in kinds or self._kinds)
-        job = next((job for job in claims if job), None)
+        job = self._engine.journal.claim([*kinds] or self._kinds, LEASE_S)
         if job is None:
             return False
         gone = JobState.FAILED, f"its worker died {job.attempts - 1} times", None
@@ -203,8 +202,7 @@ class Background:
         self._stop = threading.Event()
         self._fresh = threading.Event()
         self._first_question, self._last_question, self._tested_generation = 0.0, 0.0, -1
-        self._synced_generation = -1
-        self._opening = 0
+        self._synced_generation, self._opening = -1, 0
         self._is_new = False  #: whether no file was ever indexed
         parts = {"follow-files": self._follow_files, "run-jobs": self._run_jobs, "look-again": self._look_again}
         if (exporter := traces_exporter()) not in ("", "none", "console"):  # the console is for the protocol
@@ -266,6 +264,7 @@ class Background:
             *roots,
             stop_event=self._stop,
             debounce=SETTLE_MS,
+            step=SETTLE_MS // 2,  # each wakes the process; the default is 20 times a second
             watch_filter=None,  # the default would delay the first turn while other files keep changing
             rust_timeout=WATCH_TIMEOUT_MS,
             yield_on_timeout=True,

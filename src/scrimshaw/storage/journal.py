@@ -5,7 +5,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import msgspec
@@ -30,6 +30,7 @@ _FILE = "coalesce(json_extract(decision_meta, '$.file'), memory_id)"
 _MARKED = " AND json_extract(decision_meta, '$.mark') = ?"
 _REVIEW = Review.__struct_fields__
 _JOB = "id, kind, key, payload, state, attempts, done, total, error, created"
+_NO_ROWS = ("", 0, dict[str, str]())  # the chain and number of the last ledger row read, and the newest hash by file
 # Every claim counts as an attempt, so a worker whose job another one has taken over no longer matches.
 _CLAIMED = "id = ? AND state = 'running' AND attempts = ?"
 _DUE = (
@@ -54,6 +55,7 @@ class SqlJournal:
 
     def __init__(self, database: SqlDatabase, read_end: Callable[[], int | None] = int) -> None:
         self._database, self._read_end = database, read_end
+        self._last = _NO_ROWS
 
     def record(
         self, entries: Sequence[Entry], jobs: Sequence[tuple[str, str]] = (), texts: Sequence[StoredText] = ()
@@ -70,17 +72,19 @@ class SqlJournal:
     def history(
         self, memory_id: str = "", limit: int = -1, *, session: str = "", mark: str = "", new_hash: str = ""
     ) -> list[Row]:
-        where, wanted = "true", list[str]()
         columns = {" AND memory_id = ?": memory_id, " AND session = ?": session, " AND new_hash = ?": new_hash}
-        for condition, value in (columns | {_MARKED: mark}).items():
-            if value:
-                where, wanted = where + condition, [*wanted, value]
-        sql = f"SELECT {LEDGER} FROM ledger WHERE {where} ORDER BY seq DESC LIMIT ?"
-        return self._database.read(sql, (*wanted, limit if limit >= 0 else MOST_ROWS), _ledger_row)
+        wanted = dict(filter(itemgetter(1), (columns | {_MARKED: mark}).items()))
+        sql = f"SELECT {LEDGER} FROM ledger WHERE true{''.join(wanted)} ORDER BY seq DESC LIMIT ?"
+        return self._database.read(sql, (*wanted.values(), limit if limit >= 0 else MOST_ROWS), _ledger_row)
 
     def last_hashes(self) -> dict[str, str]:
-        newest = f"SELECT max(seq) FROM ledger GROUP BY {_FILE}"
-        return dict(self._database.rows(f"SELECT {_FILE}, new_hash FROM ledger WHERE seq IN ({newest})"))
+        chain, seq, known = self._last
+        sql = f"SELECT {_FILE}, new_hash, chain, seq FROM ledger WHERE seq >= ? ORDER BY seq"
+        rows = self._database.rows(sql, (seq,))
+        if seq and (not rows or rows[0][2] != chain):  # it was rewritten: a purge chains all rows again
+            rows, known = self._database.rows(sql, (0,)), {}
+        self._last = (*rows[-1][2:], known | {row[0]: row[1] for row in rows}) if rows else _NO_ROWS
+        return self._last[2].copy()
 
     def prior_text(self, memory_id: str, content_hash: str) -> str | None:
         sql = "SELECT content FROM contents WHERE memory_id = ? AND content_hash = ?"
@@ -112,14 +116,14 @@ class SqlJournal:
             return _enqueue(write, kind, key, time.time(), payload, total)
 
     def claim(self, kinds: Sequence[str], lease_s: float) -> Job | None:
-        find = f"SELECT id FROM jobs WHERE kind IN ({marks(kinds)}) AND ({_DUE}) ORDER BY due, id LIMIT 1"
-        now = time.time()
-        if self._database.value(find, (*kinds, now, now, now)) is None:
+        order, now = "".join("kind <> ?, " for _ in kinds), time.time()
+        find = f"SELECT id FROM jobs WHERE kind IN ({marks(kinds)}) AND ({_DUE}) ORDER BY {order}due, id LIMIT 1"
+        arguments = (*kinds, now, now, now, *kinds)
+        if self._database.value(find, arguments) is None:
             return None
         with self._database.write() as write:
-            claim = "UPDATE jobs SET state = 'running', attempts = attempts + 1, lease_until = ?"
-            arguments = (now + lease_s, *kinds, now, now, now)
-            claimed = write.execute(f"{claim} WHERE id = ({find}) RETURNING {_JOB}", arguments).fetchall()
+            claim = f"UPDATE jobs SET state = 'running', attempts = attempts + 1, lease_until = ? WHERE id = ({find})"
+            claimed = write.execute(f"{claim} RETURNING {_JOB}", (now + lease_s, *arguments)).fetchall()
         return _job(claimed[0]) if claimed else None
 
     def wait_for_job(self, pause_s: float, wait: Callable[[float], bool]) -> None:

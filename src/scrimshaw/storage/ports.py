@@ -376,7 +376,7 @@ class Journal(Protocol):
         """Add a job and return its id; if one of the same kind and key waits, that one's id."""
 
     def claim(self, kinds: Sequence[str], lease_s: float) -> Job | None:
-        """Take the oldest job that is due, also one whose lease ran out; a job waits while one of its key runs."""
+        """Take the oldest due job of the first kind that has one, also after its lease; of a key one runs at a time."""
 
     def wait_for_job(self, pause_s: float, wait: Callable[[float], bool]) -> None:
         """Wait so long before looking for a job again; an engine that announces new ones may wait longer.
