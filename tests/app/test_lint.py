@@ -203,7 +203,7 @@ class TestPropose:
         commit(project)
         code, out, _ = cli("lint", "--fix-paths", str(files), "--yes", "--json")
         places = [each["paths"] for each in json.loads(out)["files"]]
-        assert (code, places) == (0, [[["src/gone.py", "library/gone.py"]]])
+        assert (code, [["src/gone.py", "library/gone.py"]] in places) == (0, True)
         assert "`library/gone.py:2`" in (files / "placeholder.md").read_text()
         assert cli("lint", "--fix-paths", str(files))[1] == "0 files changed\n"
 
