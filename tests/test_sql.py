@@ -26,7 +26,7 @@ WRITTEN_HERE = {
     "databases.py": {"name"},
     "index.py": {"where", "joined", "select", "values", "table", "number", "step", "related"},
     "sqlite/index.py": {"where", "table"},
-    "journal.py": {"where", "find", "claim", "newest"},
+    "journal.py": {"where", "find", "order"},
     "sessions.py": {"any_word", "which"},
     "postgres/database.py": {"self"},
     "postgres/index.py": {"width", "where", "table", "hits", "size", "place", "same", "parts", "having", "select"},
