@@ -151,7 +151,7 @@ class Needs(Struct, frozen=True, kw_only=True):
         yield {"task carried": float(task.is_told(sections.get("Task", "").splitlines())), "characters": len(body)}
 
     def is_overcome(self, engine: Engine, line: str) -> bool:
-        """Whether a failure in a line is over: its call passed later, or a reader noted another cure, nothing open."""
+        """Whether a failure in a line is over: its call passed later, or a reader noted its cure, not as open."""
         if origin := _ORIGIN.search(line):
             events = engine.sessions.events(origin[1])
             times = {item.at for item in engine.sessions.items(origin[1]) if str(item.number) == origin[2]}

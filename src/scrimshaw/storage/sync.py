@@ -96,7 +96,7 @@ def sync_index(
     unchanged = len(files) - len(changes) - (len(skipped) - len(skips))
     read = {file.path for file in files.values()}
     changes += _update_skips(index, skips, known, read)
-    if incomplete or rewritten > len(files) // 2:  # else a text query takes up to three times as long (measured)
+    if incomplete or rewritten > len(files) // 2:  # their old words slow text queries threefold
         index.retire(sorted(incomplete - read), orphans=True)
     skipped += broken
     skipped.sort(key=attrgetter("path"))

@@ -22,7 +22,7 @@ ORDER BY +f.rank LIMIT ?"""
 _REMEMBERED_FILTERS, _REMEMBERED_NAMES = 64, 50_000
 
 _PUT_WORDS = "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)"
-# FTS5 reads the words of removed texts until they are merged with others.
+# FTS5 keeps the words of removed texts, and every query reads them, until they are merged with others.
 MERGE_WORDS = "INSERT INTO memory_text (memory_text) VALUES ('optimize')"
 BELONGING = ("phrases", "sketches", "topics", "chunks", "vectors")
 _WORDS_OF_NOTHING = f"""
