@@ -30,7 +30,9 @@ def test_no_write_leaves_a_vault_whose_folder_is_swapped_for_a_link(
     link.symlink_to(outside)
     swapper, written = subprocess.Popen([sys.executable, "-c", SWAP, str(folder), str(link)]), 0
     try:
-        for number in range(100):
+        for number in range(5_000):  # how many meet the folder and not the link depends on the machine
+            if number >= 100 and written > 3:
+                break
             with suppress(ScrimshawError, OSError):
                 write.save(engine, write.NewText(content=f"Walrus {number} came ashore.", id=f"sub/n{number}"))
                 written += 1
