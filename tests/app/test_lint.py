@@ -148,7 +148,10 @@ class TestFixPaths:
         assert path.read_text() == before.replace("src/gone.py", "lib/gone.py")
         assert cli("lint", "--fix-paths", "src=lib", "--yes")[1] == "0 files changed\n"
 
-    def test_json_names_the_renames(self, cli: Cli, files: Path) -> None:
+    def test_json_names_the_renames(self, cli: Cli, files: Path, project: Path) -> None:
+        assert json.loads(cli("lint", "--fix-paths", "src=lib", "--dry-run", "--json")[1])["files"] == []  # no lib yet
+        (project / "lib").mkdir()
+        (project / "lib/gone.py").write_text("")
         _, out, _ = cli("lint", "--fix-paths", "src=lib", "--dry-run", "--json")
         (repair,) = json.loads(out)["files"]
         assert repair["paths"] == [["src/gone.py", "lib/gone.py"]]
@@ -203,7 +206,8 @@ class TestPropose:
         commit(project)
         code, out, _ = cli("lint", "--fix-paths", str(files), "--yes", "--json")
         places = [each["paths"] for each in json.loads(out)["files"]]
-        assert (code, [["src/gone.py", "library/gone.py"]] in places) == (0, True)
+        assert (code, places) == (0, [[["src/gone.py", "library/gone.py"]]])
+        assert "`src/idle.py`" in (files / "idle.md").read_text()
         assert "`library/gone.py:2`" in (files / "placeholder.md").read_text()
         assert cli("lint", "--fix-paths", str(files))[1] == "0 files changed\n"
 

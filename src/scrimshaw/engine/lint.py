@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import MEMORIES, Engine
@@ -85,10 +86,10 @@ class ProjectFiles:
         return references.find_stale(found, self._folder(path), self.exists, roots=self._roots, names=self._names)
 
     def changes(self, text: str, path: Path, renames: Sequence[Rename]) -> list[tuple[Reference, str]]:
-        """The stale references of a file that the renames change, each with its new path."""
+        """The stale references of a file that the renames lead to something that exists, each with its new path."""
         stale = self.find_stale(find_references(text), path)
         new = ((one, references.follow_renames(one, self._folder(path), renames)) for one in stale)
-        return [(one, target) for one, target in new if target != one.path]
+        return [(one, to) for one, to in new if to != one.path and not self.find_stale([replace(one, path=to)], path)]
 
     def _folder(self, path: Path) -> str:
         folder = path.parent.relative_to(self.project).as_posix()
