@@ -14,7 +14,7 @@ from tests.samples import WordEmbedder, write_memory
 from tests.scenarios.agent import Agent
 
 from scrimshaw.app.mcp.backend import recall
-from scrimshaw.engine import Engine, purge, read, sessions
+from scrimshaw.engine import Engine, drafts, purge, read, sessions
 from scrimshaw.engine.core import EMBED
 from scrimshaw.engine.index import embed_pending, rebuild, scan, vectors_ready
 from scrimshaw.engine.record import sync_record
@@ -70,6 +70,19 @@ def test_what_was_said_in_a_session_answers_another(engine: Engine) -> None:
     reply = Agent(engine).search("why gettext catalogues")[0]
     assert (reply["id"], reply.get("anchor")) == ("session:old#e2", None)
     assert WHY in recall.run(engine, topic="why gettext catalogues")
+
+
+def test_the_title_of_the_memory_names_the_record(engine: Engine) -> None:
+    tell(engine, EventKind.PROMPT, "Read the notes of yesterday first.", at=engine.clock())
+    tell_session(engine)
+    scan(engine)
+    before = find(engine, "why gettext catalogues")[0].memory.title
+    drafted = drafts.make_draft(engine, "old")
+    scan(engine)
+    (hit,) = find(engine, "why gettext catalogues")
+    title = engine.memory(drafted.memory_id).title
+    assert before == "Read the notes of yesterday first."
+    assert hit.memory.title == read.get(engine, hit.memory.id).memory.title == title != before
 
 
 def test_several_passages_of_one_session_come_back(engine: Engine) -> None:

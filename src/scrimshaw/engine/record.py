@@ -33,7 +33,7 @@ def sync_record(engine: Engine) -> None:
     gone = known.keys() - wanted.keys()
     for path, each in wanted.items():
         state = known.get(path)
-        if state and (state.size, state.mtime_ns) == (each.events, each.last):
+        if state and (state.size, state.mtime_ns, state.content_hash) == (each.events, each.last, _memory_of(each)):
             continue
         if document := _make_document(engine, path, each):
             engine.index.put([document])
@@ -57,7 +57,7 @@ def read_passage(engine: Engine, passage_id: str) -> tuple[Memory, str]:
         id=f"{path}#{own.anchor}",
         source=RECORD,
         path=path,
-        title=_title_of(engine, session),
+        title=_title_of(engine, session, "".join(map(_memory_of, engine.sessions.records(session)))),
         type=MemoryType.GENERAL,
         provenance=_provenance(session, near),
         updated=format_time(own.at),
@@ -88,10 +88,10 @@ def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document
         )
         for number, (each, start, end) in enumerate(zip(passages, [0, *ends], ends, strict=False))
     ]
-    title = _title_of(engine, record.session)
+    title = _title_of(engine, record.session, _memory_of(record))
     return Document(
         file=SourceFile(source=RECORD, memory_id=path, path=path, size=record.events, mtime_ns=record.last),
-        content_hash="",
+        content_hash=_memory_of(record),  # of the events size and last number tell
         text_hash="",
         title=title,
         body=body,
@@ -102,10 +102,15 @@ def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document
     )
 
 
-def _title_of(engine: Engine, session: str) -> str:
-    """The session's first prompt, or its id; and the other work tree in which it ran, if any."""
-    found = engine.sessions.get(session)
-    title = " ".join(found.task.split()) if found and found.task else session
+def _memory_of(record: SessionRecord) -> str:
+    """The id of the memory made of the session, if there is one; its title names the record."""
+    return record.draft.memory_id if record.draft else ""
+
+
+def _title_of(engine: Engine, session: str, memory_id: str) -> str:
+    """The title of the session's memory, its first prompt or its id; and the other work tree in which it ran."""
+    found, memory = engine.sessions.get(session), engine.index.get([memory_id]).get(memory_id)
+    title = memory.title if memory else " ".join(found.task.split()) if found and found.task else session
     if len(title) > _TITLE_CHARACTERS:
         head = title[:_TITLE_CHARACTERS]
         title = f"{head.rpartition(' ')[0] or head} ..."

@@ -19,7 +19,7 @@ from rich.text import Text
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import command, open_memory, settings_of_memory
 from scrimshaw.app.cli.output import Lines, console, line, note, note_degradations, plain
-from scrimshaw.app.hooks.fencing import is_withheld, neutralise, neutralise_state_lines
+from scrimshaw.app.hooks.fencing import is_withheld, neutralise, neutralise_state_lines, shorten_origins
 from scrimshaw.engine import Engine, counts, index, query_log, read
 from scrimshaw.engine.context import resume_state
 from scrimshaw.engine.counts import MemoryPage, SessionTokens, Stats
@@ -77,7 +77,7 @@ def _render_hits(result: SearchResult, terms: Sequence[str], explain: bool) -> L
         question = hit.explanation.answers
         if text := f"{f'Answers: {question}' if question else ''}\n{hit.text}".strip():
             yield _mark_words(textwrap.indent(text, "   "), terms)
-        if hit.memory.path:
+        if hit.memory.path and not place.startswith(hit.memory.path):  # as that of a recorded session
             yield line((f"   {_find_place(hit)}", "dim"))
         yield from (line(("   supersedes ", "dim"), (name, "cyan")) for name in hit.supersedes)
         if explain:
@@ -253,7 +253,7 @@ def _render_fixes(found: Sequence[Fix]) -> Lines:
 
 
 def _render_state(resumed: Mapping[str, Any]) -> Lines:
-    for part, lines in groupby(resumed["lines"], key=lambda each: each.part):
+    for part, lines in groupby(shorten_origins(resumed["lines"]), key=lambda each: each.part):
         yield line((part, "bold"))
         for each in lines:  # output and code keep their lines
             text = each.text.replace("\n", "\n    ")
