@@ -54,6 +54,12 @@ def test_a_sentence_goes_on_where_its_author_wrapped_a_line(lines: str, is_one: 
     assert found.startswith(lines if is_one else second)
 
 
+def test_fences_and_marks_of_gaps_are_no_sentences() -> None:
+    text = "Nothing is collected.\n[...]\n```python\nyield from self.collect()\n```\nSo the walrus is missing here.\n"
+    assert cut_passage(text, ("walrus",), 45) == "So the walrus is missing here."
+    assert cut_passage("---\n" * 20, ("walrus",), 7) == "---\n---"
+
+
 @example(f"One two.{' ' * 40}Three four.\nFive six seven eight nine ten.", [], 30)
 @given(st.text(max_size=300), st.lists(st.text(min_size=1, max_size=8), max_size=4), st.integers(0, 400))
 def test_the_room_holds_and_every_part_is_of_the_text(text: str, terms: list[str], room: int) -> None:

@@ -24,6 +24,7 @@ _LONG_SENTENCE = 240
 _SENTENCE_END = re.compile(
     r"(?<=[^\s\d][.!?])\s+(?=[^\s(a-z])|\n(?:(?<![^\n]{49}[^\n:]\n)|(?![ \t]*[a-z][a-z'-]*[ ,;.)]))\n*"
 )
+_TELLS = re.compile(r"(?!```)\W*\w")  # not a rule, a fence of code or the mark of a gap
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _STEM = 5
 _GAP = " ... "
@@ -63,6 +64,8 @@ def cut_passage(text: str, terms: Iterable[str], room: int) -> str:
             size += cost
         elif not chosen:
             return _clip_words(text[start:end], room)
+    if not chosen:
+        return _clip_words(text, room)
     begins = sorted(place for place in chosen if place - 1 not in chosen)
     ends = sorted(place for place in chosen if place + 1 not in chosen)
     return _GAP.join(text[places[begin][0] : places[end][1]] for begin, end in zip(begins, ends, strict=True))
@@ -128,7 +131,7 @@ def _fit_text(
 
 
 def _split_sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each sentence or line of a text; a long one is split."""
+    """Start and end of each sentence or line of a text that says something; a long one is split."""
     start = 0
     for end, following in (*(found.span() for found in _SENTENCE_END.finditer(text)), (len(text), len(text))):
         while end - start > _LONG_SENTENCE:
@@ -136,7 +139,7 @@ def _split_sentences(text: str) -> Iterator[tuple[int, int]]:
             cut = cut if cut > 0 else start + _LONG_SENTENCE
             yield start, cut
             start = cut
-        if end > start:
+        if _TELLS.match(text, start, end):
             yield start, end
         start = following
 
