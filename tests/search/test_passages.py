@@ -42,6 +42,8 @@ def test_a_passage_has_the_sentences_that_the_words_stand_in(terms: tuple[str, .
     ("lines", "is_one"),
     [
         ("- A hook writes one line to a file beside the memory\n  queue and ends at once.", True),
+        ("The branch is gone, whose name no longer appears in\n`git branch` with the queue.", True),
+        ("Do not ask for ancestors of it: only two signals do the\nqueue:", True),
         ("Bash: make check, which takes four minutes on a laptop\nqueue: 3 failed", False),
         ("All of this is run in the folder of the project itself:\nqueue add, then commit", False),
         ("A line\nqueue and so on", False),

@@ -20,9 +20,10 @@ PASSAGE = 400
 SENTENCE = 160  # most characters shown of a passage that is already in the context, or that does not fit
 LEAST = 60  # less room than this holds no statement
 _LONG_SENTENCE = 240
-# Not after a list number, nor where an author wrapped a line: a long line, then a word in lower case.
+# Not after a list number, nor where an author wrapped a line: a long line, then a word in lower case, code or a quote.
 _SENTENCE_END = re.compile(
-    r"(?<=[^\s\d][.!?])\s+(?=[^\s(a-z])|\n(?:(?<![^\n]{49}[^\n:]\n)|(?![ \t]*[a-z][a-z'-]*[ ,;.)]))\n*"
+    r"(?<=[^\s\d][.!?])\s+(?=[^\s(a-z])"
+    r"|\n(?:(?<![^\n]{49}[^\n:]\n)|(?![ \t]*(?:[a-z][a-z'-]*(?:[ ,;.)]|:\n)|[`(\"])))\n*"
 )
 _TELLS = re.compile(r"(?!```)\W*\w")  # not a rule, a fence of code or the mark of a gap
 _BLANK_LINES = re.compile(r"\n\s*\n")
