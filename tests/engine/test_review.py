@@ -48,15 +48,15 @@ def agent(engine: Engine, vault: Path, clock: Clock) -> Agent:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({}, VISIBLE),
-        ({"include_archived": True}, [*VISIBLE, "archived"]),
+        ({}, [*VISIBLE, "archived"]),
+        ({"include_archived": False}, VISIBLE),
         ({"use_decay": False}, ["archived", *sorted(VISIBLE)]),
         ({"min_state": "hot"}, ["hot"]),
         ({"min_state": "warm"}, ["hot", "warm"]),
         ({"min_state": "cold"}, ["hot", "warm", "cold"]),
         ({"min_state": "dormant"}, VISIBLE),
-        ({"min_state": "archived"}, VISIBLE),
-        ({"min_state": "archived", "include_archived": True}, [*VISIBLE, "archived"]),
+        ({"min_state": "archived"}, [*VISIBLE, "archived"]),
+        ({"min_state": "archived", "include_archived": False}, VISIBLE),
         ({"min_state": "hot", "use_decay": False}, ["hot"]),
         ({"min_state": "archived", "use_decay": False}, ["archived", *sorted(VISIBLE)]),
     ],
@@ -72,7 +72,7 @@ def test_state_limits_pass_on_what_a_state_leaves(agent: Agent, vault: Path, clo
         write_memory(vault, f"new/{number:02}", "walrus", f"updated: {clock.ago(1)}")
         write_memory(vault, f"old/{number:02}", "walrus", f"updated: {clock.ago(200)}")
     scan(agent.engine)
-    every = {"limit": 50, "include_archived": True}
+    every = {"limit": 50}
     assert len(agent.found("walrus", **every)) == 5 + 28
     limited = agent.found("walrus", apply_state_limits=True, **every)
     assert len([name for name in limited if name.startswith("new/") or name == "hot"]) == 5
@@ -139,11 +139,11 @@ def test_track_access_makes_a_review_and_nothing_else_does(agent: Agent, clock: 
     assert agent.engine.journal.reviews(list(AGES)) == {}
     agent.found("walrus", track_access=True)
     reviews = agent.engine.journal.reviews(list(AGES))
-    assert set(reviews) == {*VISIBLE}
+    assert set(reviews) == {*AGES}
     assert {review.reviews for review in reviews.values()} == {1}
-    assert agent.found("walrus", min_state="hot") == sorted(VISIBLE)
+    assert agent.found("walrus", min_state="hot") == sorted(AGES)
     clock.wait(days=12)
-    assert agent.found("walrus", min_state="hot") != sorted(VISIBLE)
+    assert agent.found("walrus", min_state="hot") != sorted(AGES)
 
 
 def test_items_of_a_session_are_not_reviewed(agent: Agent, clock: Clock) -> None:
@@ -154,7 +154,7 @@ def test_items_of_a_session_are_not_reviewed(agent: Agent, clock: Clock) -> None
 
 
 def test_what_was_nearly_forgotten_gains_most(agent: Agent) -> None:
-    agent.found("walrus", track_access=True, include_archived=True)
+    agent.found("walrus", track_access=True)
     reviews = agent.engine.journal.reviews(list(AGES))
     assert [reviews[name].stability for name in AGES] == sorted(reviews[name].stability for name in AGES)
 
@@ -165,7 +165,7 @@ def test_a_validation_moves_confidence_and_is_a_review(agent: Agent) -> None:
     assert (good["confidence"], bad["confidence"]) == (0.6, 0.45)
     reviews = agent.engine.journal.reviews(["warm", "cold"])
     assert reviews["warm"].stability > reviews["cold"].stability
-    hits = {hit["id"]: hit["why"].get("factors", {}) for hit in agent.search("walrus", include_archived=True)}
+    hits = {hit["id"]: hit["why"].get("factors", {}) for hit in agent.search("walrus")}
     assert ("validation" in hits["cold"], "validation" in hits["warm"]) == (True, False)
 
 
@@ -206,14 +206,14 @@ def test_constitutional_and_critical_stay_hot(
 def test_nothing_is_deleted_by_forgetting(agent: Agent, vault: Path, clock: Clock) -> None:
     before = {path.name: path.read_bytes() for path in vault.iterdir()}
     clock.wait(days=36_500)
-    assert {*agent.found("walrus")} == {*AGES}  # the last fallback
+    assert {*agent.found("walrus")} == {*AGES}
     assert {path.name: path.read_bytes() for path in vault.iterdir()} == before
     scan(agent.engine)
     for name in AGES:
         assert read.get(agent.engine, name).body.startswith("The walrus")
-    assert {*agent.found("walrus", include_archived=True)} == {*agent.found("walrus", use_decay=False)} == {*AGES}
+    assert {*agent.found("walrus", use_decay=False)} == {*AGES}
     agent.call("memory_validate", id="archived", was_useful=True)
-    assert agent.found("walrus") == ["archived"]
+    assert agent.found("walrus", include_archived=False) == ["archived"]
 
 
 def test_reviews_without_end_stay_finite(agent: Agent, clock: Clock) -> None:
@@ -269,7 +269,7 @@ def test_what_did_not_help_fades_faster_and_is_never_lifted(agent: Agent, clock:
         agent.call("memory_validate", id=name, was_useful=False)
         assert presence_of(agent, name, clock) < before
         clock.wait(days=30 * months)
-    assert agent.found("walrus", include_archived=True)[-1] == "archived"
+    assert agent.found("walrus")[-1] == "archived"
     agent.call("memory_validate", id="archived", was_useful=True)
     assert presence_of(agent, "archived", clock) == 1.0
 
@@ -287,17 +287,18 @@ def test_a_change_is_as_good_as_a_review(agent: Agent, vault: Path, clock: Clock
     assert presence_of(agent, "cold", clock) == pytest.approx(1.0, abs=0.01)
 
 
-def test_archived_matches_are_counted_and_come_when_nothing_else_does(agent: Agent, vault: Path) -> None:
-    found = agent.call("memory_search", query="walrus")
+def test_archived_matches_are_counted_where_they_are_left_out(agent: Agent) -> None:
+    found = agent.call("memory_search", query="walrus", include_archived=False)
     assert (found["archived"], [hit["id"] for hit in found["hits"]]) == (1, VISIBLE)
-    assert "archived" not in agent.call("memory_search", query="walrus", include_archived=True)
-    assert "archived" not in agent.call("memory_search", query="narwhal")
-    write_memory(vault, "faded", "The narwhal has one tooth.", "updated: 2001-01-01")
+    assert "archived" not in agent.call("memory_search", query="walrus")
+    assert "archived" not in agent.call("memory_search", query="narwhal", include_archived=False)
+
+
+def test_an_archived_memory_that_answers_comes_before_a_fresh_one_that_hardly_does(agent: Agent, vault: Path) -> None:
+    write_memory(vault, "faded", "The narwhal has one tooth, which is long.", "updated: 2001-01-01")
+    write_memory(vault, "fresh", "A tooth of the walrus was sold. It was sold at once, and for much money.")
     scan(agent.engine)
-    found = agent.call("memory_search", query="narwhal", include_trace=True)
-    assert [hit["id"] for hit in found["hits"]] == ["faded"]
-    assert next(each["used"] for each in found["trace"] if each["stage"] == "fallback") == "archived"
-    assert agent.found("narwhal", min_state="dormant") == []
+    assert agent.found("how long is the tooth of a narwhal")[0] == "faded"
 
 
 def test_what_a_session_left_is_not_archived(agent: Agent, vault: Path, clock: Clock) -> None:

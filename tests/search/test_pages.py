@@ -50,9 +50,9 @@ def stage(result: SearchResult, name: Stage) -> StageTrace:
 def test_what_is_archived_pushes_nothing_out(index: Index, old: int, vectors: bool) -> None:
     archived = [note(f"old/{number:03}", "walrus walrus walrus", updated=ago(4000)) for number in range(old)]
     search = Search(index, *archived, note("fresh", "a walrus was seen", updated=ago(1)), vectors=vectors)
-    result = search.ask("walrus", now=NOW.timestamp())
+    result = search.ask("walrus", now=NOW.timestamp(), include_archived=False)
     assert (ids(result), result.next_offset) == (["fresh"], None)
-    assert len(ids(search.ask("walrus", now=NOW.timestamp(), include_archived=True, limit=100))) == min(old + 1, 100)
+    assert len(ids(search.ask("walrus", now=NOW.timestamp(), limit=100))) == min(old + 1, 100)
 
 
 def test_a_state_asked_for_holds_without_decay(index: Index) -> None:
@@ -70,7 +70,7 @@ def test_a_state_asked_for_holds_without_decay(index: Index) -> None:
 def test_the_filter_counts_what_it_left_out(index: Index) -> None:
     archived = [note(f"old/{number}", "walrus", updated=ago(4000)) for number in range(3)]
     search = Search(index, *archived, note("fresh", "walrus", updated=ago(1)))
-    filtered = stage(search.ask("walrus", now=NOW.timestamp()), Stage.FILTER)
+    filtered = stage(search.ask("walrus", now=NOW.timestamp(), include_archived=False), Stage.FILTER)
     assert (filtered.entered, filtered.left) == (4, 1)
 
 

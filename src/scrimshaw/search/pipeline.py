@@ -287,15 +287,7 @@ class Searcher:
         for each in ranked:
             each.score *= PREFIX
             each.factors = {**each.factors, "prefix": PREFIX}
-        if ranked or not state.archived:
-            state.note(Stage.FALLBACK, 0, len(ranked), used="prefix")
-            return ranked
-        state.request, archived, state.archived = replace(state.request, include_archived=True), state.archived, []
-        fused = fuse(state.lists, state.profile.weights, self._settings.candidates)
-        ranked = self._rank(
-            state, _with_fusion([item for item in fused if item.id in archived], self._look_up(state, archived))
-        )
-        state.note(Stage.FALLBACK, 0, len(ranked), used="archived")
+        state.note(Stage.FALLBACK, 0, len(ranked), used="prefix")
         return ranked
 
     def _fold_statements(self, state: SearchState, ranked: list[Candidate]) -> list[Candidate]:

@@ -28,8 +28,8 @@ class SearchRequest(Struct, frozen=True, kw_only=True):
     rerank: bool = True
     length_penalty: bool = True
     include_content: bool = False
-    decay: bool = True  #: faded memories sink, and archived ones are left out unless `include_archived`
-    include_archived: bool = False
+    decay: bool = True  #: faded memories sink, and archived ones are left out without `include_archived`
+    include_archived: bool = True
     min_state: Retention | None = None  #: applies without `decay` too
     state_limits: bool = False
     min_confidence: float = 0.0  #: if no hit is this likely to answer, there are none, only `nearest`

@@ -108,7 +108,7 @@ class SearchCall(Call, frozen=True, omit_defaults=True):
     rerank: Annotated[bool, RARE, Meta(description="Compare the best hits with the query once more.")] = True
     apply_length_penalty: Annotated[bool, RARE, Meta(description="Rank very short and very long texts lower.")] = True
     use_decay: Annotated[bool, RARE, Meta(description="Rank faded memories lower.")] = True
-    include_archived: Annotated[bool, RARE, Meta(description="Archived memories too.")] = False
+    include_archived: Annotated[bool, RARE, Meta(description="False leaves out what has faded.")] = True
     min_state: Annotated[Retention | None, RARE, Meta(description="Only at least this fresh.")] = None
     apply_state_limits: Annotated[bool, RARE, Meta(description="Limit hits per state of freshness.")] = False
     session_id: SessionId = ""
