@@ -75,14 +75,15 @@ def demand_changeable(files: Iterable[tuple[str, MemoryFile]], actor: str, comma
 
 def find_claims(engine: Engine) -> list[Memory]:
     """The memories whose files claim to be constitutional but count as important, as nobody vouches for them."""
-    return [memory for memory in _of_tier(engine, Tier.IMPORTANT) if describe_claim(memory)]
+    return [*filter(describe_claim, engine.index.select(Filters(tiers=(Tier.IMPORTANT,))))]
 
 
 def describe_claims(engine: Engine) -> list[str]:
     """A sentence on each memory that claims more trust than it has, and on what to do."""
     lineages: Mapping[str, Trust] = {}
     with suppress(DamagedDatabase):  # the check of the graph reports it
-        lineages = find_inherited_trusts(engine.index, tuple(each.id for each in _of_tier(engine, Tier.CONSTITUTIONAL)))
+        always_on = engine.index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)))
+        lineages = find_inherited_trusts(engine.index, tuple(each.id for each in always_on))
     return [*map(describe_claim, find_claims(engine))] + [
         f"{name!r} is constitutional, and not shown before every answer: what it was derived from has trust {trust}; "
         f"take that source out of `derived_from` with `scrimshaw edit {name}`, or undo what changed it."
@@ -144,7 +145,3 @@ def _limit_trust(file: MemoryFile, trust: Trust, default: Trust = Trust.HUMAN) -
 
 def _inherited_trust(engine: Engine, memory_id: str) -> Trust:
     return find_inherited_trusts(engine.index, (memory_id,)).get(memory_id, Trust.HUMAN)
-
-
-def _of_tier(engine: Engine, tier: Tier) -> list[Memory]:
-    return engine.index.select(Filters(tiers=(tier,)), sort="id", limit=-1, offset=0)

@@ -89,6 +89,12 @@ def decode_json(raw: str) -> Any:
     return None
 
 
+def read_object(sent: object) -> Json:
+    """An object, or the one in a JSON text; empty for anything else."""
+    found = decode_json(sent) if isinstance(sent, str) else sent
+    return found if isinstance(found, Mapping) else {}
+
+
 def replace_half_characters(raw: str) -> str:
     """A JSON text with U+FFFD for each escape of half a surrogate pair, as a cut emoji leaves it."""
     if not re.search(r"\\u[dD][89a-fA-F]", raw):

@@ -187,11 +187,14 @@ def other_work_trees(project: Path) -> list[Path]:
 
 def list_visible_files(project: Path, suffixes: Sequence[str]) -> list[str] | None:
     """The files below a folder with these suffixes that git does not ignore, by path; None if git does not answer."""
+    patterns = (f":(icase)*{suffix}" for suffix in suffixes)
+    return _list_files(project, "--cached", "--others", "--exclude-standard", "--deduplicate", "--", *patterns)
+
+
+def _list_files(project: Path, *options: str) -> list[str] | None:
     if any((folder / ".git").exists() for folder in (project, *project.absolute().parents)):
-        command = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--")
-        patterns = (f":(icase)*{suffix}" for suffix in suffixes)
         with suppress(StorageFailure):
-            return sorted(filter(None, ask_git(project, *command, *patterns, timeout_s=PRESENT_S).split("\0")))
+            return sorted(filter(None, ask_git(project, "ls-files", "-z", *options, timeout_s=PRESENT_S).split("\0")))
     return None
 
 
@@ -211,17 +214,11 @@ class CommitDates:
 
     @cached_property
     def _tracked(self) -> frozenset[str]:
-        return self._list()
+        return frozenset(_list_files(self._project) or ())
 
     @cached_property
     def _changed(self) -> frozenset[str]:
-        return self._list("--modified")
-
-    def _list(self, *options: str) -> frozenset[str]:
-        if any((folder / ".git").exists() for folder in (self._project, *self._project.parents)):
-            with suppress(StorageFailure):
-                return frozenset(ask_git(self._project, "ls-files", "-z", *options, timeout_s=PRESENT_S).split("\0"))
-        return frozenset()
+        return frozenset(_list_files(self._project, "--modified") or ())
 
     @cached_property
     def _dates(self) -> Mapping[str, tuple[str, str]]:

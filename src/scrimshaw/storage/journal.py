@@ -29,7 +29,7 @@ KEPT_DONE_S = 30 * 86_400.0  # how long a finished job is kept
 _FILE = "coalesce(json_extract(decision_meta, '$.file'), memory_id)"
 _MARKED = " AND json_extract(decision_meta, '$.mark') = ?"
 _REVIEW = Review.__struct_fields__
-_JOB = "id, kind, key, payload, state, attempts, done, total, error, created"
+_JOB = ", ".join(Job.__struct_fields__)
 _NO_ROWS = ("", 0, dict[str, str]())  # the chain and number of the last ledger row read, and the newest hash by file
 # Every claim counts as an attempt, so a worker whose job another one has taken over no longer matches.
 _CLAIMED = "id = ? AND state = 'running' AND attempts = ?"
@@ -237,6 +237,4 @@ def _ledger_row(row: Sequence[Any]) -> Row:
 
 
 def _job(row: Sequence[Any]) -> Job:
-    values = dict(zip(_JOB.split(", "), row, strict=True))
-    values["payload"], values["state"] = json.loads(values["payload"]), JobState(values["state"])
-    return Job(**values)
+    return make_struct(Job, (*row[:3], json.loads(row[3]), *row[4:]))  # the payload is JSON

@@ -71,7 +71,7 @@ class Copilot(Client):
             event,
             tool="Mcp" if "-" in name else canonical_tool(name),
             tool_name=name,
-            arguments=_arguments(payload.get("toolArgs")),
+            arguments=js.read_object(payload.get("toolArgs")),
             output=output,
             failed=is_refused or code != 0,
         )
@@ -124,10 +124,10 @@ def _read_row(row: js.Json, builder: TranscriptBuilder) -> None:
         case "assistant.message":
             builder.add_text(EventKind.ANSWER, words, at, agent)
             for call in js.sections(data.get("toolRequests")):
-                arguments = _arguments(call.get("arguments"))
+                arguments = js.read_object(call.get("arguments"))
                 builder.begin_call(js.text(call.get("toolCallId")), js.text(call.get("name")), arguments)
         case "tool.execution_start":
-            arguments = _arguments(data.get("arguments"))
+            arguments = js.read_object(data.get("arguments"))  # some versions send JSON text
             builder.begin_call(js.text(data.get("toolCallId")), js.text(data.get("toolName")), arguments)
         case "tool.execution_complete":
             call_id, error = js.text(data.get("toolCallId")), js.section(data, "error")
@@ -139,12 +139,6 @@ def _read_row(row: js.Json, builder: TranscriptBuilder) -> None:
             builder.end_call(call_id, output, data.get("success") is False or code != 0, at, agent=agent, tool=tool)
         case "session.compaction_complete":
             builder.add_compaction(js.first_text(data, "summaryContent", "summary"), at)
-
-
-def _arguments(sent: object) -> js.Json:
-    """The arguments, which some versions send as JSON text."""
-    found = js.decode_json(sent) if isinstance(sent, str) else sent
-    return found if isinstance(found, Mapping) else {}
 
 
 CLIENT = Copilot()

@@ -1,7 +1,7 @@
 """OpenCode. Its hook is a plugin in JavaScript; sessions are in a SQLite database."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -99,8 +99,7 @@ class OpenCode(Client):
 
     def parse_transcript(self, source: str) -> Transcript:
         """`{"info": ..., "messages": [{"info": ..., "parts": [...]}]}`, as `opencode export` prints it."""
-        whole = js.decode_json(source)
-        known = whole if isinstance(whole, Mapping) else {}
+        known = js.read_object(source)
         about = js.section(known, "info")
         own, parent = js.text(about.get("id")), js.text(about.get("parentID"))
         builder = TranscriptBuilder(self.name)
@@ -199,9 +198,9 @@ def _export_all(folder: Path, group: list[js.Json]) -> list[str]:
 def _list_messages(folder: Path, session: str) -> Iterator[js.Json]:
     parts: dict[str, list[js.Json]] = {}
     for message, data in read_foreign_rows(folder / _DATABASE, _PARTS, session, hint=_HINT):
-        parts.setdefault(message, []).append(js.section({"value": js.decode_json(data)}, "value"))
+        parts.setdefault(message, []).append(js.read_object(data))
     for message, data in read_foreign_rows(folder / _DATABASE, _MESSAGES, session, hint=_HINT):
-        yield {"info": js.section({"value": js.decode_json(data)}, "value"), "parts": parts.get(message, [])}
+        yield {"info": js.read_object(data), "parts": parts.get(message, [])}
 
 
 CLIENT = OpenCode()

@@ -252,9 +252,10 @@ def _build_app(vaults: Vaults, toolsets: str) -> ASGIApp:
     return Starlette(routes=routes, lifespan=lambda _: manager.run())
 
 
-async def _answer(manager: StreamableHTTPSessionManager, request: Request) -> Response:
+async def _answer(manager: StreamableHTTPSessionManager, request: Request) -> ASGIApp:
+    """What answers a request: the SDK, or a refusal."""
     if _find_vaults(request):
-        return _Handover(manager)
+        return manager.handle_request
     if request.path_params.get("vault") in request.scope[_CALLER].waiting:
         return _refuse(503, "waiting", "The server has not opened the vault yet; its log says why.")
     return _refuse(404, "vault", "There is no such vault for this token.")
@@ -270,17 +271,6 @@ async def _request_pull(vaults: Vaults, request: Request) -> Response:
         return _refuse(403, "forbidden", "A pull needs the scope write.")
     exchange.request()
     return JSONResponse({"vault": name, "status": "requested"}, 202)
-
-
-class _Handover(Response):
-    """The response of the SDK."""
-
-    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
-        super().__init__()
-        self._manager = manager
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._manager.handle_request(scope, receive, send)
 
 
 def _find_vaults(request: Request) -> list[str]:

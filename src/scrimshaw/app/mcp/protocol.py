@@ -309,20 +309,16 @@ class _Handlers:
         return wire.ListToolsResult(tools=self._list_tools(context.request))
 
     async def call_tool(self, context: _Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
-        def dispatch(backend: Backend) -> FinishedCall:
-            return backend.dispatcher.dispatch(params.name, params.arguments or {})
-
-        call = await self._in_worker(context, dispatch, f"tool {params.name}")
+        name, arguments = params.name, params.arguments or {}
+        call = await self._in_worker(context, lambda it: it.dispatcher.dispatch(name, arguments), f"tool {name}")
         content = wire.TextContent(text=call.text)
         return wire.CallToolResult(content=[content], structured_content=dict(call.reply), is_error=bool(call.error))
 
     async def list_resources(
         self, context: _Context, params: wire.PaginatedRequestParams | None
     ) -> wire.ListResourcesResult:
-        def page(backend: Backend) -> tuple[Sequence[tuple[str, str]], str]:
-            return backend.resources.page((params.cursor if params else None) or "")
-
-        entries, following = await self._in_worker(context, page, "resources/list")
+        cursor = (params.cursor if params else None) or ""
+        entries, following = await self._in_worker(context, lambda it: it.resources.page(cursor), "resources/list")
         resources = [
             wire.Resource(
                 uri=MEMORY_SCHEME + quote(memory_id),

@@ -12,6 +12,7 @@ import socket
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -141,30 +142,24 @@ def build_app(engine: Engine, access: Access, *, can_edit: bool = False) -> ASGI
     """The dashboard of an open memory; its pages only show, unless a person may edit on them."""
     site = Site(engine, secrets.token_urlsafe() if can_edit else "")
     routes: list[BaseRoute] = [Route("/assets/{name}", _send_asset)]
-    routes += (Route(path, _make_endpoint(site, view)) for path, view in VIEWS.items())
-    routes += (
-        Route(path, _make_form_endpoint(site, act), methods=["POST"]) for path, act in ACTIONS.items() if can_edit
-    )
-
-    def show_error(_: Request, error: Exception) -> Response:
-        return _render_error(site, error)
-
+    routes += (Route(path, partial(_send_page, site, view)) for path, view in VIEWS.items())
+    for path, act in ACTIONS.items() if can_edit else ():
+        routes.append(Route(path, partial(_perform_action, site, act), methods=["POST"]))
+    show_error = partial(_send_error, site)
     app = Starlette(routes=routes, exception_handlers={ScrimshawError: show_error, Exception: show_error})
     return Guard(app, access)
 
 
 def run_dashboard(engine: Engine, port: int, announce: Callable[[str], None], *, can_edit: bool = False) -> None:
     """Serve until interrupted; `announce` gets the address once browsers can connect. Port 0 is any free one."""
-    listener = socket.socket()
+    try:
+        listener = socket.create_server((HOST, port))
+    except OSError as error:
+        message = f"Port {port} of {HOST} cannot be used: {describe_os_error(error)}."
+        hint = "Choose another one, or none for any that is free."
+        raise InvalidRequest(message, hint, parameter="port") from error
     with listener:
-        try:
-            listener.bind((HOST, port))
-        except OSError as error:
-            message = f"Port {port} of {HOST} cannot be used: {describe_os_error(error)}."
-            hint = "Choose another one, or none for any that is free."
-            raise InvalidRequest(message, hint, parameter="port") from error
         access = Access(listener.getsockname()[1], secrets.token_urlsafe())
-        listener.listen()
         announce(access.url)
         # Requests are not logged: their addresses contain the token and the queries.
         settings = uvicorn.Config(
@@ -189,27 +184,21 @@ def _send_asset(request: Request) -> Response:
     return Response(read_asset(name), media_type=_ASSETS[name])
 
 
-def _make_endpoint(site: Site, view: View) -> Callable[[Request], Response]:
-    def answer(request: Request) -> Response:
-        page = view(site, {**request.query_params, **request.path_params})
-        return HTMLResponse(render_page(site, page, request.query_params.get("done", "")), page.status)
-
-    return answer
+def _send_page(site: Site, view: View, request: Request) -> Response:
+    page = view(site, {**request.query_params, **request.path_params})
+    return HTMLResponse(render_page(site, page, request.query_params.get("done", "")), page.status)
 
 
-def _make_form_endpoint(site: Site, act: Action) -> Callable[[Request], object]:
-    async def answer(request: Request) -> Response:
-        if int(request.headers.get("content-length", MOST_FORM_BYTES + 1)) > MOST_FORM_BYTES:
-            return PlainTextResponse("A form of these pages is smaller.", 413)
-        values = dict(parse_qsl((await request.body()).decode(errors="replace")))
-        if not _is_same(values.get("token", ""), site.form_token):
-            return PlainTextResponse("This form is of an older page. Go back, reload it, and try again.", 403)
-        return RedirectResponse(await run_in_threadpool(act, site, values), 303)
-
-    return answer
+async def _perform_action(site: Site, act: Action, request: Request) -> Response:
+    if int(request.headers.get("content-length", MOST_FORM_BYTES + 1)) > MOST_FORM_BYTES:
+        return PlainTextResponse("A form of these pages is smaller.", 413)
+    values = dict(parse_qsl((await request.body()).decode(errors="replace")))
+    if not _is_same(values.get("token", ""), site.form_token):
+        return PlainTextResponse("This form is of an older page. Go back, reload it, and try again.", 403)
+    return RedirectResponse(await run_in_threadpool(act, site, values), 303)
 
 
-def _render_error(site: Site, error: Exception) -> Response:
+def _send_error(site: Site, _: Request, error: Exception) -> Response:
     if isinstance(error, ScrimshawError):
         status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
         message, hint = error.message, error.hint
