@@ -268,7 +268,7 @@ def test_a_configuration_in_the_repository_opens_no_other_folder(place: Place, t
     place.push_by_bo({})
     with place.serve() as (server, secret):
         found = server.call(secret, "memory_search", query="zanzibar key under the mat, tide table", min_confidence=0)
-        assert [hit["id"] for hit in found["hits"]] == ["tides"]
+        assert [hit["id"] for hit in found["hits"]] == ["tides", "gate"]
 
 
 @pytest.mark.slow
