@@ -35,7 +35,7 @@ from scrimshaw.engine.uplift import Uplift, measure_uplift
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import FLAG
 from scrimshaw.ingest.invisible_characters import escape_invisible
-from scrimshaw.models import Filters, Intent, Memory, MemoryType, Tier, Trust
+from scrimshaw.models import RECORD, Filters, Intent, Memory, MemoryType, Tier, Trust
 from scrimshaw.router import ask
 from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.passages import PASSAGE, TOKEN_CHARACTERS, count_characters, cut_passage, pack_hits
@@ -77,7 +77,7 @@ def _render_hits(result: SearchResult, terms: Sequence[str], explain: bool) -> L
         question = hit.explanation.answers
         if text := f"{f'Answers: {question}' if question else ''}\n{hit.text}".strip():
             yield _mark_words(textwrap.indent(text, "   "), terms)
-        if hit.memory.path and not place.startswith(hit.memory.path):  # as that of a recorded session
+        if hit.memory.path and hit.memory.source != RECORD:  # which is no file
             yield line((f"   {_find_place(hit)}", "dim"))
         yield from (line(("   supersedes ", "dim"), (name, "cyan")) for name in hit.supersedes)
         if explain:
