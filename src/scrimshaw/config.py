@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from zlib import crc32
 
 import msgspec
 import msgspec.inspect
@@ -78,6 +79,10 @@ class RolloutSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     causal_boost: Annotated[int, _within(0, 100, "of 100 sessions", "have features.causal_boost")] = 100
     injection: Annotated[int, _within(0, 100, "of 100 sessions", "get memories without asking")] = 100
     dark_launch: Annotated[bool, _note("log what the other sessions would have got")] = False
+
+    def includes(self, part: str, session: str) -> bool:
+        """Whether a session is among those of a hundred that have a part: always the same answer."""
+        return bool(getattr(self, part) > crc32(f"{part}\n{session}".encode()) % 100)
 
 
 class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -17,16 +17,18 @@ from scrimshaw.engine.sessions import record_event, session_context
 from scrimshaw.engine.uplift import measure_uplift
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import EventKind, Observation, Session
-from scrimshaw.session.rollout import is_given
 
 NAMES = [f"session-{number}" for number in range(1000)]
 
 
 @pytest.mark.parametrize("percent", [0, 1, 30, 50, 99, 100])
 def test_about_so_many_sessions_have_a_part_and_more_never_takes_it_away(percent: int) -> None:
-    given = {name for name in NAMES if is_given("injection", percent, name)}
+    given, more = (
+        {name for name in NAMES if RolloutSettings(injection=share).includes("injection", name)}
+        for share in (percent, min(100, percent + 10))
+    )
     assert len(given) == pytest.approx(10 * percent, abs=60 * (0 < percent < 100))
-    assert given <= {name for name in NAMES if is_given("injection", min(100, percent + 10), name)}
+    assert given <= more
     assert 0 < percent < 100 or given in (set(), set(NAMES))
 
 
@@ -58,7 +60,7 @@ def test_sessions_with_and_without_are_compared(engine: Engine) -> None:
     half = limit(engine, injection=50)
     assert measure_uplift(half).differences == ()
     for name in NAMES[:20]:
-        work(half, name, failures=1 if is_given("injection", 50, name) else 3)
+        work(half, name, failures=1 if half.settings.rollout.includes("injection", name) else 3)
     found = measure_uplift(half)
     assert found.told + found.untold == 20
     by_name = {each.name: each for each in found.differences}

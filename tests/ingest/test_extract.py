@@ -118,7 +118,7 @@ KEPT = [
         ["docs/plan.md", "Use RRF"],
     ),
     (
-        ToolCall(tool="ExitPlanMode", output="User has approved your plan.\n## Approved Plan:\nUse RRF"),
+        ToolCall(tool="Plan", output="User has approved your plan.\n## Approved Plan:\nUse RRF"),
         "plan-approved",
         0.9,
         ItemKind.DECISION,

@@ -36,9 +36,9 @@ class Recording:
     def read(self, path: str) -> Recording:
         return self._add(EventKind.TOOL, f"{path}\n1 some line", tool="Read", path=path, failed=False)
 
-    def tasks(self, *lines: str) -> Recording:
-        """The agent sets its task list; a line is `[status] task`."""
-        return self._add(EventKind.TOOL, "\n".join(["task list", *lines]), tool="TodoWrite", failed=False)
+    def dialog(self, heading: str, *lines: str) -> Recording:
+        """The agent shows something; a line of a list of tasks is `[status] task`."""
+        return self._add(EventKind.TOOL, "\n".join([heading, *lines]), tool="Ask", failed=False)
 
     def item(self, kind: ItemKind, text: str, rule: str = "") -> Recording:
         """What was extracted from the last event."""

@@ -222,3 +222,52 @@ def test_what_was_left_alone_on_purpose_is_a_decision() -> None:
 def test_what_a_person_insists_on_is_a_decision(said: str) -> None:
     recording = Recording().prompt("Extend the exporter.").edit("src/export.py").prompt(said)
     assert [each.text for each in recording.answer("Ok.").draft().decisions] == [said]
+
+
+CHOSEN = "Which storage should we use? SQLite: no server to install (not PostgreSQL)"
+
+
+def test_what_a_person_chose_in_a_dialog_is_a_decision() -> None:
+    recording = Recording().prompt("Implement the storage layer.").dialog("questions answered", CHOSEN, "Log it? Yes")
+    assert found(recording) == [CHOSEN, "Log it? Yes"]
+
+
+def test_an_approved_plan_is_a_decision_with_its_approach() -> None:
+    plan = "# Plan: Add a cache\n\n## Context\n\nSlow.\n\n## Approach\n\n### How\n\nUse an LRU cache, not Redis.\nx"
+    (told,) = Recording().prompt("Make the search faster.").dialog("plan approved", plan).draft().decisions
+    assert (told.text, told.note) == ("Plan: Add a cache", "plan approved: Use an LRU cache, not Redis.")
+
+
+@pytest.mark.parametrize("reply", ["yes", "OK, do it.", "Sounds good!", "I agree completely. Then commit.", "lgtm"])
+@pytest.mark.parametrize(
+    ("proposal", "told"),
+    [
+        ("Should I store the vectors as float16?", "Should I store the vectors as float16?"),
+        (
+            "The vectors take half the space as float16. Want me to do that?",
+            "The vectors take half the space as float16.",
+        ),
+    ],
+)
+def test_what_a_person_agrees_to_is_a_decision(reply: str, proposal: str, told: str) -> None:
+    recording = Recording().prompt("Implement the storage layer.").answer(proposal).prompt(reply)
+    assert [(each.text, each.note) for each in recording.draft().decisions] == [(told, "agreed in e3")]
+
+
+@pytest.mark.parametrize(
+    ("proposal", "reply"),
+    [
+        ("Should I store the vectors as float16?", "no"),
+        ("Should I store the vectors as float16?", "yes, but what does it cost?"),
+        ("Should I store the vectors as float16?", "Explain it first."),
+        ("The vectors are stored as float16.", "ok"),
+        ("Should I proceed with the vectors?", "yes"),
+    ],
+)
+def test_what_is_not_proposed_or_not_agreed_to_is_none(proposal: str, reply: str) -> None:
+    assert found(Recording().prompt("Implement the storage layer.").answer(proposal).prompt(reply)) == []
+
+
+def test_what_is_agreed_to_after_other_work_is_none() -> None:
+    recording = Recording().prompt("Implement the storage layer.").answer("Should I store the vectors as float16?")
+    assert found(recording.bash("ls").prompt("yes")) == []

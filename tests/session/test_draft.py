@@ -489,7 +489,9 @@ def test_a_bare_command_does_not_tell_how_the_session_ended() -> None:
 
 def test_a_task_that_a_commit_names_is_not_open() -> None:
     recording = (
-        Recording().prompt("Extend the exporter.").tasks("[pending] Fix the slash command", "[pending] Tell Ann")
+        Recording()
+        .prompt("Extend the exporter.")
+        .dialog("task list", "[pending] Fix the slash command", "[pending] Tell Ann")
     )
     recording.bash("git commit -m 'Add /hi slash command'")
     assert texts(recording.draft().open) == ["Tell Ann"]
@@ -625,12 +627,24 @@ def test_three_hundred_events_take_a_blink() -> None:
 
 def test_unfinished_tasks_of_the_last_list_stay_open() -> None:
     recording = Recording().prompt("Write the parser of the log format and tell the readers.")
-    recording.tasks("[in_progress] Write the parser", "[pending] Write its tests")
-    recording.tasks("[completed] Write the parser", "[in_progress] Write its tests", "[pending] Tell the readers")
+    recording.dialog("task list", "[in_progress] Write the parser", "[pending] Write its tests")
+    recording.dialog(
+        "task list", "[completed] Write the parser", "[in_progress] Write its tests", "[pending] Tell the readers"
+    )
     assert [(each.text, each.event) for each in recording.draft().open] == [
         ("Write its tests", 3),
         ("Tell the readers", 3),
     ]
+
+
+def test_a_task_set_by_itself_stays_open_until_it_is_done() -> None:
+    recording = Recording().prompt("Write the parser of the log format and tell the readers.")
+    recording.dialog("task #1", "[pending] Write the parser").dialog("task #2", "[pending] Tell the readers")
+    recording.dialog("task #3", "[pending] Ask Bob").dialog("task #1", "[in_progress]").dialog("task #1", "[completed]")
+    recording.dialog("task #3", "[deleted]").dialog("task #2", "[in_progress]").dialog("task #9", "[pending]")
+    assert [(each.text, each.event) for each in recording.draft().open] == [("Tell the readers", 3)]
+    recording.dialog("task #2", "[pending] Announce the format in the newsletter")
+    assert texts(recording.draft().open) == ["Announce the format in the newsletter"]
 
 
 # What is told, and what is not

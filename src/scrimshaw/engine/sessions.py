@@ -13,7 +13,6 @@ from scrimshaw.search.results import Boosts, Explanation, Hit, SessionContext
 from scrimshaw.search.tokens import clip, count_tokens
 from scrimshaw.session import working_memory
 from scrimshaw.session.resume import recall_items
-from scrimshaw.session.rollout import is_given
 
 ITEM_PREFIX = "session:"
 _TITLE_LENGTH = 80
@@ -109,7 +108,7 @@ def _dark_boosts(engine: Engine, session: Session | None) -> Boosts | None:
     """The boosts of a session that gets all, if the rollout keeps one from this session."""
     features, rollout, name = engine.settings.features, engine.settings.rollout, session.id if session else ""
     parts = ("session_boost", "causal_boost") if session else ("causal_boost",)
-    if all(is_given(each, getattr(rollout, each), name) for each in parts if getattr(features, each)):
+    if all(rollout.includes(each, name) for each in parts if getattr(features, each)):
         return None
     return _boosts(engine, session, RolloutSettings()) or (lambda *_: {})
 
@@ -118,8 +117,8 @@ def _boosts(engine: Engine, session: Session | None, rollout: RolloutSettings) -
     """Attention of linked memories and causal neighbours of the best hits, together under one cap."""
     features, settings = engine.settings.features, engine.settings.session
     name = session.id if session else ""
-    is_lifting = features.session_boost and is_given("session_boost", rollout.session_boost, name)
-    is_causal = features.causal_boost and is_given("causal_boost", rollout.causal_boost, name)
+    is_lifting = features.session_boost and rollout.includes("session_boost", name)
+    is_causal = features.causal_boost and rollout.includes("causal_boost", name)
     linked = attention_by_memory(engine, session) if session and is_lifting else {}
 
     def boosts(names: Sequence[str], seeds: Mapping[str, float]) -> Mapping[str, Mapping[str, float]]:

@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.models import EventKind, RecordedEvent
-from scrimshaw.session.rollout import is_given
 
 LEAST_CALLS = 3  # a shorter session has nothing that could have gone better
 _DEVIATIONS = 1.96  # 95 % of the differences of two means are within it
@@ -42,12 +41,12 @@ class Uplift(Struct, frozen=True, kw_only=True):
 
 def measure_uplift(engine: Engine) -> Uplift:
     """Compare the recorded sessions that `rollout.injection` gave memories with those it did not."""
-    percent = engine.settings.rollout.injection
+    rollout = engine.settings.rollout
     groups: Mapping[bool, list[Mapping[str, float]]] = {True: [], False: []}
     for record in engine.sessions.records():
         events = engine.sessions.events(record.session)
         if sum(each.kind is EventKind.TOOL for each in events) >= LEAST_CALLS:
-            groups[is_given("injection", percent, record.session)].append(_measure(events))
+            groups[rollout.includes("injection", record.session)].append(_measure(events))
     told, untold = groups[True], groups[False]
     differences = list[Difference]()
     for name in told[0] if told and untold else ():
@@ -56,7 +55,7 @@ def measure_uplift(engine: Engine) -> Uplift:
         reach = _DEVIATIONS * math.sqrt(sum(pvariance(some) / max(1, len(some) - 1) for some in (with_, without)))
         means = {"told": round(fmean(with_), 3), "untold": round(fmean(without), 3)}
         differences.append(Difference(name=name, **means, low=round(gap - reach, 3), high=round(gap + reach, 3)))
-    return Uplift(percent=percent, told=len(told), untold=len(untold), differences=tuple(differences))
+    return Uplift(percent=rollout.injection, told=len(told), untold=len(untold), differences=tuple(differences))
 
 
 def _measure(events: Sequence[RecordedEvent]) -> Mapping[str, float]:

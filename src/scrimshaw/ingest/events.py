@@ -39,7 +39,7 @@ class Event(Struct, frozen=True, kw_only=True):
     cwd: str = ""
     transcript: str = ""  #: the path of the client's transcript, or empty
     prompt: str = ""
-    #: Read, Grep, Glob, Bash, Edit, Write, Web, Mcp or the client's own name, which `tool_name` always has.
+    #: Read, Grep, Glob, Bash, Edit, Write, Web, Ask, Plan, Mcp or the client's own name, which `tool_name` always has.
     tool: str = ""
     tool_name: str = ""
     arguments: Mapping[str, Any] = {}

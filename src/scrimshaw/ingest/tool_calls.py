@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from scrimshaw.ingest.dialogs import read_dialog
 from scrimshaw.ingest.payload import first_text, sections
 
 # Spelled without case and separators: read_file, ReadFile and readFile are one name.
@@ -21,6 +22,8 @@ _TOOL_NAMES: Mapping[str, str] = {
     "notebookedit applypatch applydiff patch",
     "Write": "write writefile writetofile create createfile newfile",
     "Web": "webfetch websearch googlewebsearch fetchwebcontent fetch browseraction",
+    "Ask": "ask askuser askuserquestion askquestion askfollowupquestion question requestuserinput",
+    "Plan": "exitplanmode planexit",
 }
 _CANONICAL = {name: tool for tool, names in _TOOL_NAMES.items() for name in names.split()}
 _OWN_PARTS = ("memory_", "task_p", "checkpoint_", "eval_run_")
@@ -34,8 +37,6 @@ _SEARCH_KEYS = ("pattern", "query", "regex", "url", "prompt", "description")
 _NEW_TEXT_KEYS = ("new_string", "newString", "new_str", "content", "contents", "file_text", "new_source")
 _OLD_TEXT_KEYS = ("old_string", "oldString", "old_str")
 _PATCH_KEYS = ("patch", "diff", "input")
-_TASK_LIST_KEYS = ("todos", "plan", "tasks")
-_TASK_KEYS = ("content", "step", "description", "title")
 _PATCH_PATH = r"(?m)^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ b/)(\S+)"
 _PRINTED_PATH = r"(?m)^\[File: (\S+) \("
 _EXIT_CODE = r"\A\s*(?:Error: )?(?:Exit code:?|Command failed with exit code|exited with code) (\d{1,3})\b"
@@ -73,7 +74,7 @@ _WEIGHT = {"": 0, "Glob": 1, "Grep": 2, "ReadPart": 3, "ReadRange": 3, "Read": 3
 class ToolCall(Struct, frozen=True, kw_only=True):
     """A finished tool call, already redacted."""
 
-    tool: str  #: Read, Grep, Glob, Bash, Edit, Write, Web, Mcp or the client's own name
+    tool: str  #: Read, Grep, Glob, Bash, Edit, Write, Web, Ask, Plan, Mcp or the client's own name
     arguments: Mapping[str, Any] = {}
     output: str = ""
     failed: bool | None = None  #: None if the client does not say
@@ -97,7 +98,7 @@ class Activity(Struct, frozen=True, kw_only=True):
 
 
 def canonical_tool(name: str) -> str:
-    """Read, Grep, Glob, Bash, Edit, Write, Web or Mcp; any other name is unchanged."""
+    """Read, Grep, Glob, Bash, Edit, Write, Web, Ask, Plan or Mcp; any other name is unchanged."""
     if name.startswith(("mcp_", "MCP:")):
         return "Mcp"
     return _CANONICAL.get(name.replace("_", "").replace("-", "").lower(), name)
@@ -117,8 +118,8 @@ def describe_call(call: ToolCall) -> Activity:
         name, line, path, query, change = parse_command(line)
         if not path and name != "Run" and (printed := re.search(_PRINTED_PATH, output)):
             path = printed[1]
-    elif tasks := "\n".join(_task_lines(call.arguments)):
-        output, query = tasks, "task list"
+    elif not call.failed and (shown := read_dialog(name, call.arguments, output)):
+        query, output = shown
     else:
         change = "\n".join(_edit_lines(call.arguments))
         patched = re.search(_PATCH_PATH, change)
@@ -152,14 +153,6 @@ def _command_line(call: ToolCall) -> str:
             words = [*map(str, value)]
             return words[-1] if words[1:2] in (["-c"], ["-lc"]) else " ".join(words)
     return ""
-
-
-def _task_lines(arguments: Mapping[str, Any]) -> Iterator[str]:
-    """`[status] task`, for every task of an agent's task list; the tool's own answer says less."""
-    for key in _TASK_LIST_KEYS:
-        for task in sections(arguments.get(key)):
-            if content := first_text(task, *_TASK_KEYS):
-                yield f"[{task.get('status', 'pending')}] {' '.join(content.split())}"
 
 
 def _edit_lines(arguments: Mapping[str, Any]) -> Iterator[str]:

@@ -14,7 +14,8 @@ CONTEXT_CHARACTERS = 120  # of the prompt that a passage follows, embedded befor
 LINE_CHARACTERS, ERROR_LINES = 200, 3  # of a call, its result line and each line of its error
 _OPENINGS = (EventKind.PROMPT, EventKind.START, EventKind.COMPACT)  # no passage spans them
 _BOUNDARIES = ("\n\n", "\n", ". ", " ")  # where a text may be cut, best first
-_SILENT_TOOLS = ("Read", "Grep", "Glob", "TodoWrite", "TaskOutput")
+_SILENT_TOOLS = ("Read", "Grep", "Glob", "TodoWrite", "TaskCreate", "TaskUpdate", "TaskOutput")
+_DIALOGS = ("Ask", "Plan")  # what they show is recorded whole
 _ERROR = re.compile(r"(?i)\b(?:\w*(?:error|exception)|fail(?:ed|ure)?|fatal|cannot|denied|not found|traceback)\b")
 
 
@@ -93,7 +94,7 @@ def _describe_call(event: RecordedEvent) -> str:
         errors = [line for line in lines if _ERROR.search(line)] or lines
         shown = [f"failed: {line}" for line in errors[-ERROR_LINES:]] or ["failed"]
     else:
-        shown = lines[-1:] if event.tool == "Bash" else []
+        shown = lines if event.tool in _DIALOGS else lines[-1:] if event.tool == "Bash" else []
     return "\n".join([f"{event.tool}: {subject.strip()[: 2 * LINE_CHARACTERS]}", *shown])
 
 

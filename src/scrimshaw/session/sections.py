@@ -6,12 +6,13 @@ Every function returns statements, each with the event that proves it.
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import chain, filterfalse, pairwise
+from itertools import chain, filterfalse, groupby, pairwise
 from operator import attrgetter, itemgetter
 from os.path import commonprefix
 
+from scrimshaw.ingest.dialogs import ANSWERED, APPROVED, TASK, TASK_LIST
 from scrimshaw.ingest.events import CUT_MIDDLE
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, Item, RecordedEvent
@@ -78,8 +79,8 @@ MOST_OPEN, MOST_STEPS = 6, 3
 _RECENT_SHARE, _LATER_SHARE = 0.85, 0.3
 _LAST_CALLS = 2
 _OPEN = PATTERNS["open_points"]
-TASK_LIST = "task list\n"  # how a call that sets the agent's task list is recorded, by ingest.tool_calls
-_TASK = re.compile(r"(?m)^\[(?:pending|in_progress|in-progress|todo)\] (.+)")
+_TASK = re.compile(r"(?m)^\[(\w[\w-]*)\](.*)")
+_UNFINISHED = ("pending", "in_progress", "in-progress", "todo")
 
 
 class Record:
@@ -199,7 +200,33 @@ def find_decisions(record: Record) -> list[Statement]:
             text = both if len(both := f"{cause.text} {text}") < LONGEST_SENTENCE else text
         found.append(Statement(text, sentences[place].event))
     found += [each for each in commits if _DECISION["alternative"].search(each.text)]
-    return sorted(found, key=attrgetter("event"))[-2 * most :]
+    found = sorted(found, key=attrgetter("event"))[-2 * most :]
+    return sorted([*_find_dialogs(record), *_find_agreed(record), *found], key=attrgetter("event"))
+
+
+def _find_dialogs(record: Record) -> Iterator[Statement]:
+    """What a person chose in a client's dialog, and the plan that was approved: its title and its approach."""
+    for event in filter(_is_call, record.events):
+        heading, _, text = event.text.partition("\n")
+        if heading == ANSWERED:
+            yield from (Statement(line, event.number) for line in text.splitlines())
+        elif heading == APPROVED and (plan := [*filter(None, map(statements.trim, text.splitlines()))]):
+            approach = _DECISION["approach"].search(text)
+            note = statements.cut_line(" ".join(approach[1].split()), LONGEST_SENTENCE) if approach else ""
+            yield Statement(plan[0], event.number, f"plan approved: {note}".removesuffix(": "))
+
+
+def _find_agreed(record: Record) -> Iterator[Statement]:
+    """What the agent proposed at the end of an answer, if the person's next words agree."""
+    answers = {number: [*said] for number, said in groupby(record.answers(), attrgetter("event"))}
+    for answer, prompt in pairwise(record.events):
+        said = answers.get(answer.number, []) if statements.begins_turn(prompt) else []
+        if not said or not _DECISION["assent"].match(next(statements.split_paragraph(prompt.text.strip()))):
+            continue
+        asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
+        last = [each for each in said[max(0, asked - 1) : asked + 1] if is_clear(each.text, 1) and not each.is_item]
+        if last and not _DECISION["routine"].search(last[-1].text):
+            yield Statement(last[-1].text, answer.number, f"agreed in e{prompt.number}")
 
 
 def _weigh_decision(record: Record, place: int, difference: str) -> float:
@@ -526,11 +553,7 @@ def find_unsolved(record: Record) -> list[Statement]:
 
 def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list[Statement]:
     """The last failures, unfinished tasks of a task list, and what was said to be left."""
-    lists = [event for event in record.events if event.kind == EventKind.TOOL and event.text.startswith(TASK_LIST)]
-    left = [Statement(task, lists[-1].number) for task in _TASK.findall(lists[-1].text)] if lists else []
-    if lists:
-        commits = [each for each in record.commits if each.event > lists[-1].number]
-        left = [*filterfalse(partial(_repeats_change, commits), left)]
+    left = _find_unfinished_tasks(record)
     for each in record.sentences:
         share, text = each.event / max(1, record.last_event), each.text
         is_recent, is_known = share >= _RECENT_SHARE, bool(_FAILURE["known_before"].search(text))
@@ -541,6 +564,28 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
         if is_left and not _OPEN["not_open"].search(text) and len(text.split()) >= _FEWEST_WORDS:
             left.append(Statement(text, each.event))
     return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]
+
+
+def _find_unfinished_tasks(record: Record) -> list[Statement]:
+    """The unfinished tasks of the agent's task list, except those that a later commit names."""
+    tasks, last = dict[str, tuple[str, Statement]](), 0
+    for event in filter(_is_call, record.events):
+        heading, _, lines = event.text.partition("\n")
+        if heading == TASK_LIST:
+            tasks.clear()
+        elif not heading.startswith(TASK):
+            continue
+        for status, text in _TASK.findall(lines):
+            name, last = heading if heading != TASK_LIST else text, event.number
+            known = tasks[name][1] if name in tasks else None  # a new status alone does not repeat the text
+            tasks[name] = (status, Statement(text.strip(), last) if text.strip() or known is None else known)
+    commits = [each for each in record.commits if each.event > last]
+    left = [task for status, task in tasks.values() if status in _UNFINISHED and task.text]
+    return [*filterfalse(partial(_repeats_change, commits), left)]
+
+
+def _is_call(event: RecordedEvent) -> bool:
+    return event.kind == EventKind.TOOL
 
 
 def find_next_step(record: Record) -> Statement | None:

@@ -139,7 +139,7 @@ def _choose_part(item: Item, event: RecordedEvent | None, last: int) -> str:
     if item.kind == ItemKind.PLAN and event and event.number < _RECENT * last:
         return ""
     if item.kind != ItemKind.ERROR:
-        is_told = item.kind == ItemKind.COMMIT and event
+        is_told = event and (item.kind == ItemKind.COMMIT or event.tool in ("Ask", "Plan"))
         is_change = item.kind == ItemKind.FILE and item.text.startswith(("Edit ", "Write "))
         return "" if is_told else "changed" if is_change else _ITEM_PARTS[item.kind]
     if event is None:

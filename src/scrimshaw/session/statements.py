@@ -142,12 +142,12 @@ def _speaker(event: RecordedEvent) -> str:
 def _sentences_of(text: str, event: int, by: str, turn: int) -> Iterator[Sentence]:
     heading, place = "", 0
     for block in _paragraphs(text):
-        title, is_item = _trim(block), bool(_ITEM.match(block))
+        title, is_item = trim(block), bool(_ITEM.match(block))
         # "That fails. Let's keep it so:" introduces the next call, but counts as a statement.
         if _CUE["heading"].search(block) and len(block) < 100 and len([*split_paragraph(title)]) == 1:
             heading = title
             continue
-        for words in map(_trim, split_paragraph(block)):
+        for words in map(trim, split_paragraph(block)):
             # a user's sentence counts whatever its length
             fits = SHORTEST_SENTENCE <= len(words) <= LONGEST_SENTENCE
             if len(words) >= SHORTEST_PROMPT if by == USER else fits:
@@ -182,6 +182,7 @@ def _paragraphs(text: str) -> Iterator[str]:
                 gathered = ""
 
 
-def _trim(text: str) -> str:
+def trim(text: str) -> str:
+    """A sentence or line without the marks of a list, a heading or emphasis."""
     words = " ".join(_EMPHASIS.sub(r"\1", _CUE["list_marks"].sub("", text.strip())).split()).rstrip(" ,;")
     return words[:-1] if words.endswith('"') and words.count('"') % 2 else words

@@ -161,3 +161,35 @@ def test_an_event_without_a_time_has_that_of_the_one_before() -> None:
         claude.row("user", "a", timestamp=None), claude.row("user", "b"), claude.row("user", "c", timestamp="soon")
     )
     assert [event.at for event in all_clients()["claude"].parse_transcript(source).events] == [0.0, AT, AT]
+
+
+REFUSED = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
+    "new_string was NOT written to the file). To tell you how to proceed, the user said:\nuse a config file instead"
+)
+
+
+def test_claude_what_a_person_says_about_a_call_is_a_prompt_that_no_hook_reports() -> None:
+    asked = {"permissionDecision": {"decision": "accept"}}
+    allowed = [
+        {"type": "tool_result", "tool_use_id": "t-2", "content": "File created"},
+        {"type": "text", "text": "and add a licence header"},
+    ]
+    rows = lines(
+        claude.call("t-1", "Write", file_path="a.txt"),
+        claude.result("t-1", REFUSED, failed=True),
+        claude.call("t-2", "Write", file_path="b.toml"),
+        claude.row("user", allowed, **asked),
+    )
+    client = all_clients()["claude"]
+    assert told(client.parse_transcript(rows)) == [
+        ("prompt", "use a config file instead"),
+        ("tool", "Write: File created"),
+        ("prompt", "and add a licence header"),
+    ]
+    missed = client.read_missed_events(rows.splitlines())
+    assert [(each.prompt, each.call_id) for each in missed] == [
+        ("use a config file instead", "t-1"),
+        ("and add a licence header", "t-2"),
+    ]
+    assert not any(map(client.begins_turn, rows.splitlines()))  # the turn began earlier

@@ -126,6 +126,41 @@ def test_a_killed_session_is_told_as_broken_off_and_one_beside_it_is_named(engin
     assert "still running (session:S1#e3, trust tool)" in told
 
 
+def test_what_a_person_chose_and_the_agent_s_tasks_are_told(engine: Engine, project: Path) -> None:
+    def call(tool: str, number: str, arguments: Mapping[str, Any], response: Mapping[str, Any]) -> None:
+        sent = {"tool_input": arguments, "tool_response": response, "tool_use_id": number}
+        report(project, "PostToolUse", tool_name=tool, **sent)
+
+    options = [{"label": "A file", "description": "the plotter reads files"}, {"label": "A database"}]
+    asked = [{"question": "Where do the tide tables live?", "header": "Tables", "options": options}]
+    refused = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"
+    use = {"type": "tool_use", "id": "t4", "name": "Write", "input": {"file_path": "tides.csv"}}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "t4",
+        "content": f"{refused}Use JSON instead of CSV for the tables.",
+    }
+    rows = [
+        {"type": role, "message": {"role": role, "content": [part]}}
+        for role, part in (("assistant", use), ("user", result))
+    ]
+    transcript = project / "transcript.jsonl"
+    transcript.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    report(project, "UserPromptSubmit", prompt="Please add tide tables to the pilot book")
+    answers = {"Where do the tide tables live?": "A file"}
+    call("AskUserQuestion", "t1", {"questions": asked}, {"questions": asked, "answers": answers, "annotations": {}})
+    call("TaskCreate", "t2", {"subject": "Print the tables", "description": "x"}, {"task": {"id": "1"}})
+    call("TaskCreate", "t3", {"subject": "Draw the tables", "description": "x"}, {"task": {"id": "2"}})
+    call("TaskUpdate", "t5", {"taskId": "2", "status": "completed"}, {"success": True, "taskId": "2"})
+    report(project, "Stop", transcript_path=str(transcript), last_assistant_message="The tables are drawn.")
+    told = context_of(report(project, "SessionStart", "S2", source="startup"))
+    assert "Where do the tide tables live? A file: the plotter reads files (not A database)" in told
+    assert "Use JSON instead of CSV for the tables." in told
+    assert "Print the tables" in told
+    assert "Draw the tables" not in told
+    assert told.count("Where do the tide tables live?") == 1
+
+
 def test_a_compaction_restores_the_session_itself_with_what_was_decided(engine: Engine, project: Path) -> None:
     words = "The tide tables are large. I decided to keep them in a file because the chart plotter reads files."
     report(project, "UserPromptSubmit", prompt="Please add tide tables to the pilot book")

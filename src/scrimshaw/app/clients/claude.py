@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
 from scrimshaw.app.clients.client import SERVER, Client, Programs, Scope, SetupFiles, SharedFile, is_within
@@ -40,6 +41,9 @@ _NOT_RUN = (
     "<tool_use_error>Cancelled: parallel tool call",
     "[Request interrupted by user",
 )
+# A person's words about a call: in place of its result if it was refused, beside it if it was allowed.
+_INSTEAD, _ASKED = "To tell you how to proceed, the user said:", "permissionDecision"
+_WITHOUT_TEXT = ("Ask", "Plan", "TaskCreate", "TaskUpdate")  # tools whose result is recorded as JSON
 
 
 class Claude(Client):
@@ -57,7 +61,10 @@ class Claude(Client):
         if wire == "PostToolUse":
             cut_short = js.section(payload, "tool_response").get("interrupted") is True
             output = js.result_text(payload.get("tool_response"))
-            return self.add_call(event, payload, output, None if cut_short else False)
+            call = self.add_call(event, payload, output, None if cut_short else False)
+            if not output and call.tool in _WITHOUT_TEXT:
+                return structs.replace(call, output=msgspec.json.encode(payload.get("tool_response")).decode())
+            return call
         if kind is EventKind.TOOL:
             stopped_by_user = payload.get("is_interrupt") is True
             return self.add_call(event, payload, js.text(payload.get("error")), None if stopped_by_user else True)
@@ -76,6 +83,13 @@ class Claude(Client):
                 tokens = js.total(js.section(message, "usage"), *_USAGE_KEYS)
                 used = _context_share(tokens, js.text(message.get("model"))) or used
         return used
+
+    def read_missed_events(self, lines: Iterable[str]) -> list[Event]:
+        """What a person said in allowing or refusing a call."""
+        rows = list(lines)
+        has_any = any(_INSTEAD in row or _ASKED in row for row in rows)
+        events = self.parse_transcript("\n".join(rows)).events if has_any else ()
+        return [event for event in events if event.kind is EventKind.PROMPT and event.call_id]
 
     def parse_transcript(self, source: str) -> Transcript:
         """Leaves out meta records, output of hooks and local commands, and calls that were refused or did not end."""
@@ -171,15 +185,20 @@ class _ClaudeReader(TranscriptBuilder):
     def _read_user(self, row: js.Json, content: object, at: float, agent: str) -> None:
         results = [part for part in js.sections(content) if part.get("type") == "tool_result"]
         response = js.section(row, "toolUseResult")
+        beside = _user_prompt(_message_text(content)) if _ASKED in row else ""
         for part in results:
             call_id = js.first_text(part, "tool_use_id") or js.first_text(row, "sourceToolAssistantUUID", "parentUuid")
             output = js.result_text(part.get("content"))
+            said = output.partition(_INSTEAD)[2].strip() or beside
+            comment = Event(kind=EventKind.PROMPT, at=at, agent=agent, prompt=said, call_id=call_id)
+            comments = [comment] if said and self.tool_of(call_id) else []  # a row alone has no call: begins no turn
             if output.startswith(_NOT_RUN):
                 self.drop_call(call_id)
-                continue
-            failed = None if response.get("interrupted") is True else part.get("is_error") is True
-            output = (js.result_text(response) if len(results) == 1 else "") or output
-            self.end_call(call_id, output, failed, at, agent=agent)
+            else:
+                failed = None if response.get("interrupted") is True else part.get("is_error") is True
+                output = (js.result_text(response) if len(results) == 1 else "") or output
+                self.end_call(call_id, output, failed, at, agent=agent)
+            self.events += comments
         if row.get("isCompactSummary"):
             self.add_compaction(js.result_text(content), at)
         elif not results and not row.get("isMeta") and js.section(row, "origin").get("kind") != "task-notification":

@@ -32,7 +32,6 @@ from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.passages import cut_passage
 from scrimshaw.search.tokens import find_phrases, query_terms
 from scrimshaw.session.resume import Occasion
-from scrimshaw.session.rollout import is_given
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.place import find_arrivals
 from scrimshaw.storage.ports import Index, Query, Sessions
@@ -60,7 +59,7 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
     """What to print. Only text that the client passes on is searched for, counted, and assumed known to its model."""
     if event.kind not in client.reply_kinds or not settings.session.injection:
         return ""
-    if not is_given("injection", settings.rollout.injection, event.session):
+    if not settings.rollout.includes("injection", event.session):
         return ""
     asked = _find_unanswered(storage.sessions, event) if event.kind is EventKind.TOOL else [event]
     texts = (_tell_event(storage, each, settings, now) for each in asked)

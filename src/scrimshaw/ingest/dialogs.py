@@ -1,0 +1,77 @@
+"""What an agent shows a person through a tool: its tasks, questions and plans. One form for all clients."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from scrimshaw.ingest.payload import first_text, read_object, section, sections, text
+
+# The first line of what is recorded: of a whole task list, of one task, of answered questions, of an approved plan.
+TASK_LIST, TASK, ANSWERED, APPROVED = "task list", "task #", "questions answered", "plan approved"
+_LIST_KEYS = ("todos", "plan", "tasks")
+_TASK_KEYS = ("content", "subject", "step", "description", "title")
+_CREATED = r"\ATask #(\S+) created"
+_APPROVED_PLAN = r"(?s)\A.*?\bapproved\b.*?\n#+ Approved Plan[^\n]*\n\s*(.+)"
+_PRINTED_END = r'"(?:, "|[.,]? |\Z)'
+# A reply in plain text, with what a client puts around it.
+_REPLY = r"(?is)\A\s*(?:<answer>|User (?:selected|responded|answered|replied):)?\s*(.+?)\s*(?:</answer>)?\s*\Z"
+_ADVICE = r" ?\(Recommended\)"
+
+
+def read_dialog(tool: str, arguments: Mapping[str, Any], output: str) -> tuple[str, str] | None:
+    """The heading and the lines to record of a call; None if it shows none of these."""
+    listed = (task for key in _LIST_KEYS for task in sections(arguments.get(key)))
+    if tasks := [*filter(None, map(_describe_task, listed))]:
+        return TASK_LIST, "\n".join(tasks)
+    heading = lines = ""
+    match tool:
+        case "TaskCreate":
+            created = re.match(_CREATED, output)
+            number = created[1] if created else text(section(read_object(output), "task").get("id"))
+            heading, lines = f"{TASK}{number}", _describe_task(arguments)
+        case "TaskUpdate" if "status" in arguments:  # mostly without the task's text
+            renamed = " ".join(text(arguments.get("subject")).split())
+            heading, lines = f"{TASK}{arguments.get('taskId')}", f"[{arguments['status']}] {renamed}".rstrip()
+        case "Ask":
+            heading, lines = ANSWERED, "\n".join(_describe_answers(arguments, read_object(output), output))
+        case "Plan":
+            shown = re.match(_APPROVED_PLAN, output)
+            heading, lines = APPROVED, (shown[1] if shown else text(read_object(output).get("plan"))).strip()
+    return (heading, lines) if lines else None
+
+
+def _describe_task(task: Mapping[str, Any]) -> str:
+    """`[status] task`; empty if it has no text."""
+    content = " ".join(first_text(task, *_TASK_KEYS).split())
+    return f"[{task.get('status', 'pending')}] {content}" if content else ""
+
+
+def _describe_answers(arguments: Mapping[str, Any], reply: Mapping[str, Any], output: str) -> Iterator[str]:
+    """`question answer: what it means (not the other options)`, a line for every question that was answered."""
+    questions = [*sections(arguments.get("questions"))]
+    for place, asked in enumerate(questions or [arguments]):
+        question = first_text(asked, "question", "message")
+        answer = _find_answer(section(reply, "answers"), question, str(place), text(asked.get("id")))
+        if not answer and (printed := output.partition(f'"{question}"="')[2]):
+            answer = re.split(_PRINTED_END, printed)[0]
+        if not answer and not questions and (replied := re.match(_REPLY, output)):
+            answer = replied[1]
+        if not question or answer in ("", "Unanswered"):
+            continue
+        offered = asked.get("options") or asked.get("choices") or []
+        meanings = {first_text(each, "label"): first_text(each, "description") for each in sections(offered)}
+        labels = [each for each in (*meanings, *filter(None, map(text, offered))) if each]
+        others = [each for each in labels if each not in answer.split(", ") and each != answer]
+        meaning = f": {meanings[answer].rstrip('.')}" if meanings.get(answer) else ""
+        notes = text(section(reply, "annotations", question).get("notes"))
+        rejected = f" (not {', '.join(others)})" if others and len(others) < len(labels) else ""
+        line = f"{question} {answer}{meaning}{rejected}{f' — {notes}' if notes else ''}"
+        yield " ".join(re.sub(_ADVICE, "", line).split())
+
+
+def _find_answer(given: Mapping[str, Any], *names: str) -> str:
+    """The answer under one of these names: a text, a list of chosen labels, or an object with either."""
+    found = next((given[name] for name in names if name in given), "")
+    while isinstance(found, Mapping):
+        found = found.get("answers", "")
+    return ", ".join(map(str, found)) if isinstance(found, list) else text(found)
