@@ -268,6 +268,25 @@ def test_what_is_not_proposed_or_not_agreed_to_is_none(proposal: str, reply: str
     assert found(Recording().prompt("Implement the storage layer.").answer(proposal).prompt(reply)) == []
 
 
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        ("2", "a queue table in the journal"),
+        ("Option 2 please", "a queue table in the journal"),
+        ("let's go with 1", "a spool file"),
+        ("the 2 is a definite winner.", "a queue table in the journal"),
+        ("1. I want it fast. 2. And small.", None),
+        ("2 more things, please", None),
+        ("Is 2 faster?", None),
+    ],
+)
+def test_what_a_person_picks_by_number_is_a_decision(reply: str, told: str | None) -> None:
+    offered = "There are two ways:\n\n1. a spool file\n2. **a queue table in the journal**\n\nWhich do you prefer?"
+    recording = Recording().prompt("Implement the storage layer.").answer(offered).prompt(reply)
+    chosen = [each for each in recording.draft().decisions if each.note]
+    assert [(each.text, each.note) for each in chosen] == ([(told, "chosen in e3")] if told else [])
+
+
 def test_what_is_agreed_to_after_other_work_is_none() -> None:
     recording = Recording().prompt("Implement the storage layer.").answer("Should I store the vectors as float16?")
     assert found(recording.bash("ls").prompt("yes")) == []

@@ -291,7 +291,8 @@ def test_the_last_difference_stands_in_for_commits() -> None:
     assert changes == (Statement(text="requests/sessions.py", event=3, note="`for key in list(merged):`"),)
 
 
-READS = " ".join(["value = read_it_all()"] * 10)
+READS = [f"value{each} = read_it_all()" for each in range(10, 30)]
+SHOWN = " ".join(READS[:9])
 
 
 @pytest.mark.parametrize(
@@ -299,8 +300,9 @@ READS = " ".join(["value = read_it_all()"] * 10)
     [
         ("-row = b[1]\n+row = b.get(1)\n", "`row = b.get(1)` for `row = b[1]`"),
         ("-row = b[1]\n", "without `row = b[1]`"),
-        ("@@ -1,2 +1,2 @@ def merge(headers):\n" + "+value = read_it_all()\n" * 20, f"in `merge`: `{READS} value =`"),
-        ("+def split(headers):\n" + "+    value = read_it_all()\n" * 20, f"in `split`: `def split(headers): {READS}`"),
+        ("@@ -1,2 +1,2 @@ def merge(headers):\n+" + "\n+".join(READS), f"in `merge`: `{SHOWN} {READS[9]}`"),
+        ("+def split(headers):\n+    " + "\n+    ".join(READS), f"in `split`: `def split(headers): {SHOWN}`"),
+        ("+row = b.get(1)\n" * 2, "`row = b.get(1)`"),
         ("+for row in rows:\n+    if k == 0:\n+        break\n", "`for row in rows: if k == 0: break`"),
     ],
 )

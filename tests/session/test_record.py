@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.session.recording import Recording
@@ -47,6 +48,13 @@ def test_what_was_done_stands_apart_in_lines() -> None:
         "3 passed",
     ]
     assert done.trust == Trust.TOOL
+
+
+@pytest.mark.parametrize("tool", ["Ask", "Plan", "Agent"])
+def test_what_is_said_by_a_tool_is_recorded_whole(tool: str) -> None:
+    recording, said = Recording(), "The horn needs 12 V.\n\n- Its fuse is the third."
+    recording._add(EventKind.TOOL, f"Find out what the horn needs\n{said}\n", tool=tool, failed=False)
+    assert texts(recording) == [f"{tool}: Find out what the horn needs\n{said}"]
 
 
 def test_what_was_only_looked_at_is_no_passage() -> None:

@@ -15,7 +15,7 @@ LINE_CHARACTERS, ERROR_LINES = 200, 3  # of a call, its result line and each lin
 _OPENINGS = (EventKind.PROMPT, EventKind.START, EventKind.COMPACT)  # no passage spans them
 _BOUNDARIES = ("\n\n", "\n", ". ", " ")  # where a text may be cut, best first
 _SILENT_TOOLS = ("Read", "Grep", "Glob", "TodoWrite", "TaskCreate", "TaskUpdate", "TaskOutput")
-_DIALOGS = ("Ask", "Plan")  # what they show is recorded whole
+_TELLING_TOOLS = ("Ask", "Plan", "Task", "Agent")  # a person's answers, a plan, a sub-agent's report: recorded whole
 _ERROR = re.compile(r"(?i)\b(?:\w*(?:error|exception)|fail(?:ed|ure)?|fatal|cannot|denied|not found|traceback)\b")
 
 
@@ -94,7 +94,7 @@ def _describe_call(event: RecordedEvent) -> str:
         errors = [line for line in lines if _ERROR.search(line)] or lines
         shown = [f"failed: {line}" for line in errors[-ERROR_LINES:]] or ["failed"]
     else:
-        shown = lines if event.tool in _DIALOGS else lines[-1:] if event.tool == "Bash" else []
+        shown = [output.strip()] if event.tool in _TELLING_TOOLS else lines[-1:] if event.tool == "Bash" else []
     return "\n".join([f"{event.tool}: {subject.strip()[: 2 * LINE_CHARACTERS]}", *shown])
 
 

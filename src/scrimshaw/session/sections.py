@@ -217,11 +217,16 @@ def _find_dialogs(record: Record) -> Iterator[Statement]:
 
 
 def _find_agreed(record: Record) -> Iterator[Statement]:
-    """What the agent proposed at the end of an answer, if the person's next words agree."""
+    """What the agent proposed in an answer, if the person's next words agree or name one of several by its number."""
     answers = {number: [*said] for number, said in groupby(record.answers(), attrgetter("event"))}
     for answer, prompt in pairwise(record.events):
         said = answers.get(answer.number, []) if statements.begins_turn(prompt) else []
-        if not said or not _DECISION["assent"].match(next(statements.split_paragraph(prompt.text.strip()))):
+        reply = next(statements.split_paragraph(prompt.text.strip()))
+        if said and (pick := _DECISION["pick"].match(reply)):
+            listed = re.findall(rf"(?im)^\W*(?:option |approach )?{pick[1]}\b\W+(.+)", answer.text)
+            chosen = [*map(statements.trim, listed)][-1:]
+            yield from (Statement(each, answer.number, f"chosen in e{prompt.number}") for each in chosen)
+        if not said or not _DECISION["assent"].match(reply):
             continue
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
         last = [each for each in said[max(0, asked - 1) : asked + 1] if is_clear(each.text, 1) and not each.is_item]
@@ -428,7 +433,7 @@ def _find_difference(record: Record) -> list[Statement]:
         path, _, body = part.partition(CUT_MIDDLE)[0].partition("\n+++ ")[2].partition("\n")
         path = path.removeprefix("b/").strip()
         lines = {sign: [" ".join(line[1:].split()) for line in body.splitlines() if line[:1] == sign] for sign in "+-"}
-        added, removed = (" ".join(filter(_CHANGE["code"].match, lines[sign])) for sign in "+-")
+        added, removed = (" ".join(dict.fromkeys(filter(_CHANGE["code"].match, lines[sign]))) for sign in "+-")
         names = ", ".join([f"`{name}`" for name in dict.fromkeys(_CHANGE["definition"].findall(body))][:MOST_LINES])
         change = f"in {names}" if names else ""
         if len(added) + len(removed) <= LONGEST_CHANGE:
