@@ -68,6 +68,13 @@ ANSWERS: tuple[tuple[str, str, Mapping[str, Any], object, str], ...] = (
         'User has answered your questions: "Which storage should we use?"="PostgreSQL". You can now continue.',
         "Which storage should we use? PostgreSQL: Scales to a team (not SQLite)",
     ),
+    (
+        "Qwen Code",
+        "ask_user_question",
+        {"questions": [STORAGE, {"question": "Log it?", "options": [{"label": "Yes"}, {"label": "No"}]}]},
+        "User has provided the following answers:\n\n**Storage**: SQLite (Recommended)\n**Question 2**: No",
+        f"{CHOSEN}\nLog it? No (not Yes)",
+    ),
     ("Gemini CLI", "ask_user", {"questions": [STORAGE]}, {"answers": {"0": "SQLite (Recommended)"}}, CHOSEN),
     (
         "Codex",

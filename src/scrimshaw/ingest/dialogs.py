@@ -12,7 +12,7 @@ _LIST_KEYS = ("todos", "plan", "tasks")
 _TASK_KEYS = ("content", "subject", "step", "description", "title")
 _CREATED = r"\ATask #(\S+) created"
 _APPROVED_PLAN = r"(?s)\A.*?\bapproved\b.*?\n#+ Approved Plan[^\n]*\n\s*(.+)"
-_PRINTED_END = r'"(?:, "|[.,]? |\Z)'
+_PRINTED = r'(?m)"{0}"="((?s:.*?))"(?:, "|[.,]? |\Z)|^\*\*{1}\*\*: (.+)'
 # A reply in plain text, with what a client puts around it.
 _REPLY = r"(?is)\A\s*(?:<answer>|User (?:selected|responded|answered|replied):)?\s*(.+?)\s*(?:</answer>)?\s*\Z"
 _ADVICE = r" ?\(Recommended\)"
@@ -52,8 +52,9 @@ def _describe_answers(arguments: Mapping[str, Any], reply: Mapping[str, Any], ou
     for place, asked in enumerate(questions or [arguments]):
         question = first_text(asked, "question", "message")
         answer = _find_answer(section(reply, "answers"), question, str(place), text(asked.get("id")))
-        if not answer and (printed := output.partition(f'"{question}"="')[2]):
-            answer = re.split(_PRINTED_END, printed)[0]
+        header = re.escape(first_text(asked, "header") or f"Question {place + 1}")
+        if not answer and (printed := re.search(_PRINTED.format(re.escape(question), header), output)):
+            answer = printed[1] or printed[2]
         if not answer and not questions and (replied := re.match(_REPLY, output)):
             answer = replied[1]
         if not question or answer in ("", "Unanswered"):
