@@ -154,6 +154,10 @@ def test_later_requests_are_told_and_nods_are_not() -> None:
         ("Please add paging to the order list of the shop.", "Add paging to the order list of the shop"),
         ("Hi Claude, I want you to migrate the ledger tables to uuids.", "Migrate the ledger tables to uuids"),
         ("Work on SHOP-42.", "Work on SHOP-42: compare token expiry in UTC"),
+        (
+            "Implement the following plan:\n\n# Plan: Add a cache to the search\n\n## Context\n\nSearches are slow.\n",
+            "Add a cache to the search",
+        ),
     ],
 )
 def test_titles_are_specific(prompt: str, title: str) -> None:
