@@ -39,7 +39,7 @@ class Event(Struct, frozen=True, kw_only=True):
     cwd: str = ""
     transcript: str = ""  #: the path of the client's transcript, or empty
     prompt: str = ""
-    #: Read, Grep, Glob, Bash, Edit, Write, Web, Ask, Plan, Mcp or the client's own name, which `tool_name` always has.
+    #: As `canonical_tool` names it; `tool_name` has the client's own name.
     tool: str = ""
     tool_name: str = ""
     arguments: Mapping[str, Any] = {}

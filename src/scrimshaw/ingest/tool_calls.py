@@ -24,6 +24,7 @@ _TOOL_NAMES: Mapping[str, str] = {
     "Web": "webfetch websearch googlewebsearch fetchwebcontent fetch browseraction",
     "Ask": "ask askuser askuserquestion askquestion askfollowupquestion question requestuserinput",
     "Plan": "exitplanmode planexit",
+    "Agent": "agent task invokeagent spawnagent",
 }
 _CANONICAL = {name: tool for tool, names in _TOOL_NAMES.items() for name in names.split()}
 _OWN_PARTS = ("memory_", "task_p", "checkpoint_", "eval_run_")
@@ -74,7 +75,7 @@ _WEIGHT = {"": 0, "Glob": 1, "Grep": 2, "ReadPart": 3, "ReadRange": 3, "Read": 3
 class ToolCall(Struct, frozen=True, kw_only=True):
     """A finished tool call, already redacted."""
 
-    tool: str  #: Read, Grep, Glob, Bash, Edit, Write, Web, Ask, Plan, Mcp or the client's own name
+    tool: str  #: Read, Grep, Glob, Bash, Edit, Write, Web, Ask, Plan, Agent, Mcp or the client's own name
     arguments: Mapping[str, Any] = {}
     output: str = ""
     failed: bool | None = None  #: None if the client does not say
@@ -98,7 +99,7 @@ class Activity(Struct, frozen=True, kw_only=True):
 
 
 def canonical_tool(name: str) -> str:
-    """Read, Grep, Glob, Bash, Edit, Write, Web, Ask, Plan or Mcp; any other name is unchanged."""
+    """Read, Grep, Glob, Bash, Edit, Write, Web, Ask, Plan, Agent or Mcp; any other name is unchanged."""
     if name.startswith(("mcp_", "MCP:")):
         return "Mcp"
     return _CANONICAL.get(name.replace("_", "").replace("-", "").lower(), name)

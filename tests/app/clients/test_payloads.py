@@ -53,6 +53,10 @@ def test_other_tools_are_not_ours(name: str) -> None:
     ("name", "kind"),
     [
         ("read_many_files", "Read"),
+        ("ask_followup_question", "Ask"),
+        ("exit_plan_mode", "Plan"),
+        ("task", "Agent"),
+        ("invoke_agent", "Agent"),
         ("search_file_content", "Grep"),
         ("list_directory", "Glob"),
         ("run_terminal_cmd", "Bash"),
