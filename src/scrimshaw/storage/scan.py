@@ -194,7 +194,7 @@ def _takes(wanted: re.Pattern[str], prefix: str, name: str) -> bool:
 
 def _is_hidden(path: str) -> bool:
     """Whether a path leads through a hidden folder, or to a hidden file, except those that are for everybody."""
-    return "/." in f"/{_SHARED.sub('', path + '/')}"
+    return "/." in f"/{path}" and "/." in f"/{_SHARED.sub('', path + '/')}"
 
 
 def _lower_suffix(name: str) -> str:
@@ -253,7 +253,7 @@ def _classify(
     objections = {
         "hidden file": found.entry.name.startswith("."),
         "its name ends in capital letters": not found.entry.name.endswith(SUFFIXES),
-        "its name is not UTF-8": printable(found.path) != found.path,
+        "its name is not UTF-8": not found.path.isascii() and printable(found.path) != found.path,
         "not a regular file": not stat.S_ISREG(info.st_mode),
         f"{info.st_size} bytes are more than the limit of {max_bytes}": info.st_size > max_bytes,
         "no permission to read it": not os.access(path, os.R_OK),
