@@ -57,7 +57,7 @@ def read_passage(engine: Engine, passage_id: str) -> tuple[Memory, str]:
         id=f"{path}#{own.anchor}",
         source=RECORD,
         path=path,
-        title=_title_of(engine, next(iter(engine.sessions.records(session)))),
+        title=title_session(engine, next(iter(engine.sessions.records(session)))),
         type=MemoryType.GENERAL,
         provenance=_provenance(session, near),
         updated=format_time(own.at),
@@ -88,7 +88,7 @@ def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document
         )
         for number, (each, start, end) in enumerate(zip(passages, [0, *ends], ends, strict=False))
     ]
-    title = _title_of(engine, record)
+    title = title_session(engine, record)
     return Document(
         file=SourceFile(source=RECORD, memory_id=path, path=path, size=record.events, mtime_ns=record.last),
         content_hash=_memory_of(record),  # like size and time, it only tells whether the record changed
@@ -107,7 +107,7 @@ def _memory_of(record: SessionRecord) -> str:
     return record.draft.memory_id if record.draft else ""
 
 
-def _title_of(engine: Engine, record: SessionRecord) -> str:
+def title_session(engine: Engine, record: SessionRecord) -> str:
     """The title of the session's memory, its first prompt or its id; and the other work tree in which it ran."""
     found, name = engine.sessions.get(record.session), _memory_of(record)
     memory = engine.index.get([name]).get(name)

@@ -18,6 +18,7 @@ from scrimshaw.app.web.page import (
     parse_number,
 )
 from scrimshaw.engine.drafts import find_draft
+from scrimshaw.engine.record import title_session
 from scrimshaw.engine.sessions import rank_working_memory
 from scrimshaw.engine.usage import MOST_SESSIONS, measure_usage
 from scrimshaw.errors import NotFound
@@ -45,10 +46,11 @@ def list_sessions(site: Site, values: Values) -> Page:
     sent = Counter[str]()
     for row in engine.sessions.injections():
         sent[row.session] += row.tokens
-    memories = {each.session: each.draft.memory_id for each in engine.sessions.records() if each.draft}
+    records = {each.session: each for each in engine.sessions.records()}
+    memories = {name: each.draft.memory_id for name, each in records.items() if each.draft}
     rows = (
         (
-            link(_shorten(each.task or each.id, 90), make_url("/sessions", each.id)),
+            link(title_session(engine, records[each.id]), make_url("/sessions", each.id)),
             format_moment(each.last_event),
             each.client,
             each.state,
@@ -57,7 +59,7 @@ def list_sessions(site: Site, values: Values) -> Page:
         )
         for each in found[:_LISTED]
     )
-    head = ("task", "last event", "client", "state", "tokens sent", "what it left")
+    head = ("session", "last event", "client", "state", "tokens sent", "what it left")
     table = make_table("Sessions, newest first", head, rows) if found else tag("p", "No agent has worked here yet.")
     older = link("Older sessions", make_url("/sessions", offset=offset + _LISTED))
     more = tag("p", older, class_="onward") if len(found) > _LISTED else None
@@ -86,7 +88,8 @@ def show_session(site: Site, values: Values) -> Page:
         _render_attention(site, session),
         _render_sent(site, session),
     ]
-    return Page(_shorten(session.task or name, 120), join(parts), "/sessions")
+    record = next(iter(engine.sessions.records(name)), None)
+    return Page(title_session(engine, record) if record else name, join(parts), "/sessions")
 
 
 def _render_about(site: Site, session: Session, events: int) -> Html:
