@@ -93,6 +93,16 @@ def test_codex_a_sub_agent_counts_to_the_session_that_started_it() -> None:
     assert (transcript.session, [event.agent for event in transcript.events]) == ("c-1", ["c-2"])
 
 
+def test_gemini_says_what_it_did_through_a_tool() -> None:
+    topics = [{"summary": "It never expires.", "strategic_intent": "Test it."}, {"strategic_intent": "Mend it."}]
+    calls = [
+        gemini.call("success", "ok", name="update_topic", id=f"g-{number}", args=each)
+        for number, each in enumerate(topics)
+    ]
+    found = all_clients()["gemini"].parse_transcript(lines(gemini.META, gemini.row("gemini", "m", toolCalls=calls)))
+    assert told(found) == [("answer", "It never expires."), ("tool", "update_topic: ok"), ("tool", "update_topic: ok")]
+
+
 def test_gemini_a_checkpoint_replaces_all_messages() -> None:
     source = lines(
         gemini.META, gemini.row("user", "m-1", "old"), {"$set": {"messages": [gemini.row("user", "m-9", "new")]}}

@@ -52,6 +52,7 @@ class Gemini(Client):
             output = "\n".join(re.sub(_FRAME, r"\1", js.result_text(part)) for part in parts)
             output, code = read_report(output or js.result_text(response))
             call = self.add_call(event, payload, output, bool(response.get("error") or code))
+            call = structs.replace(call, said=(*filter(None, [_find_summary(call.tool_name, call.arguments)]),))
             return structs.replace(call, tool="Mcp") if js.section(payload, "mcp_context") else call
         if kind is EventKind.PROMPT:
             return structs.replace(event, prompt=re.sub(_INJECTED_BY_HOOKS, "", event.prompt))
@@ -128,6 +129,11 @@ def _read_message(message: js.Json, builder: TranscriptBuilder, agent: str) -> N
             _read_call(call, builder, at, agent)
 
 
+def _find_summary(tool: str, arguments: js.Json) -> str:
+    """What the agent says about its work through a tool: what it did in a chapter, and why it begins another."""
+    return js.text(arguments.get("summary")) if tool == "update_topic" else ""
+
+
 def _read_call(call: js.Json, builder: TranscriptBuilder, at: float, agent: str) -> None:
     status, call_id = js.text(call.get("status")), js.text(call.get("id"))
     if status in _NOT_RUN:
@@ -136,7 +142,9 @@ def _read_call(call: js.Json, builder: TranscriptBuilder, at: float, agent: str)
     output = "\n".join(js.result_text(response) for response in responses) or js.result_text(call.get("resultDisplay"))
     output, code = read_report(re.sub(_FRAME, r"\1", output))
     failed = status == "error" or any(response.get("error") for response in responses) or code != 0
-    builder.begin_call(call_id, js.text(call.get("name")), js.section(call, "args"))
+    name, arguments = js.text(call.get("name")), js.section(call, "args")
+    builder.add_text(EventKind.ANSWER, _find_summary(name, arguments), at, agent)
+    builder.begin_call(call_id, name, arguments)
     builder.end_call(call_id, output, failed, parse_time(call.get("timestamp")) or at, agent=agent)
 
 

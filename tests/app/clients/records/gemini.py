@@ -109,6 +109,16 @@ RECORD = Record(
             {"tool": "Mcp", "output": "3 rows", "failed": False},
         ),
         Case(
+            "what the agent says through a tool",
+            payload(
+                "AfterTool",
+                tool_name="update_topic",
+                tool_input={"summary": "I read the cache. It never expires.", "strategic_intent": "Test it."},
+                tool_response={"llmContent": "Strategic Intent: Test it."},
+            ),
+            {"tool": "update_topic", "said": ("I read the cache. It never expires.",)},
+        ),
+        Case(
             "stop",
             payload("AfterAgent", prompt="do it", prompt_response=DONE),
             {"kind": "stop", "output": DONE, "prompt": ""},
