@@ -174,3 +174,13 @@ def test_one_task_of_a_list_is_recorded(
 
 def test_a_change_of_a_task_that_leaves_its_status_is_none() -> None:
     assert describe_call(call("TaskUpdate", {"taskId": "7", "addBlocks": ["8"]}, "Updated")).output == "Updated"
+
+
+def test_the_findings_of_a_review_are_recorded() -> None:
+    found = [
+        {"file": "io.py", "line": 9, "summary": "A file\nis left open.", "failure_scenario": "x"},
+        {"file": "io.py", "summary": "The last row is lost.", "failure_scenario": "x", "outcome": "fixed"},
+    ]
+    activity = describe_call(call("ReportFindings", {"findings": found}, {"count": 2, "findings": found}))
+    lines = "[open] io.py:9 A file is left open.\n[fixed] io.py The last row is lost."
+    assert (activity.subject, activity.output) == ("findings reported", lines)

@@ -653,6 +653,14 @@ def test_a_task_set_by_itself_stays_open_until_it_is_done() -> None:
     assert texts(recording.draft().open) == ["Announce the format in the newsletter"]
 
 
+def test_what_a_review_found_stays_open_until_it_is_mended() -> None:
+    recording = Recording().prompt("Review the importer.").dialog("task list", "[pending] Tell the readers")
+    recording.dialog("findings reported", "[open] io.py:9 A file is left open", "[open] io.py:30 The last row is lost")
+    assert texts(recording.draft().open)[1:] == ["io.py:9 A file is left open", "io.py:30 The last row is lost"]
+    recording.dialog("findings reported", "[fixed] io.py:9 A file is left open", "[open] io.py:30 The last row is lost")
+    assert texts(recording.draft().open) == ["Tell the readers", "io.py:30 The last row is lost"]
+
+
 # What is told, and what is not
 
 

@@ -6,8 +6,10 @@ from typing import Any
 
 from scrimshaw.ingest.payload import first_text, read_object, section, sections, text
 
-# The first line of what is recorded: of a whole task list, of one task, of answered questions, of an approved plan.
-TASK_LIST, TASK, ANSWERED, APPROVED = "task list", "task #", "questions answered", "plan approved"
+# The first line of what is recorded: of a whole task list, of all findings of a review, of one task, of answered
+# questions, of an approved plan.
+TASK_LIST, FINDINGS, TASK = "task list", "findings reported", "task #"
+ANSWERED, APPROVED = "questions answered", "plan approved"
 _LIST_KEYS = ("todos", "plan", "tasks")
 _TASK_KEYS = ("content", "subject", "step", "description", "title")
 _CREATED = r"\ATask #(\S+) created"
@@ -32,6 +34,8 @@ def read_dialog(tool: str, arguments: Mapping[str, Any], output: str) -> tuple[s
         case "TaskUpdate" if "status" in arguments:  # mostly without the task's text
             renamed = " ".join(text(arguments.get("subject")).split())
             heading, lines = f"{TASK}{arguments.get('taskId')}", f"[{arguments['status']}] {renamed}".rstrip()
+        case "ReportFindings":
+            heading, lines = FINDINGS, "\n".join(map(_describe_finding, sections(arguments.get("findings"))))
         case "Ask":
             heading, lines = ANSWERED, "\n".join(_describe_answers(arguments, read_object(output), output))
         case "Plan":
@@ -44,6 +48,12 @@ def _describe_task(task: Mapping[str, Any]) -> str:
     """`[status] task`; empty if it has no text."""
     content = " ".join(first_text(task, *_TASK_KEYS).split())
     return f"[{task.get('status', 'pending')}] {content}" if content else ""
+
+
+def _describe_finding(finding: Mapping[str, Any]) -> str:
+    """`[outcome] file:line summary`."""
+    place = ":".join(str(finding[key]) for key in ("file", "line") if key in finding)
+    return f"[{finding.get('outcome', 'open')}] {place} {' '.join(first_text(finding, 'summary').split())}"
 
 
 def _describe_answers(arguments: Mapping[str, Any], reply: Mapping[str, Any], output: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ LINE_CHARACTERS, ERROR_LINES = 200, 3  # of a call, its result line and each lin
 _OPENINGS = (EventKind.PROMPT, EventKind.START, EventKind.COMPACT)  # no passage spans them
 _BOUNDARIES = ("\n\n", "\n", ". ", " ")  # where a text may be cut, best first
 _SILENT_TOOLS = ("Read", "Grep", "Glob", "TodoWrite", "TaskCreate", "TaskUpdate", "TaskOutput")
-_TELLING_TOOLS = ("Ask", "Plan", "Agent")  # a person's answers, a plan, a sub-agent's report: recorded whole
+_TELLING_TOOLS = ("Ask", "Plan", "Agent", "ReportFindings")  # what they show or report is recorded whole
 _ERROR = re.compile(r"(?i)\b(?:\w*(?:error|exception)|fail(?:ed|ure)?|fatal|cannot|denied|not found|traceback)\b")
 
 

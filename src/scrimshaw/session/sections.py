@@ -12,7 +12,7 @@ from itertools import chain, filterfalse, groupby, pairwise
 from operator import attrgetter, itemgetter
 from os.path import commonprefix
 
-from scrimshaw.ingest.dialogs import ANSWERED, APPROVED, TASK, TASK_LIST
+from scrimshaw.ingest.dialogs import ANSWERED, APPROVED, FINDINGS, TASK, TASK_LIST
 from scrimshaw.ingest.events import CUT_MIDDLE
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, Item, RecordedEvent
@@ -80,7 +80,7 @@ _RECENT_SHARE, _LATER_SHARE = 0.85, 0.3
 _LAST_CALLS = 2
 _OPEN = PATTERNS["open_points"]
 _TASK = re.compile(r"(?m)^\[(\w[\w-]*)\](.*)")
-_UNFINISHED = ("pending", "in_progress", "in-progress", "todo")
+_UNFINISHED = ("pending", "in_progress", "in-progress", "todo", "open")
 
 
 class Record:
@@ -572,16 +572,17 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
 
 
 def _find_unfinished_tasks(record: Record) -> list[Statement]:
-    """The unfinished tasks of the agent's task list, except those that a later commit names."""
-    tasks, last = dict[str, tuple[str, Statement]](), 0
+    """What is unfinished of the agent's tasks and of what a review found, without what a later commit names."""
+    tasks, last = dict[tuple[str, str], tuple[str, Statement]](), 0
     for event in filter(_is_call, record.events):
         heading, _, lines = event.text.partition("\n")
-        if heading == TASK_LIST:
-            tasks.clear()
+        is_list = heading in (TASK_LIST, FINDINGS)
+        if is_list:  # it replaces the one before
+            tasks = {name: task for name, task in tasks.items() if name[0] != heading}
         elif not heading.startswith(TASK):
             continue
         for status, text in _TASK.findall(lines):
-            name, last = heading if heading != TASK_LIST else text, event.number
+            name, last = (heading, text if is_list else ""), event.number
             known = tasks[name][1] if name in tasks else None  # a new status alone does not repeat the text
             tasks[name] = (status, Statement(text.strip(), last) if text.strip() or known is None else known)
     commits = [each for each in record.commits if each.event > last]
