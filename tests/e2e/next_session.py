@@ -44,6 +44,15 @@ _WORK: Steps = [
     {"tool": "bash", "args": {"command": "sh typeset.sh"}},
     {"text": f"The almanac prints. Still open: the {OPEN_POINT}. {FINAL_TEXT}"},
 ]
+# The agent's own list, where a client offers a tool for it to a scripted run.
+OPEN_TASK = "Index the plates by engraver"
+_LISTS: Mapping[str, Steps] = {
+    "claude": [{"tool": "TaskCreate", "args": {"subject": OPEN_TASK, "description": "All twelve."}}],
+    "opencode": [
+        {"tool": "todowrite", "args": {"todos": [{"content": OPEN_TASK, "status": "pending", "priority": "low"}]}}
+    ],
+    "gemini": [{"tool": "write_todos", "args": {"todos": [{"description": OPEN_TASK, "status": "pending"}]}}],
+}
 _QUESTION = "where do we keep the proofs"
 _ASKED_TWICE: Steps = [
     {"tool": "bash", "args": {"command": "echo wait; sleep 8"}},  # some clients begin before the server is there
@@ -73,7 +82,8 @@ def continued(agent: Agent, npm: Path, program: Path, folder: Path) -> Captured:
     """Let a client work and come back, be killed and come back, and have its context compacted."""
     bench, workspace = Bench(npm, program, folder), _workspace(folder)
     set_up(agent, workspace)
-    worked = bench.run(agent, workspace, f"{PROMPT}. Make the almanac print.", _WORK)
+    steps = [*_LISTS.get(agent.name, ()), *_WORK]
+    worked = bench.run(agent, workspace, f"{PROMPT}. Make the almanac print.", steps)
     returned = bench.run(agent, workspace, f"{PROMPT}. Good morning.", _ASKED_TWICE)
     mark = workspace.project / "killed.mark"
     bench.run(agent, workspace, f"{PROMPT}. {KILLED_TASK}.", _KILLED, killed_at=mark)
@@ -88,6 +98,8 @@ def continued(agent: Agent, npm: Path, program: Path, folder: Path) -> Captured:
         "killed session": KILLED_TASK in at_return and BROKE_OFF in at_return,
         "compaction": COMPACTED_DECISION in compacted,
     }
+    if agent.name in _LISTS:
+        told["unfinished task"] = OPEN_TASK in at_start
     problems = [*worked.problems, *returned.problems, *after_kill.problems, *_gaps(agent, told)]
     shown = ", ".join(line for line, is_told in told.items() if is_told) or "nothing"
     gaps = [f"; not {line}, as known: {why}" for (name, line), why in KNOWN_GAPS.items() if name == agent.name]
