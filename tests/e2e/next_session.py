@@ -1,7 +1,7 @@
 """What an agent client's model is told in the next request: after an end, a kill, a compaction, and when it asks twice.
 
-Six lines and, where a client offers a list of tasks, a seventh: each said or done once by the way, and looked for in what
-hooks and tools tell the model afterwards.
+Six lines and, where a client offers a list of tasks, a seventh: each said or done once by the way, and looked for in
+what hooks and tools tell the model afterwards.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def test_what_a_person_takes_back_is_no_choice_any_more() -> None:
 
 
 def test_a_step_that_names_what_the_last_difference_adds_is_a_choice() -> None:
-    said = "Now I will modify the loader to raise a `KeyError` for `read_table`."
+    said = "Now I will use a `KeyError` to tell that `read_table` found nothing."
     recording = Recording().prompt("Implement the storage layer.").answer(said).edit("src/load.py", "+ KeyError")
     shown = "diff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n"
     recording.bash("git diff", f"{shown}+    raise ValueError(name)\n")
@@ -174,8 +174,9 @@ def test_an_edit_that_is_announced_without_an_aim_is_no_decision() -> None:
         "\ndiff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n+    row_cache.get(tenant)\n"
     )
     for said, is_decision in (
-        ("Now I will modify `row_cache` below the loader.", False),
-        ("Now I will modify `row_cache` to include the tenant of the loader.", True),
+        ("Now I will use `row_cache` below the loader.", False),
+        ("Now I will modify `row_cache` to include the tenant of the loader.", False),
+        ("Now I will use `row_cache` to find the tenant of the loader.", True),
     ):
         recording = Recording().prompt("Fix the loader.").answer(said).edit("src/load.py", "+ row_cache.get(tenant)")
         made = recording.bash("git diff", shown).draft()
@@ -186,8 +187,8 @@ def test_the_requested_edit_is_no_decision_when_it_is_announced() -> None:
     shown = (
         "\ndiff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n+    row_cache.get(tenant)\n"
     )
-    said = "Now I will modify `row_cache` to include the tenant."
-    for prompt, is_decision in (("Include the tenant in the cache.", False), ("Fix the loader.", True)):
+    said = "Now I will use `row_cache` to find the tenant."
+    for prompt, is_decision in (("Use the row cache to find the tenant.", False), ("Fix the loader.", True)):
         recording = Recording().prompt(prompt).answer(said).edit("src/load.py", "+ row_cache.get(tenant)")
         assert found(recording.bash("git diff", shown)) == [said] * is_decision
 

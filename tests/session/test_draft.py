@@ -643,6 +643,44 @@ def test_unfinished_tasks_of_the_last_list_stay_open() -> None:
     ]
 
 
+def test_a_whole_run_says_more_than_selections_of_it() -> None:
+    recording = Recording().prompt("Fix the printer.").edit("src/latex.py")
+    recording.bash("./bin/test tests/latex.py", "143 passed, 2 failed", failed=True)
+    recording.bash("./bin/test tests/latex.py -k subs", "2 passed").bash(
+        "./bin/test tests/latex.py -k sums", "1 passed"
+    )
+    assert [(each.event, each.note) for each in recording.draft().tests] == [
+        (3, "red, 143 passed, 2 failed"),
+        (5, "green, 1 passed"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "said", ["It fails without my change, too.", "The error persists even after reverting changes."]
+)
+def test_a_run_without_the_change_is_told_with_the_one_it_explains(said: str) -> None:
+    recording = Recording().prompt("Fix the session.").edit("src/session.py")
+    recording.bash("pytest", "1 failed, 9 passed", failed=True).edit("src/session.py")
+    recording.bash("pytest", "1 failed, 9 passed", failed=True).answer(said).edit("src/session.py")
+    (told,) = recording.draft().tests
+    assert (told.event, told.note) == (3, "red, 1 failed, 9 passed; the same without the change")
+
+
+def test_a_turn_that_broke_off_is_still_to_do() -> None:
+    recording = Recording().prompt("Fix the login.").edit("src/login.py").answer("I fixed the login.")
+    recording.prompt("Careful, the diary folder is alive and well!").answer("Let me check the diary folder again.")
+    made = recording.bash("ls diary", "blocked", failed=True).draft()
+    assert made.next_step
+    assert made.next_step.text == "Careful, the diary folder is alive and well!"
+
+
+def test_the_items_of_a_list_are_told_however_alike() -> None:
+    items = [f"`{name}Constraint`: `__init__`, `validate`, `__repr__`, `__eq__`" for name in ("Check", "Unique")]
+    recording = Recording().prompt("Let constraints have a code.").edit("src/constraints.py")
+    listed = "\n".join(f"- {each}" for each in items)
+    assert texts(recording.answer(f"I updated:\n\n{listed}").draft().changed)[:2] == items
+
+
 def test_a_task_set_by_itself_stays_open_until_it_is_done() -> None:
     recording = Recording().prompt("Write the parser of the log format and tell the readers.")
     recording.dialog("task #1", "[pending] Write the parser").dialog("task #2", "[pending] Tell the readers")

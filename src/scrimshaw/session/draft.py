@@ -113,7 +113,7 @@ class _Evidence:
 
     def __init__(self, events: Sequence[RecordedEvent]) -> None:
         self._events = {event.number: event for event in events}
-        self._known: dict[str, set[str]] = {}  #: text -> its words and those of its note
+        self._known: dict[str, tuple[int, set[str]]] = {}  #: text -> its event, its words and those of its note
 
     def prove(self, claims: Iterable[Statement | None]) -> tuple[Statement, ...]:
         """The claims that are proven and new."""
@@ -124,11 +124,13 @@ class _Evidence:
             words = set(_WORD.findall(f"{text} {each.note.casefold()}"))
             is_known = text in self._known
             if text.count(" ") >= _A_SENTENCE:
-                shares = [len(words & known) for known in self._known.values()] if not each.note else []
+                # the items of one list differ in a word
+                others = [known for number, known in self._known.values() if number != each.event and not each.note]
+                shares = [len(words & known) for known in others]
                 is_known |= any(text in known for known in self._known)
                 is_known |= max(shares, default=-1) >= _REPEATED * len(words)
             if is_proven and not is_known:
-                self._known[text] = words
+                self._known[text] = each.event, words
                 found.append(each)
         return tuple(found)
 

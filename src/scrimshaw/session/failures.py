@@ -49,6 +49,7 @@ _SHARED_WORDS = WORDS["empty"] | WORDS["soft"] | WORDS["folders"] | WORDS["exten
 _NO_WORD = re.compile(r"\A(?:\w+=\S*|\d?>\S*|\\)\Z")
 _TEST = re.compile(r"(?i)(?:\b|_)(?:py)?tests?(?:\b|_)|\b(?:specs?|rspec|jest|vitest|tox|nox|ctest|phpunit|unittest)\b")
 MOST_TEST_RUNS = 2
+_SELECTS = re.compile(r" -(?:k|run|t|-grep)\b|::")  # options that choose among the tests of a file
 _TALLY = re.compile(
     r"(?i)(?:^|[=,:;(|✓✔]|\btests?|\bran|\band)\W*\d+ (?:passed|failed|failures?|tests?|examples?|passing|failing)\b"
     r"|\btest result:|^OK\b|^FAILED \("
@@ -160,7 +161,7 @@ def _find_families(command: str) -> Sequence[str]:
         words = [word for word in _RUNNER.sub("", step.split("|")[0].strip()).split() if not _NO_WORD.match(word)]
         if len(words) > 1 and _INTERPRETER.match(words[0]) and words[1].startswith("-"):
             words = words[2:] if words[1] == "-m" else []  # a line of code is not a command to be run again
-        words[:1] = filter(None, [re.sub(r".*/bin/", "", word) for word in words[:1]])
+        words[:1] = filter(None, [re.sub(r"\A(?!\./bin/).*/bin/", "", word) for word in words[:1]])  # ./bin has its own
         if words and words[0] not in WORDS["trivial_programs"] and not words[0].endswith("/"):
             options = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
             purpose = [word for word in words[1 : max(2, options)] if re.match(r"[A-Za-z][\w.:/-]*\Z", word)]
@@ -284,7 +285,9 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
         is_stashed = bool(stash[1]) if stash else is_stashed
         tallies = [line.strip(" =") for line in run.event.text.splitlines()[1:] if _TALLY.search(line)]
         counts = _TIME.sub("", tallies[-1]) if tallies else ""  # without any it ran no tests, or none could begin
-        is_known = counts in kept or any(each.repeats(run) and "-k" not in each.command for each in kept.values())
+        is_known = counts in kept or any(
+            each.repeats(run) and not _SELECTS.search(each.command) for each in kept.values()
+        )
         said = "".join([each.text for each in sentences if each.event == run.event.number + 1])
         if stash or is_stashed or _FAILURE["baseline"].search(said):
             before.add(counts)
@@ -297,4 +300,5 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
             steps = [each.split("|")[0].split(" 2>")[0].strip() for each in _STEPS.split(run.command)]
             step = next((each for each in reversed(steps) if _TEST.search(each)), run.command)
             found.append(Statement(step, run.event.number, f"{state}, {cut_line(tallies[-1])}{since}"))
-    return found[:MOST_TEST_RUNS][::-1]
+    whole_first = sorted(found, key=lambda each: bool(_SELECTS.search(each.text)))  # a selection says less
+    return sorted(whole_first[:MOST_TEST_RUNS], key=attrgetter("event"))

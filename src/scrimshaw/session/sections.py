@@ -281,7 +281,8 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     reason = has_reason and not _DECISION["ability"].search(text)
     intends = alternative and _DECISION["intent"].search(text)
     asked = " ".join([each.text for each in sentences if each.by == USER]) if lasts else ""
-    aim = (text.partition(" to ")[2] or text) if lasts and _DECISION["purpose"].search(text) else ""
+    chooses = lasts and _DECISION["purpose"].search(text) and _DECISION["means"].search(text)
+    aim = (text.partition(" to ")[2] or text) if chooses else ""
     is_change = aim and not _find_stems(aim) <= _find_stems(asked)  # otherwise it only reports or announces an edit
     if not explicit and not limits and not intends and not (acts and (alternative or reason or is_change)):
         return 0.0
@@ -623,13 +624,14 @@ def find_next_step(record: Record) -> Statement | None:
 
 def _find_unanswered(record: Record, acts: Sequence[RecordedEvent]) -> Sequence[Sentence]:
     """The last request, if only calls, announcements and prompts such as "retry" follow it."""
-    asked = list[Sentence]()
+    asked, breaks_off = list[Sentence](), acts and acts[-1].kind == EventKind.TOOL
     for act in reversed(acts):
         if act.kind == EventKind.TOOL:
             continue
         said = [each for each in record.sentences if each.event == act.number]
         words = " ".join([each.text for each in said])
-        if act.kind == EventKind.ANSWER and (not _DECISION["intent"].search(words) or _CHANGE["result"].search(words)):
+        announces = _DECISION["intent"].search(words) or (breaks_off and _DECISION["exploring"].search(act.text))
+        if act.kind == EventKind.ANSWER and (not announces or _CHANGE["result"].search(words)):
             break
         asked = [each for each in said if each.by == USER] or asked
         if act.kind == EventKind.PROMPT and len(words.split()) >= _FEWEST_WORDS:
