@@ -123,8 +123,7 @@ class CandidateFinder:
         state.chunks, state.questions = chunks, questions
         if state.request.record and is_for_record(state.request):
             with degradations.tolerate(IndexPart.FULL_TEXT):
-                if self._count_records():
-                    self._find_passages(state)
+                self._find_passages(state)
         state.lacking = frozenset() if state.has_all_vectors else self._find_lacking(state)
 
     def _find_lacking(self, state: SearchState) -> frozenset[str]:
@@ -136,13 +135,6 @@ class CandidateFinder:
         with state.degradations.tolerate(IndexPart.VECTORS):
             pieces = self.read_vectors({*places.values()})
         return frozenset(name for name, place in places.items() if place in pieces and not pieces[place].vector)
-
-    def _count_records(self) -> int:
-        """The number of sessions with a record, counted once per state of the index; without any, no query is made."""
-        generation = self._index.generation()
-        if self._sessions[0] != generation:
-            self._sessions = (generation, self._index.count(Filters(source=RECORD)).get("", 0))
-        return self._sessions[1]
 
     def _match_words_and_vectors(self, state: SearchState, filters: Filters) -> dict[str, list[Match]]:
         channels, found = state.request.channels, dict[str, list[Match]]()
@@ -157,6 +149,10 @@ class CandidateFinder:
 
     def _find_passages(self, state: SearchState) -> None:
         """Add passages of the record of sessions to the lists, except those in the asking session's context."""
+        if self._sessions[0] != (generation := self._index.generation()):  # counted once per state of the index
+            self._sessions = (generation, self._index.count(Filters(source=RECORD)).get("", 0))
+        if not self._sessions[1]:
+            return
         session, start = state.context.in_context
         filters = replace(state.filters, source=RECORD)
         if session and start <= 1:
