@@ -59,11 +59,11 @@ class TriggerMatch(Struct, frozen=True, kw_only=True):
 
 
 class Validated(Struct, frozen=True, kw_only=True):
-    """Review state after a validation; `promotable` if `critical` would be justified."""
+    """The confidence after a validation, 0..1 from 0.5; `promotable` if the tier critical would be justified."""
 
     id: str
     confidence: float
-    reviews: int
+    validations: int
     promotable: bool
 
 
@@ -214,7 +214,7 @@ def validate(engine: Engine, memory_id: str, *, useful: bool) -> Validated:
 
     state = engine.journal.update_review(memory_id, change)
     promotable = state.confidence >= PROMOTE_CONFIDENCE and state.useful >= PROMOTE_REVIEWS
-    return Validated(id=memory_id, confidence=state.confidence, reviews=state.reviews, promotable=promotable)
+    return Validated(id=memory_id, confidence=state.confidence, validations=state.reviews, promotable=promotable)
 
 
 def _review(engine: Engine, memory: Memory, grade: Grade, before: Review | None) -> Review:

@@ -115,7 +115,7 @@ class Saved(Struct, frozen=True, kw_only=True):
     #: `dry_run`; nothing was written for the last four.
     status: str
     content_hash: str
-    path: str
+    path: str = ""
     redacted: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()  #: Offsets into the content as it was given.
     similar: tuple[Similar, ...] = ()  #: Near duplicates and related memories, closest first.
@@ -154,7 +154,6 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
         id=memory_id,
         status="dry_run" if dry_run else "saved" if is_saved else "rejected",
         content_hash=file.content_hash,
-        path="",
         similar=similar,
         proposals=propose_supersedes(engine, content.text, similar) if similar else (),
         quality=Quality(score=verdict.score, flags=verdict.flags),
