@@ -181,6 +181,11 @@ def list_writable(engine: Engine, filters: Filters) -> list[Memory]:
     return [memory for memory in engine.index.select(filters) if memory.writable]
 
 
+def list_own(engine: Engine) -> list[Memory]:
+    """The memories of the project's own vault, deprecated ones too; none of one that is only read."""
+    return list_writable(engine, Filters(source=engine.sources[0].name, include_deprecated=True))
+
+
 def with_trust(engine: Engine, memories: Mapping[str, Memory]) -> Mapping[str, Memory]:
     """The memories, each with the trust of its lineage; the lowest if that cannot be read."""
     return lineage.resolve_trust(engine.index, memories, Degradations()) if memories else {}
