@@ -163,7 +163,8 @@ class CandidateFinder:
             for place, memory in self._index.passages(
                 {(each.id, each.chunk) for some in found.values() for each in some}
             ).items():
-                if memory.provenance.session != session or event_of(memory.id) < start:
+                # A passage such as `session:SID#e12.2` begins with that event.
+                if memory.provenance.session != session or int(memory.id.rpartition("#e")[2].partition(".")[0]) < start:
                     ids[place] = memory.id
                     state.record[memory.id] = (*place, memory)
         for channel, matches in found.items():
@@ -243,11 +244,6 @@ def is_for_record(request: SearchRequest) -> bool:
     asked = request.filters
     named = asked.tiers or asked.types or asked.artifacts or asked.topics or asked.folder or asked.source
     return not (named or asked.only is not None or request.all_of)
-
-
-def event_of(passage_id: str) -> int:
-    """The number of the event where a passage such as `session:SID#e12.2` begins."""
-    return int(passage_id.rpartition("#e")[2].partition(".")[0])
 
 
 def vectors_pending(done: int, total: int) -> Degradation:

@@ -99,17 +99,14 @@ def render_page(site: Site, page: Page, done: str = "") -> Html:
     command = tag("code", "scrimshaw ui --edit")
     is_short = not site.form_token and page.current in _WITH_BUTTONS
     hint = tag("p", command, " has buttons here, each with an undo.", class_="dim") if is_short else None
-    content = tag("main", _render_done(site, done), tag("h1", page.title), hint, page.content, id="main", tabindex="-1")
+    banner = None
+    if done in site.done:
+        form = make_form(site, "/undo", "Undo", done=done)
+        banner = tag("div", tag("p", site.done[done].message), form, class_="done", role="status")
+    content = tag("main", banner, tag("h1", page.title), hint, page.content, id="main", tabindex="-1")
     keys = [(tag("kbd", key), f" {what} ") for key, what in (("/", "search"), ("j", "next"), ("k", "previous"))]
     body = tag("body", link("Skip to the content", "#main", class_="skip"), header, content, tag("footer", keys))
     return join(Html("<!doctype html>"), tag("html", head, body, lang="en"))
-
-
-def _render_done(site: Site, name: str) -> Html | None:
-    if name not in site.done:
-        return None
-    form = make_form(site, "/undo", "Undo", done=name)
-    return tag("div", tag("p", site.done[name].message), form, class_="done", role="status")
 
 
 def make_form(site: Site, action: str, label: str, kind: str = "", **values: str) -> Html | None:
