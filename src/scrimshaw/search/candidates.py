@@ -25,7 +25,7 @@ from scrimshaw.models import (
     Stage,
 )
 from scrimshaw.search import decay, lineage
-from scrimshaw.search.degradation import Degradations, IndexPart
+from scrimshaw.search.degradation import WITHOUT, Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder, EmbedderUnavailable
 from scrimshaw.search.fusion import Fused
 from scrimshaw.search.results import Hit, SearchRequest, SessionContext, StageTrace
@@ -248,22 +248,14 @@ def is_for_record(request: SearchRequest) -> bool:
 
 def vectors_pending(done: int, total: int) -> Degradation:
     """The degradation if only `done` of `total` pieces can be found by meaning."""
-    return Degradation(
-        failure_mode=f"vectors_pending: {total - done} of {total} pieces",
-        fallback_mode="found by their words",
-        confidence_impact="other wordings of them are missed",
-        retry_recommendation="a server or `scrimshaw scan` makes them",
-    )
+    failure = f"vectors_pending: {total - done} of {total} pieces"
+    return Degradation(failure_mode=failure, **WITHOUT["pending_vectors"])
 
 
 def tokens_pending(missing: int, total: int) -> Degradation:
     """The degradation if only some of the best passages can be compared word by word."""
-    return Degradation(
-        failure_mode=f"tokens_pending: {missing} of the best {total} passages have no token vectors yet",
-        fallback_mode="those keep their place among the best",
-        confidence_impact="the first hits may stand in a worse order",
-        retry_recommendation="wait while a server or `scrimshaw scan` fills them, or raise index.token_vectors",
-    )
+    failure = f"tokens_pending: {missing} of the best {total} passages have no token vectors yet"
+    return Degradation(failure_mode=failure, **WITHOUT["pending_tokens"])
 
 
 def last_access(memory: Memory, review: Review | None) -> float | None:
