@@ -125,13 +125,15 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
 
 
 def get_from_session(engine: Engine, memory_id: str) -> MemoryText:
-    """The text of a session's item, or of a passage of its record; raises NotFound."""
+    """The text of a session's item, such as `session:SID/3`, or of a passage of its record; raises NotFound."""
     if _EVENT.search(memory_id):
         memory, body = read_passage(engine, memory_id)
         return MemoryText(memory=memory, body=body, content_hash="", redacted=())
-    item = sessions.read_item(engine, memory_id)
+    session, _, number = memory_id.removeprefix(sessions.ITEM_PREFIX).rpartition("/")
+    item = next((item for item in engine.sessions.items(session) if str(item.number) == number), None)
     if item is None:
         raise NotFound(f"There is no session item {memory_id!r}.", "Search the session again.", id=memory_id)
+    engine.sessions.mention(session, item.number)
     return MemoryText(memory=sessions.item_as_memory(item), body=item.text, content_hash="", redacted=())
 
 

@@ -383,13 +383,12 @@ def find_session(engine: Engine, session_id: str) -> Session | None:
 
     None on a team's server: sessions are stored where they run, on each person's machine.
     """
-    found = None
-    if engine.team:
-        return found
-    with engine.degradations.note_failure(SESSION):
-        found = sessions.bind_session(engine, session_id, ancestors())
-        engine.degradations.clear(SESSION)
-    return found
+    if not engine.team:
+        with engine.degradations.note_failure(SESSION):
+            found = sessions.bind_session(engine, session_id, ancestors())
+            engine.degradations.clear(SESSION)
+            return found
+    return None
 
 
 def session_id_of(engine: Engine, session_id: str) -> str:
