@@ -27,7 +27,7 @@ from scrimshaw.session.resume import Occasion, StateLine
 from scrimshaw_lab.metrics import Rate, count_hits, group_hits, percentile
 
 _LEAST_TIMED = 2_000  # characters: shorter texts are too quick to time
-_TEN_KB = 10_240
+_TEN_KB, _WHOLE = 10_240, 10**9
 _FORGED_AROUND = 300  # characters of an attack between two forged marks
 _APART = re.compile(r"[^\w/.,:;]|_")
 
@@ -159,7 +159,7 @@ def evaluate(
 
 def _in_state(text: str) -> str:
     line_of_state = StateLine(part="decisions", text=text, origin="session:s/1", trust=Trust.TOOL)
-    return fencing.fence_state([line_of_state], Occasion.START)
+    return fencing.fence_state([line_of_state], Occasion.START, _WHOLE)
 
 
 def _in_recall(text: str) -> str:

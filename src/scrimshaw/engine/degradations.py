@@ -7,43 +7,15 @@ from contextlib import contextmanager
 from msgspec import Struct
 
 from scrimshaw.errors import ScrimshawError, StorageFailure
+from scrimshaw.ingest.tables import load_table
 from scrimshaw.models import Degradation
 
 # Parts: the index against the files, what the canary finds, the session of a question, who watches the files.
 INDEX, RECALL, SESSION, WATCHER = "index", "recall", "session", "watcher"
 
-# For each part: the failure, what is used instead, and what that costs.
-_MEANINGS = {
-    INDEX: (
-        "index_behind",
-        "the files and the ledger have it, the index does not",
-        "later changes of files are not found",
-    ),
-    SESSION: (
-        "session_off",
-        "the question is answered as if it belonged to no session",
-        "no hit is boosted by what the session works with, and hits may be shown again",
-    ),
-    "jobs": (
-        "jobs_waiting",
-        "jobs stay queued until the journal can be written again",
-        "new memories are found by words and not yet by meaning",
-    ),
-    "drafts": (
-        "drafts_failed",
-        "sessions remain recorded, without a draft",
-        "what earlier sessions decided may not be found",
-    ),
-    "canary": ("canary_failed", "none", "it is unknown whether known questions find their answers"),
-    "checkpoint": ("checkpoint_failed", "older checkpoints", "none on what is found; a restore would go back further"),
-}
-
-SCAN_PENDING = Degradation(
-    failure_mode="scan_pending: not all files have been read yet",
-    fallback_mode="what the index holds so far",
-    confidence_impact="what is new or changed in the files may not be found",
-    retry_recommendation="ask again in a few seconds",
-)
+# For each part, in words: the failure, what is used instead, and what that costs.
+WORDS = load_table(__file__, "degradations", dict[str, dict[str, str]])
+SCAN_PENDING = Degradation(**WORDS["scan"])
 REBUILD = "Run `scrimshaw doctor`; `scrimshaw rebuild` makes the index again."
 
 
@@ -69,13 +41,7 @@ class ProcessDegradations:
     def put(self, part: str, fault: Degradation | ScrimshawError) -> None:
         """Record that the part does not work from now on."""
         if isinstance(fault, ScrimshawError):
-            failure, instead, impact = _MEANINGS[part]
-            fault = Degradation(
-                failure_mode=f"{failure}: {fault.message}",
-                fallback_mode=instead,
-                confidence_impact=impact,
-                retry_recommendation=fault.hint,
-            )
+            fault = degrade(part, fault)
         self._found[part] = fault
 
     @contextmanager
@@ -102,6 +68,12 @@ class ProcessDegradations:
         news = tuple(each for each in found if self._told.get((session, _kind(each)), -1.0) < since)
         self._told |= {(session, _kind(each)): now for each in news}
         return news
+
+
+def degrade(part: str, error: ScrimshawError) -> Degradation:
+    """What it means that an error stopped a part."""
+    failure = f"{WORDS[part]['failure_mode']}: {error.message}"
+    return Degradation(**WORDS[part] | {"failure_mode": failure, "retry_recommendation": error.hint})
 
 
 def _kind(degradation: Degradation) -> str:

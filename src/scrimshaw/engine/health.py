@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from scrimshaw.engine import canary
 from scrimshaw.engine.core import LOCK_FILE, Engine
+from scrimshaw.engine.degradations import degrade
 from scrimshaw.engine.index import vectors_ready
 from scrimshaw.engine.ledger import links_path
 from scrimshaw.engine.trust import describe_claims
@@ -241,13 +242,7 @@ def _check_graph(engine: Engine) -> Result | str:
     try:
         read_links(links_path(engine), str)
     except UnreadableFile as error:
-        unreadable = Degradation(
-            failure_mode=f"links_unreadable: {error.message}",
-            fallback_mode="the links of memories, and those of the file as it could be read last",
-            confidence_impact="links from documents are missing or old",
-            retry_recommendation=error.hint,
-        )
-        return Result(Status.DEGRADED, error.message, unreadable)
+        return Result(Status.DEGRADED, error.message, degrade("links", error))
     memories = engine.index.select(_EVERY, sort="id", limit=LOOKED_THROUGH, offset=0)
     edges = engine.index.edges(*(memory.id for memory in memories)) if memories else []
     resolved = [(edge.source, place) for edge, place in edges if place not in ("", edge.source)]

@@ -21,7 +21,7 @@ from scrimshaw.engine.ledger import hash_of
 from scrimshaw.engine.read import touch
 from scrimshaw.engine.sessions import record_event
 from scrimshaw.engine.trust import describe_claim
-from scrimshaw.engine.write import NewText, Saved, save, slug, update
+from scrimshaw.engine.write import IMPORTED, NewText, Saved, save, slug, update
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, UnreadableFile
 from scrimshaw.ingest.comparison import hash_normalised_text
 from scrimshaw.ingest.events import Event, StoredSession, Transcript, hash_text, make_answers, make_observation
@@ -54,7 +54,6 @@ SUFFIXES = (".md", ".markdown")
 _MOST_REPORT_LINES = 50
 # With more deleted decision records than this, the history is not that of a normal project.
 MOST_DECISIONS = 200
-ORIGIN = "import"
 NOTES, GUIDANCE, GRAPH, DECISIONS = "basic-memory", "instructions", "memory-json", "decisions"
 FORGETFUL, CLAUDE_MEM, MEM0, SPEC_KIT = "forgetful", "claude-mem", "mem0", "speckit"
 # Source -> the folder of its memories here.
@@ -230,7 +229,7 @@ def _save_path(
         triggers=document.triggers,
         topics=document.topics,
         questions=document.questions,
-        origin=ORIGIN,
+        origin=IMPORTED,
         trust=lowest_trust((Trust.AGENT, document.provenance.trust)),
         relations=tuple(edge for edge in document.edges if edge.relation == Relation.DERIVED_FROM),
         facts={"visibility": "private"} if is_private(parsed) else {},
@@ -277,7 +276,7 @@ def save_memories(engine: Engine, source: str, entries: FoundMemories, *, dry_ru
         fields = asdict(replace(other, id=name, relations=relations))
         facts = {"imported_from": f"{source} {fields.pop('place') or other.id}"}
         try:
-            text = NewText(**fields, origin=ORIGIN, trust=trust, reason=reason, facts=facts)
+            text = NewText(**fields, origin=IMPORTED, trust=trust, reason=reason, facts=facts)
             yield _save_other(engine, text, partial(ImportResult, source=source, place=where), dry_run)
         except ScrimshawError as error:
             yield leave_out(source, where, error)

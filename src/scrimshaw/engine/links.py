@@ -24,7 +24,6 @@ from scrimshaw.storage.toml_files import LINKS_FILE, read_links, render_links
 
 DEEPEST = 10
 _MANY = 1_000  # sources, from which on it is faster to read all edges
-_OF_NAMES = "This relation follows from the names of the two files in their folder.", "Rename one of them to end it."
 
 
 class Linked(Edge, frozen=True, kw_only=True):
@@ -72,8 +71,6 @@ def link(
     memory, _ = engine.memory(source), engine.memory(target)
     known = _find_edges(engine, source, target, relation)
     states_itself = any(edge.kind == EdgeKind.RELATION for edge in known)
-    if any(edge.kind == EdgeKind.NEIGHBOURS for edge in known):
-        raise ReadOnly(*_OF_NAMES)
     if not memory.writable and states_itself:
         raise ReadOnly(f"{memory.path} states this itself, and Scrimshaw never writes it.", "Edit the file yourself.")
     # A memory of Serena's gets no front matter for a relation: its agents read the file as it is.
@@ -103,8 +100,6 @@ def unlink(
     known = _find_edges(engine, source, target, relation)
     if not known:
         raise NotFound(f"{source!r} does not say that it {relation} {target!r}.", "See memory_drift_why for its edges.")
-    if any(edge.kind == EdgeKind.NEIGHBOURS for edge in known):
-        raise ReadOnly(*_OF_NAMES)
     inside = [edge for edge in known if edge.kind == EdgeKind.RELATION]
     entry = _link_entry(Action.UNLINK, known[0], actor, session)
     if outside := [edge for edge in known if edge.kind == EdgeKind.EXTERNAL]:
@@ -197,9 +192,13 @@ def newest_first(superseding: Sequence[Neighbor], created: Mapping[str, str]) ->
 
 
 def _find_edges(engine: Engine, source: str, target: str, relation: Relation) -> list[Edge]:
-    """The edges that already state this, however they spell the target."""
-    edges = engine.index.edges(source)
-    return [edge for edge, meant in edges if edge.relation == relation and target in (meant, edge.target)]
+    """The edges that already state this, however they spell the target; raises ReadOnly for what names of files say."""
+    edges = engine.index.edges(source, relation=relation)
+    known = [edge for edge, meant in edges if target in (meant, edge.target)]
+    if any(edge.kind == EdgeKind.NEIGHBOURS for edge in known):
+        message = "This relation follows from the names of the two files in their folder."
+        raise ReadOnly(message, "Rename one of them to end it.")
+    return known
 
 
 def _remove_edges(file: MemoryFile, edges: Iterable[Edge]) -> MemoryFile:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import MEMORIES, Engine
-from scrimshaw.engine.read import list_writable
+from scrimshaw.engine.read import list_own
 from scrimshaw.engine.write import rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile, describe_os_error
 from scrimshaw.ingest import references
@@ -243,8 +243,7 @@ def _read_files(engine: Engine, paths: Sequence[Path]) -> Iterator[tuple[str, Pa
 
     Memories of the user's own vault refer to other projects.
     """
-    own = Filters(source=engine.sources[0].name, include_deprecated=True)
-    memories = {Path(memory.path): memory.id for memory in list_writable(engine, own)}
+    memories = {Path(memory.path): memory.id for memory in list_own(engine)}
     files = dict[Path, None]()
     for path in paths:
         if not path.exists():

@@ -59,11 +59,11 @@ class TriggerMatch(Struct, frozen=True, kw_only=True):
 
 
 class Validated(Struct, frozen=True, kw_only=True):
-    """Review state after a validation; `promotable` if `critical` would be justified."""
+    """The confidence after a validation, 0..1 from 0.5; `promotable` if the tier critical would be justified."""
 
     id: str
     confidence: float
-    reviews: int
+    validations: int
     promotable: bool
 
 
@@ -125,13 +125,15 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
 
 
 def get_from_session(engine: Engine, memory_id: str) -> MemoryText:
-    """The text of a session's item, or of a passage of its record; raises NotFound."""
+    """The text of a session's item, such as `session:SID/3`, or of a passage of its record; raises NotFound."""
     if _EVENT.search(memory_id):
         memory, body = read_passage(engine, memory_id)
         return MemoryText(memory=memory, body=body, content_hash="", redacted=())
-    item = sessions.read_item(engine, memory_id)
+    session, _, number = memory_id.removeprefix(sessions.ITEM_PREFIX).rpartition("/")
+    item = next((item for item in engine.sessions.items(session) if str(item.number) == number), None)
     if item is None:
         raise NotFound(f"There is no session item {memory_id!r}.", "Search the session again.", id=memory_id)
+    engine.sessions.mention(session, item.number)
     return MemoryText(memory=sessions.item_as_memory(item), body=item.text, content_hash="", redacted=())
 
 
@@ -181,6 +183,11 @@ def list_writable(engine: Engine, filters: Filters) -> list[Memory]:
     return [memory for memory in engine.index.select(filters) if memory.writable]
 
 
+def list_own(engine: Engine) -> list[Memory]:
+    """The memories of the project's own vault, deprecated ones too; none of one that is only read."""
+    return list_writable(engine, Filters(source=engine.sources[0].name, include_deprecated=True))
+
+
 def with_trust(engine: Engine, memories: Mapping[str, Memory]) -> Mapping[str, Memory]:
     """The memories, each with the trust of its lineage; the lowest if that cannot be read."""
     return lineage.resolve_trust(engine.index, memories, Degradations()) if memories else {}
@@ -214,7 +221,7 @@ def validate(engine: Engine, memory_id: str, *, useful: bool) -> Validated:
 
     state = engine.journal.update_review(memory_id, change)
     promotable = state.confidence >= PROMOTE_CONFIDENCE and state.useful >= PROMOTE_REVIEWS
-    return Validated(id=memory_id, confidence=state.confidence, reviews=state.reviews, promotable=promotable)
+    return Validated(id=memory_id, confidence=state.confidence, validations=state.reviews, promotable=promotable)
 
 
 def _review(engine: Engine, memory: Memory, grade: Grade, before: Review | None) -> Review:

@@ -79,15 +79,6 @@ def mark_shown(engine: Engine, session: Session, hits: Iterable[Hit]) -> None:
         engine.sessions.mark_shown(session.id, found, now=engine.clock())
 
 
-def read_item(engine: Engine, item_id: str) -> Item | None:
-    """The item that an id such as `session:SID/3` names; reading it counts as a mention."""
-    session_id, _, number = item_id.removeprefix(ITEM_PREFIX).rpartition("/")
-    found = next((item for item in engine.sessions.items(session_id) if str(item.number) == number), None)
-    if found:
-        engine.sessions.mention(session_id, found.number)
-    return found
-
-
 def item_as_memory(item: Item) -> Memory:
     """An item in the form of a search result."""
     title, tool = clip(item.text.strip().partition("\n")[0], _TITLE_LENGTH) or item.kind, item.source.source_tool

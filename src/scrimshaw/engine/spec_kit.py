@@ -13,18 +13,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.importers import (
-    ORIGIN,
-    SPEC_KIT,
-    FoundMemories,
-    ImportResult,
-    leave_out,
-    read_page,
-    save_memories,
-)
+from scrimshaw.engine.importers import SPEC_KIT, FoundMemories, ImportResult, leave_out, read_page, save_memories
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.links import link
 from scrimshaw.engine.read import NOT_USEFUL, USEFUL, begin_review
+from scrimshaw.engine.write import IMPORTED
 from scrimshaw.errors import ScrimshawError, UnreadableFile
 from scrimshaw.ingest.comparison import hash_normalised_text
 from scrimshaw.ingest.memory_file import parse_memory_file
@@ -131,11 +124,11 @@ def _import_links(
         elif any(edge.relation == relation and target == meant for edge, meant in engine.index.edges(source)):
             counts["unchanged"] += 1
         else:
-            strength = number(row.get("strength"))
-            strength = 1.0 if strength is None else min(1.0, max(0.0, strength))
+            stated, evidence = number(row.get("strength")), text(row.get("evidence"))
+            strength = 1.0 if stated is None else min(1.0, max(0.0, stated))
             try:
                 if not dry_run:
-                    link(engine, source, target, Relation(relation), strength, text(row.get("evidence")), actor=ORIGIN)
+                    link(engine, source, target, Relation(relation), strength, evidence, actor=IMPORTED)
                 counts["found" if dry_run else "taken"] += 1
             except ScrimshawError as error:
                 left[f"links: {error.message}"] += 1

@@ -20,6 +20,7 @@ from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import follow_renames
 from scrimshaw.engine.ledger import LedgerFile, RecordedChange, apply_changes, hash_of, read_file
 from scrimshaw.engine.purge import erase_memories
+from scrimshaw.engine.read import list_own
 from scrimshaw.engine.trust import HUMAN_ACTORS, demand_changeable, demand_human, limit_reworded, vouch_changes
 from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, NotFound, ReadOnly, ScrimshawError
 from scrimshaw.ingest.comparison import compute_minhash, hash_normalised_text, jaccard, split_runs
@@ -27,20 +28,7 @@ from scrimshaw.ingest.markdown import group_relations
 from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file, render_memory_file
 from scrimshaw.ingest.quality import QualityVerdict, judge
 from scrimshaw.ingest.redact import redact, redact_edit, redact_head
-from scrimshaw.models import (
-    Action,
-    Edge,
-    Entry,
-    Filters,
-    Memory,
-    MemoryType,
-    Quality,
-    Redacted,
-    Relation,
-    Span,
-    Tier,
-    Trust,
-)
+from scrimshaw.models import Action, Edge, Entry, Memory, MemoryType, Quality, Redacted, Relation, Span, Tier, Trust
 from scrimshaw.session.keywords import describe_text, find_type
 from scrimshaw.storage.paths import SUFFIX, check_id
 from scrimshaw.storage.scan import IGNORED_FOLDERS, SERENA
@@ -54,8 +42,8 @@ _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 _NOT_IN_SLUG = re.compile(r"[^\w]+")
 _SLUG_BYTES = 80
 # A memory that comes from elsewhere, or from other memories, is recorded as such.
-_ACTIONS = {"import": Action.IMPORT, "consolidation": Action.MERGE}
-AGENT, DRAFTED = "agent", "session"  # the origins of what agents save, and of sessions' memories
+AGENT, DRAFTED, IMPORTED = "agent", "session", "import"  # origins: what agents save, sessions leave, tools bring
+_ACTIONS = {IMPORTED: Action.IMPORT, "consolidation": Action.MERGE}
 _TEXT_OF = attrgetter("text")
 _CANDIDATES = 10  # sketches select the likeliest; the texts themselves decide
 _SAMPLE_LUCK = 0.5  # a minhash is a sample: related texts rarely share less than half of the expected number
@@ -115,7 +103,7 @@ class Saved(Struct, frozen=True, kw_only=True):
     #: `dry_run`; nothing was written for the last four.
     status: str
     content_hash: str
-    path: str
+    path: str = ""
     redacted: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()  #: Offsets into the content as it was given.
     similar: tuple[Similar, ...] = ()  #: Near duplicates and related memories, closest first.
@@ -154,7 +142,6 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
         id=memory_id,
         status="dry_run" if dry_run else "saved" if is_saved else "rejected",
         content_hash=file.content_hash,
-        path="",
         similar=similar,
         proposals=propose_supersedes(engine, content.text, similar) if similar else (),
         quality=Quality(score=verdict.score, flags=verdict.flags),
@@ -251,8 +238,7 @@ def choose_vault(engine: Engine, memory_id: str = "") -> str:
     """The default vault of a new memory: Serena's if the project's vault has nothing but sessions' memories."""
     if engine.serena is None or memory_id.startswith(GLOBAL):
         return ""
-    own = engine.index.select(Filters(source=engine.sources[0].name, include_deprecated=True))
-    return SERENA if all(each.provenance.source == DRAFTED for each in own) else ""
+    return SERENA if all(each.provenance.source == DRAFTED for each in list_own(engine)) else ""
 
 
 def update(

@@ -25,7 +25,7 @@ from scrimshaw.models import (
     Stage,
 )
 from scrimshaw.search import decay, lineage
-from scrimshaw.search.degradation import Degradations, IndexPart
+from scrimshaw.search.degradation import WITHOUT, Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder, EmbedderUnavailable
 from scrimshaw.search.fusion import Fused
 from scrimshaw.search.results import Hit, SearchRequest, SessionContext, StageTrace
@@ -123,8 +123,7 @@ class CandidateFinder:
         state.chunks, state.questions = chunks, questions
         if state.request.record and is_for_record(state.request):
             with degradations.tolerate(IndexPart.FULL_TEXT):
-                if self._count_records():
-                    self._find_passages(state)
+                self._find_passages(state)
         state.lacking = frozenset() if state.has_all_vectors else self._find_lacking(state)
 
     def _find_lacking(self, state: SearchState) -> frozenset[str]:
@@ -136,13 +135,6 @@ class CandidateFinder:
         with state.degradations.tolerate(IndexPart.VECTORS):
             pieces = self.read_vectors({*places.values()})
         return frozenset(name for name, place in places.items() if place in pieces and not pieces[place].vector)
-
-    def _count_records(self) -> int:
-        """The number of sessions with a record, counted once per state of the index; without any, no query is made."""
-        generation = self._index.generation()
-        if self._sessions[0] != generation:
-            self._sessions = (generation, self._index.count(Filters(source=RECORD)).get("", 0))
-        return self._sessions[1]
 
     def _match_words_and_vectors(self, state: SearchState, filters: Filters) -> dict[str, list[Match]]:
         channels, found = state.request.channels, dict[str, list[Match]]()
@@ -157,6 +149,10 @@ class CandidateFinder:
 
     def _find_passages(self, state: SearchState) -> None:
         """Add passages of the record of sessions to the lists, except those in the asking session's context."""
+        if self._sessions[0] != (generation := self._index.generation()):  # counted once per state of the index
+            self._sessions = (generation, self._index.count(Filters(source=RECORD)).get("", 0))
+        if not self._sessions[1]:
+            return
         session, start = state.context.in_context
         filters = replace(state.filters, source=RECORD)
         if session and start <= 1:
@@ -167,7 +163,8 @@ class CandidateFinder:
             for place, memory in self._index.passages(
                 {(each.id, each.chunk) for some in found.values() for each in some}
             ).items():
-                if memory.provenance.session != session or event_of(memory.id) < start:
+                # A passage such as `session:SID#e12.2` begins with that event.
+                if memory.provenance.session != session or int(memory.id.rpartition("#e")[2].partition(".")[0]) < start:
                     ids[place] = memory.id
                     state.record[memory.id] = (*place, memory)
         for channel, matches in found.items():
@@ -249,29 +246,16 @@ def is_for_record(request: SearchRequest) -> bool:
     return not (named or asked.only is not None or request.all_of)
 
 
-def event_of(passage_id: str) -> int:
-    """The number of the event where a passage such as `session:SID#e12.2` begins."""
-    return int(passage_id.rpartition("#e")[2].partition(".")[0])
-
-
 def vectors_pending(done: int, total: int) -> Degradation:
     """The degradation if only `done` of `total` pieces can be found by meaning."""
-    return Degradation(
-        failure_mode=f"vectors_pending: {total - done} of {total} pieces",
-        fallback_mode="found by their words",
-        confidence_impact="other wordings of them are missed",
-        retry_recommendation="a server or `scrimshaw scan` makes them",
-    )
+    failure = f"vectors_pending: {total - done} of {total} pieces"
+    return Degradation(failure_mode=failure, **WITHOUT["pending_vectors"])
 
 
 def tokens_pending(missing: int, total: int) -> Degradation:
     """The degradation if only some of the best passages can be compared word by word."""
-    return Degradation(
-        failure_mode=f"tokens_pending: {missing} of the best {total} passages have no token vectors yet",
-        fallback_mode="those keep their place among the best",
-        confidence_impact="the first hits may stand in a worse order",
-        retry_recommendation="wait while a server or `scrimshaw scan` fills them, or raise index.token_vectors",
-    )
+    failure = f"tokens_pending: {missing} of the best {total} passages have no token vectors yet"
+    return Degradation(failure_mode=failure, **WITHOUT["pending_tokens"])
 
 
 def last_access(memory: Memory, review: Review | None) -> float | None:

@@ -11,19 +11,7 @@ from msgspec.structs import asdict, replace
 
 from scrimshaw.config import Settings
 from scrimshaw.errors import InvalidRequest, ScrimshawError
-from scrimshaw.models import (
-    QUESTIONS,
-    Channel,
-    Degradation,
-    Filters,
-    Match,
-    MemoryType,
-    Relation,
-    Retention,
-    Stage,
-    Tier,
-    Trust,
-)
+from scrimshaw.models import QUESTIONS, Channel, Degradation, Filters, Match, Relation, Retention, Stage, Tier, Trust
 from scrimshaw.search import lineage, rerank
 from scrimshaw.search.candidates import Candidate, CandidateFinder, SearchState, presence, tokens_pending
 from scrimshaw.search.confidence import CALIBRATIONS, judge_answer
@@ -128,7 +116,10 @@ class Searcher:
                 for memory in memories
                 if memory.id in bodies  # another process may have deleted one meanwhile
             ]
-            self._always_on = (generation, _fit_room(hits, self._settings.constitutional_tokens))
+            sums = accumulate(count_sent(f"{hit.memory.id}{hit.memory.title}{hit.text}") for hit in hits)
+            room = self._settings.constitutional_tokens
+            fitting = (hit for hit, tokens in zip(hits, sums, strict=True) if tokens <= room)
+            self._always_on = (generation, tuple(fitting))
         return self._always_on[1]
 
     def _begin(self, request: SearchRequest, context: SessionContext) -> SearchState:
@@ -229,7 +220,7 @@ class Searcher:
                     confidence=each.confidence,
                     retrievability=each.retrievability if request.decay else 1.0,
                     length_penalty=request.length_penalty,
-                    is_retold=each.memory.type == MemoryType.SESSION and each.memory.provenance.session in told,
+                    told=told,
                 )
             score = max(0.0, round(each.fused.score, DIGITS) + sum(each.terms.values()))
             each.score = score * math.prod(each.factors.values())
@@ -364,10 +355,13 @@ class Searcher:
         request = state.request
         pieces = self._read_pieces(state, page)
         bodies = self._index.bodies([each.memory.id for each in page]) if request.include_content else {}
-        hits = []
+        # One that was not found by meaning is no nearer than the last that was.
+        near, hits = state.lists.get(Channel.VECTOR, ()), list[Hit]()
+        floor = near[-1].score if near and state.has_all_vectors else None
         for each in page:
             name, fused = each.memory.id, each.fused
             piece = pieces[name]
+            text, cosine = f"{each.memory.title}\n{piece.context}\n{piece.text}", fused.raw.get(Channel.VECTOR, floor)
             questions = each.memory.questions[state.questions.get(name, len(each.memory.questions)) :]
             explanation = Explanation(
                 ranks=fused.ranks,
@@ -389,7 +383,7 @@ class Searcher:
                     explanation=explanation,
                     state=each.state,
                     supersedes=each.supersedes,
-                    confidence=_judge(state, each, piece, self._model),
+                    confidence=round(judge_answer(text, state.terms, cosine, self._model), 3),
                 )
             )
         return hits
@@ -455,12 +449,6 @@ def _gather_session(state: SearchState, ranked: Sequence[Candidate], limit: int)
     return sorted(ranked, key=_sort_key) if passages else [*ranked]
 
 
-def _fit_room(hits: Sequence[Hit], room: int) -> tuple[Hit, ...]:
-    """The first hits with at most so many tokens in total."""
-    sums = accumulate(count_sent(f"{hit.memory.id}{hit.memory.title}{hit.text}") for hit in hits)
-    return tuple(hit for hit, tokens in zip(hits, sums, strict=True) if tokens <= room)
-
-
 def _with_fusion(fused: Sequence[Fused], known: Mapping[str, Candidate]) -> list[Candidate]:
     """The candidates in fused order, each with its fused score."""
     for item in fused:
@@ -481,14 +469,6 @@ def _apply_boosts(state: SearchState, ranked: list[Candidate], find_boosts: Boos
             each.boosts = boosts.get(each.memory.id, {})
             each.score *= 1 + sum(each.boosts.values())
         ranked.sort(key=_sort_key)
-
-
-def _judge(state: SearchState, each: Candidate, piece: Piece, model: str) -> float:
-    """The probability that a hit answers; one not found by meaning is no nearer than the last that was."""
-    near = state.lists.get(Channel.VECTOR, ())
-    floor = near[-1].score if near and state.has_all_vectors else None
-    text = f"{each.memory.title}\n{piece.context}\n{piece.text}"
-    return round(judge_answer(text, state.terms, each.fused.raw.get(Channel.VECTOR, floor), model), 3)
 
 
 def _sort_key(each: Candidate) -> tuple[float, int, str]:

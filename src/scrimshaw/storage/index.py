@@ -17,18 +17,7 @@ from scrimshaw.storage.graph import Link, fold_chunks, rank_passages, walk
 from scrimshaw.storage.journal import MOST_ROWS
 from scrimshaw.storage.paths import fold
 from scrimshaw.storage.ports import FileState, PendingChunk, Piece, VectorCounts
-from scrimshaw.storage.sql import (
-    GROUPS,
-    MEMORY_COLUMNS,
-    SORTS,
-    SqlConnection,
-    SqlDatabase,
-    conditions,
-    make_struct,
-    marks,
-    memory,
-    passage,
-)
+from scrimshaw.storage.sql import MEMORY_COLUMNS, SqlConnection, SqlDatabase, conditions, make_struct, marks, memory
 
 # Weights of words in name, title, triggers and body; measured on judged queries (docs/evaluation).
 FIELD_WEIGHTS = (2.0, 2.0, 2.0, 1.0)
@@ -59,6 +48,16 @@ _STEP = (
     " FROM memories w CROSS JOIN {} CROSS JOIN memories z CROSS JOIN memories a"
     f" WHERE {{}} AND a.row = e.source AND z.row = {TARGET} AND w.id IN ({{}}) AND {{}}"
 )
+_SORTS = {"id": "m.id", "title": "m.title, m.id", "created": "m.created DESC, m.id", "updated": "m.updated DESC, m.id"}
+_GROUPS = {
+    "": "''",
+    "tier": "m.tier",
+    "type": "m.type",
+    "artifact": "m.artifact",
+    "source": "m.source",
+    "folder": "CASE WHEN instr(m.id, '/') > 0 THEN substr(m.id, 1, instr(m.id, '/') - 1) ELSE '' END",
+    "topic": "t.topic",
+}
 _MOST_ASKED = 10_000  # memories; a statement has room for three times as many
 _EXTERNAL = f"""
 SELECT m.id, e.reference, e.relation, e.strength, e.evidence FROM edges e JOIN memories m ON m.row = e.source
@@ -71,7 +70,15 @@ TEXT_PIECE = _PIECE.format("substr(m.body, c.first + 1, c.last - c.first)", "{0}
 _OF_CHUNK = "LEFT JOIN vectors v ON v.memory = c.memory AND v.ordinal = c.ordinal AND v.model = ?"
 _VECTORS = _PIECE.format("''", "coalesce(packed, {0})", "coalesce({1}, {0})")
 VECTOR_PIECE = f"{_VECTORS} {_OF_CHUNK} LEFT JOIN token_vectors t ON t.vector = v.seq"
-_PASSAGE = f"SELECT c.ordinal, c.anchor, c.at, c.trust, c.last - c.first, {MEMORY_COLUMNS} FROM wanted w JOIN {_CHUNKS}"
+# The columns of a session's record in which a passage of it differs.
+_OF_PASSAGE = {
+    "m.id": "m.id || '#' || c.anchor",
+    "m.updated": "c.at",
+    "m.trust": "c.trust",
+    "m.length": "c.last - c.first",
+}
+_PASSAGE_COLUMNS = ", ".join(_OF_PASSAGE.get(each, each) for each in MEMORY_COLUMNS.split(", "))
+_PASSAGE = f"SELECT m.id, c.ordinal, {_PASSAGE_COLUMNS} FROM wanted w JOIN {_CHUNKS}"
 COUNT_CHANGE = "UPDATE meta SET value = value + 1 WHERE key = 'generation'"
 _FILE = ("source", "size", "mtime_ns", "content_hash", "memory_id", "reason")
 _REPLACE_FILE = ", ".join(f"{name} = excluded.{name}" for name in _FILE)
@@ -275,7 +282,7 @@ class SqlIndex(ABC):
 
     def passages(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Memory]:
         rows = self._read_chunks(_PASSAGE, places)
-        return {(each.id, row[0]): passage(each, *row[1:5]) for row in rows for each in [memory(row[5:])]}
+        return {tuple(row[:2]): memory(row[2:]) for row in rows}
 
     def _read_chunks(self, select: str, places: Collection[tuple[str, int]], *arguments: str) -> list[Any]:
         """The columns of the chunks named by memory id and ordinal."""
@@ -284,7 +291,7 @@ class SqlIndex(ABC):
 
     def select(self, filters: Filters, *, sort: str = "id", limit: int = -1, offset: int = 0) -> list[Memory]:
         where, arguments = conditions(filters)
-        sql = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {where} ORDER BY {SORTS[sort]} LIMIT ? OFFSET ?"
+        sql = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {where} ORDER BY {_SORTS[sort]} LIMIT ? OFFSET ?"
         return self._database.read(sql, [*arguments, limit if limit >= 0 else MOST_ROWS, offset], memory)
 
     def count(self, filters: Filters | None, *, by: str = "") -> dict[str, int]:
@@ -292,7 +299,7 @@ class SqlIndex(ABC):
             return {"": self._database.value("SELECT count(*) FROM chunks")}
         where, arguments = conditions(filters)
         joined = " JOIN topics t ON t.memory = m.row" if by == "topic" else ""
-        sql = f"SELECT {GROUPS[by]} AS grouped, count(*) FROM memories m{joined} WHERE {where} GROUP BY 1 ORDER BY 1"
+        sql = f"SELECT {_GROUPS[by]} AS grouped, count(*) FROM memories m{joined} WHERE {where} GROUP BY 1 ORDER BY 1"
         return dict(self._database.rows(sql, arguments)) or ({} if by else {"": 0})
 
     def find_ids(

@@ -186,11 +186,11 @@ class SqlSessions:
             is_ours = database is self._database or is_left(database.path.parent)
             return database.rows(_RECORDS, (is_ours, session))
 
-        rows = [*self._read_all(read)]
-        drafts = (make_struct(Drafted, row[6:]) if row[6] else None for row in rows)
-        records = [SessionRecord._make((*row[:6], draft)) for row, draft in zip(rows, drafts, strict=True)]
-        found = {each.session: each for each in reversed(records)}
-        return sorted(found.values(), key=attrgetter("at"))[::-1]
+        found = dict[str, SessionRecord]()
+        for row in self._read_all(read):
+            draft = make_struct(Drafted, row[6:]) if row[6] else None
+            found.setdefault(row[0], SessionRecord._make((*row[:6], draft)))
+        return sorted(found.values(), key=attrgetter("at"), reverse=True)
 
     def mention(self, session: str, number: int) -> None:
         with self._home(session).write() as write:

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
-import msgspec.structs
 
 from scrimshaw.errors import DamagedDatabase, InvalidRequest, NewerDatabase
-from scrimshaw.models import RECORD, Filters, Memory, Tier, Trust
+from scrimshaw.models import RECORD, Filters, Memory, Tier
 
 _Value = TypeVar("_Value")
 _Row = TypeVar("_Row", bound=msgspec.Struct)
@@ -96,16 +95,6 @@ _PLAIN = (
 MEMORY_COLUMNS = (
     f"m.{', m.'.join(_PLAIN)}, m.triggers, m.topics, m.questions, m.origin, m.trust, m.session, m.quality, m.flags"
 )
-SORTS = {"id": "m.id", "title": "m.title, m.id", "created": "m.created DESC, m.id", "updated": "m.updated DESC, m.id"}
-GROUPS = {
-    "": "''",
-    "tier": "m.tier",
-    "type": "m.type",
-    "artifact": "m.artifact",
-    "source": "m.source",
-    "folder": "CASE WHEN instr(m.id, '/') > 0 THEN substr(m.id, 1, instr(m.id, '/') - 1) ELSE '' END",
-    "topic": "t.topic",
-}
 # When a memory says it last changed, or otherwise was created. A bare date means the start of its day; one with Z
 # would sort after its own fractions of a second.
 _STATED = "coalesce(nullif(m.updated, ''), m.created)"
@@ -191,13 +180,6 @@ def memory(row: Sequence[Any]) -> Memory:
     values["provenance"] = {"source": origin, "trust": trust, "session": session}
     values["quality"] = None if quality is None else {"score": quality, "flags": read(flags)}
     return msgspec.convert(values, Memory, strict=False)  # SQLite's booleans are 0 and 1
-
-
-def passage(session: Memory, anchor: str, at: str, trust: str, length: int) -> Memory:
-    """A passage of the record of a session, as a memory."""
-    provenance = msgspec.structs.replace(session.provenance, trust=Trust(trust))
-    own = {"id": f"{session.id}#{anchor}", "updated": at, "provenance": provenance, "length": length}
-    return msgspec.structs.replace(session, **own)
 
 
 def earliest(date: str) -> str:

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 import typer
 from msgspec.structs import replace
-from rich.text import Text
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import command, open_memory, settings_of_memory
@@ -76,7 +75,10 @@ def _render_hits(result: SearchResult, terms: Sequence[str], explain: bool) -> L
         yield line("   ", (place, "cyan"), (f"  {_describe(hit.memory, hit.text)}", "dim"))
         question = hit.explanation.answers
         if text := f"{f'Answers: {question}' if question else ''}\n{hit.text}".strip():
-            yield _mark_words(textwrap.indent(text, "   "), terms)
+            shown = line(textwrap.indent(text, "   "))
+            if terms:  # words that begin like one of them stand out on a terminal
+                shown.highlight_regex(rf"(?i)\b(?:{'|'.join(map(re.escape, terms))})\w*", "bold yellow")
+            yield shown
         if hit.memory.path and hit.memory.source != RECORD:  # which is no file
             yield line((f"   {_find_place(hit)}", "dim"))
         yield from (line(("   supersedes ", "dim"), (name, "cyan")) for name in hit.supersedes)
@@ -97,14 +99,6 @@ def render_peers(result: SearchResult) -> Lines:
         yield line(("+  ", "dim"), (hit.title, "bold"), (f"  {hit.peer}, {result.sources[hit.peer]:g} s old", "dim"))
         yield line("   ", (hit.id, "cyan"))
         yield f"{textwrap.indent(neutralise(hit.text), '   ')}\n"
-
-
-def _mark_words(text: str, terms: Sequence[str]) -> Text:
-    """The text with words that begin like a term highlighted on a terminal."""
-    marked = line(text)
-    if terms:
-        marked.highlight_regex(rf"(?i)\b(?:{'|'.join(re.escape(term) for term in terms)})\w*", "bold yellow")
-    return marked
 
 
 def _find_place(hit: Hit) -> str:

@@ -110,7 +110,14 @@ def save(
     """
     if (text and file) or not (text or file or is_interactive()):
         raise typer.BadParameter("Give exactly one of the text, - for standard input, and --file.")
-    content = content_of(text, file) if text or file else _write_by_hand()
+    if text or file:
+        content = content_of(text, file)
+    else:
+        with TemporaryDirectory(prefix="scrimshaw-") as folder:
+            path = Path(folder) / "memory.md"
+            path.touch(mode=0o600)
+            frame.run_editor(path)
+            content = content_of("", path)
     new = write.NewText(
         content=content if content.endswith("\n") else f"{content}\n",  # like any text file
         id=memory_id,
@@ -318,15 +325,6 @@ def _merge(present: Iterable[str], add: Texts, remove: Texts) -> Texts:
     """The list with the additions and without the removals; None if there are neither."""
     merged = [item for item in dict.fromkeys((*present, *(add or ()))) if item not in (remove or ())]
     return merged if add or remove else None
-
-
-def _write_by_hand() -> str:
-    """The text that a person wrote in an editor."""
-    with TemporaryDirectory(prefix="scrimshaw-") as folder:
-        path = Path(folder) / "memory.md"
-        path.touch(mode=0o600)
-        frame.run_editor(path)
-        return content_of("", path)
 
 
 def _edit_by_hand(engine: Engine, memory: Memory, yes: bool) -> Saved:

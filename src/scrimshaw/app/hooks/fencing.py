@@ -39,6 +39,7 @@ _NOTES = {
     Occasion.COMPACT: "What this session recorded before its context was compacted.",
     Occasion.CLEAR: "What was going on before the context was cleared.",
 }
+_STATE_LINE = "{0.part} ({0.origin}, trust {0.trust}): {0.text}"
 
 _Stretch = tuple[int, int]  # offsets into a text
 
@@ -63,10 +64,12 @@ def shorten_origins(lines: Iterable[StateLine]) -> Iterator[StateLine]:
         yield replace(each, origin=f"{mark}{number}") if is_same and named.startswith("session:") else each
 
 
-def fence_state(lines: Iterable[StateLine], occasion: Occasion) -> str:
-    """The state of a session as a fenced text; empty if there is nothing to say."""
-    texts = (f"{each.part} ({each.origin}, trust {each.trust}): {each.text}" for each in lines)
-    return fence_list(_NOTES[occasion], texts)
+def fence_state(lines: Iterable[StateLine], occasion: Occasion, budget: int) -> str:
+    """The state of a session as a fenced text with so many tokens of lines; empty if there is nothing to say."""
+    from scrimshaw.session.state import fit_lines  # noqa: PLC0415 - only a start needs its many patterns
+
+    fitting, _, _ = fit_lines([*shorten_origins(lines)], budget, max_tokens)
+    return fence_list(_NOTES[occasion], map(_STATE_LINE.format, fitting))
 
 
 def fence_if_suspicious(text: str, trust: str) -> str:

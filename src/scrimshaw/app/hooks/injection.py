@@ -13,15 +13,7 @@ from operator import attrgetter
 from msgspec.structs import replace
 
 from scrimshaw.app.clients.client import Client
-from scrimshaw.app.hooks.fencing import (
-    CHARACTERS_PER_TOKEN,
-    fence,
-    fence_list,
-    fence_state,
-    is_withheld,
-    max_tokens,
-    shorten_origins,
-)
+from scrimshaw.app.hooks.fencing import CHARACTERS_PER_TOKEN, fence, fence_list, fence_state, is_withheld, max_tokens
 from scrimshaw.config import TEAM, Settings
 from scrimshaw.errors import StorageFailure
 from scrimshaw.ingest.comparison import normalise_text, space_words
@@ -61,9 +53,23 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
         return ""
     if not settings.rollout.includes("injection", event.session):
         return ""
-    asked = _find_unanswered(storage.sessions, event) if event.kind is EventKind.TOOL else [event]
-    texts = (_tell_event(storage, each, settings, now) for each in asked)
-    return client.format_reply(event.kind, "\n".join(filter(None, texts)))
+    sessions, told = storage.sessions, list[str]()
+    for asked in _find_unanswered(sessions, event) if event.kind is EventKind.TOOL else [event]:
+        text, recalled = "", dict[str, str]()
+        if asked.kind is EventKind.START and settings.features.auto_resume:
+            text = _tell_state(storage, asked, settings)
+        elif asked.kind is EventKind.PROMPT and not asked.agent and storage.has_index:
+            known = sessions.hashes_shown(asked.session, since=now - settings.session.shown_minutes * 60)
+            text, recalled = _recall_memories(storage.index, known, asked, settings)
+        if asked.kind is EventKind.START and asked.occasion != "resume" and storage.has_index:
+            rules, recalled = _tell_rules(storage.index, settings.search.constitutional_tokens)
+            text = "\n".join(filter(None, (rules, text)))
+        if text:
+            told.append(text)
+            occasion, tokens, hits = _OCCASIONS.get(asked.occasion, asked.kind), max_tokens(text), text.count("\n- ")
+            cost = Injected(session=asked.session, occasion=occasion, tokens=tokens, hits=hits, at=now)
+            sessions.mark_shown(asked.session, recalled, now=now, injected=cost)
+    return client.format_reply(event.kind, "\n".join(told))
 
 
 def _find_unanswered(sessions: Sessions, call: Event) -> list[Event]:
@@ -75,27 +81,9 @@ def _find_unanswered(sessions: Sessions, call: Event) -> list[Event]:
     return [replace(call, kind=x.kind, prompt=x.text, occasion=occasions.get(x.kind, "")) for x in reversed(since)]
 
 
-def _tell_event(storage: Storage, event: Event, settings: Settings, now: float) -> str:
-    text, recalled, sessions = "", dict[str, str](), storage.sessions
-    if event.kind is EventKind.START and settings.features.auto_resume:
-        text = _tell_state(storage, event, settings)
-    elif event.kind is EventKind.PROMPT and not event.agent and storage.has_index:
-        known = sessions.hashes_shown(event.session, since=now - settings.session.shown_minutes * 60)
-        text, recalled = _recall_memories(storage.index, known, event, settings)
-    if event.kind is EventKind.START and event.occasion != "resume" and storage.has_index:
-        rules, recalled = _tell_rules(storage.index, settings.search.constitutional_tokens)
-        text = "\n".join(filter(None, (rules, text)))
-    if text:
-        occasion = _OCCASIONS.get(event.occasion, event.kind)
-        hits = text.count("\n- ")
-        cost = Injected(session=event.session, occasion=occasion, tokens=max_tokens(text), hits=hits, at=now)
-        sessions.mark_shown(event.session, recalled, now=now, injected=cost)
-    return text
-
-
 def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
     """What a starting session should know of the previous one, or of itself if it is resumed."""
-    from scrimshaw.session.state import fit_lines, tell_state  # noqa: PLC0415 - only a start needs its many patterns
+    from scrimshaw.session.state import tell_state  # noqa: PLC0415 - only a start needs its many patterns
 
     occasion, own = _OCCASIONS.get(event.occasion, Occasion.START), storage.sessions.get(event.session)
     index = storage.index if storage.has_index else None
@@ -104,7 +92,7 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)
     if goes_on and lines and not lines[0].origin.startswith((f"session:{event.session}#", f"session:{event.session}/")):
         occasion = Occasion.START  # its own has no work yet
-    text, waiting = fence_state(fit_lines([*shorten_origins(lines)], budget, max_tokens)[0], occasion), 0
+    text, waiting = fence_state(lines, occasion, budget), 0
     if settings.drafts.review:
         waiting = sum(WAITS.encode() in path.read_bytes() for path in (settings.folder / DRAFTS).glob("*.md"))
     note = f"{waiting} drafts of sessions are waiting for review: `scrimshaw review`." if waiting else ""

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from scrimshaw.config import PROJECT_FOLDER, VaultSettings
 from scrimshaw.engine import Engine
+from scrimshaw.engine.degradations import WORDS
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.ledger import read_file
 from scrimshaw.errors import ScrimshawError, StorageFailure, VaultBusy
@@ -26,13 +27,7 @@ DRIVER = f'{shlex.quote(sys.executable)} -P -c "from scrimshaw.app.cli import ru
 _STOP_S = 2.0
 _MOST_ROWS = 1000  # of one call; a delete of many has a row for each
 _REMOTE = "remote"  # the part that is degraded
-_FAILED = "remote_behind: the remote was not reached, or refused; the server's log says why"
-_LOST = Degradation(
-    failure_mode=_FAILED,
-    fallback_mode="what the server's own checkout has",
-    confidence_impact="what others pushed may not be found here, and what was saved here may not be there",
-    retry_recommendation="It is retried. A person has to merge the branches named here, and then delete them.",
-)
+_LOST = Degradation(**WORDS[_REMOTE])
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +57,7 @@ class Exchange:
                 detail = fault = self.exchange()
                 self.has_failed = False
             except (ScrimshawError, OSError, ValueError) as error:  # ValueError: unexpected output of git
-                detail, fault = redact(str(error)).text, _FAILED
+                detail, fault = redact(str(error)).text, _LOST.failure_mode
                 self.has_failed = True
             if fault:
                 _log.warning("The remote of %s: %s", self._stated.name, detail)

@@ -152,7 +152,12 @@ class Gate:
         if not refusal:
             body = await _read_body(request, receive)
             if not isinstance(body, Response):
-                await self._app(scope, _replay(body, receive), send)
+                waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+                async def replay() -> Message:
+                    return waiting.pop() if waiting else await receive()
+
+                await self._app(scope, replay, send)
                 return
             refusal = body
         await refusal(scope, receive, send)
@@ -200,16 +205,6 @@ async def _read_body(request: Request, receive: Receive) -> bytes | Response:
             if not message.get("more_body"):
                 return bytes(body)
     return _refuse(408, "slow", f"A request is sent within {READ_S:g} seconds.")
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """A receiver that returns the body already read, and then what comes."""
-    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def give() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return give
 
 
 def _refuse(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Response:

@@ -38,7 +38,6 @@ _Commit = Callable[[Engine, str], AbstractContextManager[Mapping[str, str]]]
 class OpenVault(NamedTuple):
     """A served memory."""
 
-    name: str
     engine: Engine
     background: Background
 
@@ -91,7 +90,7 @@ class Vaults:
         background = Background(engine)
         closing.callback(background.stop)
         background.start()
-        self._open[name] = OpenVault(name, engine, background)
+        self._open[name] = OpenVault(engine, background)
         return engine
 
     @property
@@ -157,15 +156,13 @@ class CountingDispatcher(Dispatcher):
     def run(self, name: str, arguments: Mapping[str, Any]) -> Any:
         began, error = time.perf_counter(), "internal"
         try:
-            reply = super().run(name, arguments)
-            error = ""
+            reply, error = super().run(name, arguments), ""
         except ScrimshawError as refusal:
             error = refusal.code
             raise
-        else:
-            return reply
         finally:
             self._observe(name if name in self.tools else "unknown", time.perf_counter() - began, error)
+        return reply
 
 
 def required_scope(spec: ToolSpec) -> TokenScope:

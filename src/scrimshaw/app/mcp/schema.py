@@ -10,7 +10,7 @@ references are inlined, and what a reader cannot use is dropped.
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, get_type_hints
 
 import msgspec
@@ -112,29 +112,20 @@ def input_schema(call: type[msgspec.Struct]) -> Schema:
 
 def decode(name: str, spec: ToolSpec, arguments: Mapping[str, Any], *, strict: bool = True) -> dict[str, Any]:
     """The parsed arguments of a tool or prompt; if not strict, strings may hold numbers. Raises InvalidRequest."""
+    fields, named = spec.call.__struct_fields__, dict(arguments)
+    for given in arguments.keys() - set(fields):  # by another name; unknown and repeated ones keep theirs
+        plain = _HUMP.sub("_", given).lower()
+        plain = plain if plain in fields else OTHER_NAMES.get(plain, plain)
+        if plain in fields and plain not in named:
+            named[plain] = named.pop(given)
     try:
-        msgspec.json.encode(arguments)
-        if foreign := arguments.keys() - set(spec.call.__struct_fields__):
-            arguments = _translate_names(arguments, foreign, spec.call)
-        call = msgspec.convert(arguments, spec.call, strict=strict)
+        msgspec.json.encode(named)
+        call = msgspec.convert(named, spec.call, strict=strict)
     except UnicodeEncodeError:
         raise InvalidRequest(f"{name} was given half a character (a lone surrogate).", "Send UTF-8.") from None
     except msgspec.ValidationError as error:
         raise _explain_refusal(name, spec.call, str(error)) from None
     return {"call": call} if spec.takes_struct else msgspec.structs.asdict(call)
-
-
-def _translate_names(
-    arguments: Mapping[str, Any], foreign: Iterable[str], call: type[msgspec.Struct]
-) -> dict[str, Any]:
-    """The arguments under this tool's own names; unknown or repeated ones keep their names."""
-    named = dict(arguments)
-    for name in foreign:
-        plain = _HUMP.sub("_", name).lower()
-        plain = plain if plain in call.__struct_fields__ else OTHER_NAMES.get(plain, plain)
-        if plain in call.__struct_fields__ and plain not in named:
-            named[plain] = named.pop(name)
-    return named
 
 
 def _explain_refusal(name: str, call: type[msgspec.Struct], text: str) -> InvalidRequest:

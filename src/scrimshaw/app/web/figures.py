@@ -8,7 +8,7 @@ from scrimshaw.app.checks import process_checks
 from scrimshaw.app.web.markup import Child, Html, join, link, make_url, tag
 from scrimshaw.app.web.page import Page, Site, Values, draw_lines, make_bar, make_table, parse_number, render_notes
 from scrimshaw.engine import counts
-from scrimshaw.engine.health import Health, check_health
+from scrimshaw.engine.health import check_health
 from scrimshaw.engine.lint import DAYS, list_grades, sum_grades
 from scrimshaw.engine.query_log import SHARES, SearchFigures, describe_dark, search_figures
 from scrimshaw.ingest.quality import BANDS
@@ -33,23 +33,19 @@ def show_health(site: Site, values: Values) -> Page:
     is_thorough = bool(values.get("thorough"))
     health = check_health(engine, thorough=is_thorough, more=process_checks(engine.settings))
     problems = [tag("p", problem, class_="note") for problem in health.problems]
-    parts = [tag("p", _SENTENCES[health.status], role="status"), problems, _render_parts(health)]
+    items = []
+    for part in health.capabilities:
+        verdict, advice = health.verdicts[part.name], health.advice.get(part.name, "")
+        what = [tag("b", part.name.replace("_", " ")), " ", part.detail]
+        change = f"{part.was} until {part.since}" if part.was else ""
+        lines = [tag("p", text, class_="dim") for text in (advice, change) if text]
+        items.append(tag("li", tag("span", verdict, class_=f"verdict {verdict}"), tag("div", what, lines)))
+    verdicts = tag("ul", items, class_="verdicts")
+    parts = [tag("p", _SENTENCES[health.status], role="status"), problems, verdicts]
     if not is_thorough:
         read_all = link("Read every page of the databases and the ledger too", "/health?thorough=1")
         parts.append(tag("p", read_all, class_="onward"))
     return Page("Health", join(parts), "/health")
-
-
-def _render_parts(health: Health) -> Html:
-    items = []
-    for part in health.capabilities:
-        verdict = health.verdicts[part.name]
-        what = [tag("b", part.name.replace("_", " ")), " ", part.detail]
-        advice = health.advice.get(part.name, "")
-        change = f"{part.was} until {part.since}" if part.was else ""
-        lines = [tag("p", text, class_="dim") for text in (advice, change) if text]
-        items.append(tag("li", tag("span", verdict, class_=f"verdict {verdict}"), tag("div", what, lines)))
-    return tag("ul", items, class_="verdicts")
 
 
 def show_statistics(site: Site, values: Values) -> Page:

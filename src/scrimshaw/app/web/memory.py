@@ -34,7 +34,11 @@ def show_memory(site: Site, values: Values) -> Page:
         _render_facts(found),
     ]
     if not memory.id.startswith(ITEM_PREFIX):
-        parts += [_render_relations(site, memory.id), _render_changes(site, memory)]
+        if edges := links.dependencies(engine, memory.id, hops=1, direction="both"):
+            walk = tag("p", link("Walk the graph from here", make_url("/graph", memory.id)))
+            related = tag("h2", "Relations", id="relations"), walk, make_edge_table(edges[:_MOST_EDGES])
+            parts.append(tag("section", *related, aria_labelledby="relations"))
+        parts.append(_render_changes(site, memory))
     return Page(memory.title, join(describe_memory(memory, found.body), parts), "/")
 
 
@@ -56,15 +60,6 @@ def _render_facts(found: MemoryText) -> Html:
     }
     rows = [(tag("dt", name), tag("dd", value)) for name, value in facts.items() if value]
     return tag("section", tag("h2", "About it", id="about"), tag("dl", rows), aria_labelledby="about")
-
-
-def _render_relations(site: Site, memory_id: str) -> Html | None:
-    edges = links.dependencies(site.engine, memory_id, hops=1, direction="both")
-    if not edges:
-        return None
-    walk = tag("p", link("Walk the graph from here", make_url("/graph", memory_id)))
-    table = make_edge_table(edges[:_MOST_EDGES])
-    return tag("section", tag("h2", "Relations", id="relations"), walk, table, aria_labelledby="relations")
 
 
 def make_edge_table(edges: list[Neighbor]) -> Html:

@@ -1,6 +1,5 @@
 """The common parts of the pages: their frame, the memory behind them, and elements of several pages."""
 
-import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,7 +9,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from scrimshaw.app.hooks.fencing import is_withheld
-from scrimshaw.app.web.markup import Child, Html, escape, join, link, make_url, tag
+from scrimshaw.app.web.markup import Child, Html, join, link, make_url, tag
 from scrimshaw.engine import Engine, index
 from scrimshaw.engine.drafts import count_waiting
 from scrimshaw.models import Degradation, Memory, MemoryType, Tier, Trust
@@ -100,17 +99,14 @@ def render_page(site: Site, page: Page, done: str = "") -> Html:
     command = tag("code", "scrimshaw ui --edit")
     is_short = not site.form_token and page.current in _WITH_BUTTONS
     hint = tag("p", command, " has buttons here, each with an undo.", class_="dim") if is_short else None
-    content = tag("main", _render_done(site, done), tag("h1", page.title), hint, page.content, id="main", tabindex="-1")
+    banner = None
+    if done in site.done:
+        form = make_form(site, "/undo", "Undo", done=done)
+        banner = tag("div", tag("p", site.done[done].message), form, class_="done", role="status")
+    content = tag("main", banner, tag("h1", page.title), hint, page.content, id="main", tabindex="-1")
     keys = [(tag("kbd", key), f" {what} ") for key, what in (("/", "search"), ("j", "next"), ("k", "previous"))]
     body = tag("body", link("Skip to the content", "#main", class_="skip"), header, content, tag("footer", keys))
     return join(Html("<!doctype html>"), tag("html", head, body, lang="en"))
-
-
-def _render_done(site: Site, name: str) -> Html | None:
-    if name not in site.done:
-        return None
-    form = make_form(site, "/undo", "Undo", done=name)
-    return tag("div", tag("p", site.done[name].message), form, class_="done", role="status")
 
 
 def make_form(site: Site, action: str, label: str, kind: str = "", **values: str) -> Html | None:
@@ -138,11 +134,6 @@ def describe_memory(memory: Memory, text: str = "") -> Html:
     return tag("p", [(part, " ") for part in parts], class_="facts")
 
 
-def format_sureness(confidence: float) -> str:
-    """A confidence 0..1 in percent, which never reaches a hundred."""
-    return f"{min(99, round(100 * confidence))} %"
-
-
 def link_memory(memory_id: str, text: str = "", anchor: str = "") -> Html:
     """A link to the page of a memory, or to a section of it."""
     return link(text or memory_id, make_url("/memory", memory_id) + (f"#s-{anchor}" if anchor else ""))
@@ -152,16 +143,6 @@ def link_event(session: str, number: int, text: str) -> Html:
     """A link to one event of a session, on the page of the session that has it."""
     first = (number - 1) // EVENTS_SHOWN * EVENTS_SHOWN + 1
     return link(text, make_url("/sessions", session, first=first if first > 1 else "") + f"#e{number}")
-
-
-def mark_words(text: str, terms: Sequence[str]) -> Html:
-    """A text with words highlighted that begin like a term of the query."""
-    pattern = "|".join(re.escape(term) for term in terms) or "$^"
-    parts, end = [], 0
-    for found in re.finditer(rf"(?i)\b(?:{pattern})\w*", text):
-        parts += [escape(text[end : found.start()]), tag("mark", found[0])]
-        end = found.end()
-    return Html("".join([*parts, escape(text[end:])]))
 
 
 def make_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Child]]) -> Html:

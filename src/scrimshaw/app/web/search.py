@@ -1,21 +1,11 @@
 """The search page, which begins with what is new and what the next session will be given."""
 
+import re
 from itertools import groupby
 
 from scrimshaw.app.hooks.fencing import neutralise_state_lines
-from scrimshaw.app.web.markup import Html, join, tag
-from scrimshaw.app.web.page import (
-    Page,
-    Site,
-    Values,
-    describe_memory,
-    format_sureness,
-    link_memory,
-    make_bar,
-    make_table,
-    mark_words,
-    render_notes,
-)
+from scrimshaw.app.web.markup import Html, escape, join, tag
+from scrimshaw.app.web.page import Page, Site, Values, describe_memory, link_memory, make_bar, make_table, render_notes
 from scrimshaw.engine import counts
 from scrimshaw.engine.context import resume_state
 from scrimshaw.models import Filters
@@ -63,6 +53,21 @@ def render_answer(result: SearchResult, terms: tuple[str, ...]) -> Html:
     stages = ((each.stage, each.entered, each.left, f"{each.ms:.2f}") for each in result.trace)
     table = make_table("Stages of this search", ("stage", "entered", "left", "ms"), stages)
     return join(parts, render_notes(result.degradations), tag("details", tag("summary", "How it was searched"), table))
+
+
+def format_sureness(confidence: float) -> str:
+    """A confidence 0..1 in percent, which never reaches a hundred."""
+    return f"{min(99, round(100 * confidence))} %"
+
+
+def mark_words(text: str, terms: tuple[str, ...]) -> Html:
+    """A text with words highlighted that begin like a term of the query."""
+    pattern = "|".join(re.escape(term) for term in terms) or "$^"
+    parts, end = [], 0
+    for found in re.finditer(rf"(?i)\b(?:{pattern})\w*", text):
+        parts += [escape(text[end : found.start()]), tag("mark", found[0])]
+        end = found.end()
+    return Html("".join([*parts, escape(text[end:])]))
 
 
 def _render_hit(hit: Hit, terms: tuple[str, ...]) -> Html:

@@ -1,6 +1,6 @@
 """Tools that read exactly, never by search: health, lists, counts, edges, history, relations, what tasks taught."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
@@ -19,7 +19,6 @@ from scrimshaw.engine.index import skipped_files
 from scrimshaw.engine.ledger import PUBLIC_NAMES
 from scrimshaw.errors import StorageFailure
 from scrimshaw.models import Capability, Degradation, Neighbor, Relation, Skip, Trust
-from scrimshaw.storage.ports import Row
 
 # More dangling references are counted, not listed.
 DANGLING_SHOWN = 20
@@ -193,8 +192,11 @@ def memory_history(
 ) -> HistoryReply:
     """List who changed memories, when and why, from the ledger: hashes and ids, no text."""
     rows = engine.journal.history(id, limit, session=session_id and core.session_id_of(engine, session_id))
-    if engine.team:
-        rows = [*_leave_out_private(engine, rows)]
+    if engine.team:  # only of memories in its index, without other ids
+        known = engine.index.get([name for row in rows for name in (row["memory_id"], *row["linked_memory_ids"])])
+        linked = [[name for name in row["linked_memory_ids"] if name in known] for row in rows]
+        public = ({**row, "linked_memory_ids": ids, "decision_meta": {}} for row, ids in zip(rows, linked, strict=True))
+        rows = [row for row in public if row["memory_id"] in known]
     entries = []
     for row in rows:
         entry = {PUBLIC_NAMES.get(name, name): value for name, value in row.items() if value and name != "chain"}
@@ -249,16 +251,6 @@ def memory_get_learning_history(
     mean = round(sum(ended) / len(ended), 2) if ended else None
     summary = {"tasks": len(found), "mean_learning_index": mean} if include_summary else {}
     return LearningHistoryReply(tasks=public_words(found), summary=summary)
-
-
-def _leave_out_private(engine: Engine, rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows of memories in a team's index, without other ids."""
-    rows = [*rows]
-    known = engine.index.get([name for row in rows for name in (row["memory_id"], *row["linked_memory_ids"])])
-    for row in rows:
-        if row["memory_id"] in known:
-            linked = [name for name in row["linked_memory_ids"] if name in known]
-            yield {**row, "linked_memory_ids": linked, "decision_meta": {}}
 
 
 def _chain_edge(edge: Neighbor) -> dict[str, Any]:

@@ -30,15 +30,6 @@ class DeleteReply(Reply, frozen=True):
     degraded: Sequence[Degradation] = ()
 
 
-class ValidateReply(Reply, frozen=True):
-    """The memory's confidence after this judgement, 0..1 from 0.5; `promotable` to tier critical."""
-
-    id: str
-    confidence: float
-    validations: int
-    promotable: bool
-
-
 class CausalLinkReply(Reply, frozen=True, omit_defaults=True):
     """`status`: linked, updated or unlinked. `path` is the file with the relation."""
 
@@ -128,10 +119,9 @@ def memory_bulk_delete(
 @tool(toolset="mutation", layer="L4")
 def memory_validate(
     engine: Engine, id: MemoryId, was_useful: Annotated[bool, Meta(description="Whether it helped.")]
-) -> ValidateReply:
+) -> read.Validated:
     """Report whether a memory helped; one that did not ranks a little lower."""
-    state = read.validate(engine, id, useful=was_useful)
-    return copy_fields(ValidateReply, state, validations=state.reviews)
+    return read.validate(engine, id, useful=was_useful)
 
 
 @tool(toolset="analysis", layer="L6", idempotent=True)

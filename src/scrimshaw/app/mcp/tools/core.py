@@ -153,22 +153,12 @@ class GetReply(Reply, frozen=True, omit_defaults=True):
     degraded: Sequence[Degradation] = ()
 
 
-class SaveReply(Reply, frozen=True, omit_defaults=True):
+class SaveReply(write.Saved, frozen=True, kw_only=True, omit_defaults=True):
     """`status`: saved, updated, unchanged, indexed, duplicate, dry_run, or rejected by the quality gate for `reasons`
     (correct the text, or save with force). `spans` are [start, end, class] of what was redacted.
     """
 
-    id: str
-    status: str
-    content_hash: str
-    path: str = ""
-    redacted: Sequence[str] = ()
-    spans: Sequence[Sequence[Any]] = ()
-    similar: Sequence[Mapping[str, Any]] = ()
-    proposals: Sequence[Mapping[str, Any]] = ()
-    quality: Mapping[str, Any] | None = None
-    reasons: Sequence[str] = ()
-    notices: Sequence[str] = ()
+    spans: tuple[Any, ...] = ()
     degraded: Sequence[Degradation] = ()
 
 
@@ -393,13 +383,12 @@ def find_session(engine: Engine, session_id: str) -> Session | None:
 
     None on a team's server: sessions are stored where they run, on each person's machine.
     """
-    found = None
-    if engine.team:
-        return found
-    with engine.degradations.note_failure(SESSION):
-        found = sessions.bind_session(engine, session_id, ancestors())
-        engine.degradations.clear(SESSION)
-    return found
+    if not engine.team:
+        with engine.degradations.note_failure(SESSION):
+            found = sessions.bind_session(engine, session_id, ancestors())
+            engine.degradations.clear(SESSION)
+            return found
+    return None
 
 
 def session_id_of(engine: Engine, session_id: str) -> str:
@@ -471,17 +460,9 @@ def _public_match(match: read.TriggerMatch) -> dict[str, Any]:
 
 
 def _save_reply(engine: Engine, saved: write.Saved) -> SaveReply:
-    similar = msgspec.to_builtins(saved.similar)
-    if similar:
-        memories = read.with_trust(engine, engine.index.get([each.id for each in saved.similar]))
-        for each in similar:  # the title of a memory deleted meanwhile may not be harmless
-            each["title"] = replies.public_title(memories[each["id"]]) if each["id"] in memories else each["id"]
-    return replies.copy_fields(
-        SaveReply,
-        saved,
-        spans=[*map(msgspec.structs.astuple, saved.spans)],
-        similar=similar,
-        proposals=msgspec.to_builtins(saved.proposals),
-        quality=msgspec.to_builtins(saved.quality) if saved.quality else None,
-        degraded=engine.degradations.of(INDEX),
-    )
+    similar, spans = saved.similar, tuple(map(msgspec.structs.astuple, saved.spans))
+    if similar:  # the title of one that was deleted meanwhile may not be harmless
+        known = read.with_trust(engine, engine.index.get([each.id for each in similar]))
+        titles = {each.id: replies.public_title(known[each.id]) if each.id in known else each.id for each in similar}
+        similar = tuple(replace(each, title=titles[each.id]) for each in similar)
+    return replies.copy_fields(SaveReply, saved, spans=spans, similar=similar, degraded=engine.degradations.of(INDEX))
