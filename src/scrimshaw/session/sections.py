@@ -206,8 +206,8 @@ def find_decisions(record: Record) -> list[Statement]:
 
 def _find_dialogs(record: Record) -> Iterator[Statement]:
     """What a person chose in a client's dialog, and the plan that was approved: its title and its approach."""
-    for event in filter(_is_call, record.events):
-        heading, _, text = event.text.partition("\n")
+    for event in record.events:
+        heading, _, text = event.text.partition("\n") if event.kind == EventKind.TOOL else ("", "", "")
         if heading == ANSWERED:
             yield from (Statement(line, event.number) for line in text.splitlines())
         elif heading == APPROVED and (plan := [*filter(None, map(statements.trim, text.splitlines()))]):
@@ -575,8 +575,8 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
 def _find_unfinished_tasks(record: Record) -> list[Statement]:
     """What is unfinished of the agent's tasks and of what a review found, without what a later commit names."""
     tasks, last = dict[tuple[str, str], tuple[str, Statement]](), 0
-    for event in filter(_is_call, record.events):
-        heading, _, lines = event.text.partition("\n")
+    for event in record.events:
+        heading, _, lines = event.text.partition("\n") if event.kind == EventKind.TOOL else ("", "", "")
         is_list = heading in (TASK_LIST, FINDINGS)
         if is_list:  # it replaces the one before
             tasks = {name: task for name, task in tasks.items() if name[0] != heading}
@@ -589,10 +589,6 @@ def _find_unfinished_tasks(record: Record) -> list[Statement]:
     commits = [each for each in record.commits if each.event > last]
     left = [task for status, task in tasks.values() if status in _UNFINISHED and task.text]
     return [*filterfalse(partial(_repeats_change, commits), left)]
-
-
-def _is_call(event: RecordedEvent) -> bool:
-    return event.kind == EventKind.TOOL
 
 
 def find_next_step(record: Record) -> Statement | None:
