@@ -28,8 +28,7 @@ from scrimshaw.toml_text import parse_toml, read_regular_file
 PROJECT_FOLDER = ".scrimshaw"
 TEAM = "team"  # the folder, in the project's, of the databases that a team's server reads
 MEMORIES, GLOBAL = "memories", "global/"  # the folder of a vault; what the ids of the user's own begin with
-# Characters; no system opens a longer path, and walking up one would take gigabytes.
-LONGEST_PATH = 32_767
+LONGEST_PATH = 32_767  # characters; no system opens a longer one, and walking up it would take gigabytes
 CONFIG_FILE = "config.toml"
 PAUSED = "capture.paused"  # exists in the project's folder while recording is paused
 RESUMED = "capture.resumed"  # as old as the end of the last pause: transcripts are not read beyond it

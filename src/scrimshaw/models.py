@@ -1,6 +1,7 @@
 """Frozen values and enums: the vocabulary every room shares. No behaviour beyond reading oneself."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -12,6 +13,11 @@ def content_hash(data: bytes) -> str:
     import hashlib  # noqa: PLC0415 - loads OpenSSL, which a hook has no use for
 
     return hashlib.sha256(data).hexdigest()
+
+
+def format_time(at: float) -> str:
+    """Seconds since 1970 as files write them: ISO in UTC, to the second."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 # The vocabulary of files, databases and tools: each member's value is its name in lower case.

@@ -15,7 +15,6 @@ from difflib import unified_diff
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.clock import format_time
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.index import KeepGoing
 from scrimshaw.engine.read import touch
@@ -44,6 +43,7 @@ from scrimshaw.models import (
     SourceFile,
     Tier,
     Trust,
+    format_time,
 )
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.session.draft import build_draft, render_body

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
-from scrimshaw.clock import format_time
 from scrimshaw.engine.core import Engine
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import RECORD, Chunk, Document, Memory, MemoryType, Provenance, SourceFile
+from scrimshaw.models import RECORD, Chunk, Document, Memory, MemoryType, Provenance, SourceFile, format_time
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.session.record import Passage, find_passage, make_passages

@@ -13,7 +13,6 @@ from pathlib import Path
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from scrimshaw.clock import format_time
 from scrimshaw.engine.checkpoints import checkpoint_before
 from scrimshaw.engine.core import GLOBAL, Engine, vault_file
 from scrimshaw.engine.degradations import INDEX
@@ -28,7 +27,20 @@ from scrimshaw.ingest.markdown import group_relations
 from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file, render_memory_file
 from scrimshaw.ingest.quality import QualityVerdict, judge
 from scrimshaw.ingest.redact import redact, redact_edit, redact_head
-from scrimshaw.models import Action, Edge, Entry, Memory, MemoryType, Quality, Redacted, Relation, Span, Tier, Trust
+from scrimshaw.models import (
+    Action,
+    Edge,
+    Entry,
+    Memory,
+    MemoryType,
+    Quality,
+    Redacted,
+    Relation,
+    Span,
+    Tier,
+    Trust,
+    format_time,
+)
 from scrimshaw.session.keywords import describe_text, find_type
 from scrimshaw.storage.paths import SUFFIX, check_id
 from scrimshaw.storage.scan import IGNORED_FOLDERS, SERENA

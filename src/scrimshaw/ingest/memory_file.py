@@ -17,7 +17,6 @@ from typing import NamedTuple
 from msgspec.structs import replace
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
-from scrimshaw.clock import format_time
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest import front_matter as front
 from scrimshaw.ingest import markdown
@@ -37,6 +36,7 @@ from scrimshaw.models import (
     Tier,
     Trust,
     content_hash,
+    format_time,
 )
 
 BOM = "\ufeff"

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from scrimshaw.clock import format_time
 from scrimshaw.config import GLOBAL, MEMORIES, PROJECT_FOLDER, Settings
 from scrimshaw.errors import StorageFailure, UnreadableFile
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.invisible_characters import replace_invisible
 from scrimshaw.ingest.memory_file import is_private, parse_memory_file
+from scrimshaw.models import format_time
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.durable import read_if_there
 from scrimshaw.storage.git import CommitAuthor, Deleted, find_author, last_text, list_changed_files

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from scrimshaw.models import Item, RecordedEvent, Session
 from scrimshaw.session import keywords, sections, statements
+from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.failures import COMMIT
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.sections import Record
@@ -66,7 +67,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     prove = _Evidence(events).prove
     # The text of the task may count as a choice as well, so it has evidence of its own.
     task = next(iter(_Evidence(events).prove([find_task(record)])), None)
-    decisions = prove(sections.find_decisions(record))
+    decisions = prove(find_decisions(record))
     changes = prove(sections.find_changes(record))
     problems = prove(sections.find_problems(record))
     step = next(iter(prove([sections.find_next_step(record)])), None)

@@ -16,6 +16,7 @@ from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.tool_calls import is_own_tool
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent, Session, Trust
 from scrimshaw.session import sections, statements
+from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.draft import find_later_requests, find_task
 from scrimshaw.session.failures import COMMIT
 from scrimshaw.session.keywords import count_subjects
@@ -245,7 +246,7 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "also said": _find_last_words,
     "failures": sections.find_unsolved,
     "open": sections.find_open_points,
-    "decisions": sections.find_decisions,
+    "decisions": find_decisions,
     "done": lambda record: (each for each in sections.find_outcome(record) if each.note != COMMIT),
     "tests": attrgetter("test_runs"),
     "not committed": _find_uncommitted,

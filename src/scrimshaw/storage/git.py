@@ -20,10 +20,9 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.clock import format_time
 from scrimshaw.config import environment_for_git
 from scrimshaw.errors import NotFound, StorageFailure, describe_os_error
-from scrimshaw.models import PURGED, Degradation, Traces
+from scrimshaw.models import PURGED, Degradation, Traces, format_time
 from scrimshaw.storage.durable import storage_errors
 
 TIMEOUT_S = 30.0

@@ -14,10 +14,10 @@ from scrimshaw.app.cli.frame import Texts, command, command_group, settings_of
 from scrimshaw.app.cli.output import Lines, confirm, line
 from scrimshaw.app.hooks.fencing import neutralise
 from scrimshaw.app.http.tokens import TokenFile, TokenScope, find_vaults
-from scrimshaw.clock import format_time
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine
 from scrimshaw.errors import NotFound, find_nearest
+from scrimshaw.models import format_time
 from scrimshaw.session.digest import list_others_changes
 from scrimshaw.storage.sql import earliest
 

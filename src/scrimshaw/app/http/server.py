@@ -34,9 +34,9 @@ from scrimshaw.app.http.vaults import Caller, Vaults, required_scope
 from scrimshaw.app.mcp.protocol import Backend, build_shared_server, read_listing
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.app.serve import INSTRUCTIONS
-from scrimshaw.clock import format_time
 from scrimshaw.config import Settings
 from scrimshaw.errors import ConfigError, ScrimshawError, StorageFailure, describe_os_error
+from scrimshaw.models import format_time
 
 # Calls processed at once, others wait: Python computes one at a time, and the others wait for disk or database.
 WORKER_THREADS = 16

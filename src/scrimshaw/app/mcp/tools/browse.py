@@ -11,14 +11,13 @@ from scrimshaw.app.hooks.fencing import fence_if_suspicious
 from scrimshaw.app.mcp.replies import copy_fields, public_memory, public_words
 from scrimshaw.app.mcp.schema import Call, Reply, tool
 from scrimshaw.app.mcp.tools import core
-from scrimshaw.clock import format_time
 from scrimshaw.engine import Engine, counts, learning, links, read
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import skipped_files
 from scrimshaw.engine.ledger import PUBLIC_NAMES
 from scrimshaw.errors import StorageFailure
-from scrimshaw.models import Capability, Degradation, Neighbor, Relation, Skip, Trust
+from scrimshaw.models import Capability, Degradation, Neighbor, Relation, Skip, Trust, format_time
 
 # More dangling references are counted, not listed.
 DANGLING_SHOWN = 20

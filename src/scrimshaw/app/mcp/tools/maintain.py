@@ -8,10 +8,9 @@ from msgspec import Meta
 from scrimshaw.app.mcp.replies import copy_fields, public_words
 from scrimshaw.app.mcp.schema import Reply, tool
 from scrimshaw.app.mcp.tools.core import DryRun
-from scrimshaw.clock import format_time
 from scrimshaw.engine import Engine, checkpoints, importers, index, restore
 from scrimshaw.engine.degradations import INDEX
-from scrimshaw.models import Degradation, Job, JobState
+from scrimshaw.models import Degradation, Job, JobState, format_time
 
 CheckpointName = Annotated[str, Meta(min_length=1, max_length=100, description="Letters, digits, dashes.")]
 JobId = Annotated[int, Meta(ge=1, description="job_id of memory_ingest_start.")]

@@ -1,0 +1,144 @@
+"""What was decided: choices that were stated, made in a client's dialog, agreed to or approved. Pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+from operator import attrgetter
+
+from scrimshaw.ingest.dialogs import ANSWERED, APPROVED
+from scrimshaw.models import EventKind
+from scrimshaw.session import statements
+from scrimshaw.session.sections import ALIKE, FEWEST_WORDS, LONG_WORD, NO_CHOICES, QUOTED, Record, find_stems, is_clear
+from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement
+
+MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
+_LATEST = 0.8  # of the events of a session
+_UNDER_HEADING = 5.0  # the weight of a line under a heading "Decisions"
+_WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices were stated
+_DECISION, _CHANGE = PATTERNS["decisions"], PATTERNS["changes"]
+_DECISION_HEADING = re.compile(r"(?i)\bdecisions?\b")
+_TELLING_CODE = 6  # characters, including the backquotes
+_CODE = re.compile(r"`[^`]*`|\bgit \w+")
+
+
+def find_decisions(record: Record) -> list[Statement]:
+    """The choices that were stated, in the order of events: at most 4 and one more per 20 calls, 12 in all.
+
+    A user's choice is a wish with an objection or an alternative ("use uv, not pip"); an agent's is its own act with an
+    alternative, a reason or what was edited ("I'll reuse the pool because ..."). Questions, conditions and announced
+    looking do not count. Commits whose subject names an alternative do.
+    """
+    sentences, commits = record.sentences, record.commits
+    most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
+    chosen: dict[int, set[str]] = {}  # the words by the place of the sentence
+    places = [place for place, each in enumerate(sentences) if each.by == USER or each.turn not in record.withdrawn]
+    difference = "\n".join(re.findall(r"(?m)^\+(?!\+\+).*", record.difference.text)) if record.difference else ""
+    ranked = sorted((-_weigh_decision(record, place, difference), -place) for place in places)
+    for falling, place in ((falling, -place) for falling, place in ranked):
+        is_late = sentences[place].event > _LATEST * record.last_event  # late choices are not crowded out
+        is_enough = len(chosen) >= most * (1 + is_late) or (-falling <= _WEAK and len(chosen) >= _WEAK_UP_TO)
+        if not falling or is_enough:
+            continue
+        words = set(LONG_WORD.findall(sentences[place].text.lower()))
+        counts = {at: len(words & other) / max(1, min(len(words), len(other))) for at, other in chosen.items()}
+        alike = [at for at, share in counts.items() if share >= ALIKE]
+        if place > max(alike, default=-1):  # of similar ones the last counts
+            chosen = {at: other for at, other in chosen.items() if at not in alike} | {place: words}
+    found = []
+    for place in sorted(chosen):
+        text, by = sentences[place].text, sentences[place].by
+        gives_reason = by == USER or _DECISION["reason"].search(text) or place - 1 in chosen
+        if not gives_reason and (cause := _find_cause(sentences, place)):
+            text = both if len(both := f"{cause.text} {text}") < LONGEST_SENTENCE else text
+        found.append(Statement(text, sentences[place].event))
+    found += [each for each in commits if _DECISION["alternative"].search(each.text)]
+    found = sorted(found, key=attrgetter("event"))[-2 * most :]
+    return sorted([*_find_dialogs(record), *_find_agreed(record), *found], key=attrgetter("event"))
+
+
+def _find_dialogs(record: Record) -> Iterator[Statement]:
+    """What a person chose in a client's dialog, and the plan that was approved: its title and its approach."""
+    for event in record.events:
+        heading, _, text = event.text.partition("\n") if event.kind == EventKind.TOOL else ("", "", "")
+        if heading == ANSWERED:
+            yield from (Statement(line, event.number) for line in text.splitlines())
+        elif heading == APPROVED and (plan := [*filter(None, map(statements.trim, text.splitlines()))]):
+            approach = _DECISION["approach"].search(text)
+            note = statements.cut_line(" ".join(approach[1].split()), LONGEST_SENTENCE) if approach else ""
+            yield Statement(plan[0], event.number, f"plan approved: {note}".removesuffix(": "))
+
+
+def _find_agreed(record: Record) -> Iterator[Statement]:
+    """What the agent proposed in an answer, if the person's next words agree or name one of several by its number."""
+    answers = {number: [*said] for number, said in groupby(record.answers(), attrgetter("event"))}
+    for answer, prompt in pairwise(record.events):
+        said = answers.get(answer.number, []) if statements.begins_turn(prompt) else []
+        reply = next(statements.split_paragraph(prompt.text.strip()))
+        if said and (pick := _DECISION["pick"].match(reply)):
+            listed = re.findall(rf"(?im)^\W*(?:option |approach )?{pick[1]}\b\W+(.+)", answer.text)
+            chosen = [*map(statements.trim, listed)][-1:]
+            yield from (Statement(each, answer.number, f"chosen in e{prompt.number}") for each in chosen)
+        if not said or not _DECISION["assent"].match(reply):
+            continue
+        asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
+        last = [each for each in said[max(0, asked - 1) : asked + 1] if is_clear(each.text, 1) and not each.is_item]
+        if last and not _DECISION["routine"].search(last[-1].text):
+            yield Statement(last[-1].text, answer.number, f"agreed in e{prompt.number}")
+
+
+def _weigh_decision(record: Record, place: int, difference: str) -> float:
+    """How much a sentence looks like a choice; 0 if it does not."""
+    sentence, text = record.sentences[place], record.sentences[place].text
+    is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= FEWEST_WORDS and is_clear(text, 1)
+    if not is_fit or any(_DECISION[name].search(text) for name in NO_CHOICES):
+        return 0.0
+    if _DECISION_HEADING.search(sentence.heading):
+        return _UNDER_HEADING
+    if sentence.by != USER:
+        return _weigh_agents(record, place, difference)
+    wish, explicit = bool(_DECISION["wish"].search(text)), bool(_DECISION["explicit"].search(text))
+    alternative = bool(_DECISION["alternative"].search(text)) or (wish and bool(_DECISION["objection"].search(text)))
+    is_choice = explicit or (wish and alternative) or bool(_DECISION["stance"].search(text))
+    return is_choice * (2.0 + 2 * explicit + alternative + bool(_DECISION["reason"].search(text)))
+
+
+def _weigh_agents(record: Record, place: int, difference: str) -> float:
+    sentences, edited, text = record.sentences, record.changes_by_turn, record.sentences[place].text
+    sentence, following = sentences[place], sentences[place + 1 : place + 2]
+    changes = edited.get(sentence.turn, "") if sentence.by == AGENT else "".join(edited.values())
+    explicit, alternative = bool(_DECISION["explicit"].search(text)), bool(_DECISION["alternative"].search(text))
+    answer = " ".join(each.text for each in sentences if each.event == sentence.event)
+    limits = bool(_DECISION["limits"].search(text)) and not _CHANGE["musing"].search(answer)
+    # if other sentences of its turns changed something, it reported that
+    is_past = edited and not changes and not explicit and not limits
+    # if the next sentence doubts it
+    is_doubted = following and following[0].event == sentence.event and _DECISION["doubt"].match(following[0].text)
+    codes = [code.strip("`()") for code in QUOTED.findall(text) if len(code) >= _TELLING_CODE]
+    is_done = any(map(changes.__contains__, codes))
+    lasts = is_done and any(re.search(rf"(?<!\w){re.escape(code)}(?!\w)", difference) for code in codes)
+    is_followed = is_done or sentence.event in record.carried_out
+    # a plan counts if it was carried out, and its result is in the last difference if there is one
+    is_kept = lasts if difference else is_followed
+    is_plan = _DECISION["planned"].search(text) and not is_kept
+    is_report = _CHANGE["result"].search(text) and not explicit and not limits
+    if is_past or is_plan or is_report or (is_doubted and not lasts) or not _DECISION["agency"].search(text):
+        return 0.0
+    acts = bool(_DECISION["act"].search(_CODE.sub(" ", text))) and not text.endswith(":")
+    has_reason = bool(_DECISION["reason"].search(text)) or _find_cause(sentences, place) is not None
+    reason = has_reason and not _DECISION["ability"].search(text)
+    intends = alternative and _DECISION["intent"].search(text)
+    asked = " ".join([each.text for each in sentences if each.by == USER]) if lasts else ""
+    chooses = lasts and _DECISION["purpose"].search(text) and _DECISION["means"].search(text)
+    aim = (text.partition(" to ")[2] or text) if chooses else ""
+    is_change = aim and not find_stems(aim) <= find_stems(asked)  # otherwise it only reports or announces an edit
+    if not explicit and not limits and not intends and not (acts and (alternative or reason or is_change)):
+        return 0.0
+    return 2 * (explicit or limits) + 1.5 * alternative + reason + is_done
+
+
+def _find_cause(sentences: Sequence[Sentence], place: int) -> Sentence | None:
+    """The sentence just before, if it says what was wrong."""
+    before = sentences[max(0, place - 1)]
+    is_near = place > 0 and before.event == sentences[place].event and not before.is_item
+    is_trouble = is_near and is_clear(before.text, 1) and _DECISION["trouble"].search(before.text)
+    return before if is_trouble and not any(_DECISION[name].search(before.text) for name in NO_CHOICES) else None
