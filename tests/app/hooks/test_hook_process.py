@@ -128,7 +128,7 @@ def test_a_killed_session_is_told_as_broken_off_and_one_beside_it_is_named(engin
 
 def test_what_a_person_chose_and_the_agent_s_tasks_are_told(engine: Engine, project: Path) -> None:
     def call(tool: str, number: str, arguments: Mapping[str, Any], response: Mapping[str, Any]) -> None:
-        sent = {"tool_input": arguments, "tool_response": response, "tool_use_id": number}
+        sent: Mapping[str, Any] = {"tool_input": arguments, "tool_response": response, "tool_use_id": number}
         report(project, "PostToolUse", tool_name=tool, **sent)
 
     options = [{"label": "A file", "description": "the plotter reads files"}, {"label": "A database"}]
