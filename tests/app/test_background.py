@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,12 +14,14 @@ from tests.conftest import OpenMemory
 from tests.engine.breaking import tamper, written_by_another
 from tests.samples import write_memory
 
+from scrimshaw.app import background as module
 from scrimshaw.app.background import Background, Worker
 from scrimshaw.engine import Engine, read
 from scrimshaw.engine.drafts import find_draft
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import rebuild, scan
 from scrimshaw.engine.sessions import record_event
+from scrimshaw.errors import StorageFailure
 from scrimshaw.ingest.events import Event, make_observation
 from scrimshaw.models import EventKind, JobState
 from scrimshaw.search.results import SearchRequest
@@ -202,3 +205,17 @@ def test_a_bug_in_one_part_is_told_and_ends_no_other(
         assert "a bug in Scrimshaw stopped it (KeyError)" in said
     job = library.journal.enqueue("embed", "", {})
     assert until(lambda: job_state(library, job) == JobState.DONE)
+
+
+def test_whatever_part_fails_is_degraded_and_what_follows_the_files_goes_on(library: Engine) -> None:
+    background = Background(library)
+    parts = set(re.findall(r'self\._attempt,? ?\(?"?(\w+)"?,', Path(module.__file__ or "").read_text()))
+    assert {"SYNC", "spans", "drafts"} <= parts
+
+    def fail() -> None:
+        raise StorageFailure("The disk is full.")
+
+    for part in (getattr(module, name) if name.isupper() else name for name in parts):
+        background._attempt(part, fail)
+        (found,) = library.degradations.of(part)
+        assert "The disk is full." in found.failure_mode
