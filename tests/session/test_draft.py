@@ -657,6 +657,22 @@ def test_a_whole_run_says_more_than_selections_of_it() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("`test_bad_url` failed, but it is unrelated to my change.", True),
+        ("I broke the test of rank 0, which asserts the old length.", True),
+        ("I should look at what failed.", False),
+        ("That happens if the socket fails.", False),
+        ("Why did it fail?", False),
+    ],
+)
+def test_what_the_agent_says_of_a_failed_run_is_told_with_it(said: str, told: bool) -> None:
+    recording = Recording().prompt("Fix the printer.").edit("src/latex.py").bash("pytest", "1 failed", failed=True)
+    note = f"red, 1 failed; (e4) {said}" if told else "red, 1 failed"
+    assert [each.note for each in recording.answer(f"Hm. {said}").draft().tests] == [note]
+
+
 def test_a_turn_that_broke_off_is_still_to_do() -> None:
     recording = Recording().prompt("Fix the login.").edit("src/login.py").answer("I fixed the login.")
     recording.prompt("Careful, the diary folder is alive and well!").answer("Let me check the diary folder again.")

@@ -275,9 +275,9 @@ def find_error_line(event: RecordedEvent, kinds: Sequence[re.Pattern[str]] = _ER
 
 
 def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence[Sentence]) -> list[Statement]:
-    """The last runs that counted tests: how each ended, and what changed since; none that a later one repeats.
+    """The last runs that counted tests: how each ended, what the agent said of a failure, and what changed since.
 
-    Those that an agent made without its change only say whether this made a difference.
+    None that a later one repeats; those that an agent made without its change only say whether this made a difference.
     """
     found, kept, before, is_stashed = list[Statement](), dict[str, CommandRun](), set[str](), False
     for run in reversed([run for run in runs if _TEST.search(run.family) or "git stash" in run.families]):
@@ -285,18 +285,18 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
         is_stashed = bool(stash[1]) if stash else is_stashed
         tallies = [line.strip(" =") for line in run.event.text.splitlines()[1:] if _TALLY.search(line)]
         counts = _TIME.sub("", tallies[-1]) if tallies else ""  # without any it ran no tests, or none could begin
-        is_known = counts in kept or any(
-            each.repeats(run) and not _SELECTS.search(each.command) for each in kept.values()
-        )
-        said = "".join([each.text for each in sentences if each.event == run.event.number + 1])
-        if stash or is_stashed or _FAILURE["baseline"].search(said):
+        again = any(each.repeats(run) for each in kept.values() if not _SELECTS.search(each.command))
+        said = [each.text for each in sentences if each.event == run.event.number + 1]
+        if stash or is_stashed or _FAILURE["baseline"].search("".join(said)):
             before.add(counts)
-        elif counts and not is_known:
+        elif counts and counts not in kept and not again:
             kept[counts if re.search(r"\d", counts) else run.command] = run
             later = sum(number > run.event.number for numbers in edits.values() for number in numbers)
             since = "; the same without the change" if counts in before else f"; {later} edits since" if later else ""
             # a pipe hides how its first part ended
             state = "red" if run.failed or _RED.search(tallies[-1]) else "green"
+            about = [each for each in said if _FAILURE["of_tests"].search(each)] if state == "red" else []
+            since += f"; (e{run.event.number + 1}) {about[0]}" if about else ""
             steps = [each.split("|")[0].split(" 2>")[0].strip() for each in _STEPS.split(run.command)]
             step = next((each for each in reversed(steps) if _TEST.search(each)), run.command)
             found.append(Statement(step, run.event.number, f"{state}, {cut_line(tallies[-1])}{since}"))
