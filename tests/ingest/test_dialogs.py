@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scrimshaw.ingest.tool_calls import ToolCall, canonical_tool, describe_call
 
@@ -19,6 +21,9 @@ STORAGE: Mapping[str, Any] = {
         {"label": "PostgreSQL", "description": "Scales to a team."},
     ],
 }
+KEYS = st.sampled_from(
+    ["questions", "question", "options", "label", "answers", "todos", "findings", "taskId", "status"]
+)
 CHOSEN = "Which storage should we use? SQLite: No server to install (not PostgreSQL)"
 # The client, the tool's name there, its arguments, its result, and the lines to record.
 ANSWERS: tuple[tuple[str, str, Mapping[str, Any], object, str], ...] = (
@@ -184,3 +189,33 @@ def test_the_findings_of_a_review_are_recorded() -> None:
     activity = describe_call(call("ReportFindings", {"findings": found}, {"count": 2, "findings": found}))
     lines = "[open] io.py:9 A file is left open.\n[fixed] io.py The last row is lost."
     assert (activity.subject, activity.output) == ("findings reported", lines)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(
+    name=st.sampled_from(
+        ["TaskCreate", "TaskUpdate", "ReportFindings", "AskUserQuestion", "ExitPlanMode", "TodoWrite"]
+    ),
+    arguments=st.dictionaries(KEYS, VALUES, max_size=4),
+    reply=VALUES,
+)
+def test_whatever_an_agent_sends_is_survived(name: str, arguments: Mapping[str, Any], reply: object) -> None:
+    assert describe_call(call(name, arguments, reply)).tool == canonical_tool(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [
+        ("ExitPlanMode", "approved\n" * 20_000),
+        ("ask_followup_question", "a" + " " * 60_000 + "b"),
+        ("ask_followup_question", '"Which?"="' * 6_000),
+    ],
+)
+def test_long_results_are_read_in_one_pass(name: str, output: str) -> None:
+    assert describe_call(call(name, {"question": "Which?"}, output))  # a pattern that goes back would take minutes

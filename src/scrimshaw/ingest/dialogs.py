@@ -13,10 +13,9 @@ ANSWERED, APPROVED = "questions answered", "plan approved"
 _LIST_KEYS = ("todos", "plan", "tasks")
 _TASK_KEYS = ("content", "subject", "step", "description", "title")
 _CREATED = r"\ATask #(\S+) created"
-_APPROVED_PLAN = r"(?s)\A.*?\bapproved\b.*?\n#+ Approved Plan[^\n]*\n\s*(.+)"
-_PRINTED = r'(?m)"{0}"="((?s:.*?))"(?:, "|[.,]? |\Z)|^\*\*{1}\*\*: (.+)'
-# A reply in plain text, with what a client puts around it.
-_REPLY = r"(?is)\A\s*(?:<answer>|User (?:selected|responded|answered|replied):)?\s*(.+?)\s*(?:</answer>)?\s*\Z"
+_PLAN_BELOW = "\n## Approved Plan"
+_ANSWER_END = r'"(?:, "|[.,]? |\Z)'
+_REPLY_BEGIN = r"(?i)\A(?:<answer>|User (?:selected|responded|answered|replied):)"  # what a client puts before words
 _ADVICE = r" ?\(Recommended\)"
 
 
@@ -39,8 +38,8 @@ def read_dialog(tool: str, arguments: Mapping[str, Any], output: str) -> tuple[s
         case "Ask":
             heading, lines = ANSWERED, "\n".join(_describe_answers(arguments, read_object(output), output))
         case "Plan":
-            shown = re.match(_APPROVED_PLAN, output)
-            heading, lines = APPROVED, (shown[1] if shown else text(read_object(output).get("plan"))).strip()
+            shown = output.partition(_PLAN_BELOW)[2].partition("\n")[2]
+            heading, lines = APPROVED, (shown or text(read_object(output).get("plan"))).strip()
     return (heading, lines) if lines else None
 
 
@@ -62,14 +61,15 @@ def _describe_answers(arguments: Mapping[str, Any], reply: Mapping[str, Any], ou
     for place, asked in enumerate(questions or [arguments]):
         question = first_text(asked, "question", "message")
         answer = _find_answer(section(reply, "answers"), question, str(place), text(asked.get("id")))
-        header = re.escape(first_text(asked, "header") or f"Question {place + 1}")
-        if not answer and (printed := re.search(_PRINTED.format(re.escape(question), header), output)):
-            answer = printed[1] or printed[2]
-        if not answer and not questions and (replied := re.match(_REPLY, output)):
-            answer = replied[1]
+        header = first_text(asked, "header") or f"Question {place + 1}"
+        if not answer and (printed := output.partition(f'"{question}"="')[2]):
+            answer = re.split(_ANSWER_END, printed, maxsplit=1)[0]
+        answer = answer or output.partition(f"**{header}**: ")[2].partition("\n")[0]
+        if not answer and not questions:
+            answer = re.sub(_REPLY_BEGIN, "", output.strip()).removesuffix("</answer>").strip()
         if not question or answer in ("", "Unanswered"):
             continue
-        offered = asked.get("options") or asked.get("choices") or []
+        offered = next((each for key in ("options", "choices") if isinstance(each := asked.get(key), list)), [])
         meanings = {first_text(each, "label"): first_text(each, "description") for each in sections(offered)}
         labels = [each for each in (*meanings, *filter(None, map(text, offered))) if each]
         others = [each for each in labels if each not in answer.split(", ") and each != answer]
