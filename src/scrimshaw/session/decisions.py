@@ -22,11 +22,11 @@ _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 
 
 def find_decisions(record: Record) -> list[Statement]:
-    """The choices that were stated, in the order of events: at most 4 and one more per 20 calls, 12 in all.
+    """What a person chose in a dialog or agreed to, and the choices that were stated, in the order of events.
 
-    A user's choice is a wish with an objection or an alternative ("use uv, not pip"); an agent's is its own act with an
-    alternative, a reason or what was edited ("I'll reuse the pool because ..."). Questions, conditions and announced
-    looking do not count. Commits whose subject names an alternative do.
+    Of those that were stated at most 4 and one more per 20 calls, 12 in all. A user's is a wish with an objection or an
+    alternative ("use uv, not pip"); an agent's is its own act with an alternative, a reason or what was edited ("I'll
+    reuse the pool because ..."). Questions and conditions do not count; commits that name an alternative do.
     """
     sentences, commits = record.sentences, record.commits
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
