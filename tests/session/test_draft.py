@@ -664,6 +664,7 @@ def test_a_whole_run_says_more_than_selections_of_it() -> None:
         ("I broke the test of rank 0, which asserts the old length.", True),
         ("I should look at what failed.", False),
         ("That happens if the socket fails.", False),
+        ("But it FAILS.", False),
         ("Why did it fail?", False),
     ],
 )
@@ -704,6 +705,14 @@ def test_what_a_review_found_stays_open_until_it_is_mended() -> None:
     assert texts(recording.draft().open)[1:] == ["io.py:9 A file is left open", "io.py:30 The last row is lost"]
     recording.dialog("findings reported", "[fixed] io.py:9 A file is left open", "[open] io.py:30 The last row is lost")
     assert texts(recording.draft().open) == ["Tell the readers", "io.py:30 The last row is lost"]
+
+
+def test_a_report_that_ends_in_a_question_is_the_task_where_no_prompt_wants_more() -> None:
+    asked = "I can no longer commit the diary in Tower: pre-commit is not found. What is the cause?"
+    recording = Recording().prompt(asked).answer("There are three options.")
+    made = recording.prompt("I'm leaning towards option 2, but explain what options 2 and 3 would entail.").draft()
+    assert made.task
+    assert made.task.event == 1
 
 
 # What is told, and what is not

@@ -124,8 +124,7 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     if is_past or is_plan or is_report or (is_doubted and not lasts) or not _DECISION["agency"].search(text):
         return 0.0
     acts = bool(_DECISION["act"].search(_CODE.sub(" ", text))) and not text.endswith(":")
-    has_reason = bool(_DECISION["reason"].search(text)) or _find_cause(sentences, place) is not None
-    reason = has_reason and not _DECISION["ability"].search(text)
+    reason = bool(_DECISION["reason"].search(text)) or _find_cause(sentences, place) is not None
     intends = alternative and _DECISION["intent"].search(text)
     asked = " ".join([each.text for each in sentences if each.by == USER]) if lasts else ""
     chooses = lasts and _DECISION["purpose"].search(text) and _DECISION["means"].search(text)

@@ -140,7 +140,8 @@ def find_task(record: Record) -> Statement | None:
     """The first prompt that wants something, as asked; in a continued conversation the task that its summary names."""
     prompts = [*_group_prompts(record.sentences).values()]
     first = prompts[:_FIRST_PROMPTS]
-    chosen = next(filter(_is_task, first), None) or next(filter(_count_all_subjects, prompts), None)
+    tasks = filter(partial(_is_task, with_questions=True), first)
+    chosen = next(tasks, None) or next(filter(_count_all_subjects, prompts), None)
     if not (chosen := chosen or next(iter(first), None)):
         return None
     return _opening_statement(next(each for each in record.events if each.number == chosen[0].event), chosen)
@@ -193,12 +194,12 @@ def _group_prompts(sentences: Sequence[Sentence]) -> Mapping[int, Sequence[Sente
     return found
 
 
-def _is_task(prompt: Sequence[Sentence]) -> bool:
-    """Whether a prompt wants something and says enough: two subjects, or a wish in a few more words."""
+def _is_task(prompt: Sequence[Sentence], *, with_questions: bool = False) -> bool:
+    """Whether a prompt wants (or asks) something and says enough: two subjects, or a wish in a few more words."""
     text, whole = prompt[0].text, " ".join(each.text for each in prompt)
     asks = any(_REQUEST["question_only"].search(_strip_courtesy(each.text)) for each in prompt)
     wants = any(_IMPERATIVE.match(_strip_courtesy(each.text)) or _REQUEST["goal"].search(each.text) for each in prompt)
-    if (asks and not wants) or _REQUEST["orientation"].search(whole):
+    if (asks and not wants and not with_questions) or _REQUEST["orientation"].search(whole):
         return False
     is_more = len(prompt) > 1 or prompt[0].by == SUMMARY or _REQUEST["goal"].search(whole)
     is_imperative = _IMPERATIVE.match(_strip_courtesy(_strip_opening(whole)))
