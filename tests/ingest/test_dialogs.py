@@ -141,7 +141,15 @@ def test_an_approved_plan_is_recorded(result: object) -> None:
     assert (activity.subject, activity.output) == ("plan approved", PLAN)
 
 
-@pytest.mark.parametrize(("result", "failed"), [({"plan": None}, False), ({"plan": PLAN}, True), ("Rejected", False)])
+@pytest.mark.parametrize(
+    ("result", "failed"),
+    [
+        ({"plan": None}, False),
+        ({"plan": PLAN}, True),
+        ({"plan": PLAN, "awaitingLeaderApproval": True}, False),
+        ("Rejected", False),
+    ],
+)
 def test_a_plan_that_is_not_shown_or_not_approved_is_none(result: object, failed: bool) -> None:
     assert describe_call(call("ExitPlanMode", {}, result, failed=failed)).subject != "plan approved"
 
@@ -210,12 +218,13 @@ def test_whatever_an_agent_sends_is_survived(name: str, arguments: Mapping[str, 
 
 
 @pytest.mark.parametrize(
-    ("name", "output"),
+    ("name", "output", "lines"),
     [
-        ("ExitPlanMode", "approved\n" * 20_000),
-        ("ask_followup_question", "a" + " " * 60_000 + "b"),
-        ("ask_followup_question", '"Which?"="' * 6_000),
+        ("ExitPlanMode", "approved\n" * 20_000, "approved\n" * 20_000),
+        ("ask_followup_question", "a" + " " * 60_000 + "b", "Which? a b"),
+        ("ask_followup_question", '"Which?"="' * 6_000, "Which? " + '"Which?"="' * 5_999),
     ],
 )
-def test_long_results_are_read_in_one_pass(name: str, output: str) -> None:
-    assert describe_call(call(name, {"question": "Which?"}, output))  # a pattern that goes back would take minutes
+def test_long_results_are_read_in_one_pass(name: str, output: str, lines: str) -> None:
+    """A pattern that goes back would take minutes."""
+    assert describe_call(call(name, {"question": "Which?"}, output)).output.startswith(lines[:50])

@@ -158,6 +158,7 @@ def test_later_requests_are_told_and_nods_are_not() -> None:
             "Implement the following plan:\n\n# Plan: Add a cache to the search\n\n## Context\n\nSearches are slow.\n",
             "Add a cache to the search",
         ),
+        ("Please mend the ledger rows that order # 5 left behind.", "Mend the ledger rows that order # 5 left behind"),
     ],
 )
 def test_titles_are_specific(prompt: str, title: str) -> None:

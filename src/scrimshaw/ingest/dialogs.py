@@ -6,8 +6,7 @@ from typing import Any
 
 from scrimshaw.ingest.payload import first_text, read_object, section, sections, text
 
-# The first line of what is recorded: of a whole task list, of all findings of a review, of one task, of answered
-# questions, of an approved plan.
+# The first line of what is recorded: of a whole list, of one task, and of what a person answered or approved.
 TASK_LIST, FINDINGS, TASK = "task list", "findings reported", "task #"
 ANSWERED, APPROVED = "questions answered", "plan approved"
 _LIST_KEYS = ("todos", "plan", "tasks")
@@ -38,8 +37,9 @@ def read_dialog(tool: str, arguments: Mapping[str, Any], output: str) -> tuple[s
         case "Ask":
             heading, lines = ANSWERED, "\n".join(_describe_answers(arguments, read_object(output), output))
         case "Plan":
-            shown = output.partition(_PLAN_BELOW)[2].partition("\n")[2]
-            heading, lines = APPROVED, (shown or text(read_object(output).get("plan"))).strip()
+            shown, reply = output.partition(_PLAN_BELOW)[2].partition("\n")[2], read_object(output)
+            stated = "" if reply.get("awaitingLeaderApproval") else text(reply.get("plan"))
+            heading, lines = APPROVED, (shown or stated).strip()
     return (heading, lines) if lines else None
 
 
@@ -52,7 +52,7 @@ def _describe_task(task: Mapping[str, Any]) -> str:
 def _describe_finding(finding: Mapping[str, Any]) -> str:
     """`[outcome] file:line summary`."""
     place = ":".join(str(finding[key]) for key in ("file", "line") if key in finding)
-    return f"[{finding.get('outcome', 'open')}] {place} {' '.join(first_text(finding, 'summary').split())}"
+    return " ".join(f"[{finding.get('outcome', 'open')}] {place} {first_text(finding, 'summary')}".split())
 
 
 def _describe_answers(arguments: Mapping[str, Any], reply: Mapping[str, Any], output: str) -> Iterator[str]:

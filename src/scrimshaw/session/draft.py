@@ -276,7 +276,7 @@ def _headline(texts: Sequence[str]) -> str:
         goals = [each for each in first if _REQUEST["goal"].search(each) or _IMPERATIVE.match(_strip_courtesy(each))]
         ranked = [*strong, *goals, *texts[:2]]
     best = next((text for text in ranked if count_subjects(text) >= 1), ranked[0] if ranked else "")
-    opened = re.split(r" #{1,6} ", _strip_opening(statements.flatten(best)))[0]  # headings below the first one
+    opened = re.split(r" #{2,6} ", _strip_opening(statements.flatten(best)))[0]  # headings below the first one
     wish = _REQUEST["wish"].search(opened)
     bare = _strip_courtesy(wish[1] if wish and count_subjects(wish[1]) else opened).strip(" .!,:;?-\"'")
     for mark in ('"', "`"):

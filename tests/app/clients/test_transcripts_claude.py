@@ -173,12 +173,14 @@ def test_claude_what_a_person_says_about_a_call_is_a_prompt_that_no_hook_reports
     asked = {"permissionDecision": {"decision": "accept"}}
     allowed = [
         {"type": "tool_result", "tool_use_id": "t-2", "content": "File created"},
+        {"type": "tool_result", "tool_use_id": "t-3", "content": "File created too"},
         {"type": "text", "text": "and add a licence header"},
     ]
     rows = lines(
         claude.call("t-1", "Write", file_path="a.txt"),
         claude.result("t-1", REFUSED, failed=True),
         claude.call("t-2", "Write", file_path="b.toml"),
+        claude.call("t-3", "Write", file_path="c.toml"),
         claude.row("user", allowed, **asked),
     )
     client = all_clients()["claude"]
@@ -186,6 +188,7 @@ def test_claude_what_a_person_says_about_a_call_is_a_prompt_that_no_hook_reports
         ("prompt", "use a config file instead"),
         ("tool", "Write: File created"),
         ("prompt", "and add a licence header"),
+        ("tool", "Write: File created too"),
     ]
     missed = client.read_missed_events(rows.splitlines())
     assert [(each.prompt, each.call_id) for each in missed] == [

@@ -189,7 +189,7 @@ class _ClaudeReader(TranscriptBuilder):
         for part in results:
             call_id = js.first_text(part, "tool_use_id") or js.first_text(row, "sourceToolAssistantUUID", "parentUuid")
             output = js.result_text(part.get("content"))
-            said = output.partition(_INSTEAD)[2].strip() or beside
+            said, beside = output.partition(_INSTEAD)[2].strip() or beside, ""  # of several calls the first has it
             comment = Event(kind=EventKind.PROMPT, at=at, agent=agent, prompt=said, call_id=call_id)
             comments = [comment] if said and self.tool_of(call_id) else []  # a row alone has no call: begins no turn
             if output.startswith(_NOT_RUN):
