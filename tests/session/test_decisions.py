@@ -203,10 +203,10 @@ def test_a_goal_and_a_retort_without_their_object_are_no_decisions(said: str) ->
 
 def test_what_was_left_alone_on_purpose_is_a_decision() -> None:
     recording = Recording().prompt("Fix the loader.").edit("src/load.py")
-    recording.answer("I kept the old exporter as it is. I did not touch the tenant cache.")
+    recording.answer("I kept the old exporter as it is. We share the tenant cache on purpose.")
     assert [each.text for each in recording.draft().decisions] == [
         "I kept the old exporter as it is.",
-        "I did not touch the tenant cache.",
+        "We share the tenant cache on purpose.",
     ]
 
 

@@ -99,7 +99,7 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         .read("a.py")
         .bash("pytest tests", "E   KeyError: 'limit'\n1 failed, 11 passed", failed=True)
         .edit("a.py"),
-        {"tests": "1 edits since"},
+        {"tests": "1 edit since"},
         ("failed when last run",),
     ),
     "a failure that nothing was done about": (
@@ -137,6 +137,16 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         {"next": "document the limit in the manual"},
         (),
     ),
+    "a list comes after its heading, its items parted": (
+        Recording()
+        .prompt(TASK)
+        .edit("a.py")
+        .answer(
+            "What changed:\n- The retry limit is read at start\n- Uploads are counted hourly\nAll of it works now."
+        ),
+        {"said": "What changed: The retry limit is read at start; Uploads are counted hourly; All of it works now."},
+        (),
+    ),
     "orders that a person pasted": (Recording().prompt(POISON), {}, (POISON,)),
 }
 
@@ -159,6 +169,16 @@ def test_each_line_names_the_event_that_holds_it() -> None:
     lines = {line.part: line for line in session_state(recording.events, recording.items, Occasion.START)}
     assert (lines["task"].origin, lines["task"].trust) == ("session:s#e1", Trust.FILE)
     assert (lines["commits"].origin, lines["commits"].trust) == ("session:s#e3", Trust.TOOL)
+
+
+def test_the_last_answer_is_told_once() -> None:
+    long = "The upload queue of the harbour service counts each retry before it sends the file. " * 5
+    recording = Recording().prompt(TASK).answer("The harbour service has an upload queue.").answer(long)
+    lines = session_state(recording.events, recording.items, Occasion.START)
+    assert [(line.part, line.origin) for line in lines if line.part.endswith("said")] == [
+        ("said", "session:s#e3"),
+        ("also said", "session:s#e2"),
+    ]
 
 
 def test_a_cleared_context_is_told_the_task_alone() -> None:

@@ -107,10 +107,8 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     sentence, following = sentences[place], sentences[place + 1 : place + 2]
     changes = edited.get(sentence.turn, "") if sentence.by == AGENT else "".join(edited.values())
     explicit, alternative = bool(_DECISION["explicit"].search(text)), bool(_DECISION["alternative"].search(text))
-    answer = " ".join(each.text for each in sentences if each.event == sentence.event)
-    limits = bool(_DECISION["limits"].search(text)) and not _CHANGE["musing"].search(answer)
     # if other sentences of its turns changed something, it reported that
-    is_past = edited and not changes and not explicit and not limits
+    is_past = edited and not changes and not explicit
     # if the next sentence doubts it
     is_doubted = following and following[0].event == sentence.event and _DECISION["doubt"].match(following[0].text)
     codes = [code.strip("`()") for code in QUOTED.findall(text) if len(code) >= _TELLING_CODE]
@@ -120,7 +118,7 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     # a plan counts if it was carried out, and its result is in the last difference if there is one
     is_kept = lasts if difference else is_followed
     is_plan = _DECISION["planned"].search(text) and not is_kept
-    is_report = _CHANGE["result"].search(text) and not explicit and not limits
+    is_report = _CHANGE["result"].search(text) and not explicit
     if is_past or is_plan or is_report or (is_doubted and not lasts) or not _DECISION["agency"].search(text):
         return 0.0
     acts = bool(_DECISION["act"].search(_CODE.sub(" ", text))) and not text.endswith(":")
@@ -130,9 +128,9 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     chooses = lasts and _DECISION["purpose"].search(text) and _DECISION["means"].search(text)
     aim = (text.partition(" to ")[2] or text) if chooses else ""
     is_change = aim and not find_stems(aim) <= find_stems(asked)  # otherwise it only reports or announces an edit
-    if not explicit and not limits and not intends and not (acts and (alternative or reason or is_change)):
+    if not explicit and not intends and not (acts and (alternative or reason or is_change)):
         return 0.0
-    return 2 * (explicit or limits) + 1.5 * alternative + reason + is_done
+    return 2 * explicit + 1.5 * alternative + reason + is_done
 
 
 def _find_cause(sentences: Sequence[Sentence], place: int) -> Sentence | None:

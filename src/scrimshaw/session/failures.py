@@ -292,7 +292,8 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
         elif counts and counts not in kept and not again:
             kept[counts if re.search(r"\d", counts) else run.command] = run
             later = sum(number > run.event.number for numbers in edits.values() for number in numbers)
-            since = "; the same without the change" if counts in before else f"; {later} edits since" if later else ""
+            edited = f"; {later} {'edit' if later == 1 else 'edits'} since" if later else ""
+            since = "; the same without the change" if counts in before else edited
             # a pipe hides how its first part ended
             state = "red" if run.failed or _RED.search(tallies[-1]) else "green"
             about = [each for each in said if _FAILURE["of_tests"].search(each)] if state == "red" else []

@@ -26,7 +26,7 @@ from scrimshaw.session.statements import USER, Statement
 from scrimshaw.storage.ports import Index, Sessions
 
 # Characters of a line, of the agent's last words, and of the shortest useful line at the end of the budget.
-LONGEST_TEXT, LONGEST_WORDS, SHORTEST_CUT = 400, 600, 80
+LONGEST_TEXT, LONGEST_WORDS, SHORTEST_CUT = 400, 650, 80
 MOST_NAMED, MOST_ANSWERS = 8, 10  # files in a line; last answers to look for telling ones in
 MOST_HEARD = 120  # last events whose agent texts are read: a start must take only milliseconds
 MOST_EMPTY, MOST_PARALLEL = 20, 2  # sessions
@@ -105,7 +105,8 @@ def _choose_lines(lines: Sequence[StateLine], most: int, known: list[str]) -> li
         if len(texts) == most:
             break
         text = statements.flatten(line.text).casefold()
-        is_known = text in known or any(text in other or (len(other) > _SAME and other in text) for other in texts)
+        is_known = f"\n{text}" in "\n".join(["", *known])  # or a longer line begins with it
+        is_known = is_known or any(text in other or (len(other) > _SAME and other in text) for other in texts)
         if text and not is_known:
             if line.trust != Trust.HUMAN and is_suspicious(line.text):
                 line = replace(line, text=WITHHELD)
@@ -209,11 +210,10 @@ def _find_last_words(record: Record) -> Iterator[Statement]:
     """The agent's last telling answers, each cut from its end to the length of a line."""
     answers = [[*sentences] for _, sentences in groupby(record.answers(), key=attrgetter("event"))]
     for sentences in answers[-MOST_ANSWERS:]:
-        texts = [each.text for each in sentences]
-        while sum(map(len, texts)) > LONGEST_WORDS and len(texts) > 1:
-            texts.pop(0)
-        if count_subjects(" ".join(texts)) >= _TELLING:
-            yield Statement(" ".join(texts), sentences[0].event)
+        while len(text := statements.join_sentences(sentences)) > LONGEST_WORDS and len(sentences) > 1:
+            sentences.pop(0)
+        if count_subjects(text) >= _TELLING:
+            yield Statement(text, sentences[0].event)
 
 
 def _find_uncommitted(record: Record) -> Iterator[Statement]:

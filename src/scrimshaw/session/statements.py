@@ -155,6 +155,16 @@ def _sentences_of(text: str, event: int, by: str, turn: int) -> Iterator[Sentenc
                 place += 1
 
 
+def join_sentences(sentences: Sequence[Sentence]) -> str:
+    """Sentences as running text: a list after its heading, its items parted by semicolons."""
+    parts, heading = list[str](), ""
+    for each in sentences:
+        parts += [f"{each.heading.rstrip(':')}:"] if each.heading not in ("", heading) else []
+        parts.append(each.text if each.text.endswith((".", "!", "?", ":")) else f"{each.text};")
+        heading = each.heading
+    return " ".join(parts).rstrip(";")
+
+
 def split_paragraph(block: str) -> Iterator[str]:
     """The sentences of a paragraph; a full stop within a code span does not end one."""
     hidden = _QUOTED.sub(lambda span: "`" + "x" * (len(span[0]) - 2) + "`", block)
