@@ -167,10 +167,8 @@ def test_what_else_the_session_of_the_best_hit_says_comes_next_to_it(engine: Eng
     sync_record(replace(engine, clock=lambda: 9.0))
     first, second, third = find(engine, "walrus printer gettext catalogues translate")
     assert [hit.memory.provenance.session for hit in (first, second, third)] == ["one", "one", "two"]
-    lift = second.explanation.boosts["session record"]
-    assert second.score / (1 + lift) < third.score < second.score < first.score
-    assert not first.explanation.boosts
-    assert not third.explanation.boosts
+    assert second.score / second.explanation.factors["session record"] < third.score < second.score < first.score
+    assert not {"session record"} & {*first.explanation.factors, *third.explanation.factors}
 
 
 # What it stays out of

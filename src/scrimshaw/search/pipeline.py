@@ -444,8 +444,7 @@ def _gather_session(state: SearchState, ranked: Sequence[Candidate], limit: int)
         is_beside = each.memory.provenance.session == best.memory.provenance.session
         if is_beside and 0 < each.score < best.score:
             score = each.score + GATHERED * (best.score - each.score)
-            gain = (score / each.score - 1) * (1 + sum(each.boosts.values()))
-            each.boosts, each.score = {**each.boosts, "session record": gain}, score
+            each.factors, each.score = {**each.factors, "session record": score / each.score}, score
     return sorted(ranked, key=_sort_key) if passages else [*ranked]
 
 

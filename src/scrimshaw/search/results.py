@@ -42,7 +42,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     ranks: Mapping[str, int]  #: rank (from 1) and engine score in each channel that found it
     raw: Mapping[str, float]
     fused: float  #: the fusion of the channels, 0..1
-    terms: Mapping[str, float] = {}  #: added terms, then lowering factors and boosts of the sum
+    terms: Mapping[str, float] = {}  #: added terms, then factors and boosts of the sum
     factors: Mapping[str, float] = {}
     boosts: Mapping[str, float] = {}
     phrases: tuple[str, ...] = ()  #: its trigger phrases that occur in the query
