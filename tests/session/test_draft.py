@@ -159,6 +159,7 @@ def test_later_requests_are_told_and_nods_are_not() -> None:
             "Add a cache to the search",
         ),
         ("Please mend the ledger rows that order # 5 left behind.", "Mend the ledger rows that order # 5 left behind"),
+        ("bulk_create() ignores the batch size of the backend", "bulk_create() ignores the batch size of the backend"),
     ],
 )
 def test_titles_are_specific(prompt: str, title: str) -> None:

@@ -1,8 +1,8 @@
 """Changes to the fused score of a candidate: terms from comparing the best, then factors. Pure.
 
 A score is the fused one and its terms, together at least 0, times its factors and 1 + its boosts; so it may exceed 1.
-No factor of these is a bonus: each is at most 1, except `floor`, which keeps a normal memory's product at FLOOR; that of a
-temporary or deprecated memory may be lower.
+None of these factors is a bonus: each is at most 1, except `floor`, which keeps a normal memory's product at FLOOR;
+that of a temporary or deprecated memory may be lower.
 """
 
 import math

@@ -24,7 +24,7 @@ _FILES_PER_LINE, _FILE_LINES = 6, 4
 _IN_TITLE, _IN_TASK, _IN_REQUEST, _IN_DECISION, _IN_COMMIT, _IN_RESULT = 2.5, 0.8, 1.0, 1.5, 2.0, 1.0
 _A_SENTENCE = 4  # spaces; a shorter text may occur in a longer statement and still be news
 _REPEATED = 0.6  # share of a sentence's words that an earlier statement has; a note is news all the same
-_WORD = re.compile(r"\w{3,}")
+_WORD, _NAME = re.compile(r"\w{3,}"), re.compile(r"\w+[_./(]\S")  # a name in code keeps its small letter
 
 LONGEST_TITLE, LONGEST_TASK, _SHORT_TASK = 90, 700, 120  # characters
 MOST_REQUESTS = 8
@@ -281,7 +281,7 @@ def _headline(texts: Sequence[str]) -> str:
     bare = _strip_courtesy(wish[1] if wish and count_subjects(wish[1]) else opened).strip(" .!,:;?-\"'")
     for mark in ('"', "`"):
         bare = bare if bare.count(mark) % 2 == 0 else bare.replace(mark, "")
-    return _shorten(bare[:1].upper() + bare[1:])
+    return _shorten(bare if _NAME.match(bare) else bare[:1].upper() + bare[1:])
 
 
 def _shorten(text: str, most: int = LONGEST_TITLE) -> str:

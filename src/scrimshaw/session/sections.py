@@ -401,12 +401,12 @@ def _find_reactions(record: Record) -> dict[int, Statement]:
             continue
         note = f"`{statements.cut_line(command, LONGEST_ACT)}`" if _FAILURE["remedy"].search(command) else ""
         for what, act in zip(texts, [*texts[1:], ""], strict=False):
-            if not count_subjects(what) or _FAILURE["no_trouble"].search(what) or _DECISION["scaffold"].search(what):
-                continue
+            is_vague = not count_subjects(what) or _DECISION["scaffold"].search(what)
+            is_named = not is_vague and not _FAILURE["no_trouble"].search(what)
             acts = _FAILURE["repair"].search(act) and not _DECISION["scaffold"].search(act)
-            if acts and len(what) + len(act) < LONGEST_SENTENCE and _FAILURE["wrong"].search(what):
+            if is_named and acts and len(what) + len(act) < LONGEST_SENTENCE and _FAILURE["wrong"].search(what):
                 found[said.number] = Statement(f"{what} {act}", said.number, note)
-            elif has_failed and _FAILURE["diagnosis"].search(what):
+            elif is_named and has_failed and _FAILURE["diagnosis"].search(what):
                 found.setdefault(said.number, Statement(what, said.number, note))
     return found
 
