@@ -10,7 +10,7 @@ from tests.app.hooks.test_hook_process import bash, report
 from tests.scenarios.agent import Agent
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.fixes import find_fixes
+from scrimshaw.engine.fixes import MOST_CALLS, find_fixes
 
 MISSING = "ModuleNotFoundError: No module named 'yaml'"
 
@@ -50,6 +50,37 @@ def test_a_failure_that_was_left_is_told_as_that(met: Engine) -> None:
     assert (fix.done, fix.helped, fix.passed) == ((), None, "")
 
 
+def test_an_old_error_is_found_among_newer_calls_that_share_its_words(met: Engine, project: Path) -> None:
+    for number in range(MOST_CALLS):
+        fail(project, f"walk {number}", f"Error: no module of the harbour {number}", f"w{number}", "S5")
+    fix, *_ = find_fixes(met, "no module named 'yaml'")
+    assert fix.error == MISSING
+
+
+def test_an_error_is_found_in_a_line_that_a_terminal_broke(engine: Engine, project: Path) -> None:
+    fail(project, "git push", f"error: {'the harbour master waits for the tide ' * 2}and\nrefuses the upload", "t1")
+    (fix,) = find_fixes(engine, "error: the tide refuses the upload")
+    assert fix.command == "git push"
+
+
+def test_where_no_cure_is_certain_it_says_what_was_said_and_done(engine: Engine, project: Path) -> None:
+    fail(project, "make deploy", "Error: the lock of the harbour is held by 4711", "t1")
+    said = "The old deployment of the harbour still holds its lock."
+    report(project, "Stop", "S1", last_assistant_message=said)
+    bash(project, "make unlock", "ok", "t2")
+    bash(project, "make clean", "ok", "t3")
+    bash(project, "make deploy", "deployed", "t4")
+    (fix,) = find_fixes(engine, "Error: the lock of the harbour is held by 12")
+    assert (fix.said, fix.done) == (said, ("`make unlock`", "`make clean`"))
+
+
+def test_an_error_that_a_session_met_again_and_again_is_told_once(engine: Engine, project: Path) -> None:
+    for number in range(3):
+        fail(project, "make deploy", "Error: the lock of the harbour is held", f"t{number}")
+        bash(project, "make deploy", "deployed", f"d{number}")
+    assert len(find_fixes(engine, "Error: the lock of the harbour is held")) == 1
+
+
 def test_an_error_that_nobody_met_has_no_fix(met: Engine) -> None:
     assert find_fixes(met, "KeyError: 'harbour'") == []
     assert find_fixes(met, "?") == []
@@ -70,6 +101,6 @@ def test_a_question_that_only_shares_words_with_an_output_is_told_no_fix(engine:
     fail(project, "git commit -m harbour", output, "t1")
     bash(project, "git commit -m harbour", "done", "t2")
     asked = "Which harbour test of walruses failed in the report?"
-    assert find_fixes(engine, asked)
+    assert find_fixes(engine, asked) == []
     assert "fixes" not in Agent(engine, "S2").call("memory_search", query=asked)
     assert Agent(engine, "S2").call("memory_search", query="Error: the hook left")["fixes"]

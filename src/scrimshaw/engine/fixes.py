@@ -1,23 +1,31 @@
 """What was done about an error, in any session: where it occurred, what followed, and whether that helped."""
 
 import re
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
+from itertools import pairwise
+from operator import itemgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import SESSION
+from scrimshaw.ingest.tool_calls import LOOKS, parse_command
+from scrimshaw.models import RecordedEvent
 from scrimshaw.search.tokens import STOP_WORDS
-from scrimshaw.session.failures import MOST_ACTS, Failure, find_edits, find_failures, find_runs
-from scrimshaw.session.statements import cut_line
+from scrimshaw.session.failures import LONGEST_ACT, MOST_ACTS, Failure, find_edits, find_failures, find_runs
+from scrimshaw.session.statements import AGENT, cut_line, join_sentences, split_sentences
 
-LONGEST_ERROR, MOST_CALLS, MOST_FIXES, MOST_RECALLED = 4_000, 200, 5, 2  # characters; calls compared; answers
-# Share of an error's words that an output must contain: numbers, paths and names differ from run to run.
+LONGEST_ERROR, MOST_WORDS, MOST_CALLS = 4_000, 6, 40  # characters; words looked for; calls compared
+MOST_FIXES, MOST_RECALLED = 5, 2
+# Share of an error's words that one or two lines of an output must contain: numbers, paths and names differ.
 LEAST_SHARE = 0.6
-_FIX_TOKENS = 150  # at most, of an error, a command and three acts
-_WORD = re.compile(r"[A-Za-z_]{3,}")
-_ERROR = re.compile(r"(?i)\b(?:\w*(?:error|exception)|fatal|panic|failed|traceback|not found|no such|cannot)\b")
+_FIX_TOKENS = 200  # at most, of an error, a command, what was said and three acts
+_WRAPPED = 60  # characters; a line at least this long may continue in the next one
+_WORD = re.compile(r"[A-Za-z_]{2,}")
+_ERROR = re.compile(r"(?i)(?:error|exception)\b|\b(?:fatal|panic|failed|not found|no such|cannot)\b")
 
 
 class Fix(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -27,56 +35,82 @@ class Fix(Struct, frozen=True, kw_only=True, omit_defaults=True):
     date: str
     error: str
     command: str
-    done: tuple[str, ...] = ()  #: options and variables added, other commands that succeeded, files changed afterwards
+    said: str = ""  #: what the agent said of it
+    done: tuple[str, ...] = ()  #: what cured it, if that is certain; otherwise the last changes and commands
     helped: bool | None = None  #: None if the command was not run again
     passed: str = ""
 
 
 def find_fixes(engine: Engine, error: str, limit: int = MOST_FIXES) -> list[Fix]:
-    """Failures like this error: those that were fixed first, then the most similar, then the newest."""
-    words = _find_words(error[:LONGEST_ERROR])
-    longest = sorted(words, key=len, reverse=True)[:3]
-    calls = engine.sessions.find_calls(longest, MOST_CALLS) if longest else []
-    sessions = dict.fromkeys(each.session for each in calls if _share(words, each.text) >= LEAST_SHARE)
-    found = []
-    for session in sessions:
+    """Failures like this error: the most similar, of those as similar the ones that were fixed, then the newest."""
+    lines = error[:LONGEST_ERROR].splitlines()
+    told = [_find_words(line) for line in lines if _ERROR.search(line)]
+    wanted = [*filter(None, told)] or [*filter(None, map(_find_words, lines))]
+    every = set[str]().union(*wanted)
+    calls = engine.sessions.find_calls(sorted(every, key=len, reverse=True)[:MOST_WORDS], MOST_CALLS)
+    shares = [(round(_compare_output(wanted, each.text)[0], 1), each.session) for each in calls]
+    alike = sorted((each for each in shares if each[0] >= LEAST_SHARE), key=itemgetter(0), reverse=True)
+    found = list[tuple[float, bool, float, tuple[str, str], Callable[[], Fix]]]()
+    for session in [*dict.fromkeys(session for _, session in alike)][: 2 * limit]:
         events, items = engine.sessions.events(session), engine.sessions.items(session)
         for failure in find_failures(events, items, find_runs(events, items), find_edits(events, items)):
-            output = failure.run.event.text.partition("\n")[2]
-            if (share := _share(words, output)) >= LEAST_SHARE:
-                line = cut_line(max(output.splitlines(), key=lambda line: _share(words, line)).strip())
-                found.append((failure.passed is not None, share, failure.run.event.at, _make_fix(failure, line)))
-    return [fix for *_, fix in sorted(found, key=lambda each: each[:3], reverse=True)[:limit]]
+            share, line = _compare_output(wanted, failure.run.event.text.partition("\n")[2])
+            if share >= LEAST_SHARE:
+                key = (round(share, 1), failure.passed is not None, failure.run.event.at)
+                found.append((*key, (session, line), partial(_make_fix, failure, cut_line(line.strip()), events)))
+    distinct = dict[tuple[str, str], Callable[[], Fix]]()
+    for *_, place, make_fix in sorted(found, key=itemgetter(0, 1, 2), reverse=True):
+        distinct.setdefault(place, make_fix)  # a session often meets an error again and again
+    return [make_fix() for make_fix in [*distinct.values()][:limit]]
+
+
+def _compare_output(wanted: Sequence[set[str]], output: str) -> tuple[float, str]:
+    """The share of the words of an error's lines that one or two lines of an output have, and the most similar line."""
+    lines = output.splitlines()
+    lines += [f"{first} {second}" for first, second in pairwise(lines) if len(first) > _WRAPPED]
+    shares = [max(((_share(words, line), line) for line in lines), key=itemgetter(0)) for words in wanted if lines]
+    count = sum(map(len, wanted)) or 1
+    best = max(shares, key=itemgetter(0), default=(0.0, ""))
+    return sum(share * len(words) for (share, _), words in zip(shares, wanted, strict=False)) / count, best[1]
 
 
 def recall_fixes(engine: Engine, query: str, budget: int) -> list[Fix]:
-    """What helped against an error that a query quotes, in half of the tokens; nothing if the journal fails.
-
-    Any question shares words with outputs; one that quotes an error shares most words of a line with a line there.
-    """
+    """What helped against an error that a query quotes, in half of the tokens; nothing if the journal fails."""
     most = min(MOST_RECALLED, budget // (2 * _FIX_TOKENS))
     found: list[Fix] = []
     with engine.degradations.note_failure(SESSION):
         found = find_fixes(engine, query, most) if most and _ERROR.search(query) else []
-    quoted = [_find_words(line) for line in query[:LONGEST_ERROR].splitlines()]
-    return [
-        replace(each, done=each.done[:MOST_ACTS])
-        for each in found
-        if each.helped and any(_share(words, each.error) >= LEAST_SHARE for words in quoted)
-    ]
+    return [replace(each, done=each.done[:MOST_ACTS]) for each in found if each.helped]
 
 
-def _make_fix(failure: Failure, error: str) -> Fix:
+def _make_fix(failure: Failure, error: str, events: Sequence[RecordedEvent]) -> Fix:
     event, passed = failure.run.event, failure.passed
+    end = passed or (failure.following.event if failure.following else event)
+    after = [each for each in events if event.number < each.number <= max(end.number, event.number + 1)]
+    answers = [each for each in split_sentences(after) if each.by == AGENT]
+    said = [each for each in answers if each.event == answers[0].event]
     return Fix(
         origin=f"session:{event.session}#e{event.number}",
         date=datetime.fromtimestamp(event.at, UTC).date().isoformat(),
         error=error,
         command=cut_line(failure.run.command),
-        done=tuple(failure.cure),
+        said=cut_line(join_sentences(said)),
+        done=tuple(failure.cure) or _list_acts(failure.run.command, after),
         helped=passed is not None if failure.following else None,
         passed=f"#e{passed.number}" if passed else "",
     )
+
+
+def _list_acts(failed: str, events: Sequence[RecordedEvent]) -> tuple[str, ...]:
+    """The last files changed and commands run, other than the one that failed."""
+    acts = dict[str, None]()
+    for each in events:
+        command = each.text.partition("\n")[0] if each.tool == "Bash" and not each.path else ""
+        if each.path and each.tool in ("Edit", "Write") and each.failed is not True:
+            acts[f"edited {each.path.rpartition('/')[2]}"] = None
+        elif command not in ("", failed) and not each.failed and parse_command(command).name not in LOOKS:
+            acts[f"`{cut_line(command, LONGEST_ACT)}`"] = None
+    return tuple(acts)[-MOST_ACTS:]
 
 
 def _find_words(text: str) -> set[str]:

@@ -309,7 +309,7 @@ class Sessions(Protocol):
         """The events of a session in order, of all kinds or of these."""
 
     def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
-        """The newest calls of all sessions that contain one of these words, ignoring case, newest first."""
+        """Calls of all sessions by how many of these words they contain, ignoring case, and then the newest."""
 
     def records(self, session: str = "") -> list[SessionRecord]:
         """The extent of the record of every session with events, or of one, newest session first."""

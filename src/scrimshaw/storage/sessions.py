@@ -174,11 +174,15 @@ class SqlSessions:
         return self._home(session).structs(RecordedEvent, rest, (session, *kinds))
 
     def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
-        any_word = " OR ".join(["lower(text) LIKE lower(?)"] * len(words)) or "false"
-        rest = f"events WHERE kind = 'tool' AND ({any_word}) ORDER BY at DESC, number DESC LIMIT ?"
-        arguments = (*(f"%{word}%" for word in words), limit)
-        found = self._read_all(lambda each: each.structs(RecordedEvent, rest, arguments))
-        return sorted(found, key=attrgetter("at"), reverse=True)[:limit]
+        count = " + ".join(["CASE WHEN lower(text) LIKE lower(?) THEN 1 ELSE 0 END"] * len(words)) or "0 + 0"
+        rest = f"events WHERE kind = 'tool' AND {count} > 0 ORDER BY {count} DESC, at DESC, number DESC LIMIT ?"
+        patterns = [f"%{word}%" for word in words]
+        found = self._read_all(lambda each: each.structs(RecordedEvent, rest, (*patterns, *patterns, limit)))
+
+        def rank(event: RecordedEvent) -> tuple[int, float]:
+            return sum(word.lower() in event.text.lower() for word in words), event.at
+
+        return sorted(found, key=rank, reverse=True)[:limit]
 
     def records(self, session: str = "") -> list[SessionRecord]:
         def read(database: SqlDatabase) -> Iterable[tuple[Any, ...]]:

@@ -241,7 +241,7 @@ def _render_fixes(found: Sequence[Fix]) -> Lines:
         outcome = {True: f"passed in {each.passed}", False: "failed again", None: "not run again"}[each.helped]
         yield line((each.date, "dim"), "  ", (neutralise(each.error), "bold"), (f"  {each.origin}", "dim"))
         yield line(f"   $ {neutralise(each.command)}  ", (outcome, "green" if each.helped else "yellow"))
-        yield from (f"   {neutralise(act)}" for act in each.done)
+        yield from (f"   {neutralise(told)}" for told in (each.said, *each.done) if told)
     if not found:
         yield "No session met this error."
 
