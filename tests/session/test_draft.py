@@ -647,6 +647,15 @@ def test_unfinished_tasks_of_the_last_list_stay_open() -> None:
     ]
 
 
+def test_of_runs_of_the_same_selected_tests_the_last_counts() -> None:
+    recording = Recording().prompt("Limit the rate of the API.").edit("api.py")
+    recording.bash("pytest tests/api.py::test_limit", "1 failed, 3 passed in 0.1s", failed=True).edit(
+        "api.py", "+ limit"
+    )
+    (run,) = recording.bash("pytest tests/api.py::test_limit", "1 passed in 0.1s").draft().tests
+    assert run.note == "green, 1 passed in 0.1s"
+
+
 def test_a_whole_run_says_more_than_selections_of_it() -> None:
     recording = Recording().prompt("Fix the printer.").edit("src/latex.py")
     recording.bash("./bin/test tests/latex.py", "143 passed, 2 failed", failed=True)

@@ -102,6 +102,33 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         {"tests": "1 edit since"},
         ("failed when last run",),
     ),
+    "tests that could not begin, and a commit all the same": (
+        Recording()
+        .prompt(TASK)
+        .edit("a.py")
+        .bash("pytest", "E   ModuleNotFoundError: No module named 'queue'\n1 error in 0.08s", failed=True)
+        .bash("git commit -am 'Limit retries'", "[main 1a2b3c4] Limit retries")
+        .answer("The retry limit is in the config, and all tests pass."),
+        {"tests": "pytest — red, 1 error", "failures": "No module named 'queue'"},
+        (),
+    ),
+    "tests that could not begin, without a count": (
+        Recording()
+        .prompt(TASK)
+        .edit("a.py")
+        .bash("python -m unittest discover", "ImportError: Start directory is not importable: 'test'", failed=True),
+        {"tests": "red, ImportError: Start directory"},
+        (),
+    ),
+    "a single test that failed and then passed": (
+        Recording()
+        .edit("a.py")
+        .bash("pytest tests::test_limit", "1 failed, 3 passed in 0.1s", failed=True)
+        .edit("a.py", "+ limit")
+        .bash("pytest tests::test_limit", "1 passed in 0.1s"),
+        {"tests": "green, 1 passed"},
+        ("red",),
+    ),
     "a failure that nothing was done about": (
         Recording().prompt(TASK).edit("a.py").bash("pytest tests", "E   KeyError: 'limit'\n1 failed", failed=True),
         {"tests": "red", "failures": "KeyError: 'limit'"},

@@ -49,10 +49,10 @@ _SHARED_WORDS = WORDS["empty"] | WORDS["soft"] | WORDS["folders"] | WORDS["exten
 _NO_WORD = re.compile(r"\A(?:\w+=\S*|\d?>\S*|\\)\Z")
 _TEST = re.compile(r"(?i)(?:\b|_)(?:py)?tests?(?:\b|_)|\b(?:specs?|rspec|jest|vitest|tox|nox|ctest|phpunit|unittest)\b")
 MOST_TEST_RUNS = 2
-_SELECTS = re.compile(r" -(?:k|run|t|-grep)\b|::")  # options that choose among the tests of a file
+_SELECTS = re.compile(r" -(?:k|run|t(?! \.)|-grep)\b|::")  # options that choose among the tests of a file
 _TALLY = re.compile(
-    r"(?i)(?:^|[=,:;(|✓✔]|\btests?|\bran|\band)\W*\d+ (?:passed|failed|failures?|tests?|examples?|passing|failing)\b"
-    r"|\btest result:|^OK\b|^FAILED \("
+    r"(?i)(?:^|[=,:;(|✓✔]|\btests?|\bran|\band)\W*\d+ (?:pass(?:ed|ing)|fail(?:ed|ures?|ing)|errors?|tests?|examples?)"
+    r"\b|\btest result:|^OK\b|^FAILED \("
 )
 _STASH = re.compile(r"\bgit stash\b(?! (?:list|show|drop|clear))( (?:pop|apply))?")
 _TIME = re.compile(r"(?i)\bin [\d.]+ ?\w+")
@@ -95,7 +95,7 @@ class Failure(NamedTuple):
     run: CommandRun
     following: CommandRun | None  #: its next run, which passed or failed differently
     passed: RecordedEvent | None  #: the later run that passed
-    is_open: bool  #: whether no command succeeded since
+    is_open: bool  #: whether no command but git's succeeded since
     cure: Sequence[str]  #: if `following` passed, what it had in addition, and what was run and changed before it
 
 
@@ -216,7 +216,7 @@ def find_failures(
             run=run,
             following=following,
             passed=passed,
-            is_open=not any(not each.failed for each in later),
+            is_open=not any(not each.failed and not each.family.startswith("git ") for each in later),
             cure=[act for act, done in acts if done not in own and not any(done in each for each in redone)],
         )
 
@@ -284,22 +284,32 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
         stash = _STASH.search(run.command)
         is_stashed = bool(stash[1]) if stash else is_stashed
         tallies = [line.strip(" =") for line in run.event.text.splitlines()[1:] if _TALLY.search(line)]
-        counts = _TIME.sub("", tallies[-1]) if tallies else ""  # without any it ran no tests, or none could begin
-        again = any(each.repeats(run) for each in kept.values() if not _SELECTS.search(each.command))
+        later = sum(number > run.event.number for numbers in edits.values() for number in numbers)
+        if not tallies and run.failed and not kept and not later:  # the last one could not begin
+            tallies = [run.error] * bool(run.error)
+        counts = _TIME.sub("", tallies[-1]) if tallies else ""
+        step = _find_test_step(run)
+        again = any(
+            each.repeats(run) and (_find_test_step(each) == step or not _SELECTS.search(each.command))
+            for each in kept.values()
+        )
         said = [each.text for each in sentences if each.event == run.event.number + 1]
         if stash or is_stashed or _FAILURE["baseline"].search("".join(said)):
             before.add(counts)
         elif counts and counts not in kept and not again:
             kept[counts if re.search(r"\d", counts) else run.command] = run
-            later = sum(number > run.event.number for numbers in edits.values() for number in numbers)
             edited = f"; {later} {'edit' if later == 1 else 'edits'} since" if later else ""
             since = "; the same without the change" if counts in before else edited
             # a pipe hides how its first part ended
             state = "red" if run.failed or _RED.search(tallies[-1]) else "green"
             about = [each for each in said if _FAILURE["of_tests"].search(each)] if state == "red" else []
             since += f"; (e{run.event.number + 1}) {about[0]}" if about else ""
-            steps = [each.split("|")[0].split(" 2>")[0].strip() for each in _STEPS.split(run.command)]
-            step = next((each for each in reversed(steps) if _TEST.search(each)), run.command)
             found.append(Statement(step, run.event.number, f"{state}, {cut_line(tallies[-1])}{since}"))
     whole_first = sorted(found, key=lambda each: bool(_SELECTS.search(each.text)))  # a selection says less
     return sorted(whole_first[:MOST_TEST_RUNS], key=attrgetter("event"))
+
+
+def _find_test_step(run: CommandRun) -> str:
+    """The last step of a command that runs tests."""
+    steps = [each.split("|")[0].split(" 2>")[0].strip() for each in _STEPS.split(run.command)]
+    return next((each for each in reversed(steps) if _TEST.search(each)), run.command)
