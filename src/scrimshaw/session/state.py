@@ -18,7 +18,7 @@ from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent, Session, 
 from scrimshaw.session import sections, statements
 from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.draft import find_later_requests, find_task
-from scrimshaw.session.failures import COMMIT
+from scrimshaw.session.failures import COMMIT, find_runs
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.resume import WITHHELD, Occasion, StateLine, asks_only_for_session
 from scrimshaw.session.sections import Record
@@ -54,6 +54,8 @@ _PARTS: Mapping[Occasion, Mapping[str, int]] = {
     Occasion.COMPACT: {"task": 2, **_ENDING, **_OUTCOME, "also said": 3, "changed": 4, **_ATTENDED},
     Occasion.CLEAR: {"task": 1},
 }
+# The parts of a session that changed nothing: its questions are no work that is to be continued.
+_ASKING = {"task", "2nd task", "later task", "said", "also said", "next", "files", "results", "noticed"}
 _ANSWERS = (EventKind.ANSWER, EventKind.STOP)
 _ITEM_PARTS = {
     ItemKind.DECISION: "decisions",
@@ -261,25 +263,32 @@ def tell_state(
 ) -> list[StateLine]:
     """The state of the session itself, `with_own` and if it has work, otherwise of the newest other one that has.
 
-    If its memory covers all events, the memory's text is used, including a person's changes.
-    Tasks of parallel sessions are included. After a compaction the state is always the session's own.
+    A start skips a few sessions that only asked, and names them. If a session's memory covers all its events, the
+    memory's text is used, including a person's changes. Tasks of parallel sessions are included. After a compaction the
+    state is always the session's own.
     """
     earlier = sessions.latest(before=own.id, limit=MOST_EMPTY, with_work=True) if occasion != Occasion.COMPACT else []
+    asking = list[tuple[Session, list[StateLine]]]()
     for about in [*([own] if with_own else []), *earlier]:
         events, items = sessions.events(about.id), sessions.items(about.id)
         lines = session_state(events, items, occasion, _find_notes(sessions, index, events))
         if occasion == Occasion.COMPACT or _holds_work(lines, events, items):
-            break
+            is_asking = _ASKING.issuperset(map(attrgetter("part"), lines)) and not find_runs(events, items)
+            if occasion != Occasion.START or about is own or not is_asking:
+                break
+            asking.append((about, lines))
     else:
-        return []
+        about, lines = asking.pop(0) if asking else (own, [])
     if about.process != own.process and Path(f"/proc/{about.process}").exists():  # it broke off if its process is gone
         lines = [replace(line, part="still running") if line.part == "broke off" else line for line in lines]
     lines = _name_work_tree(lines, about)
-    beside = [each for each in earlier if each.id not in (about.id, own.id)]
-    beside = [each for each in beside if each.last_event > about.started and each.started < about.last_event]
-    for each in beside[:MOST_PARALLEL] if about.id != own.id else []:
+    others = dict.fromkeys([each for each, _ in asking if each.last_event > about.last_event], "asked since")
+    for each in earlier if about.id != own.id else []:
+        if each not in (about, own) and each.last_event > about.started and each.started < about.last_event:
+            others.setdefault(each, "beside it")
+    for each, part in [*others.items()][: 2 * MOST_PARALLEL]:
         tasks = session_state(sessions.events(each.id), sessions.items(each.id), Occasion.CLEAR)
-        lines[1:1] = [replace(line, part="beside it") for line in _name_work_tree(tasks, each)]
+        lines[1:1] = [replace(line, part=part) for line in _name_work_tree(tasks, each)]
     return lines
 
 

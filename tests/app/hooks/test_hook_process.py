@@ -75,7 +75,7 @@ def test_a_session_is_recorded_and_the_next_one_is_told(engine: Engine, project:
     assert all(item.source.extraction_rule_id and item.source.trust == Trust.TOOL for item in items)
     told = context_of(report(project, "SessionStart", "S2", source="startup"))
     assert "make the deploy work" in told
-    assert "port in use" not in told  # a commit followed
+    assert "`make deploy` failed when last run" in told  # a commit proves nothing
     assert "fix: use port 8443" in told
     assert told.count("session:S1#e") == 1  # what follows is of the same session
     assert "(#e4, trust tool)" in told
@@ -110,6 +110,18 @@ def test_a_session_that_only_asked_does_not_hide_the_one_before(engine: Engine, 
     bash(project, "git commit -m 'fix: port'", "[main 1a2b3c4] fix: port\n 1 file changed", "t1")
     report(project, "UserPromptSubmit", "S2", prompt="where were we?")
     assert "fix: port" in context_of(report(project, "SessionStart", "S3", source="startup"))
+
+
+def test_a_question_does_not_hide_unfinished_work(engine: Engine, project: Path) -> None:
+    report(project, "UserPromptSubmit", prompt="Please limit the rate of the harbour API")
+    bash(project, "git commit -m 'feat: limit the rate'", "[main 1a2b3c4] feat: limit the rate\n 1 file changed", "t1")
+    for session in ("S2", "S3"):
+        report(project, "UserPromptSubmit", session, prompt="How does the token bucket of the harbour API work?")
+        bash(project, "cat bucket.py", "class Bucket: ...", "t1", session)
+        report(project, "Stop", session, last_assistant_message="The token bucket refills once a second.")
+    told = context_of(report(project, "SessionStart", "S4", source="startup"))
+    assert "feat: limit the rate" in told
+    assert told.count("asked since (session:S") == 2
 
 
 def test_a_killed_session_is_told_as_broken_off_and_one_beside_it_is_named(engine: Engine, project: Path) -> None:

@@ -34,7 +34,7 @@ from scrimshaw.engine.uplift import Uplift, measure_uplift
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import FLAG
 from scrimshaw.ingest.invisible_characters import escape_invisible
-from scrimshaw.models import RECORD, Filters, Intent, Memory, MemoryType, Tier, Trust
+from scrimshaw.models import RECORD, Filters, Intent, Memory, MemoryType, Session, Tier, Trust
 from scrimshaw.router import ask
 from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.passages import PASSAGE, TOKEN_CHARACTERS, count_characters, cut_passage, pack_hits
@@ -447,6 +447,7 @@ def resume(
     found = engine.sessions.get(session) if session else next(iter(engine.sessions.latest()), None)
     if found is None:
         raise NotFound("There is no session to resume.", "Sessions come from the hooks of an agent client.")
-    lines, tokens, omitted = resume_state(engine, found, occasion, budget or engine.settings.context.resume_tokens)
+    own, most = found if session else Session(id=""), budget or engine.settings.context.resume_tokens
+    lines, tokens, omitted = resume_state(engine, own, occasion, most)
     about = replace(found, task=neutralise(found.task))
     return {"session": about, "lines": neutralise_state_lines(lines), "tokens": tokens, "omitted": omitted}

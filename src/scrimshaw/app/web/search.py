@@ -8,7 +8,7 @@ from scrimshaw.app.web.markup import Html, escape, join, tag
 from scrimshaw.app.web.page import Page, Site, Values, describe_memory, link_memory, make_bar, make_table, render_notes
 from scrimshaw.engine import counts
 from scrimshaw.engine.context import resume_state
-from scrimshaw.models import Filters
+from scrimshaw.models import Filters, Session
 from scrimshaw.router import ask
 from scrimshaw.search.passages import PASSAGE, cut_passage
 from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult
@@ -107,11 +107,8 @@ def explain_score(why: Explanation, score: float) -> Html:
 
 def render_state(site: Site) -> Html | None:
     """What a session that starts now is given about the last one."""
-    engine = site.engine
-    last = next(iter(engine.sessions.latest(with_work=True)), None)
-    if last is None:
-        return None
-    lines, tokens, _ = resume_state(engine, last, Occasion.START, engine.settings.context.resume_tokens)
+    budget = site.engine.settings.context.resume_tokens
+    lines, tokens, _ = resume_state(site.engine, Session(id=""), Occasion.START, budget)
     parts = [
         (tag("dt", part), [tag("dd", each.text) for each in some])
         for part, some in groupby(neutralise_state_lines(lines), lambda x: x.part)
