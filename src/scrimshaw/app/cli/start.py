@@ -336,7 +336,7 @@ def setup(
 
     Changes the client's own files after showing a diff: where it is connected already, or in your own files.
     """
-    root = settings_of(project).project
+    settings = settings_of(project)
     if client not in (ALL, *CLIENT_NAMES):
         raise typer.BadParameter(f"{client!r} is not a client; there are {', '.join(CLIENT_NAMES)}.")
     scopes = [each for each, wanted in zip(Scope, (shared, local, user), strict=True) if wanted]
@@ -344,10 +344,12 @@ def setup(
         raise typer.BadParameter("Give one of --shared, --local and --user.")
     scope = scopes[0] if scopes else None
     chosen = clients_setup.choose_clients(client, scope, remove)
-    plans = list(_plan_changes(chosen, scope, remove, root, statusline))
+    plans = list(_plan_changes(chosen, scope, remove, settings.project, statusline))
     changes = [change for _, change in plans]
     advice = [each.advice for each in chosen if each.advice and not remove]
     advice += [] if remove else [text for each, text in _SCOPE_ADVICE.items() if each in dict(plans)]
+    if not (remove or settings.folder.is_dir()):
+        advice.append(f"{settings.project} has no memory yet, so nothing is recorded: run `scrimshaw init`.")
     files = [{"path": str(each.path), "action": each.action, "diff": each.diff()} for each in changes]
     result = {"clients": [each.name for each in chosen], "dry_run": dry_run, "files": files, "advice": advice}
     if not as_json:
