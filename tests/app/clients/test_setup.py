@@ -279,9 +279,9 @@ def test_a_status_line_comes_only_when_it_is_asked_for_and_goes_with_the_rest(cl
 
 
 def test_a_project_without_a_memory_is_named(cli: Cli, root: Path) -> None:
-    assert "has no memory yet" in cli("setup", "claude", "--yes").err
-    (root / "p/.scrimshaw").mkdir(parents=True, exist_ok=True)
     assert "has no memory yet" not in cli("setup", "claude", "--yes").err
+    shutil.rmtree(root / "p/.scrimshaw")
+    assert "has no memory yet" in cli("setup", "claude", "--yes").err
 
 
 def test_a_foreign_server_of_our_name_is_not_touched(cli: Cli, root: Path) -> None:
