@@ -129,7 +129,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     constitutional_tokens: Annotated[int, _within(0, 20_000, "tokens", "budget of always-on memories")] = 2000
     # Of four characters of the whole reply: 350 answer a third of the questions about recorded sessions.
     token_budget: Annotated[int, _within(50, 50_000, "tokens", "budget of an answer to an agent")] = 600
-    min_confidence: Annotated[float, _within(0, 1, "probability", "less certain hits are not shown; 0 shows all")] = 0.5
+    min_confidence: Annotated[float, _within(0, 1, "probability", "no hits unless one is this sure; 0 shows all")] = 0.5
     min_quality_score: Annotated[float, _within(0, 1, "score", "hide memories below, unless a person wrote them")] = 0.3
     near_duplicate: Annotated[float, _within(0.5, 1, "Jaccard of word triples", "near duplicates have this much")] = 0.8
     related: Annotated[float, _within(0.05, 1, "Jaccard of word triples", "related memories have this much")] = 0.3

@@ -248,7 +248,7 @@ def is_for_record(request: SearchRequest) -> bool:
 
 def vectors_pending(done: int, total: int) -> Degradation:
     """The degradation if only `done` of `total` pieces can be found by meaning."""
-    failure = f"vectors_pending: {total - done} of {total} pieces"
+    failure = f"vectors_pending: {total - done} of {total} pieces have no vector yet"
     return Degradation(failure_mode=failure, **WITHOUT["pending_vectors"])
 
 

@@ -27,6 +27,7 @@ from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.ports import Index, Piece, Query, Review
 
 SEEDS = 5  # hits whose causal neighbours are looked at; more seeds lift what answers nothing
+BESIDE = 0.1  # beside a sure hit others are shown that are at least this part of the asked confidence sure
 NEAREST = 3  # hits that are named where nothing is sure to answer
 RECALLED_STAY = 3  # so many hits from the session's record stay, however good the memories are
 GATHERED = 0.5  # the part of the way up to the best hit that others of its session go (docs/evaluation.md)
@@ -334,6 +335,9 @@ class Searcher:
             titles = [hit.memory.title for hit in hits]
             nearest = [hit for place, hit in enumerate(hits) if titles.index(hit.memory.title) == place][:NEAREST]
             hits, ranked, left = [], [], 0
+        elif may_refuse:
+            least = BESIDE * request.min_confidence
+            hits = [hit for hit in hits if hit.confidence >= least or hit.memory.id in state.record]
         following = request.offset + left
         boosted = sum(bool(each.boosts) for each in ranked)
         state.note(Stage.FINAL_RANK, len(ranked), left, boosted=boosted, recalled=len(hits) - left)

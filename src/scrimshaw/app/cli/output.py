@@ -90,8 +90,9 @@ def note(*texts: str) -> None:
 def note_degradations(degradations: Iterable[Degradation]) -> None:
     """Print degradations on standard error."""
     for each in degradations:
-        instead = f" Instead: {each.fallback_mode}." if each.fallback_mode != "none" else ""
-        note(f"Note: {each.failure_mode}{instead} {each.retry_recommendation}")
+        instead = f"instead: {each.fallback_mode}" if each.fallback_mode != "none" else ""
+        parts = filter(None, (each.failure_mode, instead, each.retry_recommendation))
+        note(" ".join(["Note:", *(f"{part[0].upper()}{part[1:].rstrip('.')}." for part in parts)]))
 
 
 def complain(error: ScrimshawError, as_json: bool) -> None:

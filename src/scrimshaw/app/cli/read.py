@@ -279,7 +279,7 @@ def search(
     semantic_only: Annotated[bool, typer.Option("--semantic-only", help="By meaning only, with peers.")] = False,
     budget: Annotated[int | None, typer.Option(min=1, help="Token budget for all hits, four characters each.")] = None,
     min_confidence: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Show no hits below this confidence; 0 shows all; default 0.5.")
+        float | None, typer.Option(min=0, max=1, help="Show hits only if one is this sure to answer; default 0.5.")
     ] = None,
     content: Annotated[bool, typer.Option("--content", help="Show whole texts, not excerpts.")] = False,
     explain: Annotated[

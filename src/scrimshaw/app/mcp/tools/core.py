@@ -102,7 +102,7 @@ class SearchCall(Call, frozen=True, omit_defaults=True):
         None
     )
     min_confidence: Annotated[
-        Share | None, RARE, Meta(description="No hits below this confidence; 0 shows all; default 0.5.")
+        Share | None, RARE, Meta(description="No hits unless one is this sure; 0 shows all; default 0.5.")
     ] = None
     channels: Annotated[tuple[Channel, ...], RARE, Meta(description="Only these; vector includes peers.")] = ()
     rerank: Annotated[bool, RARE, Meta(description="Compare the best hits with the query once more.")] = True
