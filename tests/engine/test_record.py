@@ -93,6 +93,15 @@ def test_several_passages_of_one_session_come_back(engine: Engine) -> None:
     assert len(find(engine, "walrus")) == 5
 
 
+def test_a_session_alone_is_its_memory_or_the_beginning_of_its_record(engine: Engine) -> None:
+    tell_session(engine)
+    assert "speak two languages" in read.get(engine, "session:old").body
+    drafts.make_draft(engine, "old")
+    assert read.get(engine, "session:old").memory.id.startswith("sessions/")
+    with pytest.raises(NotFound):
+        read.get(engine, "session:unknown")
+
+
 def test_a_passage_is_read_with_its_neighbours(engine: Engine) -> None:
     for number in range(4):
         tell(engine, EventKind.PROMPT, f"question {number}", at=1e9)

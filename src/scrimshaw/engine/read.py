@@ -125,7 +125,14 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
 
 
 def get_from_session(engine: Engine, memory_id: str) -> MemoryText:
-    """The text of a session's item, such as `session:SID/3`, or of a passage of its record; raises NotFound."""
+    """The text of a session's item, such as `session:SID/3`, or of a passage of its record; raises NotFound.
+
+    A session alone is its memory, or the beginning of its record.
+    """
+    if not re.search("[/#]", memory_id):
+        record = next(iter(engine.sessions.records(memory_id.removeprefix(sessions.ITEM_PREFIX))), None)
+        own = record.draft.memory_id if record and record.draft else ""
+        return get(engine, own if engine.index.get([own]) else f"{memory_id}#e1")
     if _EVENT.search(memory_id):
         memory, body = read_passage(engine, memory_id)
         return MemoryText(memory=memory, body=body, content_hash="", redacted=())

@@ -62,14 +62,14 @@ def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
 
 
 def find_passage(passages: Sequence[Passage], anchor: str) -> int | None:
-    """The index of the passage with this anchor, otherwise of the one that contains its event or precedes it."""
+    """The index of the passage with this anchor, else of the one with its event, before it, or the first of all."""
     named = next((place for place, each in enumerate(passages) if each.anchor == anchor), None)
     if named is not None:
         return named
     number = int(re.sub(r"\D.*", "", anchor[1:]) or 0)
     holding = (place for place, each in enumerate(passages) if number in each.events)
     before = (place for place in reversed(range(len(passages))) if passages[place].event <= number)
-    return next(holding, next(before, None))
+    return next(holding, next(before, 0 if passages else None))  # a start is in no passage
 
 
 def _describe_event(event: RecordedEvent) -> tuple[Trust, str]:
