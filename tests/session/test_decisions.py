@@ -201,6 +201,26 @@ def test_a_goal_and_a_retort_without_their_object_are_no_decisions(said: str) ->
     assert found(Recording().prompt("Extend the exporter.").edit("src/export.py").prompt(said).answer("Ok.")) == []
 
 
+@pytest.mark.parametrize(
+    "said",
+    ["And never log file names, they contain personal data.", "Remember: we never mock the database in tests."],
+)
+def test_a_rule_that_a_person_gives_is_a_decision(said: str) -> None:
+    recording = Recording().prompt("Store uploads on the disk.").edit("storage.py").answer("Done.")
+    assert found(recording.prompt(said).answer("Noted.")) == [said]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I cached the rates with lru_cache rather than Redis since there is one process.",
+        "We answer with 204 instead of 200 because the body is empty.",
+    ],
+)
+def test_a_preference_with_its_reason_is_a_decision(said: str) -> None:
+    assert found(Recording().prompt("Make the rates faster.").edit("rates.py").answer(said)) == [said]
+
+
 def test_what_was_left_alone_on_purpose_is_a_decision() -> None:
     recording = Recording().prompt("Fix the loader.").edit("src/load.py")
     recording.answer("I kept the old exporter as it is. We share the tenant cache on purpose.")

@@ -647,6 +647,16 @@ def test_unfinished_tasks_of_the_last_list_stay_open() -> None:
     ]
 
 
+def test_a_short_session_has_more_than_one_phrase_and_its_open_point() -> None:
+    recording = Recording().prompt("Make the tests pass and put the parsing of prices in one helper.").edit("cart.py")
+    recording.bash("git commit -am 'Parse money in one place'", "[main 1a2b3c4] Parse money in one place")
+    said = "Only the cart parses prices."
+    left = "Left to do: use the helper when supplier prices are imported."
+    made = recording.answer(f"{said} {left}").stop("").stop("").draft()
+    assert len(made.trigger_phrases) >= 2
+    assert texts(made.open) == [left]
+
+
 def test_of_runs_of_the_same_selected_tests_the_last_counts() -> None:
     recording = Recording().prompt("Limit the rate of the API.").edit("api.py")
     recording.bash("pytest tests/api.py::test_limit", "1 failed, 3 passed in 0.1s", failed=True).edit(

@@ -72,6 +72,7 @@ MOST_OPEN, MOST_STEPS = 6, 3
 _RECENT_SHARE, _LATER_SHARE = 0.85, 0.3
 _LAST_CALLS = 2
 _OPEN = PATTERNS["open_points"]
+_ACTS = (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)
 _TASK = re.compile(r"(?m)^\[(\w[\w-]*)\](.*)")
 _UNFINISHED = ("pending", "in_progress", "in-progress", "todo", "open")
 
@@ -83,7 +84,8 @@ class Record:
         """Only the last `most` events are searched for the agent's words."""
         self.events, self.items, self._most = events, items, most or len(events)
         self.calls = sum(event.kind == EventKind.TOOL for event in events)
-        self.last_event = events[-1].number if events else 0
+        acts = (each.number for each in reversed(events) if each.kind in _ACTS)
+        self.last_event = next(acts, events[-1].number if events else 0)
 
     @cached_property
     def sentences(self) -> Sequence[Sentence]:
@@ -462,7 +464,7 @@ def find_next_step(record: Record) -> Statement | None:
     next, or asks or announces at its end, unless the last calls did it already.
     """
     kept = [each for each in record.events if not _OPEN["bookkeeping"].match(each.text) or each.kind != EventKind.TOOL]
-    acts = [each for each in kept if each.kind in (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)]
+    acts = [each for each in kept if each.kind in _ACTS]
     if asked := _find_unanswered(record, acts):
         enough = next((place for place, each in enumerate(asked) if is_clear(each.text)), 0)
         text = " ".join([each.text for each in asked[: enough + 1]])
