@@ -93,14 +93,11 @@ class Worker:
     def run(self) -> None:
         """Work until `stop` is called; while the journal fails, jobs wait and health says so."""
         while not self._stop.is_set():
-            is_refused = True
+            is_busy = False
             with self._engine.degradations.note_failure("jobs"):
                 is_busy = self.run_once()
                 self._engine.degradations.clear("jobs")
-                if not is_busy:
-                    self._engine.journal.wait_for_job(PAUSE_S, self._stop.wait)
-                is_refused = False
-            if is_refused:
+            if not is_busy:
                 self._stop.wait(PAUSE_S)
 
     def stop(self) -> None:
