@@ -157,12 +157,6 @@ class Storage:
             with database.lend():
                 pass
 
-    def count_lost_rows(self, damaged: Path) -> tuple[dict[str, int], list[str]]:
-        """(rows by table that only a damaged journal has, tables that could not be read to their end)."""
-        from scrimshaw.storage.sqlite.maintenance import count_lost_rows  # noqa: PLC0415 - only after a loss
-
-        return count_lost_rows(damaged, self.journal_database)
-
     def close(self) -> None:
         """Release files and connections."""
         own = map(self.__dict__.get, ("index_database", "journal_database", "vectors"))

@@ -131,19 +131,13 @@ def _render_restored(restored: Restored) -> Lines:
 
 
 def _describe_loss(restored: Restored, recovery: Recovery) -> Iterator[str]:
-    """How old the checkpoint is, and a line per table; unreadable tables are called unknown."""
+    """How old the checkpoint is, how many entries are lost, and which files of it are not restored."""
     if recovery.age_s is None:
         yield from (_NOTHING, f"The ledger recorded {restored.unrecorded} files as they are.")
     else:
         yield f"The checkpoint is {timedelta(seconds=round(recovery.age_s))} old (days, hours:minutes:seconds)."
-    for table, count in sorted(recovery.lost.items(), key=lambda item: (item[0] in recovery.unread, item[0])):
-        is_partly = table in recovery.unread
-        yield f"lost since: {table} " + (f"at least {count}, the rest cannot be read" if is_partly else str(count))
-    if unknown := [table for table in recovery.unread if table not in recovery.lost]:
-        yield f"lost since: unknown for {', '.join(unknown)}, which cannot be read"
-    at_least = "at least " if recovery.unread else ""
-    where = f" What can be read of them is in {recovery.aside}." if recovery.aside else ""
-    yield f"Rows lost since: {at_least}{sum(recovery.lost.values())}.{where}"
+    where = f" What can be read of the lost journal is in {recovery.aside}." if recovery.aside else ""
+    yield f"Entries of the ledger lost since: at least {recovery.lost}.{where}"
     if recovery.absent:
         more = len(recovery.absent) - _NAMES_SHOWN
         names = ", ".join(recovery.absent[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
