@@ -18,7 +18,7 @@ from scrimshaw.storage.maintenance import DatabaseTable, SqlMaintenance
 from scrimshaw.storage.ports import CommitRows, DatabaseName, Row
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database, newest_migration
-from scrimshaw.storage.sqlite.index import BELONGING, MERGE_WORDS, SqliteIndex
+from scrimshaw.storage.sqlite.index import BELONGING, MERGE_WORDS
 
 SCHEMA = "journal"
 # Readers hold the log for milliseconds; one that reads longer than this is reported.
@@ -133,10 +133,7 @@ class SqliteMaintenance(SqlMaintenance):
                 connection.execute("INSERT INTO memory_text (memory_text) VALUES ('integrity-check')")
             except apsw.CorruptError as error:
                 return [f"full text: {error}"]
-        found = SqliteIndex.find_incomplete(self._index)
-        faults = [f"the index lacks a part of {len(found)} files, the first is {found[0]}"] if found else []
-        orphans = self._index.rows(_OWNERLESS)
-        return faults + [f"{many} rows of {table} belong to no memory" for table, many in orphans if many]
+        return [f"{many} rows of {table} belong to no memory" for table, many in self._index.rows(_OWNERLESS) if many]
 
 
 def dump(database: Database) -> Iterator[tuple[str, Row]]:
