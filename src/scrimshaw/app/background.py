@@ -47,10 +47,14 @@ _log = logging.getLogger(__name__)
 
 
 def _run_draft_job(engine: Engine, job: Job, keep_going: index.KeepGoing) -> str:
-    """Make a draft, including what the client wrote after the session's last hook."""
+    """Make a draft, including what the client wrote after the session's last hook; returns why it was rejected."""
     if session := engine.sessions.get(job.key):
         hear_late_words(engine.storage, engine.settings, session)
-    return drafts.run_draft_job(engine, job, keep_going)
+    if not engine.settings.features.drafts:
+        return ""
+    outcome = drafts.make_draft(engine, job.key)
+    keep_going(1, 1)
+    return "\n".join(outcome.reasons)
 
 
 def _run_sync_job(engine: Engine, _job: Job, keep_going: index.KeepGoing) -> str:
