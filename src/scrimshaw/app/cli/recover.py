@@ -44,7 +44,6 @@ _SEARCHED = "In files, their names, paths of links, rows of databases, checkpoin
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The checkpoint's name.")]
 ClearExisting = Annotated[bool, typer.Option("--clear-existing", help="Exactly that state, not just what is missing.")]
 OverwriteEdits = Annotated[bool, typer.Option("--overwrite-edits", help="Replace files edited by hand too.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
 Global = Annotated[bool, typer.Option("--global", help="Include your own vault for all projects.")]
 
 
@@ -250,7 +249,7 @@ def undo(
     session: Annotated[str, typer.Option(metavar="ID", help="All changes of this session.")] = "",
     entry: Annotated[int | None, typer.Option(min=1, metavar="N", help="One entry of the ledger.")] = None,
     redo: Annotated[bool, typer.Option("--redo", help="Redo what an undo of the session undid.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be undone, and change nothing.")] = False,
+    dry_run: frame.DryRun = False,
     yes: frame.Yes = False,
 ) -> Undone:
     """Undo the changes of a session, one entry, or the last change.
@@ -322,7 +321,7 @@ def restore_checkpoint(
     name: Name,
     clear_existing: ClearExisting = False,
     overwrite_edits: OverwriteEdits = False,
-    dry_run: DryRun = False,
+    dry_run: frame.DryRun = False,
     yes: frame.Yes = False,
 ) -> Restored:
     """Restore a checkpoint, after making one of the present state."""
@@ -333,7 +332,7 @@ def restore_checkpoint(
 def delete_checkpoint(
     engine: Engine,
     name: Name,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, and delete nothing.")] = False,
+    dry_run: frame.DryRun = False,
     yes: frame.Yes = False,
 ) -> dict[str, object]:
     """Delete a checkpoint permanently."""
@@ -362,7 +361,7 @@ def restore(
     newest: Annotated[bool, typer.Option("--newest", help="Newest checkpoint; moves a damaged journal away.")] = False,
     clear_existing: ClearExisting = False,
     overwrite_edits: OverwriteEdits = False,
-    dry_run: DryRun = False,
+    dry_run: frame.DryRun = False,
     yes: frame.Yes = False,
 ) -> Restored:
     """Restore a backup: what is missing, or its exact state."""
