@@ -236,14 +236,6 @@ def count_waiting(engine: Engine) -> int:
     return sum(WAITS in text.removeprefix("---").partition("\n---")[0] for text in texts)
 
 
-def rejected_lately(engine: Engine, days: float) -> list[bool]:
-    """For each session of the last days whose draft was not empty, whether the draft was rejected."""
-    rejected = {each.session for each in list_rejected(engine) if WAITS not in each.reasons}
-    made = [each.draft for each in engine.sessions.records() if each.draft]
-    late = [each for each in made if each.at >= engine.clock() - days * _DAY_S]
-    return [each.session in rejected for each in late if each.memory_id or each.session in rejected]
-
-
 def read_rejected(engine: Engine, name: str) -> str:
     """The file of a rejected draft; raises NotFound."""
     return _vault(engine).read(name).decode(errors="replace")
