@@ -281,7 +281,7 @@ def _scan_restored(engine: Engine) -> tuple[set[str], int]:
 
 
 def is_lost(settings: Settings) -> bool:
-    """Whether the journal is missing or damaged; raises NewerDatabase for an intact one of a later version."""
+    """Whether the journal is missing or damaged; raises NewerDatabase for one of a later version."""
     if settings.storage.engine != "sqlite":
         raise InvalidRequest("The journal is on a server.", "Restore the server's own backup (`pg_dump --schema`).")
     move_journal(settings.folder)
