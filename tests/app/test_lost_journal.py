@@ -117,7 +117,7 @@ def test_the_rows_come_back_and_the_files_stay(used: Cli, project: Path, journal
     assert memories(project) == ["a", "c", "d"], "what was deleted on purpose stays away"
     assert "In the checkpoint but deleted since, and not restored: memories/b.md" in mended.out
     assert "3 files are newer than the ledger" in mended.out
-    assert "lost since: ledger at least 3, the rest cannot be read" in mended.out or lose is without_rows
+    assert "Entries of the ledger lost since: at least 3." in mended.out or lose is without_rows
     assert "The checkpoint is 0:00:" in mended.out
     assert sorted(ledger(project)[:4]) == [("external", "b"), ("external", "c"), ("external", "d"), ("restore", "")]
     assert (used("ledger", "verify").code, used("doctor").out.count("problem")) == (0, 0)
@@ -129,7 +129,7 @@ def test_without_a_checkpoint_it_is_said_what_is_lost(used: Cli, project: Path, 
     journal.unlink()
     mended = used("restore", "--newest", "--yes")
     assert (mended.code, "No checkpoint could be used" in mended.out) == (0, True)
-    assert "lost since: ledger at least 5" in mended.out
+    assert "Entries of the ledger lost since: at least 5." in mended.out
     assert "The ledger recorded 3 files as they are." in mended.out
     assert (used("list").code, memories(project)) == (0, ["a", "c", "d"])
     assert ledger(project)[-1] == ("restore", "")
@@ -189,9 +189,7 @@ def test_rubbish_in_inner_pages_is_noticed_at_open(used: Cli, project: Path, jou
     assert (refused.code, "scrimshaw restore --newest" in refused.err) == (3, True)
     assert "is damaged" in refused.err
     mended = used("restore", "--newest", "--yes", "--json").json["recovery"]
-    assert mended["lost"]["ledger"] == 2
-    assert mended["lost"]["jobs"] > 200
-    assert "jobs" in mended["unread"]
+    assert mended["lost"] == 2
 
 
 def test_a_large_journal_is_not_read_whole_at_open(journal: Path, used: Cli) -> None:
@@ -253,30 +251,16 @@ def test_a_checkpoint_of_a_changed_ledger_is_better_than_none(used: Cli, project
     assert (mended["name"], mended["rows"]["ledger"]) == ("two", 5)
 
 
-def test_a_damaged_schema_number_is_no_newer_version(used: Cli, project: Path, journal: Path) -> None:
-    connection = apsw.Connection(str(journal))
-    connection.execute("UPDATE migrations SET number = 4071 WHERE number = (SELECT max(number) FROM migrations)")
-    connection.close()
-    refused = used("list")
-    assert (refused.code, "restore --newest" in refused.err, "newer" in refused.err.split("Run")[0]) == (3, True, False)
-    assert used("restore", "--newest", "--yes").code == 0
-    assert used("list").code == 0
-
-
-def test_a_newer_version_of_a_damaged_file_is_set_aside(used: Cli, project: Path, journal: Path) -> None:
+def test_the_journal_of_a_newer_version_is_not_set_aside(used: Cli, project: Path, journal: Path) -> None:
     connection = apsw.Connection(str(journal))
     connection.execute("INSERT INTO migrations VALUES (99, '0099_tomorrow.sql', '')")
     connection.close()
     with pytest.raises(NewerDatabase):
         restore.set_aside(load(project))
-    data = bytearray(journal.read_bytes())
-    data[-4096:] = b"\xa5" * 4096
-    journal.write_bytes(data)
-    mended = used("restore", "--newest", "--yes")
-    assert (mended.code, "moved to" in mended.err) == (0, True)
+    assert journal.exists()
 
 
-def test_what_can_still_be_read_is_counted_by_table(used: Cli, project: Path, journal: Path) -> None:
+def test_the_damaged_journal_stays_as_it_is(used: Cli, project: Path, journal: Path) -> None:
     hook(project)
     settings = load(project)
     overwrite(journal, b"human", b"humen")
@@ -286,8 +270,7 @@ def test_what_can_still_be_read_is_counted_by_table(used: Cli, project: Path, jo
     with open_engine(settings, replace_lost_journal=True) as engine:
         told = restore.restore_newest(engine, aside=aside)[0].recovery
     assert told is not None
-    assert (told.lost["sessions"], told.lost["events"], told.unread) == (1, 1, ())
-    assert told.lost["ledger"] >= 3
+    assert told.lost == 2
     assert (aside.read_bytes(), told.aside) == (before, str(aside))
 
 

@@ -96,18 +96,18 @@ def ping(**fields: object) -> bytes:
 DEEP = b"[" * 100_000
 REFUSED: list[tuple[bytes, list[tuple[Any, int]]]] = [
     (b"{nonsense", [(None, PARSE_ERROR)]),
-    (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":', [(7, PARSE_ERROR)]),
-    (b'{"method":"id","params":{"id":1},"x":nope,"id":"b\\"7"}', [('b"7', PARSE_ERROR)]),
-    (b'{"jsonrpc":"2.0","id":7,"method":"ping"}{"jsonrpc":"2.0","id":8,"method":"ping"}', [(7, -32700), (8, -32700)]),
+    (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":', [(None, PARSE_ERROR)]),
+    (b'{"method":"id","params":{"id":1},"x":nope,"id":"b\\"7"}', [(None, PARSE_ERROR)]),
+    (b'{"jsonrpc":"2.0","id":7,"method":"ping"}{"jsonrpc":"2.0","id":8,"method":"ping"}', [(None, PARSE_ERROR)]),
     (b"\xff\xfe\x00", [(None, PARSE_ERROR)]),
     (b"\0" * 10, [(None, PARSE_ERROR)]),
     (DEEP, [(None, PARSE_ERROR)]),
-    (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":' + DEEP + b"]" * 100_000 + b"}}", [(7, PARSE_ERROR)]),
-    (b'{"params":{"a":' + DEEP + b"]" * 100_000 + b'},"id":7}', [(7, PARSE_ERROR)]),
-    (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":' + b"9" * 5000 + b"}}", [(7, PARSE_ERROR)]),
+    (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":' + DEEP + b"]" * 100_000 + b"}}", [(None, PARSE_ERROR)]),
+    (b'{"params":{"a":' + DEEP + b"]" * 100_000 + b'},"id":7}', [(None, PARSE_ERROR)]),
+    (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":' + b"9" * 5000 + b"}}", [(None, PARSE_ERROR)]),
     (ping(params=[]), [(7, INVALID_PARAMS)]),
     (ping(params="x"), [(7, INVALID_PARAMS)]),
-    (ping(id=1.5), [(1.5, INVALID_REQUEST)]),
+    (ping(id=1.5), [(None, INVALID_REQUEST)]),
     (ping(id=True), [(None, INVALID_REQUEST)]),
     (ping(id=None), [(None, INVALID_REQUEST)]),
     (ping(id={"id": 7}), [(None, INVALID_REQUEST)]),
@@ -157,7 +157,7 @@ def test_a_large_message_is_answered_once(session: RawSession) -> None:
     text = '{"id":7,' * 1_000_000
     (answer,) = session.ask(call(session, 1, text=text), 1)
     assert text_of(answer) == text
-    assert outcomes(session.ask(call(session, 2, text=text)[:-1])) == [(2, PARSE_ERROR)]
+    assert outcomes(session.ask(call(session, 2, text=text)[:-1])) == [(None, PARSE_ERROR)]
 
 
 def test_an_id_in_flight_is_refused_and_then_free_again(session: RawSession, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from scrimshaw.engine import Engine
 from scrimshaw.engine.core import EMBED
 from scrimshaw.engine.index import embed_pending, lacks_vectors, scan
 from scrimshaw.engine.read import search
-from scrimshaw.models import ArtifactClass, Channel, JobState
+from scrimshaw.models import Channel, JobState
 from scrimshaw.search.embedders import MiniLMEmbedder
 from scrimshaw.search.results import Hit, SearchRequest, SessionContext
 
@@ -83,7 +83,7 @@ def test_of_two_notes_the_one_near_the_best_gains_and_the_longer_one_loses(
     ("fields", "factors"),
     [
         ({}, {"length"}),
-        ({"artifact": ArtifactClass.SPEC}, {"length", "artifact", "floor"}),
+        ({"query": "spec of the seal on ice"}, {"length", "artifact", "floor"}),
         ({"query": "se", "channels": (Channel.TEXT,)}, {"length", "prefix"}),
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import sys
@@ -184,9 +183,7 @@ def _plain(number: object) -> object:
     """An id as both sides can say it."""
     if isinstance(number, str):
         return number.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    is_number = isinstance(number, float) and math.isfinite(number)
-    is_number = is_number or (isinstance(number, int) and not isinstance(number, bool))
-    return number if is_number else None
+    return number if isinstance(number, int) and not isinstance(number, bool) else None
 
 
 def _depth(text: str) -> int:

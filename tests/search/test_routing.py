@@ -32,19 +32,16 @@ def test_the_class_named_in_most_letters_counts() -> None:
     assert detect_artifact("the spec, not the roadmap") == ArtifactClass.PLAN
 
 
-def test_a_class_that_is_given_is_taken_as_it_is() -> None:
-    assert route("the spec crashes", ArtifactClass.TASKS).artifact == ArtifactClass.TASKS
-
-
 def test_the_words_of_a_query_that_names_a_class_count_more() -> None:
-    plain, named = route("apsw wal").weights, route("apsw wal", ArtifactClass.SPEC).weights
+    plain, named = route("apsw wal").weights, route("apsw wal spec").weights
     assert named[Channel.VECTOR] < plain[Channel.VECTOR]
     assert named[Channel.TEXT] == plain[Channel.TEXT]
-    assert route("apsw wal", ArtifactClass.MEMORY).weights == plain
+    assert detect_artifact("apsw wal memory") == ArtifactClass.MEMORY
+    assert route("apsw wal memory").weights == plain
 
 
-@given(st.text(max_size=80), st.sampled_from([None, *ArtifactClass]))
-def test_any_query_has_a_weight_for_every_channel_that_is_fused(query: str, artifact: ArtifactClass | None) -> None:
-    weights = route(query, artifact).weights
+@given(st.text(max_size=80))
+def test_any_query_has_a_weight_for_every_channel_that_is_fused(query: str) -> None:
+    weights = route(query).weights
     assert set(weights) == {Channel.TEXT, Channel.VECTOR, Channel.TRIGGER}
     assert all(weight > 0 for weight in weights.values())

@@ -462,9 +462,6 @@ class MemoryJournal:
             row.update(state=JobState.RUNNING, attempts=row["attempts"] + 1, lease=now + lease_s)
             return _job(row)
 
-    def wait_for_job(self, pause_s: float, wait: Callable[[float], bool]) -> None:
-        wait(pause_s)
-
     def renew_lease(self, job: Job, done: int, total: int, lease_s: float) -> bool:
         with self._guard:
             row = self._claimed(job)

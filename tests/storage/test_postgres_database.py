@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from functools import partial
 from pathlib import Path
-from threading import Barrier, Event
+from threading import Barrier
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.storage import postgres_server
 
 from scrimshaw.errors import StorageFailure
-from scrimshaw.models import JobState
 
 if TYPE_CHECKING:
     from scrimshaw.storage.postgres.database import PostgresDatabase
@@ -95,36 +93,3 @@ def test_words_go_with_their_text(database: PostgresDatabase) -> None:
         )
         write.execute("DELETE FROM texts WHERE part = ?", (1,))
     assert database.rows("SELECT term, part FROM words") == [("ivory", 2)]
-
-
-def test_a_worker_is_told_of_a_job(tmp_path: Path) -> None:
-    with closing(postgres_server.open_vault(tmp_path)) as one, closing(postgres_server.open_vault(tmp_path)) as other:
-        stop = Event()
-        one.journal.wait_for_job(60, stop.wait)  # which begins to listen, and may have missed something
-
-        def give_back() -> None:
-            job = other.journal.claim(("embed",), 60)
-            assert job
-            other.journal.finish(job, JobState.QUEUED)
-
-        for queue in (partial(other.journal.enqueue, "embed", "", {}), give_back):
-            with ThreadPoolExecutor(1) as pool:
-                waiting = pool.submit(one.journal.wait_for_job, 60, stop.wait)
-                queue()
-                waiting.result(50)
-        stop.set()
-        one.journal.wait_for_job(60, stop.wait)
-
-
-def test_a_worker_listens_again_after_its_connection_broke(tmp_path: Path) -> None:
-    with closing(postgres_server.open_vault(tmp_path)) as one, closing(postgres_server.open_vault(tmp_path)) as other:
-        wait = Event().wait
-        one.journal.wait_for_job(60, wait)
-        one.journal._database._listener.close()  # type: ignore[attr-defined]
-        with pytest.raises(StorageFailure):
-            one.journal.wait_for_job(60, wait)
-        one.journal.wait_for_job(60, wait)
-        with ThreadPoolExecutor(1) as pool:
-            waiting = pool.submit(one.journal.wait_for_job, 60, wait)
-            other.journal.enqueue("embed", "", {})
-            waiting.result(50)

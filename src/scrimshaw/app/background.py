@@ -47,10 +47,14 @@ _log = logging.getLogger(__name__)
 
 
 def _run_draft_job(engine: Engine, job: Job, keep_going: index.KeepGoing) -> str:
-    """Make a draft, including what the client wrote after the session's last hook."""
+    """Make a draft, including what the client wrote after the session's last hook; returns why it was rejected."""
     if session := engine.sessions.get(job.key):
         hear_late_words(engine.storage, engine.settings, session)
-    return drafts.run_draft_job(engine, job, keep_going)
+    if not engine.settings.features.drafts:
+        return ""
+    outcome = drafts.make_draft(engine, job.key)
+    keep_going(1, 1)
+    return "\n".join(outcome.reasons)
 
 
 def _run_sync_job(engine: Engine, _job: Job, keep_going: index.KeepGoing) -> str:
@@ -93,14 +97,11 @@ class Worker:
     def run(self) -> None:
         """Work until `stop` is called; while the journal fails, jobs wait and health says so."""
         while not self._stop.is_set():
-            is_refused = True
+            is_busy = False
             with self._engine.degradations.note_failure("jobs"):
                 is_busy = self.run_once()
                 self._engine.degradations.clear("jobs")
-                if not is_busy:
-                    self._engine.journal.wait_for_job(PAUSE_S, self._stop.wait)
-                is_refused = False
-            if is_refused:
+            if not is_busy:
                 self._stop.wait(PAUSE_S)
 
     def stop(self) -> None:

@@ -16,7 +16,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.index import KeepGoing
 from scrimshaw.engine.read import touch
 from scrimshaw.engine.write import DRAFTED, NewText, Saved, compose_memory, retire, rewrite, save, slug
 from scrimshaw.errors import NotFound, ScrimshawError, StorageFailure
@@ -34,7 +33,6 @@ from scrimshaw.models import (
     Entry,
     EventKind,
     Filters,
-    Job,
     Memory,
     MemoryType,
     Quality,
@@ -133,15 +131,6 @@ def _find_used(engine: Engine, session_id: str, events: Sequence[RecordedEvent])
     said = "\n".join(each.text for each in events if each.kind in (EventKind.ANSWER, EventKind.TOOL))
     named = (name for name, memory in told.items() if memory.title in said or ("/" in name and name in said))
     return engine.index.get([*engine.index.find_ids(paths=[*paths]), *named]).values()
-
-
-def run_draft_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
-    """Run a draft job; does nothing while drafts are switched off. Returns why a draft was rejected."""
-    if not engine.settings.features.drafts:
-        return ""
-    outcome = make_draft(engine, job.key)
-    keep_going(1, 1)
-    return "\n".join(outcome.reasons)
 
 
 def queue_drafts(engine: Engine) -> int:
@@ -245,14 +234,6 @@ def count_waiting(engine: Engine) -> int:
         with suppress(OSError):
             texts.append(path.read_text(encoding="utf-8", errors="replace"))
     return sum(WAITS in text.removeprefix("---").partition("\n---")[0] for text in texts)
-
-
-def rejected_lately(engine: Engine, days: float) -> list[bool]:
-    """For each session of the last days whose draft was not empty, whether the draft was rejected."""
-    rejected = {each.session for each in list_rejected(engine) if WAITS not in each.reasons}
-    made = [each.draft for each in engine.sessions.records() if each.draft]
-    late = [each for each in made if each.at >= engine.clock() - days * _DAY_S]
-    return [each.session in rejected for each in late if each.memory_id or each.session in rejected]
 
 
 def read_rejected(engine: Engine, name: str) -> str:

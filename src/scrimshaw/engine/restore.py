@@ -49,8 +49,7 @@ class Recovery(Struct, frozen=True, kw_only=True):
 
     aside: str  #: where the damaged one is now, "" if nothing was left of it
     age_s: float | None = None  #: age of the restored checkpoint in seconds, None without one
-    lost: Mapping[str, int] = {}  #: by table, the rows that were new or changed since, as far as known
-    unread: tuple[str, ...] = ()  #: tables that may have lost more
+    lost: int = 0  #: how many entries the ledger had that are gone, as far as the index knows
     absent: tuple[str, ...] = ()  #: files of the checkpoint that were deleted since and not restored
 
 
@@ -282,7 +281,7 @@ def _scan_restored(engine: Engine) -> tuple[set[str], int]:
 
 
 def is_lost(settings: Settings) -> bool:
-    """Whether the journal is missing or damaged; raises NewerDatabase for an intact one of a later version."""
+    """Whether the journal is missing or damaged; raises NewerDatabase for one of a later version."""
     if settings.storage.engine != "sqlite":
         raise InvalidRequest("The journal is on a server.", "Restore the server's own backup (`pg_dump --schema`).")
     move_journal(settings.folder)
@@ -347,7 +346,7 @@ def demand_chained(path: Path, schema: int) -> None:
 
 
 def _restore_rows(engine: Engine, checkpoint: Path | None, aside: Path, seen: int) -> Restored:
-    """Restore the rows of a checkpoint, or begin a new ledger; count what was lost up to entry `seen`."""
+    """Restore the rows of a checkpoint, or begin a new ledger; count the entries lost up to number `seen`."""
     age_s, absent = None, tuple[str, ...]()
     if checkpoint:
         outcome = restore(engine, checkpoint, rows_only=True)
@@ -363,10 +362,5 @@ def _restore_rows(engine: Engine, checkpoint: Path | None, aside: Path, seen: in
         _, unrecorded = _scan_restored(engine)
         outcome = Restored(name="", clear_existing=False, written=(), removed=(), kept=0, unrecorded=unrecorded)
     note_ledger_end(engine.folder, is_restored=True)
-    lost, unread = engine.storage.count_lost_rows(aside)
-    # The index knows of ledger entries that are no longer readable.
-    if entries := max(lost.get("ledger", 0), seen):
-        lost = {**lost, "ledger": entries}
     place = str(aside) if aside.exists() else ""
-    recovery = Recovery(aside=place, age_s=age_s, lost=lost, unread=tuple(unread), absent=absent)
-    return replace(outcome, recovery=recovery)
+    return replace(outcome, recovery=Recovery(aside=place, age_s=age_s, lost=max(0, seen), absent=absent))

@@ -149,7 +149,7 @@ class Searcher:
             limit=request.limit or self._settings.limit,
             context=context,
             terms=query_terms(query),
-            profile=route(query, request.artifact),
+            profile=route(query),
             filters=filters,
             always_on=always_on,
             degradations=degradations,

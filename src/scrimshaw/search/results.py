@@ -21,7 +21,6 @@ class SearchRequest(Struct, frozen=True, kw_only=True):
     offset: int = 0
     channels: tuple[Channel, ...] = tuple(Channel)
     intent: Intent | None = None  #: what the answer is for: it is logged, and changes no ranking
-    artifact: ArtifactClass | None = None
     constitutional: bool = True
     #: Only the first page has session entries and the constitutional memories, which are never among the hits.
     first: bool = True

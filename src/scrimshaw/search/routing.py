@@ -30,9 +30,9 @@ _BASE: Mapping[str, float] = {Channel.TEXT: 1.0, Channel.VECTOR: 1.4, Channel.TR
 _NAMED_ARTIFACT_VECTOR = 0.4
 
 
-def route(query: str, artifact: ArtifactClass | None = None) -> Profile:
-    """The profile of a query; a given artifact class is taken as it is."""
-    artifact, weights = artifact or detect_artifact(query), {**_BASE}
+def route(query: str) -> Profile:
+    """The profile of a query."""
+    artifact, weights = detect_artifact(query), {**_BASE}
     if artifact not in (None, ArtifactClass.MEMORY):
         weights[Channel.VECTOR] *= _NAMED_ARTIFACT_VECTOR
     return Profile(artifact=artifact, weights=weights)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from scrimshaw.config import PROJECT_FOLDER
-from scrimshaw.errors import DamagedDatabase, NewerDatabase, ScrimshawError, StorageFailure, UnreadableFile
+from scrimshaw.errors import DamagedDatabase, ScrimshawError, StorageFailure, UnreadableFile
 from scrimshaw.storage.durable import storage_errors, sync_folder
 from scrimshaw.storage.place import CHECKPOINTS, JOURNAL, claim_place, find_place, find_siblings, place_below_git
 from scrimshaw.storage.ports import Index, Journal, Maintenance, Row, Sessions
@@ -157,12 +157,6 @@ class Storage:
             with database.lend():
                 pass
 
-    def count_lost_rows(self, damaged: Path) -> tuple[dict[str, int], list[str]]:
-        """(rows by table that only a damaged journal has, tables that could not be read to their end)."""
-        from scrimshaw.storage.sqlite.maintenance import count_lost_rows  # noqa: PLC0415 - only after a loss
-
-        return count_lost_rows(damaged, self.journal_database)
-
     def close(self) -> None:
         """Release files and connections."""
         own = map(self.__dict__.get, ("index_database", "journal_database", "vectors"))
@@ -244,18 +238,12 @@ def _lock_out(path: Path) -> Iterator[None]:
 
 
 def is_damaged(folder: Path, *, busy_timeout_ms: int) -> bool:
-    """Whether a journal is lost, unreadable or has a broken chain; raises NewerDatabase for an intact later one."""
+    """Whether a journal is lost, unreadable or has a broken chain; raises NewerDatabase for a later one."""
     from scrimshaw.storage.journal import verify_chain  # noqa: PLC0415 - hooks have no use for it
 
     try:
         journal = open_journal(folder, busy_timeout_ms=busy_timeout_ms)
     except DamagedDatabase:
-        return True
-    except NewerDatabase:
-        # Damage can change the number of the schema too.
-        with suppress(apsw.Error), closing(open_file(find_place(folder) / JOURNAL, writable=True)) as connection:
-            if connection.execute("PRAGMA integrity_check(1)").get == "ok":
-                raise
         return True
     try:
         with journal.lend() as connection:

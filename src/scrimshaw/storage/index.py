@@ -260,12 +260,7 @@ class SqlIndex(ABC):
         return {file.path: file for file in files}
 
     def incomplete_files(self) -> list[str]:
-        return self.find_incomplete(self._database)
-
-    @classmethod
-    def find_incomplete(cls, database: SqlDatabase) -> list[str]:
-        """Paths of files whose memory is incomplete in the database of an index, and of memories without a file."""
-        return database.read(_INCOMPLETE.format(*cls.COUNTED), (), itemgetter(0))
+        return self._database.read(_INCOMPLETE.format(*self.COUNTED), (), itemgetter(0))
 
     def get(self, ids: Sequence[str]) -> dict[str, Memory]:
         sql = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE m.id IN ({marks(ids)})"

@@ -127,9 +127,6 @@ class SqlJournal:
             claimed = write.execute(f"{claim} RETURNING {_JOB}", (now + lease_s, *arguments)).fetchall()
         return _job(claimed[0]) if claimed else None
 
-    def wait_for_job(self, pause_s: float, wait: Callable[[float], bool]) -> None:
-        wait(pause_s)
-
     def renew_lease(self, job: Job, done: int, total: int, lease_s: float) -> bool:
         with self._database.write() as write:
             write.execute(

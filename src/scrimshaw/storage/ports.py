@@ -378,12 +378,6 @@ class Journal(Protocol):
     def claim(self, kinds: Sequence[str], lease_s: float) -> Job | None:
         """Take the oldest due job of the first kind that has one, also after its lease; of a key one runs at a time."""
 
-    def wait_for_job(self, pause_s: float, wait: Callable[[float], bool]) -> None:
-        """Wait so long before looking for a job again; an engine that announces new ones may wait longer.
-
-        `wait` waits so many seconds, or until the worker has to stop, and returns whether it has to.
-        """
-
     def renew_lease(self, job: Job, done: int, total: int, lease_s: float) -> bool:
         """Report progress and keep the lease; False when the job was cancelled or lost to another worker."""
 

@@ -85,6 +85,7 @@ NoVectors = Annotated[bool, typer.Option("--no-vectors", help="Do not make missi
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until all vectors are made, not in the background.")]
 Texts = list[str] | None
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file, without asking.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 complete = partial(typer.Argument, autocompletion=complete_id)
 MemoryId = Annotated[str, complete(metavar="ID", help="The memory's id, its path without .md.")]

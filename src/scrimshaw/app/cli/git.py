@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from scrimshaw.app.cli.frame import command, command_group, settings_of_memory
+from scrimshaw.app.cli.frame import DryRun, command, command_group, settings_of_memory
 from scrimshaw.app.cli.output import Lines, line
 from scrimshaw.errors import InvalidRequest, UnreadableFile
 from scrimshaw.ingest.memory_file import edit_memory_file, parse_memory_file
@@ -22,7 +22,6 @@ DRIVER = (
     "command -v scrimshaw >/dev/null 2>&1 || exec git merge-file %A %O %B; exec scrimshaw git merge %O %A %B --path %P"
 )
 _SETTINGS = {"merge.scrimshaw.name": "memories, key by key", "merge.scrimshaw.driver": DRIVER}
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
 
 
 def _render_steps(done: dict[str, Any]) -> Lines:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from scrimshaw.app.cli.frame import Yes, command
+from scrimshaw.app.cli.frame import DryRun, Yes, command
 from scrimshaw.app.cli.output import Lines, confirm, line, percent, progress
 from scrimshaw.config import PeerSettings
 from scrimshaw.engine import Engine, index
@@ -59,7 +59,7 @@ def sync(
     full: Annotated[
         bool, typer.Option("--full/--incremental", help="Compare with the peer's list, not with what was sent.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")] = False,
+    dry_run: DryRun = False,
     yes: Yes = False,
 ) -> list[PeerSync]:
     """Bring copies of the memories at peers up to date.

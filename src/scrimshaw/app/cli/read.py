@@ -23,9 +23,8 @@ from scrimshaw.engine import Engine, counts, index, query_log, read
 from scrimshaw.engine.context import resume_state
 from scrimshaw.engine.counts import MemoryPage, SessionTokens, Stats
 from scrimshaw.engine.degradations import SCAN_PENDING
-from scrimshaw.engine.drafts import rejected_lately
 from scrimshaw.engine.fixes import MOST_FIXES, Fix, find_fixes
-from scrimshaw.engine.lint import DAYS, measure, quality_figures
+from scrimshaw.engine.lint import DAYS, quality_figures
 from scrimshaw.engine.query_log import SHARES, LoggedRead, SearchFigures, describe_dark, search_figures
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.revisions import search_past
@@ -46,7 +45,6 @@ app = typer.Typer()
 
 SESSIONS_SHOWN = 20
 MOST_HITS, MOST_LISTED = 5, 20  # on a screen by default
-MOST_REJECTED = 0.20  # of the drafts of a day: more means that drafts are junk
 _USUAL = frozenset({Tier.NORMAL, MemoryType.GENERAL, "vault", Trust.HUMAN, Trust.FILE})
 _TELLING = 60  # characters of a passage used to find its line in the file
 Sort = Literal["id", "title", "created", "updated"]
@@ -385,7 +383,7 @@ def list_memories(
     "--by folder --type decision",
     "--searches --days 7",
     render=_render_counted,
-    fails=lambda found: isinstance(found, dict) and found.get("is_missed", False),
+    fails=lambda found: isinstance(found, dict) and found["is_missed"],
 )
 def stats(
     project: Path | None,
@@ -410,14 +408,10 @@ def stats(
         raise typer.BadParameter(f"{alone} answer alone, without filters, --by and --exclude.")
     if (days is not None and not (quality or searches)) or (check and not quality):
         raise typer.BadParameter("--days belongs to --quality and --searches, --check to --quality.")
-    if quality and not check:  # reads only files, no index
-        return quality_figures(settings_of_memory(project), days=days or DAYS)
+    if quality:  # reads only files, no index
+        figures = quality_figures(settings_of_memory(project), days=days or DAYS)
+        return figures | {"is_missed": check and not all(each["met"] for each in figures["measures"])}
     with open_memory(project, fresh=not (chosen or no_scan)) as engine:
-        if quality:
-            figures = quality_figures(engine.settings, days=days or DAYS)
-            rejected = measure("drafts rejected in a day", rejected_lately(engine, 1), MOST_REJECTED)
-            measures = [*figures["measures"], rejected]
-            return figures | {"measures": measures, "is_missed": not all(each["met"] for each in measures)}
         if searches or uplift:
             return search_figures(engine, days or DAYS) if searches else measure_uplift(engine)
         return counts.contexts(engine) if context else counts.stats(engine, filters, exclude=exclude or ())

@@ -44,7 +44,6 @@ _SEARCHED = "In files, their names, paths of links, rows of databases, checkpoin
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The checkpoint's name.")]
 ClearExisting = Annotated[bool, typer.Option("--clear-existing", help="Exactly that state, not just what is missing.")]
 OverwriteEdits = Annotated[bool, typer.Option("--overwrite-edits", help="Replace files edited by hand too.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
 Global = Annotated[bool, typer.Option("--global", help="Include your own vault for all projects.")]
 
 
@@ -131,19 +130,13 @@ def _render_restored(restored: Restored) -> Lines:
 
 
 def _describe_loss(restored: Restored, recovery: Recovery) -> Iterator[str]:
-    """How old the checkpoint is, and a line per table; unreadable tables are called unknown."""
+    """How old the checkpoint is, how many entries are lost, and which files of it are not restored."""
     if recovery.age_s is None:
         yield from (_NOTHING, f"The ledger recorded {restored.unrecorded} files as they are.")
     else:
         yield f"The checkpoint is {timedelta(seconds=round(recovery.age_s))} old (days, hours:minutes:seconds)."
-    for table, count in sorted(recovery.lost.items(), key=lambda item: (item[0] in recovery.unread, item[0])):
-        is_partly = table in recovery.unread
-        yield f"lost since: {table} " + (f"at least {count}, the rest cannot be read" if is_partly else str(count))
-    if unknown := [table for table in recovery.unread if table not in recovery.lost]:
-        yield f"lost since: unknown for {', '.join(unknown)}, which cannot be read"
-    at_least = "at least " if recovery.unread else ""
-    where = f" What can be read of them is in {recovery.aside}." if recovery.aside else ""
-    yield f"Rows lost since: {at_least}{sum(recovery.lost.values())}.{where}"
+    where = f" What can be read of the lost journal is in {recovery.aside}." if recovery.aside else ""
+    yield f"Entries of the ledger lost since: at least {recovery.lost}.{where}"
     if recovery.absent:
         more = len(recovery.absent) - _NAMES_SHOWN
         names = ", ".join(recovery.absent[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
@@ -256,7 +249,7 @@ def undo(
     session: Annotated[str, typer.Option(metavar="ID", help="All changes of this session.")] = "",
     entry: Annotated[int | None, typer.Option(min=1, metavar="N", help="One entry of the ledger.")] = None,
     redo: Annotated[bool, typer.Option("--redo", help="Redo what an undo of the session undid.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be undone, and change nothing.")] = False,
+    dry_run: frame.DryRun = False,
     yes: frame.Yes = False,
 ) -> Undone:
     """Undo the changes of a session, one entry, or the last change.
@@ -328,7 +321,7 @@ def restore_checkpoint(
     name: Name,
     clear_existing: ClearExisting = False,
     overwrite_edits: OverwriteEdits = False,
-    dry_run: DryRun = False,
+    dry_run: frame.DryRun = False,
     yes: frame.Yes = False,
 ) -> Restored:
     """Restore a checkpoint, after making one of the present state."""
@@ -339,7 +332,7 @@ def restore_checkpoint(
 def delete_checkpoint(
     engine: Engine,
     name: Name,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, and delete nothing.")] = False,
+    dry_run: frame.DryRun = False,
     yes: frame.Yes = False,
 ) -> dict[str, object]:
     """Delete a checkpoint permanently."""
@@ -368,7 +361,7 @@ def restore(
     newest: Annotated[bool, typer.Option("--newest", help="Newest checkpoint; moves a damaged journal away.")] = False,
     clear_existing: ClearExisting = False,
     overwrite_edits: OverwriteEdits = False,
-    dry_run: DryRun = False,
+    dry_run: frame.DryRun = False,
     yes: frame.Yes = False,
 ) -> Restored:
     """Restore a backup: what is missing, or its exact state."""

@@ -207,7 +207,7 @@ def import_(
     as_json: bool,
     source: Annotated[str, typer.Argument(help=f"One of {', '.join(source_names())}; or a path to Markdown.")],
     path: Annotated[Path | None, typer.Argument(help="Its path, if not the usual one.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be imported, and write nothing.")] = False,
+    dry_run: frame.DryRun = False,
     all_projects: Annotated[bool, typer.Option("--all-projects", help="Include memories of other projects.")] = False,
     no_vectors: frame.NoVectors = False,
     wait: frame.Wait = False,
@@ -326,7 +326,7 @@ def setup(
     local: Annotated[bool, typer.Option("--local", help="In your own files for this project.")] = False,
     user: Annotated[bool, typer.Option("--user", help="In your own files for all projects.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Remove our entries again.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes, and write nothing.")] = False,
+    dry_run: frame.DryRun = False,
     statusline: Annotated[
         bool, typer.Option("--statusline", help="Also a status line about the memory, if the client can show one.")
     ] = False,

@@ -101,7 +101,7 @@ def save(
     ] = None,
     vault: Annotated[VaultName | None, typer.Option(help="Where; default: Serena's, if it is the only one.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Save even if the same text exists.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be saved, and write nothing.")] = False,
+    dry_run: frame.DryRun = False,
     yes: frame.Yes = False,
 ) -> Saved:
     """Save a new memory: redacted, durable, searchable at once.
@@ -192,7 +192,7 @@ def delete(
     engine: Engine,
     memory_ids: Annotated[list[str], frame.complete(metavar="ID...", help="The memories.")],
     purge: Annotated[bool, typer.Option("--purge", help="Erase it from undo and checkpoints too.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, and delete nothing.")] = False,
+    dry_run: frame.DryRun = False,
     yes: frame.Yes = False,
 ) -> dict[str, Any]:
     """Delete memories with their files.
@@ -240,7 +240,7 @@ def promote_draft(engine: Engine, name: DraftName) -> Saved:
 def discard_drafts(
     engine: Engine,
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The drafts to remove.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")] = False,
+    dry_run: frame.DryRun = False,
     yes: frame.Yes = False,
 ) -> dict[str, object]:
     """Remove rejected drafts permanently."""
@@ -295,7 +295,7 @@ def consolidate(
     engine: Engine,
     topic: Annotated[str, typer.Option(help="Only sessions about this topic.")] = "",
     days: Annotated[float | None, typer.Option(min=0.01, help="Default: drafts.consolidate_days.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
+    dry_run: frame.DryRun = False,
     yes: frame.Yes = False,
 ) -> Sequence[Consolidation | Saved]:
     """Combine the sessions on one topic into one memory.

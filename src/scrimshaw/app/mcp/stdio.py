@@ -1,9 +1,9 @@
 """Standard input and output as the messages of a session; an invalid line gets an error, it is never dropped."""
 
 import asyncio
+import json
 import math
 import os
-import re
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,7 +12,6 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
-import msgspec
 from mcp import types as wire
 from mcp.os.win32.utilities import rebind_std_handle_to_fd
 from mcp.server.lowlevel import Server
@@ -23,10 +22,6 @@ from pydantic import ValidationError
 from scrimshaw.ingest.payload import replace_half_characters
 
 _BAD_ID = "id: Input should be a string or an integer that no unanswered request has"
-# A bracket, or a string and, if it is a name, the string or number after it. Possessive, so that time stays linear.
-_TEXT = r'"((?:[^"\\]++|\\.)*+)"?+'
-_ID = r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+"|-?(?:0|[1-9]\d*+)(?:\.\d+)?+(?:[eE][-+]?\d+)?+(?![\w.])'
-_PIECE = re.compile(rf"{_TEXT}(?:\s*+:\s*+({_ID})?+)?+|[\[\]{{}}]", re.DOTALL | re.ASCII)
 
 # A key in every request of the newer protocol era, and the first method of the older one.
 _ENVELOPE, _HANDSHAKE = "io.modelcontextprotocol/protocolVersion", "initialize"
@@ -124,28 +119,21 @@ def _parse(line: bytes) -> tuple[wire.JSONRPCMessage | None, int, str]:
 
 
 def _refuse(line: bytes, code: int, reason: str) -> Iterator[bytes]:
-    """An error for each request in a line, even a torn one; none for responses and notifications."""
+    """An error for each request in a line, without an id if that cannot be read; none for responses, notifications."""
     text = line.decode("utf-8", "replace").strip("\ufeff \t\r\n")
-    for names in _read_names(text) if text else ():
-        is_response = "method" not in names and not names.keys().isdisjoint(("result", "error"))
-        is_notification = "method" in names and "id" not in names and code != wire.PARSE_ERROR
-        if not is_response and not is_notification:
-            number = msgspec.Raw((names.get("id") or "null").encode())
-            yield msgspec.json.encode({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": reason}})
-
-
-def _read_names(text: str) -> list[dict[str, str | None]]:
-    """The outermost names and possible ids of each message, as spelled; the rest may be torn, or too deep."""
-    outermost, depth, messages = 2 if text.startswith("[") else 1, 0, list[dict[str, str | None]]()
-    for piece in _PIECE.finditer(text):
-        if piece[0] in "{[":
-            depth += 1
-            messages += [{}] if depth == outermost and piece[0] == "{" else []
-        elif piece[0] in "}]":
-            depth -= 1
-        elif depth == outermost and messages:
-            messages[-1][piece[1]] = piece[2]
-    return messages or [{}]
+    if not text:
+        return
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    messages = [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, dict)]
+    for message in messages or [{}]:
+        is_response = "method" not in message and not message.keys().isdisjoint(("result", "error"))
+        if not is_response and ("method" not in message or "id" in message):
+            number = message["id"] if type(message.get("id")) in (str, int) else None
+            error = {"code": code, "message": reason}
+            yield json.dumps({"jsonrpc": "2.0", "id": number, "error": error}).encode()
 
 
 def _read_lines(stdin: int, lines: asyncio.Queue[bytes], loop: asyncio.AbstractEventLoop) -> None:

@@ -135,7 +135,6 @@ class PostgresDatabase(SqlDatabase):
             options=_OPTIONS.format(vault=self.vault, timeout=busy_timeout_ms, commit="on" if durable else "off"),
         )
         self._idle: list[PostgresConnection] = []
-        self._listener: Any = None
         self._guard, self._turns, self._held = RLock(), BoundedSemaphore(MOST_CONNECTIONS), local()
         self._patience_s = busy_timeout_ms / 1000
         self._is_closed = False
@@ -195,27 +194,10 @@ class PostgresDatabase(SqlDatabase):
             connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (self.vault,))
             yield connection
 
-    def wait_for_notice(self, timeout_s: float) -> bool:
-        """Wait at most so long for a notification on this schema's channel; whether one came.
-
-        Also True if the listening connection is new, since earlier notifications are unknown.
-        """
-        try:
-            if self._listener is None:
-                self._listener = self._connect()
-                self._listener.execute(f"LISTEN {self.vault}")
-                return True
-            return bool(list(self._listener.notifies(timeout=timeout_s, stop_after=1)))
-        except psycopg.Error as error:
-            self._listener = None
-            raise self.explain(error) or error from error
-
     def close(self) -> None:
         """Close unused connections now, others when they are returned."""
         with self._guard:
             self._is_closed = True
-            if self._listener is not None:
-                self._listener.close()
             while self._idle:
                 self._idle.pop().raw.close()
 

@@ -17,7 +17,6 @@ from scrimshaw.storage.journal import chain_again
 from scrimshaw.storage.maintenance import DatabaseTable, SqlMaintenance
 from scrimshaw.storage.ports import CommitRows, DatabaseName, Row
 from scrimshaw.storage.postgres.database import PostgresConnection, PostgresDatabase, restore_nul
-from scrimshaw.storage.postgres.index import PostgresIndex
 from scrimshaw.storage.sql import SqlConnection, SqlDatabase
 from scrimshaw.storage.sqlite.database import newest_migration
 from scrimshaw.storage.sqlite.maintenance import SCHEMA, stage
@@ -44,16 +43,13 @@ class PostgresMaintenance(SqlMaintenance):
 
     def __init__(self, index: PostgresDatabase, journal: PostgresDatabase) -> None:
         self._databases = {"index": index, "journal": journal}
-        self._index, self._journal = index, journal
+        self._journal = journal
         server, vectors = index.rows(_VERSION)[0]
         self.version = f"PostgreSQL {server}, pgvector {vectors}"
         self.schema = newest_migration(SCHEMA)
 
     def check(self, database: DatabaseName, *, quick: bool = False) -> list[str]:
         missing = self._databases[database].missing_tables()
-        if database == "index" and not missing and not quick:
-            found = PostgresIndex.find_incomplete(self._index)
-            return [f"the index lacks a part of {len(found)} files, the first is {found[0]}"] if found else []
         if database == "journal" and not missing:
             with self._journal.write() as write:
                 write.execute("INSERT INTO capabilities (name, status, at) VALUES ('', 'probe', 0)")

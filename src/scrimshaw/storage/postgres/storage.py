@@ -1,6 +1,5 @@
 """The ports of a vault on a PostgreSQL server, as `databases.py` has them for SQLite's files."""
 
-from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
@@ -13,20 +12,6 @@ from scrimshaw.storage.postgres.database import PostgresDatabase, Server
 from scrimshaw.storage.postgres.index import GRAPH_FROM, PostgresIndex
 from scrimshaw.storage.postgres.maintenance import PostgresMaintenance
 from scrimshaw.storage.sessions import SqlSessions
-
-# Nobody announces a job that is due later, or whose worker died; the first retry is after five seconds.
-_MOST_PAUSES = 10
-
-
-class PostgresJournal(SqlJournal):
-    """The Journal port over the journal of a vault, which announces new jobs."""
-
-    _database: PostgresDatabase
-
-    def wait_for_job(self, pause_s: float, wait: Callable[[float], bool]) -> None:
-        for _ in range(_MOST_PAUSES):
-            if wait(0) or self._database.wait_for_notice(pause_s):
-                break
 
 
 class PostgresStorage(Storage):
@@ -62,7 +47,7 @@ class PostgresStorage(Storage):
 
     @cached_property
     def journal(self) -> Journal:
-        return PostgresJournal(self._of_journal)
+        return SqlJournal(self._of_journal)
 
     @cached_property
     def maintenance(self) -> Maintenance:

@@ -17,8 +17,8 @@ from scrimshaw.storage.journal import append_entries, chain_again
 from scrimshaw.storage.maintenance import DatabaseTable, SqlMaintenance
 from scrimshaw.storage.ports import CommitRows, DatabaseName, Row
 from scrimshaw.storage.sql import marks
-from scrimshaw.storage.sqlite.database import Database, newest_migration, open_file
-from scrimshaw.storage.sqlite.index import BELONGING, MERGE_WORDS, SqliteIndex
+from scrimshaw.storage.sqlite.database import Database, newest_migration
+from scrimshaw.storage.sqlite.index import BELONGING, MERGE_WORDS
 
 SCHEMA = "journal"
 # Readers hold the log for milliseconds; one that reads longer than this is reported.
@@ -133,10 +133,7 @@ class SqliteMaintenance(SqlMaintenance):
                 connection.execute("INSERT INTO memory_text (memory_text) VALUES ('integrity-check')")
             except apsw.CorruptError as error:
                 return [f"full text: {error}"]
-        found = SqliteIndex.find_incomplete(self._index)
-        faults = [f"the index lacks a part of {len(found)} files, the first is {found[0]}"] if found else []
-        orphans = self._index.rows(_OWNERLESS)
-        return faults + [f"{many} rows of {table} belong to no memory" for table, many in orphans if many]
+        return [f"{many} rows of {table} belong to no memory" for table, many in self._index.rows(_OWNERLESS) if many]
 
 
 def dump(database: Database) -> Iterator[tuple[str, Row]]:
@@ -182,28 +179,6 @@ def _check_type(place: str, declared: str, value: Any) -> Any:
     if value is not None and (isinstance(value, bool) or not isinstance(value, _TYPES[declared])):
         raise UnusableArchive(f"{place} holds {type(value).__name__}, not {declared}.", _HINT)
     return value
-
-
-def count_lost_rows(damaged: Path, sound: Database) -> tuple[dict[str, int], list[str]]:
-    """(rows by table that a damaged journal has and an intact one lacks, tables that could not be read to their end).
-
-    A row changed since counts too. The damaged file stays as it is.
-    """
-    counts: dict[str, int] = {}
-    unread: list[str] = []
-    log = damaged.with_name(f"{damaged.name}-wal")
-    has_log = log.exists() and log.stat().st_size > 0
-    with sound.lend() as connection:
-        for table in SqliteMaintenance.read_tables(connection):
-            hashes: set[int] = set()
-            try:
-                with closing(open_file(damaged, immutable=not has_log)) as readable:
-                    hashes.update(map(hash, readable.execute(table.rows)))
-            except (apsw.Error, UnicodeDecodeError, OverflowError):
-                unread.append(table.name)
-            if lost := hashes.difference(map(hash, connection.execute(table.rows))):
-                counts[table.name] = len(lost)
-    return counts, unread
 
 
 def _compact(database: Database) -> list[Path]:
