@@ -81,6 +81,11 @@ def test_an_error_that_a_session_met_again_and_again_is_told_once(engine: Engine
     assert len(find_fixes(engine, "Error: the lock of the harbour is held")) == 1
 
 
+def test_an_error_of_numbers_alone_is_found_by_them(engine: Engine, project: Path) -> None:
+    fail(project, "pytest", "AssertionError: 0.30000000000000004 != 0.3", "t1")
+    assert find_fixes(engine, "0.30000000000000004 != 0.3")
+
+
 def test_an_error_that_nobody_met_has_no_fix(met: Engine) -> None:
     assert find_fixes(met, "KeyError: 'harbour'") == []
     assert find_fixes(met, "?") == []

@@ -24,7 +24,7 @@ MOST_FIXES, MOST_RECALLED = 5, 2
 LEAST_SHARE = 0.6
 _FIX_TOKENS = 200  # at most, of an error, a command, what was said and three acts
 _WRAPPED = 60  # characters; a line at least this long may continue in the next one
-_WORD = re.compile(r"[A-Za-z_]{2,}")
+_WORD, _NUMBER = re.compile(r"[A-Za-z_]{2,}|\d[\d.]+"), re.compile(r"\d[\d.]+\Z")
 _ERROR = re.compile(r"(?i)(?:error|exception)\b|\b(?:fatal|panic|failed|not found|no such|cannot)\b")
 
 
@@ -114,7 +114,8 @@ def _list_acts(failed: str, events: Sequence[RecordedEvent]) -> tuple[str, ...]:
 
 
 def _find_words(text: str) -> set[str]:
-    return {word.lower() for word in _WORD.findall(text)} - STOP_WORDS
+    found = {word.lower() for word in _WORD.findall(text)} - STOP_WORDS
+    return {word for word in found if not _NUMBER.match(word)} or found  # numbers differ from run to run
 
 
 def _share(words: set[str], text: str) -> float:

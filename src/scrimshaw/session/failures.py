@@ -173,10 +173,10 @@ def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
     """Commits by subject, from git's answer or else from the command, that were neither repeated nor reverted."""
     found: dict[str, Statement] = {}
     for event in events:
-        if event.tool != "Bash" or event.failed is True or "git" not in event.text:
+        answer = _COMMIT_ANSWER.search(event.text)  # proves it even if a later step of the command failed
+        if event.tool != "Bash" or (event.failed is True and not answer) or "git" not in event.text:
             continue
         command = event.text.partition("\n")[0]
-        answer = _COMMIT_ANSWER.search(event.text)
         message = answer or (None if _is_refused(event) else _CHANGE["commit_message"].search(command))
         subject = cut_line(_BODY.split(message[1].strip())[0].strip(), LONGEST_SUBJECT) if message else ""
         if found and _CHANGE["resets" if not subject else "amends"].search(command):
@@ -190,7 +190,8 @@ def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
 
 def _is_refused(event: RecordedEvent) -> bool:
     """Whether a command that commits failed, or a hook stopped it, which not every client reports as a failure."""
-    return bool(event.failed or (_CHANGE["refused"].search(event.text) and not _COMMIT_ANSWER.search(event.text)))
+    is_refused = event.failed or _CHANGE["refused"].search(event.text)
+    return bool(is_refused and not _COMMIT_ANSWER.search(event.text))
 
 
 def find_failures(

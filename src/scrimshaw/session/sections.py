@@ -421,7 +421,8 @@ def find_unsolved(record: Record) -> list[Statement]:
     for run, following, *_, is_open, _ in record.failures:
         line = find_error_line(run.event, FIRM_ERRORS)
         if line and is_open and not following and run.event.number > later:
-            found.append(Statement(line, run.event.number, f"`{run.family}` failed when last run"))
+            command = run.family if len(run.families) == 1 else statements.cut_line(run.command)
+            found.append(Statement(line, run.event.number, f"`{command}` failed when last run"))
     return found[-MOST_UNSOLVED:]
 
 
@@ -480,7 +481,7 @@ def find_next_step(record: Record) -> Statement | None:
     named += [last] if last.endswith("?") or _OPEN["lead_in"].match(last) else []
     step = next((each for each in named if count_subjects(each) and len(each) <= LONGEST_SENTENCE), "")
     words = [*_OPEN["ready_to"].findall(step), *_OPEN["lead_in"].sub("", step).split()[:1]]
-    is_done = any(word.lower() in each for word in words for each in calls)
+    is_done = any(re.search(rf"\b{re.escape(word.lower())}", each) for word in words for each in calls)
     listed = [each.text for each in closing if each.is_item and _OPEN["next"].search(each.heading)]
     more = "; ".join([each.rstrip(".") for each in listed[1:MOST_STEPS]]) if listed[:1] == [step] else ""
     return Statement(step, answer.number, f"then: {more}" if more else "") if step and not is_done else None
@@ -495,7 +496,7 @@ def _find_unanswered(record: Record, acts: Sequence[RecordedEvent]) -> Sequence[
         said = [each for each in record.sentences if each.event == act.number]
         words = " ".join([each.text for each in said])
         announces = _DECISION["intent"].search(words) or (breaks_off and _DECISION["exploring"].search(act.text))
-        if act.kind == EventKind.ANSWER and (not announces or _CHANGE["result"].search(words)):
+        if act.kind == EventKind.ANSWER and (not announces or words.endswith("?") or _CHANGE["result"].search(words)):
             break
         asked = [each for each in said if each.by == USER] or asked
         if act.kind == EventKind.PROMPT and len(words.split()) >= FEWEST_WORDS:

@@ -6,7 +6,7 @@ Every line names the event or the item it comes from, and nothing is included th
 import re
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
 
@@ -54,6 +54,7 @@ _PARTS: Mapping[Occasion, Mapping[str, int]] = {
     Occasion.COMPACT: {"task": 2, **_ENDING, **_OUTCOME, "also said": 3, "changed": 4, **_ATTENDED},
     Occasion.CLEAR: {"task": 1},
 }
+_SAID = ("said", "also said")
 # The parts of a session that changed nothing: its questions are no work that is to be continued.
 _ASKING = {"task", "2nd task", "later task", "said", "also said", "next", "files", "results", "noticed"}
 _ANSWERS = (EventKind.ANSWER, EventKind.STOP)
@@ -74,13 +75,13 @@ def session_state(
 
     Parts that the session's memory has, as `read_notes` returns them, are not looked for in the events.
     """
-    if not items and all(event.kind is EventKind.START for event in events):
+    if not items and {EventKind.START}.issuperset(map(attrgetter("kind"), events)):
         return []
-    record, told, known = Record(events, items, MOST_HEARD), list[StateLine](), list[str]()
+    record, told, known = Record(events, items, MOST_HEARD), dict[str, list[StateLine]](), list[str]()
     lines = {**_find_lines(record, _PARTS[occasion].keys() - (notes or {}).keys()), **(notes or {})}
-    for part, most in _PARTS[occasion].items():
-        told += _choose_lines(lines.get(part, ()), most, known)
-    return told
+    for part in sorted(_PARTS[occasion], key=_SAID.__contains__):  # the agent's words without what other lines quote
+        told[part] = _choose_lines(lines.get(part, ()), _PARTS[occasion][part], known, is_said=part in _SAID)
+    return [*chain.from_iterable(map(told.__getitem__, _PARTS[occasion]))]
 
 
 def read_notes(body: str, events: Sequence[RecordedEvent], trust: str, origin: str) -> Notes:
@@ -100,12 +101,15 @@ def read_notes(body: str, events: Sequence[RecordedEvent], trust: str, origin: s
     return notes
 
 
-def _choose_lines(lines: Sequence[StateLine], most: int, known: list[str]) -> list[StateLine]:
+def _choose_lines(lines: Sequence[StateLine], most: int, known: list[str], *, is_said: bool = False) -> list[StateLine]:
     """The last lines that add something to the `known` texts, those of one event as one line."""
     chosen, texts = list[StateLine](), list[str]()
     for line in reversed(lines):
         if len(texts) == most:
             break
+        if is_said:
+            others, pieces = "\n".join(known), re.split(r"(?<=[.!?;]) ", line.text)
+            line = replace(line, text=" ".join([x for x in pieces if x.strip(";").casefold() not in others]))
         text = statements.flatten(line.text).casefold()
         is_known = f"\n{text}" in "\n".join(["", *known])  # or a longer line begins with it
         is_known = is_known or any(text in other or (len(other) > _SAME and other in text) for other in texts)

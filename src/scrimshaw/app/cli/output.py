@@ -90,9 +90,9 @@ def note(*texts: str) -> None:
 def note_degradations(degradations: Iterable[Degradation]) -> None:
     """Print degradations on standard error."""
     for each in degradations:
-        instead = f"instead: {each.fallback_mode}" if each.fallback_mode != "none" else ""
-        parts = filter(None, (each.failure_mode, instead, each.retry_recommendation))
-        note(" ".join(["Note:", *(f"{part[0].upper()}{part[1:].rstrip('.')}." for part in parts)]))
+        instead = f" Instead: {each.fallback_mode}." if each.fallback_mode != "none" else ""
+        advice = each.retry_recommendation.removesuffix(".")
+        note(f"Note: {each.failure_mode.rstrip('.')}.{instead} {advice[:1].upper()}{advice[1:]}.".removesuffix(" ."))
 
 
 def complain(error: ScrimshawError, as_json: bool) -> None:
