@@ -238,6 +238,15 @@ def test_undo_asks_and_tells(three: Engine, vault: Path, cli: Cli, monkeypatch: 
     assert cli("undo", "--session", "s1", "--entry", "2").code == 2
 
 
+def test_the_last_change_is_named_and_never_an_edit_by_hand(three: Engine, vault: Path, cli: Cli) -> None:
+    (vault / "a.md").write_text("What a person wrote by hand.\n")
+    scan(three)
+    run = cli("undo", "--yes")
+    assert "Entry 2: create b" in run.err
+    assert not (vault / "b.md").exists()
+    assert (vault / "a.md").read_text() == "What a person wrote by hand.\n"
+
+
 def test_an_undo_of_a_part_is_told_by_its_exit_code(three: Engine, vault: Path, cli: Cli) -> None:
     save(three, NewText(content="Of the same session.", id="c", session="s1"), force=True)
     (vault / "a.md").write_text("By hand.")

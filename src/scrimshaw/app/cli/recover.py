@@ -265,18 +265,19 @@ def undo(
     planned = take_back(dry_run=True)
     if dry_run or not planned.undone:
         return planned
+    shown = [step for step in planned.steps if not step.trouble][:_NAMES_SHOWN]
+    note(*(_one_line(f"Entry {each.entry}: {each.action} {each.memory_id}, {each.reason}") for each in shown))
     note(*(f"Entry {step.entry}: {step.note}." for step in planned.steps if step.note))
     confirm(f"Undo {planned.undone} of {len(planned.steps)} changes?", yes)
     return take_back()
 
 
 def _find_last_change(engine: Engine) -> int:
-    """The newest ledger entry that changed a file, is not an undo, and was not undone."""
+    """The newest ledger entry that changed a file, is not an undo, and was not undone; git undoes edits by hand."""
     rows = engine.journal.history()
     undone = {row["decision_meta"].get("undoes") for row in rows}
     for row in rows:
-        is_known = row["action"] != Action.EXTERNAL or row["prior_hash"]  # nothing is known of a file that appeared
-        changes = row["memory_id"] and row["prior_hash"] != row["new_hash"] and is_known
+        changes = row["memory_id"] and row["prior_hash"] != row["new_hash"] and row["action"] != Action.EXTERNAL
         if changes and row["seq"] not in undone and "undoes" not in row["decision_meta"]:
             return int(row["seq"])
     raise NotFound("There is no change to undo.", "`scrimshaw ledger show` lists the changes.")
