@@ -185,6 +185,22 @@ def test_a_patch_inside_of_a_codex_shell_command_is_an_edit(engine: Engine, proj
     assert [item.path for item in _items(engine, ItemKind.FILE)] == ["src/till.py"] * (code == 0)
 
 
+def test_a_patch_inside_of_a_shell_command_is_recorded_before_the_call_after_it(engine: Engine, project: Path) -> None:
+    sent = json.dumps({"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}\nEOF"]})
+    write_rows(
+        project / "t.jsonl",
+        codex.said("user", "Mend the till."),
+        codex.call("k-1", "shell", sent),
+        codex.output("k-1", "Success. Updated the following files:\nM src/till.py\n"),
+        codex.call("k-2", "shell", '{"command": ["make", "check"]}'),
+        codex.output("k-2", "12 passed"),
+    )
+    call = {"tool_name": "Bash", "tool_input": {"command": "make check"}, "tool_response": "12 passed"}
+    _stop(project, "codex", project / "t.jsonl", hook_event_name="PostToolUse", tool_use_id="k-2", **call)
+    _stop(project, "codex", project / "t.jsonl")
+    assert [event.tool for event in engine.sessions.events("S1", EventKind.TOOL)] == ["Edit", "Bash"]
+
+
 def test_a_patch_that_could_not_be_applied_has_failed(engine: Engine, project: Path) -> None:
     ended = codex.row("event_msg", type="patch_apply_end", call_id="k-1", success=False)
     write_rows(project / "t.jsonl", ended)

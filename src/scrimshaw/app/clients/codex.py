@@ -90,7 +90,7 @@ class Codex(Client):
     def read_missed_events(self, lines: Iterable[str]) -> list[Event]:
         """A patch in a shell command is removed from it before the shell and its hooks run."""
         rows = list(lines)
-        events = self.parse_transcript("\n".join(rows)).events if any(map(_PATCHER.__contains__, rows)) else ()
+        events = self.parse_transcript("\n".join(rows)).events if any(_PATCHER in row for row in rows) else ()
         return [event for event in events if event.tool == "Bash" and _PATCHER in repr(event.arguments)]
 
     def read_outcome(self, lines: Iterable[str], call_id: str) -> bool | None:

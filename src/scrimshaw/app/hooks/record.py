@@ -145,16 +145,20 @@ def _record_vault_write(storage: Storage, settings: Settings, seen: Observation)
 
 def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tuple[Event, list[Event]]:
     """The event with additions from the end of its transcript, and calls and prompts there that no hook reported."""
-    asks_outcome = client.hides_outcome and event.kind is EventKind.TOOL and event.failed is None
+    is_call = client.hides_outcome and event.kind is EventKind.TOOL
     is_at_rest = event.kind in (EventKind.STOP, EventKind.COMPACT, EventKind.END)
-    if not (asks_outcome or is_at_rest or (client.hides_prompts and event.kind is EventKind.START)):
+    if not (is_call or is_at_rest or (client.hides_prompts and event.kind is EventKind.START)):
         return event, []
-    lines = read_turn(client, Path(event.transcript), TAIL_BYTES if asks_outcome else LONGEST_TURN)
-    if asks_outcome:
-        return structs.replace(event, failed=client.read_outcome(lines, event.call_id)), []
+    lines = read_turn(client, Path(event.transcript), TAIL_BYTES if is_call else LONGEST_TURN)
+    if is_call:  # what no hook reported before it is recorded before it
+        failed = client.read_outcome(lines, event.call_id) if event.failed is None else event.failed
+        event = structs.replace(event, failed=failed)
+        lines = lines[: next((place for place, row in enumerate(lines) if event.call_id in row), 0)]
     lines = skip_pause(lines, settings.folder / RESUMED)
-    used = event.context_used if event.context_used is not None else client.read_context_share(lines)
     missed = [structs.replace(each, session=event.session, cwd=event.cwd) for each in client.read_missed_events(lines)]
+    if is_call:
+        return event, missed
+    used = event.context_used if event.context_used is not None else client.read_context_share(lines)
     said = (*event.said, *last_answers(client, lines))
     return structs.replace(event, context_used=used, said=said), missed
 
