@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrimshaw.ingest.tool_calls import parse_command
+from scrimshaw.ingest.tool_calls import join_commands, parse_command
 
 INTENTS = [
     ("cat docs/spec.md", "Read", "docs/spec.md"),
@@ -69,3 +69,17 @@ def test_several_edits_are_one_change() -> None:
 def test_any_text_is_a_command(line: str) -> None:
     assert parse_command(line) == parse_command(line)
     assert parse_command(line).name
+
+
+@pytest.mark.parametrize(
+    ("script", "line"),
+    [
+        ("cd shop\npython -m unittest\n", "cd shop; python -m unittest"),
+        ("pytest \\\n  -q", "pytest \\ -q"),
+        ("make &&\nmake check", "make && make check"),
+        ("for name in a b; do\n  echo $name\ndone", "for name in a b; do echo $name; done"),
+        ('git commit -m "Add the till\n\nIt counts."', 'git commit -m "Add the till It counts."'),
+    ],
+)
+def test_the_lines_of_a_script_are_joined_as_a_shell_reads_them(script: str, line: str) -> None:
+    assert join_commands(script) == line

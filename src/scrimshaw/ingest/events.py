@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from scrimshaw.ingest.extraction import Rule, extract
 from scrimshaw.ingest.payload import number
 from scrimshaw.ingest.redact import MOSTLY_REMOVED_RATIO, redact
-from scrimshaw.ingest.tool_calls import Activity, ToolCall, canonical_tool, describe_call, is_own_tool
+from scrimshaw.ingest.tool_calls import Activity, ToolCall, canonical_tool, describe_call, is_own_tool, join_commands
 from scrimshaw.models import EventKind, ItemKind, ItemSource, NewItem, Observation, Redacted, Trust
 
 # How much of an event is recorded for later drafts; the client's own transcript has the rest.
@@ -88,7 +88,9 @@ def make_observation(
     is_prompt = event.kind is EventKind.PROMPT
     content = _PRIVATE.sub("[REDACTED:private]", event.prompt) if is_prompt else event.output
     if activity:
-        content = f"{' '.join(activity.subject[:SUBJECT_CHARACTERS].split())}\n{activity.output}"
+        subject = activity.subject[:SUBJECT_CHARACTERS]
+        is_script = "\n" in subject and event.tool == "Bash" and activity.name not in ("Edit", "Write")
+        content = f"{join_commands(subject) if is_script else ' '.join(subject.split())}\n{activity.output}"
     text = _clip(content if extraction else "")
     is_asked = is_prompt and extraction and not event.agent
     item = _hear_item(text, event.call_id, Trust.FILE) if is_asked else None

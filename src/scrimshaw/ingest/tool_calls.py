@@ -186,6 +186,7 @@ class _ShellStep(NamedTuple):
     piped: bool
 
 
+_GOES_ON = ("\\", "&", "|", ";", "(", "{", " do", " then", " else")  # at the end of a line of a script
 LOOKS = ("Read", "ReadRange", "ReadPart", "Grep", "Glob", "")  # shell commands that neither change nor prove anything
 
 
@@ -212,6 +213,15 @@ def parse_command(line: str) -> ShellCommand:
     if strongest.name == "Write" and bodies:
         return strongest._replace(change=bodies)
     return _narrow_read(strongest, commands) if strongest.name else strongest._replace(name="Run")
+
+
+def join_commands(script: str) -> str:
+    """The lines of a script as one: semicolons part the commands, and what goes on in the next line is joined."""
+    joined = ""
+    for line in filter(None, (" ".join(each.split()) for each in script.splitlines())):
+        goes_on = any(joined.count(mark) % 2 for mark in "\"'") or joined.endswith(_GOES_ON)
+        joined += f"{' ' if goes_on else '; '}{line}" if joined else line
+    return joined
 
 
 def find_written_files(line: str) -> Iterator[tuple[str, str]]:
