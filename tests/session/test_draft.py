@@ -647,6 +647,12 @@ def test_unfinished_tasks_of_the_last_list_stay_open() -> None:
     ]
 
 
+def test_the_mark_of_a_removed_secret_is_no_phrase() -> None:
+    recording = Recording().prompt("Deploy the harbour API to staging, the key is [REDACTED:anthropic-key].")
+    made = recording.edit("deploy.py").answer("Deployed the harbour API to staging.").draft()
+    assert not any("anthropic" in each for each in (*made.trigger_phrases, *made.topics))
+
+
 def test_a_short_session_has_more_than_one_phrase_and_its_open_point() -> None:
     recording = Recording().prompt("Make the tests pass and put the parsing of prices in one helper.").edit("cart.py")
     recording.bash("git commit -am 'Parse money in one place'", "[main 1a2b3c4] Parse money in one place")

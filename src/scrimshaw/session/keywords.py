@@ -29,7 +29,7 @@ _IDENTIFIER = re.compile(
 )
 _ISSUE = re.compile(r"\A[A-Za-z]{2,12}-(?=[\w.]*\d)?[a-z0-9]{2,6}(?:\.\d+)?\Z|\A[A-Z]{2,8}-\d{1,6}\Z")
 _NO_NAME = re.compile(r"\A[0-9a-f]{7,40}\Z|\A\d|REDACTED|[<>{}()=$\\|]|\A\W|https?:|\.\w{1,4}\Z")
-_LINK = re.compile(r"https?://\S+")
+_LINK = re.compile(r"https?://\S+|\[REDACTED:[^]\n]*\]")
 _PATH = re.compile(r"(?<![\w.-])[\w.-]++(?:/[\w.-]+)+\.\w+")  # possessive: no word without a slash is retried
 _VERBAL = ("ly", "n't", "'m", "’m", "'s", "'ll", "'ve", "'re", "'d", "’s", "’t")  # ends of words
 _SOFT = WORDS["soft"]  # words that say too little by themselves
@@ -168,7 +168,7 @@ def _combine_words(run: Sequence[_Word]) -> list[str]:
 
 def _find_runs(text: str) -> list[list[_Word]]:
     """The words of a text that name a subject; a run ends at any other word."""
-    words = map(_read_word, _TOKEN.findall(_LINK.sub(" . ", text) if "://" in text else text))
+    words = map(_read_word, _TOKEN.findall(_LINK.sub(" . ", text) if "://" in text or "[RED" in text else text))
     return [[word for word in run if word] for is_subject, run in groupby(words, bool) if is_subject]
 
 
