@@ -647,6 +647,14 @@ def test_unfinished_tasks_of_the_last_list_stay_open() -> None:
     ]
 
 
+def test_words_that_only_join_others_are_no_phrases_in_german_either() -> None:
+    asked = "Bitte baue eine Suche über die Namen der Kunden ein, egal ob mit oder ohne Umlaute."
+    made = Recording().prompt(asked).edit("suche.py").answer("Die Suche findet die Namen ohne Umlaute.").draft()
+    words = {word for each in made.trigger_phrases for word in each.split()}
+    assert "suche" in words
+    assert not words & {"bitte", "eine", "über", "die", "der", "egal", "mit", "oder", "ohne"}
+
+
 def test_the_mark_of_a_removed_secret_is_no_phrase() -> None:
     recording = Recording().prompt("Deploy the harbour API to staging, the key is [REDACTED:anthropic-key].")
     made = recording.edit("deploy.py").answer("Deployed the harbour API to staging.").draft()
