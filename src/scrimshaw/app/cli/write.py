@@ -85,7 +85,13 @@ def _render_discarded(gone: Mapping[str, Any]) -> Lines:
     yield f"{len(gone['names'])} {'would be ' if gone['dry_run'] else ''}removed."
 
 
-@command(app, "save", '"We use apsw, since ..." --type decision --trigger "wal reset"', render=_render_saved)
+@command(
+    app,
+    "save",
+    '"We use apsw, since ..." --type decision --trigger "wal reset"',
+    render=_render_saved,
+    fails=lambda saved: saved.status == "rejected",
+)
 def save(
     engine: Engine,
     text: Annotated[str, typer.Argument(help="The text in Markdown; - reads standard input.")] = "",
