@@ -154,7 +154,7 @@ def find_checkpoint(engine: Engine, name: str) -> Path:
     """The file of a checkpoint that is there; raises InvalidRequest, NotFound."""
     path = path_of(engine, name)
     if not os.path.lexists(path):
-        raise NotFound(f"There is no checkpoint {name!r}.", "See checkpoint_list.", name=name)
+        raise NotFound(f"There is no checkpoint {name!r}.", "List the checkpoints.", name=name)
     return path
 
 
