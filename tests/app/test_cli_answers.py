@@ -9,6 +9,8 @@ from tests.app.command_line import Cli, command_line
 from tests.app.hooks.test_hook_process import bash, report
 from tests.samples import write_memory
 
+from scrimshaw.app.mcp.tools import choose
+
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -64,3 +66,18 @@ def test_drafts_and_parts_of_sessions_take_short_ids_too(worked: Cli, project: P
     assert "The gate" in worked("drafts", "show", "0e24ab").out
     assert worked("drafts", "discard", "0e24ab", "--yes", "--json").json["names"] == ["0e24ab-1"]
     assert worked("drafts", "review", "0e24ab", "--reject").code == 1
+
+
+def test_the_doctor_says_how_a_pause_ends(cli: Cli) -> None:
+    cli("capture", "pause")
+    found = {each["name"]: each for each in cli("doctor", "--json").json["findings"]}
+    assert "scrimshaw capture resume" in found["hook"]["fix"]
+
+
+@pytest.mark.parametrize("command", ["unlink n supersedes m", "checkpoint delete nope"])
+def test_no_error_of_a_command_names_a_tool_of_the_server(cli: Cli, project: Path, command: str) -> None:
+    for name in ("n", "m"):
+        write_memory(project / ".scrimshaw/memories", name, f"The gate {name} of the harbour.\n")
+    refused = cli(*command.split())
+    assert refused.code == 1
+    assert not [each.name for each in choose("all") if str(each.name) in refused.err]
