@@ -20,8 +20,6 @@ from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example, settings_of_memory
 from scrimshaw.app.cli.output import Lines, line, progress, show
 from scrimshaw.app.clients import all_clients
-from scrimshaw.app.mcp.protocol import Dispatcher
-from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine import Engine
 from scrimshaw.engine.importers import read_session
 from scrimshaw.errors import InvalidRequest
@@ -29,7 +27,7 @@ from scrimshaw.ingest.events import StoredSession
 from scrimshaw.models import EventKind
 from scrimshaw.search.passages import TOKEN_CHARACTERS
 from scrimshaw_lab.search_quality import JudgedQuery, read_queries
-from scrimshaw_lab.shadow import copy_engine, find_known_items
+from scrimshaw_lab.shadow import call_tool, copy_engine, find_known_items
 
 # What pressure must save: payload at least 15 % lower, at most a quarter of the overflows.
 TOKENS_SHARE, OVERFLOWS_SHARE = 0.85, 0.25
@@ -210,22 +208,20 @@ def replay_all(
     engine: Engine, side: str, recordings: Sequence[Recording], questions: Sequence[JudgedQuery], size: int, every: int
 ) -> list[Replayed]:
     """Replay every recording in a session of its own; both sides get the same questions."""
-    dispatcher, found = Dispatcher(choose("core"), engine), []
+    found = []
     for number, recording in enumerate(recordings):
         asked = Random(number).sample([*questions], len(questions))
-        found.append(replay(recording, make_ask(dispatcher, f"{side}-{number}", asked), size, every))
+        found.append(replay(recording, make_ask(engine, f"{side}-{number}", asked), size, every))
     return found
 
 
-def make_ask(dispatcher: Dispatcher, session: str, questions: Sequence[JudgedQuery]) -> Ask:
+def make_ask(engine: Engine, session: str, questions: Sequence[JudgedQuery]) -> Ask:
     """A function that asks memory_context through the server's dispatcher; the reply is the JSON text for a client."""
 
     def ask(number: int, share: float) -> Reply:
         question = questions[number % len(questions)]
         call = {"query": question.query, "session_id": session, "token_usage": share}
-        outcome = dispatcher.dispatch("memory_context", call)
-        if outcome.error:
-            raise InvalidRequest(f"The question failed: {outcome.text}", "Correct the question.")
+        outcome = call_tool(engine, "memory_context", call)
         shown = {hit["id"] for hit in outcome.reply["result"]["hits"]}
         return Reply(
             tokens=len(outcome.text) // TOKEN_CHARACTERS,

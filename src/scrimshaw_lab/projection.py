@@ -3,11 +3,9 @@
 import random
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example, settings_of
@@ -31,6 +29,8 @@ def evaluate_projection(
     as_json: frame.AsJson = False,
 ) -> None:
     """Fit the reduction of token vectors on texts of a project and its record."""
+    import numpy as np  # noqa: PLC0415 - the help lists this command
+
     with open_engine(settings_of(project)) as engine, progress("Reading tokens", as_json) as advance:
         embedder = engine.embedder
         if not isinstance(embedder, MiniLMEmbedder):
@@ -49,8 +49,10 @@ def evaluate_projection(
     show(figures, as_json, lambda known: (f"{name}: {value:.4g}" for name, value in known.items()))
 
 
-def fit_projection(tokens: NDArray[np.float32]) -> tuple[NDArray[np.float64], float]:
+def fit_projection(tokens: Any) -> tuple[Any, float]:
     """The numbers of the file, and the share of the variance that the directions explain."""
+    import numpy as np  # noqa: PLC0415 - the help lists a command of this module
+
     mean = tokens.mean(axis=0, dtype=np.float64)
     values, vectors = np.linalg.eigh(np.cov((tokens - mean).T))
     directions = vectors[:, : -DIMENSIONS - 1 : -1]

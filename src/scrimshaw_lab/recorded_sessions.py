@@ -29,8 +29,6 @@ from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example
 from scrimshaw.app.cli.output import Lines, line, progress, show
 from scrimshaw.app.clients import all_clients
-from scrimshaw.app.mcp.protocol import Dispatcher
-from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, open_engine
 from scrimshaw.engine.importers import read_session
@@ -41,6 +39,7 @@ from scrimshaw.search.tokens import query_terms
 from scrimshaw.session.draft import build_draft, render_body
 from scrimshaw_lab.labelled import lines_of
 from scrimshaw_lab.metrics import bootstrap_interval, mean
+from scrimshaw_lab.shadow import call_tool
 
 FOLDS, BUDGETS, TOKEN_CHARACTERS = 5, (350, 600, 1200), 4
 NAMES = "sessions.json"
@@ -193,10 +192,7 @@ def _run_program(project: Path, program: str, *arguments: str, payload: bytes = 
 
 def ask_memory(engine: Engine, query: str, budget: int) -> Answer:
     """The answer of the tool that agents call, for a query and a budget."""
-    call = Dispatcher(choose("core"), engine).dispatch("memory_search", {"query": query, "token_budget": budget})
-    if call.error:
-        raise InvalidRequest(f"The search failed: {call.text}", "Correct the question.")
-    passages = []
+    call, passages = call_tool(engine, "memory_search", {"query": query, "token_budget": budget}), []
     nearest = (
         name.split(": ", 1) for name in call.reply.get("nearest", ())
     )  # of an answer that was not certain enough

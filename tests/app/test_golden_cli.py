@@ -62,10 +62,18 @@ def test_a_query_for_an_unknown_memory_is_refused(cli: Cli, project: Path) -> No
     assert not (project / ".scrimshaw/golden.toml").exists()
 
 
+def test_what_a_query_does_not_find_now_is_said_at_once(cli: Cli, project: Path) -> None:
+    code, _, err = cli("golden", "add", "what is the price of oil", "beef")
+    assert (code, "'what is the price of oil' in golden.toml lost 1 of 1" in err) == (0, True)
+    advice = findings(cli("doctor", "--json")[1])["recall"]["fix"]
+    assert "change or remove the query in .scrimshaw/golden.toml" in err
+    assert advice in err
+
+
 def test_a_loss_fails_ci_and_the_doctor(cli: Cli, vault: Path) -> None:
     cli("golden", "add", "how is meat kept in barrels", "beef")
     (vault / "beef.md").unlink()
-    sentence = "The golden query 'how is meat kept in barrels' lost 1 of 1; no longer exists: beef."
+    sentence = "The golden query 'how is meat kept in barrels' in golden.toml lost 1 of 1; no longer exists: beef."
     code, out, _ = cli("eval", "golden")
     assert (code, sentence in out) == (1, True)
     code, out, _ = cli("doctor", "--json")

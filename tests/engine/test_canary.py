@@ -83,14 +83,17 @@ def test_a_deleted_memory_is_named_with_the_query_that_lost_it(library: Engine, 
     scan(library)
     (lost,) = canary.check(library).lost
     assert lost.missing == ("beef", "ropes")
-    assert "'how is meat kept' lost 2 of 2; no longer exists: beef; not among its first 5 hits: ropes." in lost.sentence
+    assert (
+        "'how is meat kept' in golden.toml lost 2 of 2; no longer exists: beef; not among its first 5 hits: ropes."
+        in lost.sentence
+    )
 
 
 def test_answers_say_it_while_it_is_red_and_stop_when_it_is_mended(library: Engine) -> None:
     golden(library, '[[query]]\ntext = "tide"\nexpect = ["tides", "moon"]\n')
     canary.check(library)
     (said,) = (each for each in ask(library) if each.failure_mode.startswith("recall_red"))
-    assert "'tide' lost 1 of 2; no longer exists: moon." in said.failure_mode
+    assert "'tide' in golden.toml lost 1 of 2; no longer exists: moon." in said.failure_mode
     assert "\n" not in said.failure_mode
     golden(library, '[[query]]\ntext = "tide"\nexpect = ["tides"]\n')
     canary.check(library)

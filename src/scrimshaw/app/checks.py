@@ -55,7 +55,8 @@ def _check_watcher(engine: Engine) -> Result | str:
 
 def _check_hook(engine: Engine) -> Result | str:
     if not engine.settings.is_capturing:
-        return Result(Status.DEGRADED, "capture is paused; `scrimshaw capture resume` ends that", expected=True)
+        advice = "Run `scrimshaw capture resume` to end that."
+        return Result(Status.DEGRADED, "capture is paused", expected=True, advice=advice)
     try:
         found = setup.find_programs()
         from scrimshaw.app.hooks import record  # noqa: PLC0415 - that it can be imported is what is measured

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.degradations import REBUILD, RECALL, Lost
+from scrimshaw.engine.degradations import RECALL, Lost
 from scrimshaw.engine.index import vectors_ready
 from scrimshaw.engine.read import search
 from scrimshaw.errors import AlreadyExists, DamagedDatabase, InvalidRequest, UnreadableFile
@@ -122,7 +122,7 @@ def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[Questions, lis
         stated = GoldenFile((), (f"The golden queries cannot be read: {error}",))
     flaws = (Lost(sentence=each, advice=f"Correct {GOLDEN_FILE}.") for each in stated.flaws)
     golden: Questions = {f"flaw {lost.sentence}": partial(replace, lost) for lost in flaws}
-    golden |= {f"golden {each}": partial(_ask_golden, engine, each, by_meaning) for each in stated.queries}
+    golden |= {f"golden {each}": partial(ask_golden, engine, each, by_meaning) for each in stated.queries}
     chosen = samples(engine)
     memories, bodies = engine.index.get(chosen), engine.index.bodies(chosen)
     asked: Questions = {}
@@ -239,7 +239,8 @@ def add_golden(engine: Engine, text: str, expect: Sequence[str], within: int) ->
         return toml_files.add_query(path, golden, redact_edit, engine.searcher.validate)
 
 
-def _ask_golden(engine: Engine, golden: Golden, by_meaning: bool) -> Answer:
+def ask_golden(engine: Engine, golden: Golden, by_meaning: bool = True) -> Answer:
+    """What a golden query lost, or why that cannot be judged."""
     channels = tuple(channel for channel in Channel if by_meaning or channel != Channel.VECTOR)
     result = search(engine, SearchRequest(query=golden.text, limit=golden.within, channels=channels))
     brought = {hit.memory.id for hit in (*result.always_on, *result.hits)}
@@ -255,6 +256,9 @@ def _ask_golden(engine: Engine, golden: Golden, by_meaning: bool) -> Answer:
     faults[f"not among its first {golden.within} hits"] = [name for name in missing if name not in gone]
     why = "; ".join(f"{fault}: {', '.join(names)}" for fault, names in faults.items() if names)
     asked = FLAG if is_suspicious(golden.text) else repr(golden.text)  # the file may come with a clone
-    sentence = f"The golden query {asked} lost {len(missing)} of {len(golden.expect)}; {why}."
-    advice = f"Bring back what is gone, or correct {GOLDEN_FILE}." if gone else REBUILD
+    sentence = f"The golden query {asked} in {GOLDEN_FILE} lost {len(missing)} of {len(golden.expect)}; {why}."
+    mend = (
+        "Bring back what is gone" if gone else "If it was found before, run `scrimshaw rebuild`; else reword the memory"
+    )
+    advice = f"{mend}, or change or remove the query in {engine.settings.folder.name}/{GOLDEN_FILE}."
     return Lost(query=golden.text, missing=missing, sentence=sentence, advice=advice)

@@ -67,6 +67,7 @@ class Result(NamedTuple):
     detail: str
     degradation: Degradation | None = None  #: in the missing part's own words, if it has any
     expected: bool = False  #: off by choice, or being made just now: not a fault
+    advice: str = ""  #: what to do, if it is not what the check always says
 
 
 # A text alone means that the part works.
@@ -176,7 +177,10 @@ def _run(check: Check, engine: Engine) -> Result:
         return result
     mode = f"{check.name}_{result.status}: {result.detail}"
     lost = Degradation(
-        failure_mode=mode, fallback_mode=check.instead, confidence_impact=check.lost, retry_recommendation=advice
+        failure_mode=mode,
+        fallback_mode=check.instead,
+        confidence_impact=check.lost,
+        retry_recommendation=result.advice or advice,
     )
     return result._replace(degradation=lost)
 
@@ -279,8 +283,11 @@ def _check_journal(engine: Engine) -> Result | str:
     if not (place_below_git(engine.folder) and old.exists()):
         return detail
     is_own = place == engine.folder
-    why = "`git clean` reaches it until nobody has it open and git does not hold it"
-    return Result(Status.DEGRADED, f"{detail}; {why if is_own else f'nobody reads {old}: remove it'}", expected=is_own)
+    why = (
+        "`git clean` reaches it until nobody has it open and git does not hold it" if is_own else f"nobody reads {old}"
+    )
+    advice = "Stop what has it open, and take it out of git if it is there." if is_own else f"Remove {old}."
+    return Result(Status.DEGRADED, f"{detail}; {why}", expected=is_own, advice=advice)
 
 
 def _check_jobs(engine: Engine) -> Result | str:

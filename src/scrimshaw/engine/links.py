@@ -99,7 +99,7 @@ def unlink(
     memory = engine.memory(source)
     known = _find_edges(engine, source, target, relation)
     if not known:
-        raise NotFound(f"{source!r} does not say that it {relation} {target!r}.", "Look at its relations.")
+        raise NotFound(f"{source!r} does not say that it {relation} {target!r}.", "List its relations first.")
     inside = [edge for edge in known if edge.kind == EdgeKind.RELATION]
     entry = _link_entry(Action.UNLINK, known[0], actor, session)
     if outside := [edge for edge in known if edge.kind == EdgeKind.EXTERNAL]:

@@ -17,6 +17,7 @@ from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, canary, index, open_engine
 from scrimshaw.engine import lint as engine_lint
 from scrimshaw.engine.core import MEMORIES
+from scrimshaw.engine.degradations import Lost
 from scrimshaw.engine.health import Finding, Health, Severity, check_health, write_test_file
 from scrimshaw.engine.lint import LintState
 from scrimshaw.errors import ConfigError, ScrimshawError, StorageFailure
@@ -281,7 +282,11 @@ def add_golden(
     within: Annotated[int, typer.Option(min=1, max=100, help="How many of the first hits to look in.")] = canary.WITHIN,
 ) -> Golden:
     """Add a question with its answers; `scrimshaw doctor` and each server at its start ask it again."""
-    return canary.add_golden(engine, query, ids, within)
+    added = canary.add_golden(engine, query, ids, within)
+    frame.fill_few(engine)
+    if isinstance(lost := canary.ask_golden(engine, added), Lost):
+        note(f"{lost.sentence} {lost.advice}")
+    return added
 
 
 @command(golden, "list", render=_render_golden, fresh=False)

@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial, wraps
 from pathlib import Path
@@ -23,6 +23,7 @@ from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.engine.core import project_sources
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import EMBED_BATCH
+from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.errors import (
     ConfigError,
     InvalidRequest,
@@ -41,7 +42,7 @@ from scrimshaw.storage.sql import earliest
 _WorkT = TypeVar("_WorkT", bound=Callable[..., Any])
 STDIN = "-"
 LEASE_S = 60.0  # enough for a few batches on a slow machine; then another process may take over a silent job
-SKIPS_SHOWN = 20
+SKIPS_SHOWN, NAMES_SHOWN = 20, 8
 IN_BACKGROUND = (
     "Search works at once; vectors are made in the background, and `scrimshaw doctor` shows how many are ready."
 )
@@ -217,10 +218,32 @@ def content_of(text: str, file: Path | None = None) -> str:
 
 
 def find_id(engine: Engine, name: str) -> str:
-    """The id of a memory as printed in answers: its id, with or without .md, or its path, even with a line."""
+    """The id of a memory as printed in answers: its id, with or without .md, or its path, even with a line.
+
+    That of a part of a session may have a short id for the session.
+    """
+    if part := re.fullmatch(rf"{ITEM_PREFIX}(.+)([/#]e?[\d.]+)", name):
+        return f"{ITEM_PREFIX}{find_session(engine, part[1])}{part[2]}"
     path = re.sub(r":\d+\Z", "", name)
     state = engine.index.manifest().get(str(Path(path).absolute()))
     return (state and state.memory_id) or path.removesuffix(".md")
+
+
+def find_session(engine: Engine, name: str) -> str:
+    """The id of a session, of which the beginning is enough; raises NotFound."""
+    known = [each.id for each in engine.sessions.latest(limit=sys.maxsize)]
+    known += (row["session"] for row in engine.journal.history())  # also of clients whose sessions are not recorded
+    return find_by_beginning("session", name, known)
+
+
+def find_by_beginning(kind: str, name: str, names: Iterable[str]) -> str:
+    """The name itself, or the only one that begins with it; raises NotFound, which lists the candidates."""
+    known = [*dict.fromkeys(filter(None, names))]
+    found = [each for each in known if each.startswith(name)]
+    if name in found or len(found) == 1:
+        return name if name in found else found[0]
+    hint = f"{'There are' if known else 'There is none'} {', '.join((found or known)[:NAMES_SHOWN])}".strip()
+    raise NotFound(f"{'Several' if found else 'No'} {kind}s begin with {name!r}.", f"{hint}.", name=name)
 
 
 def demand_known(engine: Engine, filters: Filters) -> None:

@@ -351,10 +351,9 @@ def get(
     if memory_id.startswith(PREFIX):
         found = ask.get_from_peer(engine, memory_id)
     else:
-        name, _, section = memory_id.partition("#")
-        is_part = name.startswith(ITEM_PREFIX)  # part of a session, which are numbered
-        name = memory_id if is_part else frame.find_id(engine, name)
-        found = read.get(engine, name, anchor or section * (not is_part))
+        is_part = memory_id.startswith(ITEM_PREFIX)  # part of a session, which are numbered
+        name, _, section = (memory_id, "", "") if is_part else memory_id.partition("#")
+        found = read.get(engine, frame.find_id(engine, name), anchor or section)
     read.touch(engine, [found.memory])
     query_log.append(engine, LoggedRead(at=engine.clock(), id=found.memory.id))
     return found
@@ -438,6 +437,7 @@ def resume(
 
     Its task and later requests, next steps and open points, decisions, tests, commits, changes.
     """
+    session = session and frame.find_session(engine, session)
     found = engine.sessions.get(session) if session else next(iter(engine.sessions.latest()), None)
     if found is None:
         raise NotFound("There is no session to resume.", "Sessions come from the hooks of an agent client.")

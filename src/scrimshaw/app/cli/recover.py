@@ -207,6 +207,7 @@ def show_ledger(
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 20,
 ) -> Sequence[Row]:
     """Show the newest changes: which memory, what, by whom and why."""
+    session = session and frame.find_session(engine, session)
     rows = engine.journal.history(memory, limit, session=session)
     return [{PUBLIC_NAMES.get(name, name): value for name, value in row.items()} for row in rows]
 
@@ -260,6 +261,7 @@ def undo(
         raise typer.BadParameter("Give --session or --entry, not both.")
     if redo and not session:
         raise typer.BadParameter("--redo goes with --session; an undo of one entry is an entry itself.")
+    session = session and frame.find_session(engine, session)
     entry = entry or (0 if session else _find_last_change(engine))
     take_back = partial(history.undo, engine, session=session, entry=entry, redo=redo)
     planned = take_back(dry_run=True)

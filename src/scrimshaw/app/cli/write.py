@@ -18,7 +18,7 @@ from scrimshaw.engine.drafts import Consolidation, DraftOutcome, RejectedDraft
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.write import Saved
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
-from scrimshaw.models import WAITS, Memory, MemoryType, Tier, Trust, VaultName
+from scrimshaw.models import DRAFTS, WAITS, Memory, MemoryType, Tier, Trust, VaultName
 
 app = typer.Typer()
 drafts = command_group(app, "drafts", "Drafts of sessions that are not memories yet.", "list")
@@ -85,7 +85,13 @@ def _render_discarded(gone: Mapping[str, Any]) -> Lines:
     yield f"{len(gone['names'])} {'would be ' if gone['dry_run'] else ''}removed."
 
 
-@command(app, "save", '"We use apsw, since ..." --type decision --trigger "wal reset"', render=_render_saved)
+@command(
+    app,
+    "save",
+    '"We use apsw, since ..." --type decision --trigger "wal reset"',
+    render=_render_saved,
+    fails=lambda saved: saved.status == "rejected",
+)
 def save(
     engine: Engine,
     text: Annotated[str, typer.Argument(help="The text in Markdown; - reads standard input.")] = "",
@@ -217,7 +223,7 @@ def list_drafts(engine: Engine) -> list[RejectedDraft]:
 @command(drafts, "show", "0e24ab", render=lambda text: [text], fresh=False)
 def show_draft(engine: Engine, name: DraftName) -> str:
     """Print the text of a rejected draft."""
-    return drafting.read_rejected(engine, name)
+    return drafting.read_rejected(engine, _find_draft(engine, name))
 
 
 @command(drafts, "make", "", "0e24ab", render=_render_outcomes, fresh=False, empty="No session is waiting for a draft.")
@@ -226,14 +232,14 @@ def make_drafts(
     session: Annotated[str, typer.Argument(metavar="[SESSION]", help="A session; default: all without a draft.")] = "",
 ) -> list[DraftOutcome]:
     """Make pending drafts now, instead of in the background."""
-    waiting = [session] if session else drafting.find_undrafted(engine, engine.clock())
+    waiting = [frame.find_session(engine, session)] if session else drafting.find_undrafted(engine, engine.clock())
     return [drafting.make_draft(engine, each) for each in waiting]
 
 
 @command(drafts, "promote", "0e24ab", render=_render_saved)
 def promote_draft(engine: Engine, name: DraftName) -> Saved:
     """Save a rejected draft as a memory; edit its file first if you like."""
-    return drafting.promote_draft(engine, name)
+    return drafting.promote_draft(engine, _find_draft(engine, name))
 
 
 @command(drafts, "discard", "0e24ab", render=_render_discarded, fresh=False)
@@ -244,8 +250,7 @@ def discard_drafts(
     yes: frame.Yes = False,
 ) -> dict[str, object]:
     """Remove rejected drafts permanently."""
-    for name in names:
-        drafting.read_rejected(engine, name)
+    names = [_find_draft(engine, name) for name in names]
     if not dry_run:
         confirm(f"Remove {len(names)} drafts permanently?", yes)
         drafting.discard_drafts(engine, names)
@@ -265,8 +270,7 @@ def review_drafts(
     """Accept, edit or reject drafts that are waiting for review."""
     if accept + edit + reject > bool(names or all_):
         raise typer.BadParameter("Name drafts, or --all, with one of --accept, --edit and --reject.")
-    for name in names or ():
-        drafting.read_rejected(engine, name)
+    names = [_find_draft(engine, name) for name in names or ()]
     waiting = [each for each in drafting.list_rejected(engine) if WAITS in each.reasons]
     answers = {"a": "accept", "e": "edit", "r": "reject"}
     chosen = "accept" if accept else "edit" if edit else "reject" if reject else ""
@@ -319,6 +323,13 @@ def _confirm_words(question: str, yes: bool, *found: MemoryText) -> tuple[str, .
             doubts.append(f"It is flagged as {FLAG}: it speaks to an agent.")
     confirm(" ".join((*doubts, question)), yes)
     return tuple(doubts)
+
+
+def _find_draft(engine: Engine, name: str) -> str:
+    """The name of a rejected draft, of which the beginning is enough; raises NotFound."""
+    return frame.find_by_beginning(
+        "draft", name, (path.stem for path in (engine.settings.folder / DRAFTS).glob("*.md"))
+    )
 
 
 def _merge(present: Iterable[str], add: Texts, remove: Texts) -> Texts:

@@ -1,0 +1,83 @@
+"""What commands say and how they end if something is not as a person thinks: exit codes, hints, and refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.app.command_line import Cli, command_line
+from tests.app.hooks.test_hook_process import bash, report
+from tests.samples import write_memory
+
+from scrimshaw.app.mcp.tools import choose
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
+    return folder
+
+
+@pytest.fixture
+def cli(project: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    run = command_line(capsys)
+    run("init")
+    return run
+
+
+def test_a_note_that_the_gate_rejects_is_a_failure(cli: Cli) -> None:
+    assert cli("save", "TODO").code == 1
+    refused = cli("save", "TODO", "--json")
+    assert (refused.code, refused.json["status"]) == (1, "rejected")
+    assert cli("save", "TODO", "--force").code == 0
+
+
+@pytest.fixture
+def worked(cli: Cli, project: Path) -> Cli:
+    """Two sessions whose ids begin alike."""
+    for session in ("0e24ab-1", "0e24cd-2"):
+        report(project, "UserPromptSubmit", session, prompt="Please mend the gate of the harbour crane")
+        bash(project, "pytest tests", "3 passed", "t1", session)
+    return cli
+
+
+@pytest.mark.parametrize(
+    "arguments", [("resume", "--session"), ("ledger", "show", "--session"), ("undo", "--dry-run", "--session")]
+)
+def test_the_beginning_of_a_session_s_id_is_enough(worked: Cli, arguments: tuple[str, ...]) -> None:
+    several, unknown = worked(*arguments, "0e24", "--json"), worked(*arguments, "nope", "--json")
+    assert several.error["message"] == "Several sessions begin with '0e24'."
+    assert all(name in several.error["hint"] for name in ("0e24ab-1", "0e24cd-2"))
+    assert "0e24ab-1" in unknown.error["hint"]
+    assert worked(*arguments, "0e24ab") == worked(*arguments, "0e24ab-1")
+
+
+def test_drafts_and_parts_of_sessions_take_short_ids_too(worked: Cli, project: Path) -> None:
+    assert worked("get", "session:0e24ab#e1").out == worked("get", "session:0e24ab-1#e1").out != ""
+    assert worked("drafts", "make", "0e24ab", "--json").json[0]["session"] == "0e24ab-1"
+    folder = project / ".scrimshaw/drafts"
+    for name in ("0e24ab-1", "0e24cd-2"):
+        write_memory(folder, name, "The gate of the crane.\n")
+    assert "Several drafts" in worked("drafts", "promote", "0e24").err
+    assert "The gate" in worked("drafts", "show", "0e24ab").out
+    assert worked("drafts", "discard", "0e24ab", "--yes", "--json").json["names"] == ["0e24ab-1"]
+    assert worked("drafts", "review", "0e24ab", "--reject").code == 1
+
+
+def test_the_doctor_says_how_a_pause_ends(cli: Cli) -> None:
+    cli("capture", "pause")
+    found = {each["name"]: each for each in cli("doctor", "--json").json["findings"]}
+    assert "scrimshaw capture resume" in found["hook"]["fix"]
+
+
+@pytest.mark.parametrize("command", ["unlink n supersedes m", "checkpoint delete nope"])
+def test_no_error_of_a_command_names_a_tool_of_the_server(cli: Cli, project: Path, command: str) -> None:
+    for name in ("n", "m"):
+        write_memory(project / ".scrimshaw/memories", name, f"The gate {name} of the harbour.\n")
+    refused = cli(*command.split())
+    assert refused.code == 1
+    assert not [each.name for each in choose("all") if str(each.name) in refused.err]
