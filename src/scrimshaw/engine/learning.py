@@ -29,19 +29,15 @@ class TaskProgress(Struct, frozen=True):
     index: float | None = None
 
 
-def record_preflight(engine: Engine, row: Learning) -> None:
-    """Record the scores before a task."""
-    engine.sessions.record_learning(_clean(engine, row))
-
-
-def record_postflight(engine: Engine, row: Learning) -> TaskProgress:
-    """Record the scores after a task and answer what it taught; raises NotFound without a preflight."""
-    row = _clean(engine, row)
-    rows = engine.sessions.learnings(row.folder, limit=_ALL)
-    if not any(each.task == row.task and each.phase == PRE for each in rows):
-        raise NotFound(f"The task {row.task!r} has no preflight.", "Call task_preflight when a task begins.")
+def record(engine: Engine, row: Learning) -> TaskProgress:
+    """Record the scores before or after a task and answer what it taught; raises NotFound without a preflight."""
+    folder, task, gaps = redact(row.folder).text, redact(row.task).text, tuple(redact(gap).text for gap in row.gaps)
+    row = replace(row, folder=folder, task=task, session=redact_id(row.session), gaps=gaps, at=engine.clock())
+    rows = engine.sessions.learnings(folder, limit=_ALL)
+    if row.phase == POST and not any(each.task == task and each.phase == PRE for each in rows):
+        raise NotFound(f"The task {task!r} has no preflight.", "Call task_preflight when a task begins.")
     engine.sessions.record_learning(row)
-    return next(each for each in task_history(engine, row.folder) if each.task == row.task)
+    return next(each for each in task_history(engine, folder) if each.task == task)
 
 
 def task_history(
@@ -52,13 +48,6 @@ def task_history(
     tasks = dict.fromkeys(row.task for row in rows)
     found = [_compare_phases([row for row in rows if row.task == task]) for task in tasks]
     return [each for each in found if each.index is not None or not complete][:limit]
-
-
-def _clean(engine: Engine, row: Learning) -> Learning:
-    """The row, its texts redacted, as it is stored and looked up."""
-    folder, task, session = redact(row.folder).text, redact(row.task).text, redact_id(row.session)
-    gaps = tuple(redact(gap).text for gap in row.gaps)
-    return replace(row, folder=folder, task=task, session=session, gaps=gaps, at=engine.clock())
 
 
 def _compare_phases(rows: Sequence[Learning]) -> TaskProgress:

@@ -84,10 +84,9 @@ def ask_git(
     known, timeout_s, nobody = {**environment_for_git(), **variables}, timeout_s or TIMEOUT_S, subprocess.DEVNULL
     try:
         done = subprocess.run(command, stdin=nobody, capture_output=True, timeout=timeout_s, check=False, env=known)
-    except subprocess.TimeoutExpired as error:
-        raise _failure(f"it timed out after {error.timeout:g} s") from error
-    except OSError as error:
-        raise _failure(describe_os_error(error)) from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        why = describe_os_error(error) if isinstance(error, OSError) else f"it timed out after {error.timeout:g} s"
+        raise StorageFailure(f"git could not be asked: {why}.", "Install git, or put it on the PATH.") from error
     if done.returncode not in answers:
         said = done.stderr.decode(errors="replace").strip().splitlines()[:2]  # the second may name a file in the way
         why = " ".join(" ".join(said).split())
@@ -162,10 +161,6 @@ def list_changed_files(
         for status, path in zip(fields, fields, strict=False):
             found.append(CommittedChange(path, status, commit, float(at), CommitAuthor(name, address)))
     return found
-
-
-def _failure(why: str) -> StorageFailure:
-    return StorageFailure(f"git could not be asked: {why}.", "Install git, or put it on the PATH.")
 
 
 def work_tree(project: Path) -> str:

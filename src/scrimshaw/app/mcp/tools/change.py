@@ -157,14 +157,14 @@ def memory_causal_unlink(
 @tool(toolset="learning", layer="L6", idempotent=True)
 def task_preflight(engine: Engine, call: FlightCall) -> PreflightReply:
     """Record what you know before a task begins."""
-    learning.record_preflight(engine, _make_record(call, learning.PRE))
+    learning.record(engine, _make_record(call, learning.PRE))
     return PreflightReply(task_id=call.task_id, recorded=True)
 
 
 @tool(toolset="learning", layer="L6", idempotent=True)
 def task_postflight(engine: Engine, call: FlightCall) -> PostflightReply:
     """Record what you know after a task; returns what it taught."""
-    found = learning.record_postflight(engine, _make_record(call, learning.POST))
+    found = learning.record(engine, _make_record(call, learning.POST))
     gains = (found.knowledge, found.uncertainty, found.context, found.index)
     return PostflightReply(found.task, *(gain or 0.0 for gain in gains))
 
