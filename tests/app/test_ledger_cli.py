@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -213,15 +212,6 @@ def test_verify_says_where_the_ledger_is_broken(three: Engine, project: Path, cl
     run = cli("ledger", "verify")
     assert (run.code, f"Entry {broken} of the ledger" in run.out) == (1, True)
     assert cli("ledger", "verify", "--json").json["broken"] == broken
-
-
-def test_export_is_one_object_a_line(three: Engine, cli: Cli, tmp_path: Path) -> None:
-    lines = cli("ledger", "export").out.splitlines()
-    assert [json.loads(each)["seq"] for each in lines] == [1, 2]
-    file = tmp_path / "out.jsonl"
-    assert cli("ledger", "export", "--output", str(file)).out == ""
-    assert file.read_text().splitlines() == lines
-    assert cli("ledger", "export", "--output", str(file)).code == 1
 
 
 def test_undo_asks_and_tells(three: Engine, vault: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """The commands for history, recovery and erasure: ledger, undo, checkpoint, backup, restore, purge."""
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
@@ -12,7 +11,7 @@ import msgspec
 import typer
 
 from scrimshaw.app.cli import frame
-from scrimshaw.app.cli.frame import Texts, command, command_group, example, open_memory, settings_of_memory
+from scrimshaw.app.cli.frame import Texts, command, command_group, open_memory, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, note_degradations, plain
 from scrimshaw.app.importing import search_transcripts
 from scrimshaw.engine import Engine, checkpoints, history, index, open_engine, purge
@@ -24,9 +23,8 @@ from scrimshaw.engine.migrate import EngineName, Table, migrate
 from scrimshaw.engine.purge import Purged, PurgeTarget, Trace
 from scrimshaw.engine.restore import Recovery, Restored, is_lost, restore_newest, set_aside
 from scrimshaw.engine.restore import restore as bring_back
-from scrimshaw.errors import AlreadyExists, InvalidRequest, NotFound
+from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.models import Action
-from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.git import SECRET_FILE, GitTraces
 from scrimshaw.storage.ports import Row
 
@@ -217,23 +215,6 @@ def verify_ledger(engine: Engine) -> dict[str, int]:
     """Check that no entry was changed, removed or cut off; exit code 1 if one was."""
     # The second is the number of the first entry that is wrong or missing, 0 if the ledger is intact.
     return dict(zip(("rows", "broken"), engine.journal.verify(), strict=True))
-
-
-@ledger.command("export", epilog=example("scrimshaw ledger export --output ledger.jsonl"))
-def export_ledger(
-    output: Annotated[Path | None, typer.Option(dir_okay=False, help="A new file; default: standard output.")] = None,
-    project: frame.Project = None,
-) -> None:
-    """Write all entries as JSON lines, oldest first: hashes and ids, no text."""
-    with open_memory(project) as engine:
-        lines = (msgspec.json.encode(row).decode() + "\n" for row in reversed(engine.journal.history()))
-        if output is None:
-            sys.stdout.writelines(lines)
-            return
-        if output.exists():
-            raise AlreadyExists(f"{output} exists.", "Name a new file.")
-        with storage_errors("write", output), output.open("x", encoding="utf-8", newline="\n") as file:
-            file.writelines(lines)
 
 
 @command(
