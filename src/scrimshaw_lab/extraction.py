@@ -133,9 +133,8 @@ def evaluate_extract(
         note("Each session without the rules that only it supports:")
         show(held_out, False, _render)
     if record:
-        page = calibration.write_section(
-            settings.project, "Extraction", _section((report, held_out), judged, rules, (calls, labels))
-        )
+        section = _section((report, held_out), judged, rules, (calls, labels))
+        page = calibration.write_section(settings.project, "Extraction", section)
         note(f"Recorded in {page}.")
 
 

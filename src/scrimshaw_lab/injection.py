@@ -108,9 +108,8 @@ def is_held(text: str, name: str, ways_in: Iterable[Callable[[str], str]]) -> bo
 def _broken(
     attacks: Sequence[Sample], forge: Callable[[str], str], name: str, ways_in: Sequence[Callable[[str], str]]
 ) -> int:
-    return sum(
-        not is_held(f"{forge(name)}\n{each.text[:_FORGED_AROUND]}\n{forge(name)}", name, ways_in) for each in attacks
-    )
+    texts = (f"{forge(name)}\n{each.text[:_FORGED_AROUND]}\n{forge(name)}" for each in attacks)
+    return sum(not is_held(text, name, ways_in) for text in texts)
 
 
 def _marks(text: str, name: str) -> int:

@@ -193,9 +193,7 @@ def _run_program(project: Path, program: str, *arguments: str, payload: bytes = 
 def ask_memory(engine: Engine, query: str, budget: int) -> Answer:
     """The answer of the tool that agents call, for a query and a budget."""
     call, passages = call_tool(engine, "memory_search", {"query": query, "token_budget": budget}), []
-    nearest = (
-        name.split(": ", 1) for name in call.reply.get("nearest", ())
-    )  # of an answer that was not certain enough
+    nearest = (name.split(": ", 1) for name in call.reply.get("nearest", ()))  # of an uncertain answer
     for hit in (*call.reply["hits"], *({"id": name, "title": title} for name, title in nearest)):
         part, memory = _ORIGIN.match(hit["id"]), engine.index.get([hit["id"]]).get(hit["id"])
         session = part[1] if part else memory.provenance.session if memory else ""
