@@ -228,11 +228,14 @@ def test_undo_asks_and_tells(three: Engine, vault: Path, cli: Cli, monkeypatch: 
     assert cli("undo", "--session", "s1", "--entry", "2").code == 2
 
 
-def test_the_last_change_is_named_and_never_an_edit_by_hand(three: Engine, vault: Path, cli: Cli) -> None:
+def test_the_last_change_is_named_and_never_an_edit_by_hand(
+    three: Engine, vault: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     (vault / "a.md").write_text("What a person wrote by hand.\n")
     scan(three)
-    run = cli("undo", "--yes")
-    assert "Entry 2: create b" in run.err
+    assert "Entry 2: create b" in cli("undo").err
+    assert cli("undo", "--yes").code == 0
     assert not (vault / "b.md").exists()
     assert (vault / "a.md").read_text() == "What a person wrote by hand.\n"
 

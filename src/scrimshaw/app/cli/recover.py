@@ -248,7 +248,7 @@ def undo(
     planned = take_back(dry_run=True)
     if dry_run or not planned.undone:
         return planned
-    shown = [step for step in planned.steps if not step.trouble][:_NAMES_SHOWN]
+    shown = [] if yes else [step for step in planned.steps if not step.trouble][:_NAMES_SHOWN]
     note(*(_one_line(f"Entry {each.entry}: {each.action} {each.memory_id}, {each.reason}") for each in shown))
     note(*(f"Entry {step.entry}: {step.note}." for step in planned.steps if step.note))
     confirm(f"Undo {planned.undone} of {len(planned.steps)} changes?", yes)
