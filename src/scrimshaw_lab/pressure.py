@@ -26,8 +26,9 @@ from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.events import StoredSession
 from scrimshaw.models import EventKind
 from scrimshaw.search.passages import TOKEN_CHARACTERS
+from scrimshaw_lab.recorded_sessions import call_tool
 from scrimshaw_lab.search_quality import JudgedQuery, read_queries
-from scrimshaw_lab.shadow import call_tool, copy_engine, find_known_items
+from scrimshaw_lab.shadow import copy_engine, find_known_items
 
 # What pressure must save: payload at least 15 % lower, at most a quarter of the overflows.
 TOKENS_SHARE, OVERFLOWS_SHARE = 0.85, 0.25

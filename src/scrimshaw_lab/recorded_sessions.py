@@ -39,7 +39,6 @@ from scrimshaw.search.tokens import query_terms
 from scrimshaw.session.draft import build_draft, render_body
 from scrimshaw_lab.labelled import lines_of
 from scrimshaw_lab.metrics import bootstrap_interval, mean
-from scrimshaw_lab.shadow import call_tool
 
 FOLDS, BUDGETS, TOKEN_CHARACTERS = 5, (350, 600, 1200), 4
 NAMES = "sessions.json"
@@ -188,6 +187,16 @@ def _run_program(project: Path, program: str, *arguments: str, payload: bytes = 
         problem = done.stderr.decode(errors="replace").strip()
         raise InvalidRequest(f"scrimshaw {' '.join(arguments)} failed: {problem}", "Look at the transcripts.")
     return done.stdout
+
+
+def call_tool(engine: Engine, name: str, arguments: Mapping[str, object]) -> Any:
+    """What a client gets from a tool; raises InvalidRequest."""
+    from scrimshaw.app.mcp.protocol import Dispatcher  # noqa: PLC0415 - the help lists this package's commands
+    from scrimshaw.app.mcp.tools import choose  # noqa: PLC0415 - likewise
+
+    if (outcome := Dispatcher(choose("core"), engine).dispatch(name, arguments)).error:
+        raise InvalidRequest(f"The question failed: {outcome.text}", "Correct the question.")
+    return outcome
 
 
 def ask_memory(engine: Engine, query: str, budget: int) -> Answer:

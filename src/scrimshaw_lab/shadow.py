@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import apsw
 import msgspec
@@ -270,16 +270,6 @@ def copy_engine(settings: Settings) -> Iterator[Engine]:
             scan(engine)
             embed_pending(engine)
             yield engine
-
-
-def call_tool(engine: Engine, name: str, arguments: Mapping[str, object]) -> Any:
-    """What a client gets from a tool; raises InvalidRequest."""
-    from scrimshaw.app.mcp.protocol import Dispatcher  # noqa: PLC0415 - the help lists this package's commands
-    from scrimshaw.app.mcp.tools import choose  # noqa: PLC0415 - likewise
-
-    if (outcome := Dispatcher(choose("core"), engine).dispatch(name, arguments)).error:
-        raise InvalidRequest(f"The question failed: {outcome.text}", "Correct the question.")
-    return outcome
 
 
 def change_settings(settings: Settings, changes: Iterable[str]) -> Settings:

@@ -267,7 +267,7 @@ def tell_state(
 ) -> list[StateLine]:
     """The state of the session itself, `with_own` and if it has work, otherwise of the newest other one that has.
 
-    A start skips a few sessions that only asked, and names them. If a session's memory covers all its events, the
+    A start skips sessions that only asked, and names them. If a session's memory covers all its events, the
     memory's text is used, including a person's changes. Tasks of parallel sessions are included. After a compaction the
     state is always the session's own.
     """
