@@ -30,6 +30,7 @@ LARGEST_INPUT = 8 * 1024 * 1024
 # How much is read of a transcript, which may have many megabytes: its end, up to the beginning of the turn. A
 # turn that was interrupted has no stop event, so a few turns are read again.
 TAIL_BYTES, LONGEST_TURN = 256 * 1024, 16 * 1024 * 1024
+RECENT_ROWS = 40  # of a transcript, read before each call: all of a tail of 300 KB would cost 22 ms, these 1
 MOST_ANSWERS = 300  # the last ones are recorded; a turn of hours has some hundreds
 LONGEST_ANSWER = 8_000  # characters, about 2,000 tokens
 
@@ -153,7 +154,8 @@ def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tu
     if is_call:  # what no hook reported before it is recorded before it
         failed = client.read_outcome(lines, event.call_id) if event.failed is None else event.failed
         event = structs.replace(event, failed=failed)
-        lines = lines[: next((place for place, row in enumerate(lines) if event.call_id in row), 0)]
+        place = next((place for place, row in enumerate(lines) if event.call_id in row), 0)
+        lines = lines[max(0, place - RECENT_ROWS) : place]
     lines = skip_pause(lines, settings.folder / RESUMED)
     missed = [structs.replace(each, session=event.session, cwd=event.cwd) for each in client.read_missed_events(lines)]
     if is_call:
