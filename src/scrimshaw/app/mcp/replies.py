@@ -90,7 +90,7 @@ def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
         degraded=result.degradations,
         peers=fence_list(_FOREIGN, map(_PEER_LINE.format, result.peers)) if result.peers else "",
         sources=result.sources,
-        applied_boosts=Counter(chain.from_iterable(map(attrgetter("explanation.boosts"), hits))),
+        applied_boosts=dict(Counter(chain.from_iterable(map(attrgetter("explanation.boosts"), hits)))),
     )
     if not trace:
         return reply
