@@ -180,6 +180,25 @@ def test_what_else_the_session_of_the_best_hit_says_comes_next_to_it(engine: Eng
     assert not {"session record"} & {*first.explanation.factors, *third.explanation.factors}
 
 
+def test_among_the_passages_of_a_session_their_tokens_count_twice(
+    open_memory: OpenMemory, minilm: MiniLMEmbedder
+) -> None:
+    engine = open_memory(embedder=minilm)
+    queue = "The printer queue is drawn on the screen, below the printer list."
+    jams = "Jobs were deleted in the evening, because paper jams kept them from printing."
+    tell(engine, EventKind.PROMPT, queue, at=engine.clock())
+    tell(engine, EventKind.PROMPT, jams, at=engine.clock())
+    tell(engine, EventKind.PROMPT, "The harbour has a printer and a queue for its charts.", "other", engine.clock())
+    scan(engine)
+    embed_pending(engine)
+    first, second, other = find(engine, "why was the printer queue emptied")
+    assert [first.text, second.text] == [f"> {jams}", f"> {queue}"]
+    by_words = [hit.score / hit.explanation.factors["session record"] for hit in (first, second)]
+    gain = first.explanation.terms["tokens"] - second.explanation.terms["tokens"]
+    assert by_words[0] < by_words[1] < by_words[0] + gain
+    assert other.score < second.score < first.score
+
+
 # What it stays out of
 
 

@@ -16,7 +16,7 @@ from scrimshaw.search.results import Hit
 TOKEN_CHARACTERS = 4
 # Characters of a passage, cross-validated on questions about recorded sessions (docs/evaluation.md): longer ones leave
 # no room for others, and shorter ones lose the sentence next to the query's words.
-PASSAGE = 400
+PASSAGE = 450
 SENTENCE = 160  # most characters shown of a passage that is already in the context, or that does not fit
 LEAST = 60  # less room than this holds no statement
 _LONG_SENTENCE = 240

@@ -441,15 +441,22 @@ def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate
 
 
 def _gather_session(state: SearchState, ranked: Sequence[Candidate], limit: int) -> list[Candidate]:
-    """Raise passages of the best hit's session: they complete it, and share its label in the reply."""
-    passages = [each for each in ranked[1:limit] if each.memory.id in state.record]
-    for each in passages:
-        best = ranked[0]
-        is_beside = each.memory.provenance.session == best.memory.provenance.session
-        if is_beside and 0 < each.score < best.score:
-            score = each.score + GATHERED * (best.score - each.score)
+    """Raise passages of the best hit's session: they complete it, and share its label in the reply.
+
+    Among each other they are in the order of their scores with the comparison by tokens counted twice: in one session
+    most passages have the same words, so that these tell less (docs/evaluation.md).
+    """
+    passages = [each for each in ranked[:limit] if each.memory.id in state.record and each.score > 0]
+    if not passages:
+        return [*ranked]
+    best = ranked[0]
+    beside = [each for each in passages if each.memory.provenance.session == best.memory.provenance.session]
+    scores = [each.score + GATHERED * (best.score - each.score) for each in beside]
+    in_order = sorted(beside, key=lambda each: -each.score - each.terms.get("tokens", 0.0))
+    for each, score in zip(in_order, scores, strict=True):
+        if score != each.score:
             each.factors, each.score = {**each.factors, "session record": score / each.score}, score
-    return sorted(ranked, key=_sort_key) if passages else [*ranked]
+    return sorted(ranked, key=_sort_key)
 
 
 def _with_fusion(fused: Sequence[Fused], known: Mapping[str, Candidate]) -> list[Candidate]:
