@@ -239,14 +239,14 @@ def start_after(needs: Needs, session: str, transcripts: Sequence[Path]) -> tupl
         project = import_sessions(Path(scratch) / "new", transcripts, "--no-vectors")
         payload = {"session_id": "next", "hook_event_name": "SessionStart", "source": "startup", "cwd": str(project)}
         reply = _run_program(project, _HOOK, payload=msgspec.json.encode(payload)).strip()
-        text = msgspec.json.decode(reply)["hookSpecificOutput"]["additionalContext"] if reply else ""
-        text = _complete_origins(text)
+        sent = msgspec.json.decode(reply)["hookSpecificOutput"]["additionalContext"] if reply else ""
+        text = _complete_origins(sent)
         lines, failures = text.splitlines(), [line for line in text.splitlines() if _FAILURE.match(line)]
         with open_engine(Settings(project=project, home=project.parent / "home")) as engine:
             overcome = sum(needs.is_overcome(engine, line) for line in failures)
     foreign = sum(any(origin[1] != session for origin in _ORIGIN.finditer(line)) for line in lines)
     wrong = {"failures told": len(failures), "of them overcome": overcome, "lines of another session": foreign}
-    return text, {**wrong, "tokens": len(text) // TOKEN_CHARACTERS}
+    return text, {**wrong, "tokens": len(sent) // TOKEN_CHARACTERS}
 
 
 def average(columns: Mapping[str, Sequence[Measures]]) -> dict[str, dict[str, float]]:
