@@ -105,6 +105,56 @@ def test_what_a_person_takes_back_is_no_choice_any_more() -> None:
     assert (made.decisions, [each.text for each in made.changed]) == ((), ["src/storage.py"])
 
 
+@pytest.mark.parametrize(
+    "undone", ["that breaks printing. revert this and only defer the map", "Undo all of that, please."]
+)
+def test_a_turn_is_taken_back_by_any_sentence_of_the_next_prompt(undone: str) -> None:
+    recording = Recording().prompt("Make the harbour board fast.").edit("src/board.py")
+    recording.answer("I decided to load every chart lazily, because most are below the fold.")
+    assert [each.text for each in recording.prompt(undone).edit("src/map.py").draft().decisions] in (
+        [],
+        ["revert this and only defer the map"],
+    )
+
+
+def test_a_refusal_takes_back_what_it_names_and_its_wishes_are_choices() -> None:
+    recording = Recording().prompt("Add caching to the weather client.")
+    recording.answer(
+        "I'll use Redis for the cache, because workers share it. I'll keep the HTTP timeout, since tests rely on it."
+    )
+    recording.edit("weather.py").prompt("no, not redis, we have none. use an in-process cache, it is there already")
+    assert found(recording) == [
+        "I'll keep the HTTP timeout, since tests rely on it.",
+        "use an in-process cache, it is there already",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["harbour warnings must never be cached", "leave the export as is, keep the old name", "good. go with apsw"]
+)
+def test_what_a_person_demands_or_leaves_is_a_choice(text: str) -> None:
+    assert found(Recording().prompt("Look at the export of the harbour.").answer("I looked.").prompt(text)) != []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm using Decimal and not float, because cents add up.",
+        "I would use rq and not Celery, since one queue is enough.",
+    ],
+)
+def test_an_agents_choice_is_one_in_any_tense(text: str) -> None:
+    assert found(Recording().prompt("Move the jobs to a queue.").answer(text)) == [text]
+
+
+def test_a_pick_may_go_on() -> None:
+    recording = (
+        Recording().prompt("Where do flags live?").answer("1. In the database table flags\n2. In a file flags.toml")
+    )
+    recording.prompt("2, but flags must be readable without the database")
+    assert "In a file flags.toml" in found(recording)
+
+
 def test_a_step_that_names_what_the_last_difference_adds_is_a_choice() -> None:
     said = "Now I will use a `KeyError` to tell that `read_table` found nothing."
     recording = Recording().prompt("Implement the storage layer.").answer(said).edit("src/load.py", "+ KeyError")

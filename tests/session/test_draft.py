@@ -545,6 +545,38 @@ def test_an_account_of_a_difference_stands_beside_its_code() -> None:
     assert made.findings == ()
 
 
+@pytest.mark.parametrize(
+    ("answer", "left"),
+    [
+        ("Both parts are done. Left: the nightly harbour report.", "Left: the nightly harbour report."),
+        (
+            "## Not included\n\n- The admin API of the harbour has no limit.",
+            "The admin API of the harbour has no limit.",
+        ),
+        (
+            "`phonenumbers` was missing from the venv. It is not in `pyproject.toml`, someone should add it.",
+            "`phonenumbers` was missing from the venv. It is not in `pyproject.toml`, someone should add it.",
+        ),
+        ("The expiry is still not checked on Get.", "The expiry is still not checked on Get."),
+        ("I haven't added a harbour test for it.", "I haven't added a harbour test for it."),
+        ("Only the map is deferred now.", ""),
+    ],
+)
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_what_the_answer_after_the_last_change_leaves_is_open(answer: str, left: str, *, is_followed: bool) -> None:
+    recording = Recording().prompt("Let the upload queue of the harbour retry.").edit("a.py").answer(answer)
+    if is_followed:
+        recording.prompt("How long is the queue kept?").read("a.py").read("b.py").answer("It is kept for a day.")
+    assert [each.text for each in recording.draft().open] == [left] * bool(left)
+
+
+def test_an_answer_that_also_announces_is_an_answer() -> None:
+    recording = Recording().prompt("Rename the harbour queue.").edit("queue.py").answer("Renamed.")
+    recording.prompt("What is the command for a dump of the harbour again?")
+    recording.answer("It is `pg_dump -Fc harbour > harbour.dump`. I'll keep the old name in the export.")
+    assert recording.draft().next_step is None
+
+
 @pytest.mark.parametrize(("after", "open_points"), [(8, 0), (0, 1)])
 def test_a_limitation_is_open_only_where_the_work_ended_with_it(after: int, open_points: int) -> None:
     recording = Recording().prompt("Let the upload queue of the harbour retry.").read("a.py").read("b.py").read("c.py")

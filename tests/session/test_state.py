@@ -43,6 +43,17 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         {"task": TASK, "task unfinished": "rename the queue module"},
         (),
     ),
+    "the last words are told however short they are, and none that were taken back": (
+        Recording()
+        .prompt(TASK)
+        .edit("a.py")
+        .answer("I moved the retry limit of the upload queue into Redis.")
+        .prompt("No, not into Redis. Put it into the settings file of the service.")
+        .edit("a.py")
+        .answer("It is in `settings.toml` now."),
+        {"said": "It is in `settings.toml` now."},
+        ("I moved the retry limit",),
+    ),
     "what the second prompt is about, where the first only looked around": (
         Recording()
         .prompt("Check README.md and TODO.md and tell me what is there")

@@ -638,7 +638,7 @@ class MemorySessions:
                 self._change(seen.session, context_used=seen.context_used)
             if seen.injected:
                 self._add_injected(seen.injected)
-            if seen.item and not self._mention_held(seen.session, seen.item):
+            if seen.item and not self._mention_held(seen.session, seen.item, now, modulus):
                 self._remember(seen.session, seen.item, admit, now, modulus)
             return True
 
@@ -733,11 +733,16 @@ class MemorySessions:
         place = next(place for place, row in enumerate(rows) if row.id == session)
         rows[place] = replace(rows[place], **values)
 
-    def _mention_held(self, session: str, item: NewItem) -> bool:
+    def _mention_held(self, session: str, item: NewItem, now: float, modulus: int) -> bool:
         for held in self.items(session, held=True):
             is_same_file = held.kind == "file" and held.path and held.path == item.path
             if held.kind == item.kind and (held.text == item.text.text or is_same_file):
                 self.mention(session, held.number)
+                if item.source.extraction_rule_id == "edit":
+                    place = self._rows("items").index(replace(held, mentions=held.mentions + 1))
+                    values = {"text": item.text.text, "attention": item.attention, "source": item.source, "at": now}
+                    event = self._existing(session).counter % modulus
+                    self._rows("items")[place] = replace(self._rows("items")[place], **values, event=event)
                 return True
         return False
 

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from scrimshaw.config import SessionSettings
-from scrimshaw.models import Drafted, EventKind, Injected, Item, ItemKind, NewItem, Observation, Redacted
+from scrimshaw.models import Drafted, EventKind, Injected, Item, ItemKind, ItemSource, NewItem, Observation, Redacted
 from scrimshaw.session import working_memory
 from scrimshaw.storage.ports import Admission, Sessions
 
@@ -77,6 +77,15 @@ def test_a_file_read_again_is_mentioned_whatever_it_says_now(sessions: Sessions)
         text = Redacted(text=f"version {number}")
         observe(sessions, seen(f"c{number}", item=NewItem(text=text, kind=ItemKind.FILE, attention=0.9, path=path)))
     assert [(each.path, each.mentions) for each in sessions.items("s")] == [("spec.md", 1), ("plan.md", 0)]
+
+
+def test_a_file_edited_again_is_remembered_as_it_is_now(sessions: Sessions) -> None:
+    for number, text in enumerate(("Edit a.py +wrong", "Edit a.py +right")):
+        source = ItemSource(source_call_id=f"c{number}", extraction_rule_id="edit")
+        new = NewItem(text=Redacted(text=text), kind=ItemKind.FILE, attention=0.7, path="a.py", source=source)
+        observe(sessions, seen(f"c{number}", item=new))
+    (held,) = sessions.items("s")
+    assert (held.number, held.text, held.source.source_call_id, held.mentions) == (1, "Edit a.py +right", "c1", 1)
 
 
 def test_what_was_handed_with_an_event_is_counted_once(sessions: Sessions) -> None:

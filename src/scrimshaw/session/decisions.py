@@ -31,7 +31,7 @@ def find_decisions(record: Record) -> list[Statement]:
     sentences, commits = record.sentences, record.commits
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
     chosen: dict[int, set[str]] = {}  # the words by the place of the sentence
-    places = [place for place, each in enumerate(sentences) if each.by == USER or each.turn not in record.withdrawn]
+    places = [place for place, each in enumerate(sentences) if each.by == USER or record.stands(each)]
     difference = "\n".join(re.findall(r"(?m)^\+(?!\+\+).*", record.difference.text)) if record.difference else ""
     ranked = sorted((-_weigh_decision(record, place, difference), -place) for place in places)
     for falling, place in ((falling, -place) for falling, place in ranked):
@@ -89,7 +89,8 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
 def _weigh_decision(record: Record, place: int, difference: str) -> float:
     """How much a sentence looks like a choice; 0 if it does not."""
     sentence, text = record.sentences[place], record.sentences[place].text
-    is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= FEWEST_WORDS and is_clear(text, 1)
+    fewest = FEWEST_WORDS - (sentence.by == USER)  # "go with uv"
+    is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= fewest and is_clear(text, 1)
     if not is_fit or any(_DECISION[name].search(text) for name in NO_CHOICES):
         return 0.0
     if _DECISION_HEADING.search(sentence.heading):
@@ -97,7 +98,8 @@ def _weigh_decision(record: Record, place: int, difference: str) -> float:
     if sentence.by != USER:
         return _weigh_agents(record, place, difference)
     wish, explicit = bool(_DECISION["wish"].search(text)), bool(_DECISION["explicit"].search(text))
-    alternative = bool(_DECISION["alternative"].search(text)) or (wish and bool(_DECISION["objection"].search(text)))
+    objects = bool(record.withdrawn.get(sentence.turn - 1) or _DECISION["objection"].search(text))
+    alternative = bool(_DECISION["alternative"].search(text)) or (wish and objects)
     is_choice = explicit or (wish and alternative) or bool(_DECISION["stance"].search(text))
     return is_choice * (2.0 + 2 * explicit + alternative + bool(_DECISION["reason"].search(text)))
 

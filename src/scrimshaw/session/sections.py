@@ -6,7 +6,7 @@ Every function returns statements, each with the event that proves it.
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain, filterfalse, pairwise
 from operator import attrgetter, itemgetter
@@ -124,10 +124,24 @@ class Record:
         return next((event for event in reversed(self.events) if "\ndiff --git " in event.text), None)
 
     @cached_property
-    def withdrawn(self) -> Container[int]:
-        """The turns that a person undid directly afterwards."""
-        short = (each for each in self.sentences if each.by == USER and len(each.text.split()) < _SHORT)
-        return {each.turn - 1 for each in short if _DECISION["withdrawal"].search(each.text)}
+    def withdrawn(self) -> Mapping[int, frozenset[str]]:
+        """The turns that a person undid directly afterwards, and those whose next prompt begins with a refusal: the
+        stems of the words in it, of which none is in what still stands.
+        """
+        found = dict[int, frozenset[str]]()
+        for each in self.sentences:
+            is_short = len(each.text.split()) < _SHORT
+            if each.by == USER and not each.place and _DECISION["refusal"].search(each.text):
+                found[each.turn - 1] = find_stems(each.text)
+            cues = ("withdrawal", "withdrawal_of_all") if is_short else ("withdrawal_of_all",)
+            if each.by == USER and any(_DECISION[cue].search(each.text) for cue in cues):
+                found[each.turn - 1] = frozenset()
+        return found
+
+    def stands(self, said: Sentence) -> bool:
+        """Whether a person's next words did not take back what an agent said."""
+        stems = self.withdrawn.get(said.turn)
+        return stems is None or bool(stems and not stems & find_stems(said.text))
 
     @cached_property
     def changes_by_turn(self) -> Mapping[int, str]:
@@ -160,8 +174,8 @@ class Record:
         return found
 
     def answers(self) -> list[Sentence]:
-        """What the agent said."""
-        return [each for each in self.sentences if each.by == AGENT]
+        """What the agent said, and the person did not take back."""
+        return [each for each in self.sentences if each.by == AGENT and self.stands(each)]
 
 
 def is_clear(text: str, least: int = _LEAST_SUBJECTS) -> bool:
@@ -281,7 +295,7 @@ def find_reasons(record: Record, sentences: Sequence[Sentence], kinds_told: int 
 def _find_results(record: Record) -> list[Statement]:
     """What the last answer to each request says was done, and that tests pass if no run shows it."""
     busy = record.changes_by_turn
-    answers = [each for each in record.answers() if each.turn in busy and each.turn not in record.withdrawn]
+    answers = [each for each in record.answers() if each.turn in busy]
     vague = (_CHANGE["whole"], _CHANGE["not_a_result"], _CHANGE["status"], _DECISION["scaffold"])
     # only in the last turn the whole may be finished
     firm = [each for each in answers if not any(cue.search(each.text) for cue in vague[each.turn == max(busy) :])]
@@ -428,17 +442,32 @@ def find_unsolved(record: Record) -> list[Statement]:
 
 def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list[Statement]:
     """The last failures, unfinished tasks of a task list, and what was said to be left."""
-    left = _find_unfinished_tasks(record)
-    for each in record.sentences:
-        share, text = each.event / max(1, record.last_event), each.text
-        is_recent, is_known = share >= _RECENT_SHARE, bool(_FAILURE["known_before"].search(text))
-        is_unfinished = is_recent and (is_known or _OPEN["unfinished"].search(text))
-        is_later = is_unfinished or (share >= _LATER_SHARE and _OPEN["deferred"].search(text))
-        is_argument = each.is_item and each.by == AGENT and _OPEN["argument"].search(each.heading)
-        is_left = is_later and is_clear(text, _LEAST_SUBJECTS - is_known) and not is_argument
-        if is_left and not _OPEN["not_open"].search(text) and len(text.split()) >= FEWEST_WORDS:
+    left, changed = _find_unfinished_tasks(record), max(chain([0], *record.edits.values()))
+    answered = (each for each in record.answers() if each.turn in record.changes_by_turn and each.event > changed)
+    closing = max(map(attrgetter("event"), answered), default=0)  # what is asked afterwards does not settle it
+    heard = [each for each in record.sentences if each.by == USER or record.stands(each)]
+    for before, each in zip([None, *heard], heard, strict=False):
+        is_known = bool(_FAILURE["known_before"].search(each.text))
+        if not _says_what_is_left(each, each.event / max(1, record.last_event), is_known, each.event == closing):
+            continue
+        is_part = before and before.event == each.event and _OPEN["pointing"].match(each.text)
+        text = f"{before.text} {each.text}" if before and is_part else each.text
+        least = 1 if is_known or each.event == closing else _LEAST_SUBJECTS
+        is_telling = is_clear(text, least) and len(text.split()) >= FEWEST_WORDS
+        if is_telling and not _OPEN["not_open"].search(text):
             left.append(Statement(text, each.event))
     return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]
+
+
+def _says_what_is_left(said: Sentence, share: float, is_known: bool, is_closing: bool) -> bool:
+    """Whether a sentence, after this share of all events, says what is left to do, or fails for an older reason."""
+    label = _OPEN["label"]
+    is_named = label.match(said.text) or (said.is_item and label.match(said.heading))
+    is_unfinished = is_known or is_named or _OPEN["unfinished"].search(said.text)
+    is_left = is_unfinished if share >= _RECENT_SHARE or is_closing else False
+    is_left = is_left or (share >= _LATER_SHARE and _OPEN["deferred"].search(said.text))
+    is_argument = said.is_item and said.by == AGENT and _OPEN["argument"].search(said.heading)
+    return bool(is_left and not is_argument)
 
 
 def _find_unfinished_tasks(record: Record) -> list[Statement]:
@@ -495,7 +524,8 @@ def _find_unanswered(record: Record, acts: Sequence[RecordedEvent]) -> Sequence[
             continue
         said = [each for each in record.sentences if each.event == act.number]
         words = " ".join([each.text for each in said])
-        announces = _DECISION["intent"].search(words) or (breaks_off and _DECISION["exploring"].search(act.text))
+        begins = said[0].text if said else ""  # "it is `pg_dump`. I'll keep the old name" answers
+        announces = _DECISION["intent"].search(begins) or (breaks_off and _DECISION["exploring"].search(act.text))
         if act.kind == EventKind.ANSWER and (not announces or words.endswith("?") or _CHANGE["result"].search(words)):
             break
         asked = [each for each in said if each.by == USER] or asked

@@ -214,11 +214,13 @@ def _list_prompts(record: Record) -> list[Statement]:
 
 def _find_last_words(record: Record) -> Iterator[Statement]:
     """The agent's last telling answers, each cut from its end to the length of a line."""
-    answers = [[*sentences] for _, sentences in groupby(record.answers(), key=attrgetter("event"))]
+    heard = record.answers()
+    answers = [[*sentences] for _, sentences in groupby(heard, key=attrgetter("event"))]
     for sentences in answers[-MOST_ANSWERS:]:
         while len(text := statements.join_sentences(sentences)) > LONGEST_WORDS and len(sentences) > 1:
             sentences.pop(0)
-        if count_subjects(text) >= _TELLING:
+        is_last = sentences[-1] is heard[-1]  # "it is `flags.toml` now" corrects what came before
+        if count_subjects(text) >= _TELLING or (is_last and (count_subjects(text) or "`" in text)):
             yield Statement(text, sentences[0].event)
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, cast
 
 from msgspec import Struct
@@ -168,11 +169,11 @@ def join_sentences(sentences: Sequence[Sentence]) -> str:
 def split_paragraph(block: str) -> Iterator[str]:
     """The sentences of a paragraph; a full stop within a code span does not end one."""
     hidden = _QUOTED.sub(lambda span: "`" + "x" * (len(span[0]) - 2) + "`", block)
-    begin = 0
-    for end in _CUE["sentence_end"].finditer(hidden):
-        yield block[begin : end.end()]
-        begin = end.end()
-    yield block[begin:]
+    ends = {end.end() for end in _CUE["sentence_end"].finditer(hidden)}
+    if block.lstrip()[:1].islower():
+        ends |= {end.end() for end in _CUE["small_sentence_end"].finditer(hidden)}
+    for begin, end in pairwise([0, *sorted(ends), len(block)]):
+        yield block[begin:end]
 
 
 def _paragraphs(text: str) -> Iterator[str]:

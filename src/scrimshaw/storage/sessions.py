@@ -52,6 +52,7 @@ FROM sessions s JOIN events e ON e.session = s.id LEFT JOIN drafts d ON d.sessio
 WHERE ? IN ('', s.id) GROUP BY s.id, d.session ORDER BY s.last_event DESC, s.rowid DESC"""
 _NEXT_NUMBER = "SELECT 1 + coalesce(max(number), 0) FROM {} WHERE session = ?"
 _SUMMED = ", ".join(f"{name} = injected.{name} + excluded.{name}" for name in ("times", "tokens", "hits"))
+_EDIT = "edit"  # the rule that finds them
 _MENTIONED = "UPDATE items SET mentions = mentions + 1 WHERE session = ?"
 
 
@@ -161,11 +162,8 @@ class SqlSessions:
                 )
             if seen.injected:
                 _add_injected(write, seen.injected)
-            if item := seen.item:
-                same = "held AND kind = ? AND (text = ? OR (kind = 'file' AND path <> '' AND path = ?))"
-                write.execute(f"{_MENTIONED} AND {same}", (session, item.kind, item.text.text, item.path))
-                if not write.changes():
-                    _remember(write, session, item, admit, now, counter % modulus)
+            if seen.item:
+                _take_in(write, session, seen.item, admit, now, counter % modulus)
         return True
 
     def events(self, session: str, *kinds: EventKind) -> list[RecordedEvent]:
@@ -269,15 +267,23 @@ def _absence_error(session: str) -> NotFound:
     return NotFound(f"There is no session {session!r}.", "Open it first.", session=session)
 
 
-def _remember(write: SqlConnection, session: str, new: NewItem, admit: Admit, now: float, counter: int) -> None:
-    newcomer = replace(new, attention=min(1.0, max(0.0, new.attention)))
-    admission = admit(_items(write, session, "AND held"), newcomer, counter)
-    for leaving in admission.leaving:
-        write.execute("UPDATE items SET held = false WHERE session = ? AND number = ?", (session, leaving))
-    values = asdict(newcomer) | {"text": new.text.text, "session": session, "event": counter, "at": now, "mentions": 0}
-    values |= asdict(values.pop("source")) | {"number": write.execute(_NEXT_NUMBER.format("items"), (session,)).get}
-    values["held"] = admission.admitted
-    insert(write, "items", values)
+def _take_in(write: SqlConnection, session: str, new: NewItem, admit: Admit, now: float, counter: int) -> None:
+    """Remember an item, or count a mention of the held one that says the same; an edited file as it is edited now."""
+    same = "held AND kind = ? AND (text = ? OR (kind = 'file' AND path <> '' AND path = ?))"
+    known = (session, new.kind, new.text.text, new.path)
+    write.execute(f"{_MENTIONED} AND {same}", known)
+    if write.changes() and new.source.extraction_rule_id == _EDIT:
+        newer = {"text": new.text.text, "attention": new.attention, "event": counter, "at": now, **asdict(new.source)}
+        columns = ", ".join(f"{name} = ?" for name in newer)
+        write.execute(f"UPDATE items SET {columns} WHERE session = ? AND {same}", (*newer.values(), *known))
+    elif not write.changes():
+        newcomer = replace(new, attention=min(1.0, max(0.0, new.attention)))
+        admission = admit(_items(write, session, "AND held"), newcomer, counter)
+        for leaving in admission.leaving:
+            write.execute("UPDATE items SET held = false WHERE session = ? AND number = ?", (session, leaving))
+        values = asdict(newcomer) | {"text": new.text.text, "session": session, "event": counter, "at": now}
+        values |= asdict(values.pop("source")) | {"number": write.execute(_NEXT_NUMBER.format("items"), (session,)).get}
+        insert(write, "items", values | {"mentions": 0, "held": admission.admitted})
 
 
 def _add_injected(write: SqlConnection, row: Injected) -> None:
