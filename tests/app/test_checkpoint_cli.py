@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.app.command_line import Cli, command_line
+from tests.app.command_line import Cli
 from tests.engine.breaking import make_read_only, small_disk
 from tests.samples import write_memory
 
@@ -20,21 +20,6 @@ from scrimshaw.models import Redacted
 from scrimshaw.storage.archive import FORMAT, ArchivedFile, Manifest, write_archive
 
 EVIL = "x\x1b[2J\nDeleted everything\x9b31m"
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "project"
-    write_memory(folder / ".scrimshaw/memories", "a", "Harpoons are kept dry.\n")
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
-    return folder
-
-
-@pytest.fixture
-def cli(project: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return command_line(capsys)
 
 
 def test_what_is_not_there_is_not_deleted_in_a_dry_run_either(cli: Cli) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import typer
-from tests.app.command_line import Cli, Run, command_line
+from tests.app.command_line import Cli, Run
 from tests.engine.breaking import locked_by_another, tamper
 
 from scrimshaw import __version__
@@ -98,12 +98,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.delenv("EDITOR", raising=False)
     return folder
-
-
-@pytest.fixture
-def cli(project: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
-    """Runs a command line in the project's folder."""
-    return command_line(capsys)
 
 
 @pytest.fixture

@@ -5,28 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.app.command_line import Cli, command_line
+from tests.app.command_line import Cli
 from tests.app.hooks.test_hook_process import bash, report
 from tests.samples import write_memory
 
 from scrimshaw.app.mcp.tools import choose
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
-    return folder
-
-
-@pytest.fixture
-def cli(project: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
-    run = command_line(capsys)
-    run("init")
-    return run
 
 
 def test_a_note_that_the_gate_rejects_is_a_failure(cli: Cli) -> None:

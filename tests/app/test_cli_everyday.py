@@ -10,28 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.app.command_line import Cli, command_line
+from tests.app.command_line import Cli
 from tests.samples import write_memory
 
 from scrimshaw.app.cli import output
 from scrimshaw.config import load
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
-    return folder
-
-
-@pytest.fixture
-def cli(project: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
-    run = command_line(capsys)
-    run("init")
-    return run
 
 
 @pytest.fixture
@@ -108,6 +91,7 @@ def test_relations_are_stated_followed_and_taken_back(cli: Cli, notes: Path) -> 
 
 
 def test_one_key_is_set_and_all_else_stays(cli: Cli, project: Path) -> None:
+    cli("init")
     file = project / ".scrimshaw/config.toml"
     before = file.read_text()
     assert cli("config", "set", "search.limit", "7").out == "search.limit = 7\n"

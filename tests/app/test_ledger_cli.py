@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 import pytest
-from tests.app.command_line import Cli, Run, command_line
+from tests.app.command_line import Cli, Run
 from tests.samples import SECRET, keeping, write_memory
 
 from scrimshaw.app.mcp.protocol import Dispatcher
@@ -41,11 +41,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def vault(project: Path) -> Path:
     return project / ".scrimshaw/memories"
-
-
-@pytest.fixture
-def cli(project: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return command_line(capsys)
 
 
 @pytest.fixture

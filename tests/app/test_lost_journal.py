@@ -13,7 +13,7 @@ from typing import Any
 
 import apsw
 import pytest
-from tests.app.command_line import Cli, command_line
+from tests.app.command_line import Cli
 from tests.samples import write_memory
 
 from scrimshaw.app.hooks.record import handle_payload
@@ -28,23 +28,8 @@ LONG = "Ropes are coiled clockwise on every ship of the line, as the bosun has s
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "project"
-    (folder / ".scrimshaw/memories").mkdir(parents=True)
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
-    return folder
-
-
-@pytest.fixture
 def journal(project: Path) -> Path:
     return project / ".scrimshaw/journal.db"
-
-
-@pytest.fixture
-def cli(project: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return command_line(capsys)
 
 
 @pytest.fixture

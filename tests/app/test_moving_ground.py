@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.app.command_line import Cli, command_line, enter_project
+from tests.app.command_line import Cli, enter_project
 from tests.raw_session import MODERN, RawSession, request
 
 from scrimshaw.errors import StorageFailure
@@ -47,11 +47,6 @@ class Agent(RawSession):
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project in a home of its own, with one memory."""
     return enter_project(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def cli(project: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return command_line(capsys)
 
 
 @pytest.fixture

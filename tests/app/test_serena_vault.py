@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.app.command_line import Cli, command_line
+from tests.app.command_line import Cli
 from tests.conftest import OpenMemory
 
 from scrimshaw.app.library import open_memory as open_library
@@ -21,14 +21,6 @@ def memories(project: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "style.md").write_text("Spaces, never tabs.\n")
     return folder
-
-
-@pytest.fixture
-def cli(project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    monkeypatch.chdir(project)
-    monkeypatch.setenv("SCRIMSHAW_HOME", str(project.parent / "home"))
-    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
-    return command_line(capsys)
 
 
 @pytest.mark.parametrize(
