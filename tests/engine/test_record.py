@@ -328,12 +328,14 @@ def test_its_vectors_come_last_and_lower_no_other(open_memory: OpenMemory, vault
     write_memory(vault, "note", "The walrus printer has catalogues of gettext.")
     scan(engine)
     assert [job.kind for job in engine.journal.jobs()] == [EMBED]
+    (none,) = read.search(engine, SearchRequest(query="gettext", record=True)).degradations
+    assert none.failure_mode.startswith("vectors_pending: 3 of 3")
     assert embed_pending(engine, record=False) == 1
     assert (vectors_ready(engine, record=False), vectors_ready(engine)) == ((1, 1), (1, 3))
     alone = read.search(engine, SearchRequest(query="gettext", record=False))
     assert (alone.degradations, alone.hits[0].explanation.fused) == ((), 1.0)
     with_record = read.search(engine, SearchRequest(query="gettext", record=True))
-    assert with_record.degradations[0].failure_mode.startswith("vectors_pending: 2 of 2")
+    assert with_record.degradations[0].failure_mode.startswith("vectors_pending: 2 of 3")
     assert embed_pending(engine) == 2
     assert vectors_ready(engine) == (3, 3)
     (hit,) = [hit for hit in find(engine, "gettext") if "vector" in hit.explanation.ranks][:1]

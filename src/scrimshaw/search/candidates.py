@@ -74,7 +74,8 @@ class SearchState(Struct, kw_only=True):
     record: dict[str, tuple[str, int, Memory]] = {}  #: passage id -> its document and chunk there, and as a memory
     query_tokens: Any = None  #: a row for each token of the query, where the model was asked
     lacking: frozenset[str] = frozenset()  #: what words found and nothing is known of by meaning: it has no vector yet
-    has_all_vectors: bool = True  #: every chunk that was searched by meaning has a vector
+    vectors: tuple[int, int] = (0, 0)  #: the chunks searched by meaning: how many have a vector, and all
+    has_all_vectors: bool = True
     archived: list[str] = []  #: memories that words or phrases found, and that are not shown since they have faded
     trace: list[StageTrace] = []
     reached: float  #: when the last stage ended
@@ -124,7 +125,11 @@ class CandidateFinder:
         if state.request.record and is_for_record(state.request):
             with degradations.tolerate(IndexPart.FULL_TEXT):
                 self._find_passages(state)
-        state.lacking = frozenset() if state.has_all_vectors else self._find_lacking(state)
+        done, total = state.vectors
+        state.has_all_vectors = done >= total
+        if not state.has_all_vectors:
+            state.degradations.note(vectors_pending(done, total))
+            state.lacking = self._find_lacking(state)
 
     def _find_lacking(self, state: SearchState) -> frozenset[str]:
         """The results found by words, but not by meaning, that have no vector yet."""
@@ -227,9 +232,7 @@ class CandidateFinder:
             counts = self._index.vector_counts(record=record).progress(self._embedder.model)
             self._vector_counts[record] = (generation, *counts)
         _, done, total = self._vector_counts[record]
-        if done < total:
-            state.has_all_vectors = False
-            state.degradations.note(vectors_pending(done, total))
+        state.vectors = (state.vectors[0] + done, state.vectors[1] + total)
         found = self._index.match_vector(self._embedder.model, vector, filters, self._depth)
         state.query_tokens = tokens
         return found
