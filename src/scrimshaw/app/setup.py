@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from scrimshaw.app.clients import all_clients
 from scrimshaw.app.clients.client import HOOK, SERVER, Client, OwnFile, Programs, Scope, SharedFile
 from scrimshaw.app.json_text import edit_json, is_same_json, parse_json
-from scrimshaw.errors import ConfigError, Conflict, InvalidRequest, NotFound, StorageFailure
+from scrimshaw.errors import ConfigError, Conflict, InvalidRequest, NotFound, ScrimshawError, StorageFailure
 from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
 from scrimshaw.toml_text import parse_toml, read_regular_file
 
@@ -93,6 +93,18 @@ def plan_removals(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterator
                 is_original = is_origin and editor.is_same(editor.remove(editor.add(original)), rest)
         after = None if original is None and editor.is_bare(rest) else original if is_original else rest
         yield SetupChange(root, file.path, before, after, is_original=is_original)
+
+
+def apply_changes(changes: Sequence[SetupChange]) -> None:
+    """Make all changes, or none: a client with only half of them would not work. Raises Conflict, StorageFailure."""
+    for number, change in enumerate(changes):
+        try:
+            apply_change(change)
+        except ScrimshawError:
+            for done in reversed(changes[:number]):
+                copies = {"needs_backup": done.is_original, "is_original": done.needs_backup}
+                apply_change(replace(done, before=done.after, after=done.before, **copies))
+            raise
 
 
 def apply_change(change: SetupChange) -> None:

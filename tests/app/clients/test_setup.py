@@ -333,6 +333,23 @@ def test_a_file_that_changes_while_the_user_thinks_is_not_overwritten(root: Path
     assert (root / "p/.mcp.json").read_bytes() == b"{}"
 
 
+def test_a_setup_that_cannot_be_finished_leaves_nothing(cli: Cli, root: Path) -> None:
+    put(root, "h/.claude.json", b'{"projects": {}, "mcpServers": {}}')
+    put(root, "p/.claude", b"no folder")
+    before = tree(root)
+    refused = cli("setup", "claude", "--local", "--yes")
+    assert (refused.code, "settings.local.json" in refused.err) == (3, True)
+    assert tree(root) == before
+
+
+def test_what_concerns_shared_files_is_only_said_of_those(cli: Cli) -> None:
+    for client, word in (("claude", "asks once"), ("gemini", "that you trust")):
+        advice = {
+            scope: cli("setup", client, *scope, "--dry-run", "--json").json["advice"] for scope in ((), ("--shared",))
+        }
+        assert [any(word in each for each in some) for some in advice.values()] == [False, True]
+
+
 def test_a_copy_is_made_of_what_could_not_come_back_without(cli: Cli, root: Path) -> None:
     """What setup empties it takes away, so an empty table of before would be lost."""
     copy, before = root / "h/.cursor/mcp.json.before-scrimshaw", b'{"mcpServers": {}, "a": 1}'

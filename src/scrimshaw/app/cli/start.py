@@ -345,9 +345,11 @@ def setup(
     scope = scopes[0] if scopes else None
     chosen = clients_setup.choose_clients(client, scope, remove)
     plans = list(_plan_changes(chosen, scope, remove, settings.project, statusline))
-    changes = [change for _, change in plans]
-    advice = [each.advice for each in chosen if each.advice and not remove]
-    advice += [] if remove else [text for each, text in _SCOPE_ADVICE.items() if each in dict(plans)]
+    changes, planned = [change for *_, change in plans], {(each, where) for each, where, _ in plans}
+    advice = [each.advice for each in chosen]
+    advice += [each.shared_advice for each in chosen if (each, Scope.SHARED) in planned]
+    advice += [text for each, text in _SCOPE_ADVICE.items() if each in {where for _, where in planned}]
+    advice = [] if remove else [*filter(None, advice)]
     if not (remove or settings.folder.is_dir()):
         advice.append(f"{settings.project} has no memory yet, so nothing is recorded: run `scrimshaw init`.")
     files = [{"path": str(each.path), "action": each.action, "diff": each.diff()} for each in changes]
@@ -358,15 +360,14 @@ def setup(
         print_lines(_render_changes(result), stderr=True)
     if changes and not dry_run:
         confirm("Make these changes?", yes)
-        for change in changes:
-            clients_setup.apply_change(change)
+        clients_setup.apply_changes(changes)
     return result
 
 
 def _plan_changes(
     chosen: Sequence[Client], scope: Scope | None, remove: bool, project: Path, with_status_line: bool
-) -> Iterator[tuple[Scope, SetupChange]]:
-    """All changes with their scopes; by default additions go where a client is connected, removals to every place."""
+) -> Iterator[tuple[Client, Scope, SetupChange]]:
+    """All changes with client and scope; by default additions go where a client is connected, removals everywhere."""
     programs = Programs() if remove or scope is Scope.SHARED else clients_setup.find_programs()
     plan = clients_setup.plan_removals if remove else clients_setup.plan_additions
     for client in chosen:
@@ -375,4 +376,4 @@ def _plan_changes(
             root = each.root(project)
             found = Programs() if each is Scope.SHARED else programs
             files = client.setup_files(root, each, replace(found, has_status_line=with_status_line or remove))
-            yield from ((each, change) for change in plan(files, root))
+            yield from ((client, each, change) for change in plan(files, root))

@@ -54,7 +54,7 @@ class Claude(Client):
     transcript_glob = ".claude/projects/*/{}.jsonl"
     guidance_file = "CLAUDE.md"
     scopes = (Scope.LOCAL, Scope.SHARED, Scope.USER)
-    advice = "Claude Code asks once whether it may start a server of shared files; say yes, or look at /mcp."
+    shared_advice = "Claude Code asks once whether it may start a server of shared files; say yes, or look at /mcp."
 
     def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
         event = super().read_event(payload, kind, wire)

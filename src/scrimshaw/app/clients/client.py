@@ -128,7 +128,7 @@ class Client:
     hooks_file = ""  #: the file with hooks, which may be the same
     hooks_base: Mapping[str, Any] = {}  #: the contents of a new file with hooks
     hook_timeout = PATIENCE_S  #: in the client's unit
-    advice = ""  #: what the user must still do after setup
+    advice = shared_advice = ""  #: what the user must still do after setup, in any scope and with shared files
 
     def parse_payload(self, payload: Json, hint: str = "") -> Event | None:
         """The event of a hook's payload, with a `call_id` that is the same if the report is delivered again.

@@ -40,7 +40,7 @@ class Gemini(Client):
     servers_file = hooks_file = ".gemini/settings.json"
     server_fields: Mapping[str, Any] = {"trust": True}
     hook_timeout = PATIENCE_S * 1000  # milliseconds
-    advice = "Gemini CLI reads a project's settings only in a folder that you trust."
+    shared_advice = "Gemini CLI reads a project's settings only in a folder that you trust."
 
     def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
         """`PreCompress` comes before every model call, so its occasion is maybe."""
