@@ -64,3 +64,66 @@ def test_no_error_of_a_command_names_a_tool_of_the_server(cli: Cli, project: Pat
     refused = cli(*command.split())
     assert refused.code == 1
     assert not [each.name for each in choose("all") if str(each.name) in refused.err]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("restore", "either a backup or --newest"),
+        ("restore ./notes.md --newest", "either a backup or --newest"),
+        ("digest --since banana", "12h, 2d, 1w"),
+        ("search gate --since banana", "12h, 2d, 1w"),
+        ("export", "Name a place to write to: --output or --html."),
+        ("export --html a.html --output b", "Give --html, or --output with --format."),
+        ("export --html a.html --format jsonl", "Give --html, or --output with --format."),
+    ],
+)
+def test_a_misuse_is_answered_with_what_can_be_given(cli: Cli, project: Path, arguments: str, said: str) -> None:
+    (project / "notes.md").touch()
+    refused = cli(*arguments.split())
+    assert (refused.code, said in refused.err) == (2, True)
+
+
+def test_a_date_can_be_so_long_ago(cli: Cli, project: Path) -> None:
+    write_memory(project / ".scrimshaw/memories", "old", "---\nupdated: 2020-02-02\n---\nThe old gate.\n")
+    write_memory(project / ".scrimshaw/memories", "new", "The new gate.\n")
+    ids = {
+        since: [each["id"] for each in cli("list", "--since", since, "--json").json["memories"]]
+        for since in ("2d", "999w")
+    }
+    assert {since: sorted(found) for since, found in ids.items()} == {"2d": ["new"], "999w": ["new", "old"]}
+
+
+@pytest.mark.parametrize("value", ["500", "many"])
+def test_a_refused_setting_does_not_blame_the_file(cli: Cli, project: Path, value: str) -> None:
+    refused = cli("config", "set", "search.limit", value)
+    assert refused.code == 2
+    assert refused.err.startswith(
+        f"Error: Nothing was changed: search.limit = {value if value == '500' else repr(value)} is"
+    )
+    assert "config.toml" not in refused.err
+
+
+def test_a_checkpoint_that_is_not_there_is_named_as_given(cli: Cli) -> None:
+    assert cli("checkpoint", "restore", "nope").err.startswith("Error: There is no checkpoint 'nope'.")
+
+
+WRITERS = (
+    "backup",
+    "export --html",
+    "export --format jsonl --output",
+    "export --output",
+    "report --html",
+    "graph a --svg",
+)
+
+
+@pytest.mark.parametrize("command", WRITERS)
+def test_a_place_to_write_to_needs_a_folder_and_is_named_in_full(cli: Cli, project: Path, command: str) -> None:
+    write_memory(project / ".scrimshaw/memories", "a", "The gate of the harbour.\n")
+    refused = cli(*command.split(), "../exp/new")
+    assert (refused.code, f"There is no folder {project.parent / 'exp'}." in refused.err) == (2, True)
+    assert not (project.parent / "exp").exists()
+    (project.parent / "exp").mkdir()
+    done = cli(*command.split(), "../exp/new")
+    assert (done.code, str(project.parent / "exp/new") in done.out) == (0, True)

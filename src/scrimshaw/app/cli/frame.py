@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -43,6 +44,7 @@ _WorkT = TypeVar("_WorkT", bound=Callable[..., Any])
 STDIN = "-"
 LEASE_S = 60.0  # enough for a few batches on a slow machine; then another process may take over a silent job
 SKIPS_SHOWN, NAMES_SHOWN = 20, 8
+_AGO, _UNITS = re.compile(r"(\d{1,4})([hdw])"), {"h": "hours", "d": "days", "w": "weeks"}
 IN_BACKGROUND = (
     "Search works at once; vectors are made in the background, and `scrimshaw doctor` shows how many are ready."
 )
@@ -54,13 +56,24 @@ def _inherit(ctx: typer.Context, parameter: typer.CallbackParam, value: Any) -> 
     return value or ctx.find_root().params.get(str(parameter.name), value)
 
 
-def _date(value: str) -> str:
+def parse_date(value: str) -> str:
+    """An option's ISO date as it is, or that of a time such as 2d ago."""
+    if ago := _AGO.fullmatch(value):
+        return (datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})).isoformat()
     try:
         if value:
             earliest(value)
     except InvalidRequest as error:
-        raise typer.BadParameter(f"{error.message} {error.hint}") from error
+        hint = f"{error.hint.removesuffix('.')}, or 12h, 2d, 1w for as long ago."
+        raise typer.BadParameter(f"{error.message} {hint}") from error
     return value
+
+
+def demand_folder(place: Path | None) -> Path | None:
+    """A place to write to, which needs a folder: a missing one is a typo, or a disk that is not there."""
+    if place and not place.parent.is_dir():
+        raise typer.BadParameter(f"There is no folder {place.parent}.")
+    return place
 
 
 def complete_id(incomplete: str) -> list[str]:
@@ -89,6 +102,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace an existing file, 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 complete = partial(typer.Argument, autocompletion=complete_id)
+OUTPUT: Mapping[str, Any] = {"callback": demand_folder, "resolve_path": True}  # what a file or folder to write takes
 MemoryId = Annotated[str, complete(metavar="ID", help="The memory's id, its path without .md.")]
 
 
@@ -107,11 +121,12 @@ def _filters(
     since: Annotated[
         str,
         typer.Option(
-            callback=_date, help="Only updated (or else created, or changed on disk) on or after this ISO date, in UTC."
+            callback=parse_date,
+            help="Only updated (or else created, or changed on disk) since this ISO date, in UTC, or 12h, 2d, 1w ago.",
         ),
     ] = "",
     until: Annotated[
-        str, typer.Option(callback=_date, help="Only updated (or else created) on or before this ISO date, in UTC.")
+        str, typer.Option(callback=parse_date, help="Only updated (or else created) on or before this date, or ago.")
     ] = "",
     include_deprecated: Annotated[bool, typer.Option("--include-deprecated", help="Also deprecated memories.")] = False,
     min_quality_score: Annotated[
@@ -264,8 +279,8 @@ def write_output(path: Path, text: str, *, force: bool) -> str:
     refusal = InvalidRequest(f"{path} exists already.", "Add --force to replace it.", parameter="force")
     confirm(f"{path} exists already. Replace it?", force or not path.exists(), refusal)
     with storage_errors("write", path):
-        replace_file(path.absolute(), text.encode())
-    return str(path.absolute())
+        replace_file(path, text.encode())
+    return str(path)
 
 
 def run_editor(path: Path, line: int = 0) -> None:

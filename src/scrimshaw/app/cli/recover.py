@@ -309,7 +309,7 @@ def restore_checkpoint(
     yes: frame.Yes = False,
 ) -> Restored:
     """Restore a checkpoint, after making one of the present state."""
-    return _bring_back(engine, checkpoints.path_of(engine, name), clear_existing, overwrite_edits, dry_run, yes)
+    return _bring_back(engine, checkpoints.find_checkpoint(engine, name), clear_existing, overwrite_edits, dry_run, yes)
 
 
 @command(checkpoint, "delete", "before-cleanup", render=_render_deleted, fresh=False)
@@ -330,7 +330,7 @@ def delete_checkpoint(
 @command(app, "backup", "~/memory.scrim", render=_render_made, fresh=False)
 def backup(
     engine: Engine,
-    file: Annotated[Path, typer.Argument(dir_okay=False, help="A new file.")],
+    file: Annotated[Path, typer.Argument(dir_okay=False, help="A new file.", **frame.OUTPUT)],
     include_global: Global = False,
 ) -> Checkpoint:
     """Write the whole memory to a file, with checksums."""
@@ -350,7 +350,7 @@ def restore(
 ) -> Restored:
     """Restore a backup: what is missing, or its exact state."""
     if bool(file) == newest:
-        raise typer.BadParameter("Give a file or --newest, not both.")
+        raise typer.BadParameter("Give either a backup or --newest.")
     if newest and (clear_existing or overwrite_edits or dry_run):
         raise typer.BadParameter("--newest only restores what is missing.")
     if file:

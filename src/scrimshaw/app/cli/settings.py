@@ -11,7 +11,7 @@ from tomlkit.exceptions import ParseError
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import command, command_group, settings_of_memory
 from scrimshaw.app.cli.output import Lines, line
-from scrimshaw.config import Settings, all_keys, config_files, load
+from scrimshaw.config import UNUSABLE, Settings, all_keys, config_files, load
 from scrimshaw.errors import ConfigError, InvalidRequest, find_nearest
 from scrimshaw.storage.durable import replace_file
 
@@ -61,12 +61,13 @@ def set_value(
     replace_file(path, tomlkit.dumps(table).encode())
     try:
         return {key: _read_value(load(settings.project), key)}
-    except ConfigError:
+    except ConfigError as error:
         if before is None:
             path.unlink()
         else:
             replace_file(path, before)
-        raise
+        fault = error.message.removeprefix(UNUSABLE).replace(f"{path}: ", "").strip()
+        raise ConfigError(f"Nothing was changed: {fault}.", "`scrimshaw config get` lists all.") from error
 
 
 @command(config, "edit", "", render=lambda path: [str(path)])

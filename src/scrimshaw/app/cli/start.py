@@ -229,8 +229,10 @@ def export(
     format_: Annotated[
         Literal["markdown", "jsonl", "html"], typer.Option("--format", help="How to write.")
     ] = "markdown",
-    output: Annotated[Path | None, typer.Option(help="A folder or file; else standard output.")] = None,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="One page to read and search.")] = None,
+    output: Annotated[Path | None, typer.Option(help="A folder or file; else standard output.", **frame.OUTPUT)] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="One page to read and search.", **frame.OUTPUT)
+    ] = None,
     private: Annotated[
         bool, typer.Option("--private", help="With --html: your own vault and what is private too.")
     ] = False,
@@ -241,11 +243,13 @@ def export(
     """Write the memories somewhere else, redacted once more."""
     from scrimshaw.app.web.report import export_html  # noqa: PLC0415 - only for this command
 
+    if html and (output or format_ != "markdown"):
+        raise typer.BadParameter("Give --html, or --output with --format.")
     format_, output = ("html", html) if html else (format_, output)
+    if not output and format_ != "jsonl":
+        raise typer.BadParameter("Name a place to write to: --output or --html.")
     with open_memory(project) as engine:
         if output is None:
-            if format_ != "jsonl":
-                raise InvalidRequest("This needs a place to write to.", "Name one with --output.", parameter="output")
             sys.stdout.buffer.writelines(export_lines(engine))
             return
         is_filled = any(output.iterdir()) if output.is_dir() else output.exists()
@@ -253,14 +257,14 @@ def export(
         confirm(f"{output} is not empty. Replace files of the same name?", force or not is_filled, refusal)
         writers = {"markdown": export_markdown, "jsonl": export_jsonl}
         write = writers.get(format_, partial(export_html, with_private=private))
-        exported = {"memories": write(engine, output.absolute()), "format": format_, "place": str(output.absolute())}
+        exported = {"memories": write(engine, output), "format": format_, "place": str(output)}
     show(exported, as_json, lambda x: [line(f"{x['memories']} memories as {x['format']} in ", (x["place"], "cyan"))])
 
 
 @command(app, "report", "--html memory.html", render=lambda x: [line("Written to ", (x["place"], "cyan"))])
 def report(
     engine: Engine,
-    html: Annotated[Path, typer.Option("--html", metavar="FILE", help="The file to write.")],
+    html: Annotated[Path, typer.Option("--html", metavar="FILE", help="The file to write.", **frame.OUTPUT)],
     force: frame.Force = False,
 ) -> dict[str, str]:
     """Write health, statistics and sessions as one page.

@@ -1,6 +1,5 @@
 """The commands for a team: digest; token create, list, revoke."""
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,8 +26,6 @@ token = command_group(app, "token", "Tokens for access over HTTP.", "create ana 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program.")]
 
 MOST_SESSIONS, _DEFAULT = 20, "1w"
-_AGO = re.compile(r"(\d{1,4})([hdw])")
-_HOURS = {"h": 1, "d": 24, "w": 24 * 7}
 
 
 def _render_digest(found: Mapping[str, Any]) -> Lines:
@@ -47,7 +44,9 @@ def digest(
     since: Annotated[
         str,
         typer.Option(
-            metavar="WHEN", help="An ISO date, in UTC, or 12h, 2d, 1w ago; default: the session before the last, or 1w."
+            metavar="WHEN",
+            callback=frame.parse_date,
+            help="An ISO date, in UTC, or 12h, 2d, 1w ago; default: the session before the last, or 1w.",
         ),
     ] = "",
 ) -> dict[str, Any]:
@@ -59,12 +58,8 @@ def digest(
     sessions = engine.sessions.latest(limit=MOST_SESSIONS)
     # The period that the newest session's start reported: it may be the session this is run in.
     earlier = sorted(each.started for each in sessions)[-2:-1]
-    if since or not earlier:
-        ago = _AGO.fullmatch(since or _DEFAULT)
-        at = datetime.fromisoformat(earliest(since)).replace(tzinfo=UTC) if not ago else datetime.now(UTC)
-        moment = at.timestamp() - (int(ago[1]) * _HOURS[ago[2]] * 3600 if ago else 0)
-    else:
-        moment = earlier[0]
+    since = since or ("" if earlier else frame.parse_date(_DEFAULT))
+    moment = datetime.fromisoformat(earliest(since)).replace(tzinfo=UTC).timestamp() if since else earlier[0]
     changes = list_others_changes(engine.storage, engine.settings, moment)
     titles = {each.id: each.title for each in engine.index.get([each.id for each in changes]).values()}
     own = [each for each in sessions if each.last_event >= moment]
