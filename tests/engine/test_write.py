@@ -135,12 +135,22 @@ def test_another_process_finds_it_too(engine: Engine, open_memory: OpenMemory) -
         ("# A heading\n\ntext", "A heading"),
         ("\n\n***\n\n- first item, spaced   out\n", "first item, spaced out"),
         ("x" * 300, "x" * 120),
+        ("whales " * 30, ("whales " * 17).strip()),
         ("***", "memory"),
     ],
 )
 def test_a_title_is_made_from_the_first_line(engine: Engine, content: str, title: str) -> None:
     saved = save(engine, NewText(content=content), force=True)
     assert engine.memory(saved.id).title == title
+
+
+def test_an_id_ends_with_a_word_and_names_no_secret(engine: Engine) -> None:
+    text = (
+        "Rotate AKIAQ3EGWXYZLMNPQRST before friday, since the pipeline caches what the harbour master signed last week."
+    )
+    saved = save(engine, NewText(content=text), force=True)
+    assert saved.id == "rotate-before-friday-since-the-pipeline-caches-what-the-harbour-master-signed"
+    assert (slug("whales " * 30), slug("harpoons " * 30)) == ("-".join(["whales"] * 11), "-".join(["harpoons"] * 9))
 
 
 @pytest.mark.parametrize(

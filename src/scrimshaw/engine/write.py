@@ -42,6 +42,7 @@ from scrimshaw.models import (
     format_time,
 )
 from scrimshaw.session.keywords import describe_text, find_type
+from scrimshaw.session.statements import cut_line
 from scrimshaw.storage.paths import SUFFIX, check_id
 from scrimshaw.storage.scan import IGNORED_FOLDERS, SERENA
 
@@ -51,7 +52,7 @@ MANY = 10  # from this many deleted together on, restoring them one by one is im
 
 # What no UTF-8 text file can hold.
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
-_NOT_IN_SLUG = re.compile(r"[^\w]+")
+_NOT_IN_SLUG = re.compile(r"(?:\[redacted:[^\]\n]*\]|\W)+")  # a mark in place of a secret too
 _SLUG_BYTES = 80
 # A memory that comes from elsewhere, or from other memories, is recorded as such.
 AGENT, DRAFTED, IMPORTED = "agent", "session", "import"  # origins: what agents save, sessions leave, tools bring
@@ -132,7 +133,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     describe = partial(Saved, redacted=content.classes, spans=content.spans)
     title = new.title
     for line in [] if title else content.text.splitlines():
-        title = title or " ".join(line.strip(" #*_-\t").split())[:120]
+        title = title or cut_line(" ".join(line.strip(" #*_-\t").split()), 120)
     title = redact(title).text
     is_bare = new.vault == SERENA
     if new.origin == AGENT and not (is_bare or (new.triggers and new.topics)):
@@ -447,7 +448,10 @@ def slug(title: str) -> str:
     """A title as an id: lower case, words joined by dashes, letters of any script kept."""
     composed = unicodedata.normalize("NFC", unicodedata.normalize("NFC", title).casefold())
     words = _NOT_IN_SLUG.sub("-", composed).strip("-_")
-    short = words.encode()[:_SLUG_BYTES].decode(errors="ignore").rstrip("-_") or "memory"
+    short = words.encode()[:_SLUG_BYTES].decode(errors="ignore")
+    if not f"{words}-".startswith(f"{short}-"):  # it ends within a word
+        short = short.rpartition("-")[0] or short
+    short = short.rstrip("-_") or "memory"
     try:
         return check_id(short)
     except InvalidMemoryId:  # a name that Windows keeps for itself

@@ -126,7 +126,7 @@ def _filters(
         ),
     ] = "",
     until: Annotated[
-        str, typer.Option(callback=parse_date, help="Only updated (or else created) on or before this date, or ago.")
+        str, typer.Option(callback=parse_date, help="Only updated (or else created) on or before such a date.")
     ] = "",
     include_deprecated: Annotated[bool, typer.Option("--include-deprecated", help="Also deprecated memories.")] = False,
     min_quality_score: Annotated[
