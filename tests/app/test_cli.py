@@ -387,7 +387,13 @@ class TestSave:
         assert cli("save", "A thought", "--json").json["status"] == "duplicate"
         assert cli("save", "A thought", "--force", "--json").json["id"] == "a-thought-2"
 
-    @pytest.mark.parametrize("arguments", [(), ("text", "--file", "docs/guide.md"), ("--file", "nowhere.md")])
+    def test_a_pipe_needs_no_argument(self, cli: Cli, vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        feed(monkeypatch, b"# Tides\nThe tide turns at noon.\n")
+        assert cli("save", "--json").json["id"] == "tides"
+        feed(monkeypatch, b"")
+        assert "there is nothing to save" in cli("save").err.lower()
+
+    @pytest.mark.parametrize("arguments", [("text", "--file", "docs/guide.md"), ("--file", "nowhere.md")])
     def test_one_text_is_needed(self, cli: Cli, vault: Path, arguments: tuple[str, ...]) -> None:
         assert cli("save", *arguments).code == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -127,3 +128,34 @@ def test_a_place_to_write_to_needs_a_folder_and_is_named_in_full(cli: Cli, proje
     (project.parent / "exp").mkdir()
     done = cli(*command.split(), "../exp/new")
     assert (done.code, str(project.parent / "exp/new") in done.out) == (0, True)
+
+
+def test_a_dry_run_says_what_would_happen(cli: Cli) -> None:
+    refused = cli("save", "TODO", "--dry-run", "--json")
+    assert (refused.code, refused.json["status"]) == (1, "rejected")
+    assert cli("save", "TODO", "--dry-run", "--force").out.endswith("would be saved\n")
+    cli("save", "The gate of the harbour is shut at dusk.", "--id", "gate")
+    (step, total) = cli("undo", "--dry-run").out.splitlines()
+    assert (step.split("  ")[0], total) == ("would be undone", "1 of 1 changes would be undone.")
+    assert cli("undo", "--yes").out.startswith("undone ")
+
+
+def test_an_empty_title_is_refused(cli: Cli) -> None:
+    cli("save", "The gate of the harbour is shut at dusk.", "--id", "gate")
+    assert "The title is empty" in cli("edit", "gate", "--title", " ").err
+
+
+def test_what_has_nothing_to_do_says_so(cli: Cli, project: Path) -> None:
+    assert "nothing to vouch for" in cli("trust", "--yes").out
+    refused = cli("git", "install")
+    assert (refused.code, "git init" in refused.err) == (3, True)
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    assert cli("git", "uninstall").out == "There is nothing to remove.\n"
+
+
+def test_an_import_says_what_is_there_and_what_is_read_in_place(cli: Cli, project: Path) -> None:
+    (project / "CLAUDE.md").write_text("# Style\nSpaces, never tabs.\n")
+    assert cli("import", "CLAUDE.md").out.splitlines()[-1] == "1 read in place; 0 events, 0 memories"
+    other = write_memory(project.parent / "other", "tides", "# Tides\nThe tide turns at noon.\n")
+    assert cli("import", str(other)).out.splitlines()[-1] == "1 taken; 0 events, 1 memories"
+    assert cli("import", str(other)).out.splitlines()[-1] == "1 there already; 0 events, 0 memories"

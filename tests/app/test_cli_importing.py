@@ -228,7 +228,7 @@ def test_export_asks_a_person(memory: Cli, tmp_path: Path, answer: bytes, code: 
 
 def test_markdown_needs_a_folder(memory: Cli) -> None:
     done = memory("export")
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert "--output" in done.err
 
 

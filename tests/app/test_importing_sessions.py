@@ -235,9 +235,10 @@ def test_what_hooks_recorded_is_left_alone(engine: Engine, home: Path) -> None:
     begun = Observation(session="s-1", kind=EventKind.START, text=redact(""), client="claude", call_id="of a hook")
     engine.sessions.observe(begun, lambda held, new, counter: Admission(admitted=True), now=START, modulus=100)
     put_session(home, engine.settings.project, "s-1")
-    (taken,) = take(engine, home)
-    assert (taken.status, taken.events) == ("left", 0)
-    assert "hooks" in taken.reasons[0]
+    for dry_run in (True, False):
+        (taken,) = take(engine, home, dry_run=dry_run)
+        assert (taken.status, taken.events) == ("left", 0)
+        assert "hooks" in taken.reasons[0]
     assert len(engine.sessions.events("s-1")) == 1
 
 
@@ -251,8 +252,11 @@ def test_a_session_without_calls_is_left(engine: Engine, home: Path) -> None:
 
 def test_a_dry_run_writes_nothing(engine: Engine, home: Path) -> None:
     put_session(home, engine.settings.project, "s-1")
-    assert statuses(take(engine, home, dry_run=True)) == ["found"]
+    (found,) = take(engine, home, dry_run=True)
     assert engine.sessions.latest(limit=9) == []
+    (taken,) = take(engine, home)
+    assert (found.status, found.events) == ("found", taken.events)
+    assert statuses(take(engine, home, dry_run=True)) == ["unchanged"]
 
 
 def test_the_calls_of_sub_agents_count_to_their_session(engine: Engine, home: Path) -> None:

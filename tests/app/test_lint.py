@@ -97,7 +97,7 @@ class TestLint:
         assert [line.split()[0] for line in lines[:3]] == ["rejected", "rejected", "clean"]
         assert lines[-2:] == ["3 files: 2 rejected, 1 clean", "2 of 3 references lead nowhere (66.7%)"]
         assert "line 8: src/gone.py leads nowhere" in out
-        assert "broken.md, line 4, column 1: the front matter is not valid YAML" in out
+        assert "         line 4: the front matter is not valid YAML" in out
         assert not (project / ".scrimshaw/index.db").exists()
         assert not (project / ".scrimshaw/journal.db").exists()
 

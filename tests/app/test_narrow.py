@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.text import Text
 from tests.app.command_line import Cli, command_line, enter_project
 
 from scrimshaw.app.cli.main import COMMAND
@@ -39,6 +40,17 @@ def test_every_help_fits_a_narrow_terminal(cli: Cli) -> None:
         shown = cli(*name, "--help")
         assert shown.code == 0
         assert max(map(len, shown.out.splitlines())) <= COLUMNS, " ".join(name)
+
+
+def test_no_help_loses_words_in_brackets() -> None:
+    """Rich takes `[storage]` for a style, and prints nothing of it."""
+    for name in list_names():
+        command: Any = COMMAND
+        for part in name:
+            command = command.get_command(None, part)
+        texts = [command.help, command.epilog, *(getattr(each, "help", "") for each in command.params)]
+        for text in filter(None, texts):
+            assert Text.from_markup(text).plain == text, " ".join(name)
 
 
 @pytest.mark.parametrize("arguments", [("search", "harbour"), ("list",), ("doctor",)])

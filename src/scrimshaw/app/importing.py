@@ -136,13 +136,9 @@ def _plan_sessions(engine: Engine, client: Client, home: Path, path: Path | None
         stored = client.sessions_at(_demand_existing(path)) if path else client.find_sessions(project, home)
         found = sorted((replace(each, session=redact_id(each.session)) for each in stored), key=_AGE)
     except UnreadableFile as error:
-        place = str(path or home)
-        left = ImportResult(source=client.name, place=place, status="left", reasons=(error.message,))
-        return 1, iter([left])
-    if dry_run:
-        return len(found), (ImportResult(source=client.name, place=each.place, status="found") for each in found)
+        return 1, iter([importers.leave_out(client.name, str(path or home), error)])
     rules = usable_rules(engine.settings.rules)
-    return len(found), (importers.import_session(engine, each, rules) for each in found)
+    return len(found), (importers.import_session(engine, each, rules, dry_run=dry_run) for each in found)
 
 
 def _plan_places(engine: Engine, name: str, home: Path, path: Path | None, dry_run: bool) -> ImportPlan:

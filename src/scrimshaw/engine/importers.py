@@ -75,7 +75,7 @@ _MARK_LENGTH = 8  # digits that distinguish memories of the same id
 _EVENT_PREFIX = "transcript:"
 _START_ID = f"{_EVENT_PREFIX}start"
 # Status of a save -> status of the import: `unchanged` for a text that already exists here.
-_STATUS = {"saved": "taken", "updated": "taken", "rejected": "left", "dry_run": "found"}
+_STATUS = {"saved": "taken", "updated": "taken", "rejected": "left", "dry_run": "found", "indexed": "read"}
 
 
 class ImportResult(Struct, frozen=True, kw_only=True):
@@ -92,6 +92,7 @@ class ImportResult(Struct, frozen=True, kw_only=True):
     skipped: int = 0  #: Lines that could not be read.
 
 
+_EventId = tuple[EventKind, str]
 # A memory of another tool with its location, or the result for one that cannot be read.
 FoundMemories = Iterator[tuple[str, OtherMemory] | ImportResult]
 
@@ -401,7 +402,9 @@ def _read_text(file: Path) -> str:
 # Earlier sessions
 
 
-def import_session(engine: Engine, stored: StoredSession, rules: Sequence[Rule]) -> ImportResult:
+def import_session(
+    engine: Engine, stored: StoredSession, rules: Sequence[Rule], *, dry_run: bool = False
+) -> ImportResult:
     """Record a transcript as if hooks had seen it, close the session and make its draft; known events are skipped."""
     leave = partial(leave_out, stored.client, stored.place)
     result = partial(ImportResult, source=stored.client, place=stored.place)
@@ -414,13 +417,13 @@ def import_session(engine: Engine, stored: StoredSession, rules: Sequence[Rule])
         if not any(event.kind is EventKind.TOOL for event in transcript.events):
             return leave("it holds no tool call", transcript.skipped)
         ids = {(event.kind, event.call_id) for event in known}
-        recorded = _record_session(engine, transcript, digest, ids, rules)
+        recorded = _record_session(engine, transcript, digest, ids, rules, dry_run)
     except ScrimshawError as error:
         return leave(error)
     result = partial(result, events=recorded, skipped=transcript.skipped)
-    status = "taken" if recorded else "unchanged"
-    if not engine.settings.features.drafts:
-        return result(status=status, reasons=("drafts are switched off",))
+    status = "unchanged" if not recorded else "found" if dry_run else "taken"
+    if dry_run or not engine.settings.features.drafts:
+        return result(status=status, reasons=() if dry_run else ("drafts are switched off",))
     try:
         outcome = make_draft(engine, stored.session)
     except ScrimshawError as error:
@@ -446,9 +449,9 @@ def read_session(stored: StoredSession) -> tuple[Transcript, str]:
 
 
 def _record_session(
-    engine: Engine, transcript: Transcript, digest: str, ids: Set[tuple[EventKind, str]], rules: Sequence[Rule]
+    engine: Engine, transcript: Transcript, digest: str, ids: Set[_EventId], rules: Sequence[Rule], dry_run: bool
 ) -> int:
-    """Record what is new, each event at its own time, and close the session; returns the number of events."""
+    """Record what is new, each event at its own time, and close the session; returns the number of new events."""
     settings, end = engine.settings, f"{_EVENT_PREFIX}{digest}"
     extraction, drop_ratio = settings.features.extraction, settings.redaction.drop_ratio
     if (EventKind.END, end) in ids:
@@ -465,12 +468,12 @@ def _record_session(
         if event.kind is EventKind.TOOL or not event.agent:
             reported.append(ours)
     reported.append(replace(start, kind=EventKind.END, at=events[-1].at, call_id=end))
-    count = 0
-    for event in reported:
-        if (event.kind, event.call_id) not in ids:
-            if event.kind is EventKind.ANSWER:
-                (observation,) = make_answers(event, [event.output])
-            else:
-                observation = make_observation(event, rules, process=0, extraction=extraction, drop_ratio=drop_ratio)
-            count += record_event(engine, observation, at=event.at)
+    new = [event for event in reported if (event.kind, event.call_id) not in ids]
+    count = len(new) if dry_run else 0
+    for event in () if dry_run else new:
+        if event.kind is EventKind.ANSWER:
+            (observation,) = make_answers(event, [event.output])
+        else:
+            observation = make_observation(event, rules, process=0, extraction=extraction, drop_ratio=drop_ratio)
+        count += record_event(engine, observation, at=event.at)
     return count

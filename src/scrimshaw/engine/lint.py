@@ -142,7 +142,8 @@ def _lint_file(settings: Settings, path: Path | Skip, known: ProjectFiles | None
     except (UnreadableFile, OSError) as error:
         reason, line = f"{name} cannot be read: {describe_os_error(error)}.", 0
         if isinstance(error, UnreadableFile):
-            reason, line = error.message, int(error.details.get("line", 0))
+            line = int(error.details.get("line", 0))
+            reason = error.message.removeprefix(name).partition(": ")[2] if line else error.message  # without the place
         return Linted(path=name, state=LintState.REJECTED, flags=(UNREADABLE,), reasons=(reason,), lines=(line,))
     verdict = judge(file, phrases=settings.quality.phrases)
     found = find_references(file.text) if known and path.is_relative_to(known.project) else ()

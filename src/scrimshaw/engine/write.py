@@ -150,17 +150,17 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     similar = similar_memories(engine, content.text, exclude=memory_id)
     file, text, verdict = compose_memory(engine, new, title, content)
     file, text = _compose_bare(new, title, content) if is_bare else (file, text)
-    is_saved = not dry_run and (verdict.is_accepted or force)
+    is_accepted = verdict.is_accepted or force
     outcome = describe(
         id=memory_id,
-        status="dry_run" if dry_run else "saved" if is_saved else "rejected",
+        status="rejected" if not is_accepted else "dry_run" if dry_run else "saved",
         content_hash=file.content_hash,
         similar=similar,
         proposals=propose_supersedes(engine, content.text, similar) if similar else (),
         quality=Quality(score=verdict.score, flags=verdict.flags),
         reasons=verdict.reasons,
     )
-    if not is_saved:
+    if dry_run or not is_accepted:
         return outcome
     meta = {"vouched": True} if new.trust == Trust.HUMAN and (new.actor or new.origin) in HUMAN_ACTORS else {}
     linked = (*map(attrgetter("target"), new.relations), *map(attrgetter("id"), similar))
@@ -267,6 +267,8 @@ def update(
 ) -> Saved:
     """Change keys of a memory's front matter, its text, or both; Conflict unless the file has `expected_hash`."""
     memory = engine.memory(memory_id)
+    if "title" in changes and not str(changes["title"]).strip():
+        raise InvalidRequest("The title is empty.", "Give it a few words.", parameter="title")
     if content is not None:
         _redact_content(engine, content)
     if is_always_on := changes.get("tier") == Tier.CONSTITUTIONAL:

@@ -90,7 +90,8 @@ def ask_git(
     if done.returncode not in answers:
         said = done.stderr.decode(errors="replace").strip().splitlines()[:2]  # the second may name a file in the way
         why = " ".join(" ".join(said).split())
-        raise StorageFailure(f"git could not be asked: {why}.", "Ask git the same yourself.")
+        hint = "Make a repository with `git init`." if "a git repository" in why else "Ask git the same yourself."
+        raise StorageFailure(f"git could not be asked: {why}.", hint)
     return done.stdout.decode(errors="replace")
 
 

@@ -27,6 +27,7 @@ _SETTINGS = {"merge.scrimshaw.name": "memories, key by key", "merge.scrimshaw.dr
 def _render_steps(done: dict[str, Any]) -> Lines:
     verb = "would be " if done["dry_run"] else ""
     yield from (line((name, "cyan"), f"  {verb}{what}") for name, what in done["steps"].items())
+    yield from [] if done["steps"] else ["There is nothing to remove."]
 
 
 @command(git, "install", "", "--dry-run", render=_render_steps)

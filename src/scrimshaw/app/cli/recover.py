@@ -72,11 +72,12 @@ def _render_migrated(tables: Mapping[str, Table]) -> Lines:
 
 
 def _render_undo(undone: Undone) -> Lines:
+    done = f"{'would be ' if undone.dry_run else ''}undone"
     for step in undone.steps:
-        mark = ("left    ", "yellow") if step.trouble else ("undone  ", "green")
+        mark = ("left".ljust(len(done)), "yellow") if step.trouble else (done, "green")
         why = f"  {step.trouble or step.note or step.reason}"
-        yield line(mark, f"{step.entry:>5}  {step.action}  ", (step.memory_id, "cyan"), (why, "dim"))
-    yield f"{undone.undone} of {len(undone.steps)} changes {'would be ' if undone.dry_run else ''}undone."
+        yield line(mark, f"  {step.entry:>5}  {step.action}  ", (step.memory_id, "cyan"), (why, "dim"))
+    yield f"{undone.undone} of {len(undone.steps)} changes {done}."
 
 
 def _render_made(made: Checkpoint) -> Lines:
@@ -274,7 +275,7 @@ def migrate_journal(
 ) -> Mapping[str, Table]:
     """Copy the journal to another engine, and compare all rows.
 
-    The source is not changed. Repeat it after an interruption. Server and vault are those of `[storage]`.
+    The source is not changed. Repeat it after an interruption. Server and vault are those of the section `storage`.
     """
     return migrate(settings_of_memory(project), source, target)
 

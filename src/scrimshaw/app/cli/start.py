@@ -49,6 +49,7 @@ _LEFT_OUT = {
     "excluded": ("by [index] exclude", f"to read them: change the list exclude below [index] {_IN_CONFIG}"),
     "unnamed": ("not among [[sources]]", f"to read them: add them to a [[sources]] {_IN_CONFIG}"),
 }
+_WORDS = {"unchanged": "there already", "read": "read in place", "left": "left out"}
 _STYLES = {"taken": "green", "left": "yellow", "failed": "red", "found": "cyan"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -82,7 +83,8 @@ def _render_sums(summary: Mapping[str, Any]) -> Lines:
             yield line((f"       {'; '.join(details)}", "dim"))
     if len(new) > MOST_LINES:
         yield line((f"and {len(new) - MOST_LINES} more; --json lists all", "dim"))
-    counts = ", ".join(f"{count} {status}" for status, count in sorted(summary["counts"].items())) or "nothing found"
+    sums = (f"{count} {_WORDS.get(status, status)}" for status, count in sorted(summary["counts"].items()))
+    counts = ", ".join(sums) or "nothing found"
     yield f"{counts}; {summary['events']} events, {summary['memories']} memories"
     if (summary["vectors"] or {}).get("in_background"):
         yield frame.IN_BACKGROUND

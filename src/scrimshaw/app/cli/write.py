@@ -31,6 +31,7 @@ _OUTCOMES = {
 
 _ALWAYS_ON = "Show this memory before every answer from now on, to every agent?"
 _NONE_WAITS = "No draft is waiting for review."
+_NO_CLAIM = "No file claims more than it has, so there is nothing to vouch for."
 DraftName = Annotated[str, typer.Argument(metavar="NAME", help="The draft's name, as shown by `drafts list`.")]
 
 
@@ -44,8 +45,8 @@ def _render_saved(result: Saved) -> Lines:
 
 
 def _render_deleted(gone: Mapping[str, Any]) -> Lines:
-    verb = f"{'would be ' if gone['dry_run'] else ''}{'purged' if gone['purged'] else 'deleted'}"
-    yield from (line((memory_id, "cyan"), f"  {verb}") for memory_id in gone["ids"])
+    verb = f"{'would be ' if gone['dry_run'] else ''}{'purged' if gone.get('purged') else 'deleted'}"
+    yield from (line((name, "cyan"), f"  {verb}") for name in gone.get("ids") or gone["names"])
 
 
 def _render_drafts(found: Sequence[RejectedDraft]) -> Lines:
@@ -81,10 +82,6 @@ def _render_consolidated(found: Sequence[Consolidation | Saved]) -> Lines:
         yield "No two sessions of these days share a topic."
 
 
-def _render_discarded(gone: Mapping[str, Any]) -> Lines:
-    yield f"{len(gone['names'])} {'would be ' if gone['dry_run'] else ''}removed."
-
-
 @command(
     app,
     "save",
@@ -112,12 +109,12 @@ def save(
 ) -> Saved:
     """Save a new memory: redacted, durable, searchable at once.
 
-    Opens your $EDITOR if no text is given.
+    Without a text it is read from a pipe, or written in your $EDITOR.
     """
-    if (text and file) or not (text or file or is_interactive()):
-        raise typer.BadParameter("Give exactly one of the text, - for standard input, and --file.")
-    if text or file:
-        content = content_of(text, file)
+    if text and file:
+        raise typer.BadParameter("Give either the text or --file.")
+    if text or file or not is_interactive():
+        content = content_of(text or frame.STDIN, file)
     else:
         with TemporaryDirectory(prefix="scrimshaw-") as folder:
             path = Path(folder) / "memory.md"
@@ -178,7 +175,7 @@ def edit(
     return replace(saved, notices=doubts)
 
 
-@command(app, "trust", "docs/agents.md", render=lambda names: [f"{name}  vouched for" for name in names])
+@command(app, "trust", "docs/agents.md", render=lambda ids: [f"{each}  vouched for" for each in ids], empty=_NO_CLAIM)
 def vouch_for(
     engine: Engine,
     files: Annotated[Texts, typer.Argument(metavar="[FILE...]", help="Paths or ids; default: all claims.")] = None,
@@ -242,7 +239,7 @@ def promote_draft(engine: Engine, name: DraftName) -> Saved:
     return drafting.promote_draft(engine, _find_draft(engine, name))
 
 
-@command(drafts, "discard", "0e24ab", render=_render_discarded, fresh=False)
+@command(drafts, "discard", "0e24ab", render=_render_deleted, fresh=False)
 def discard_drafts(
     engine: Engine,
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The drafts to remove.")],
