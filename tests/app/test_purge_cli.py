@@ -12,6 +12,9 @@ import typer
 from tests.app.command_line import Cli, Run, command_line
 
 from scrimshaw.app.cli import output, recover
+from scrimshaw.config import NO_PROJECT, load
+from scrimshaw.engine import open_engine
+from scrimshaw.engine.index import scan
 
 NEEDLE = "zanzibar-walrus-77-keel"
 
@@ -224,3 +227,37 @@ def test_what_cannot_be_meant_is_refused(cli: Cli, note: Path, arguments: tuple[
 def test_an_empty_secret_is_refused(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     feed(monkeypatch, "\n")
     assert "empty" in cli("purge", "--secret", "-", "--yes").err
+
+
+def test_what_a_server_without_a_memory_keeps_is_searched_and_cleaned_too(cli: Cli, note: Path, tmp_path: Path) -> None:
+    shared = tmp_path / "home/memories/shared.md"
+    shared.parent.mkdir(parents=True)
+    shared.write_text("Nothing here.\n")
+    alone = tmp_path / "home" / NO_PROJECT
+    (alone / ".scrimshaw").mkdir(parents=True)
+
+    def serve() -> bytes:
+        with open_engine(load(alone)) as engine:
+            scan(engine)
+        return b"".join(path.read_bytes() for path in alone.rglob("*") if path.is_file())
+
+    serve()
+    clean = cli("purge", "--secret", NEEDLE, "--yes")
+    assert (clean.code, "Nothing is left" in clean.out) == (0, True)
+    shared.write_text(f"It is {NEEDLE} here.\n")
+    assert NEEDLE.encode() in serve()
+    assert cli("purge", "--secret", NEEDLE, "--yes", "--global").code == 0
+    assert NEEDLE.encode() not in serve()
+
+
+def test_a_dry_run_names_each_place_once_or_says_that_there_is_none(cli: Cli, note: Path) -> None:
+    nowhere = cli("purge", "--secret", "harpoon-88-keel", "--dry-run").out
+    assert nowhere.startswith("It is nowhere in Scrimshaw's folders.")
+    subprocess.run(["git", "init", "-q", str(note.parents[2])], check=True)
+    cli("init")
+    shown = cli("purge", "--secret", NEEDLE, "--dry-run")
+    rows = [line for line in shown.out.splitlines() if "index.db" in line]
+    assert rows
+    assert all("index.db: " in line for line in rows)
+    assert "Files that git does not have yet: 1;" in shown.out
+    assert "nowhere" not in shown.out

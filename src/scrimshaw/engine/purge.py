@@ -7,7 +7,7 @@ documents, files behind links) is searched and reported, never changed.
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.config import Settings
+from scrimshaw.config import NO_PROJECT, Settings
 from scrimshaw.engine.checkpoints import newest_first
 from scrimshaw.engine.core import GLOBAL, MEMORIES, TEAM, Engine, open_engine
 from scrimshaw.engine.degradations import INDEX
@@ -219,18 +219,22 @@ def erase(engine: Engine, target: PurgeTarget) -> Purged:
 
 @contextmanager
 def _open_views(engine: Engine) -> Iterator[list[Engine]]:
-    """The memory, and, if a team's server has its own databases, the memory over those."""
-    has_other = engine.team or (engine.folder / TEAM).is_dir()
-    other = open_engine(engine.settings, folder=engine.folder, for_team=not engine.team) if has_other else None
-    with other or nullcontext():
-        yield [engine, other] if other else [engine]
+    """The memory, and one over each other pair of databases: of a team's server, and of servers without a memory."""
+    views, alone = [engine], replace(engine.settings, project=engine.settings.home / NO_PROJECT, sources=())
+    with ExitStack() as opened:
+        if engine.team or (engine.folder / TEAM).is_dir():
+            team = open_engine(engine.settings, folder=engine.folder, for_team=not engine.team)
+            views.append(opened.enter_context(team))
+        if alone.folder.is_dir():
+            views.append(opened.enter_context(open_engine(alone)))
+        yield views
 
 
 def _clean_databases(engine: Engine, target: PurgeTarget) -> list[str]:
     """Update an index for the cleaned files, release free pages and logs; returns the files that others hold open."""
     storage = engine.team or engine.storage
     maintenance, held = storage.maintenance, [storage.folder / "index.db"]
-    if engine.team and maintenance.count_traces("journal", target):
+    if maintenance.count_traces("journal", target):  # the memory's own is clean by now
         maintenance.erase(target, target.entry)
     with engine.degradations.note_failure(INDEX):
         scan(engine)
@@ -300,12 +304,13 @@ def _search_all(scope: Scope) -> Purged:
     places, unreadable, foreign = list[Trace](), list[Trace](), list[Trace]()
     files = size = 0
     for engine, target in scope:
-        repositories = set[Path]()
+        repositories, in_rows = set[Path](), set[Path]()
         wipes: Mapping[DatabaseName, Wipe] = {"index": Wipe(target.traces), "journal": target}
         with _open_views(engine) as views:
             for storage, (database, wipe) in product((view.team or view.storage for view in views), wipes.items()):
                 counts = storage.maintenance.count_traces(database, wipe)
                 path = (storage.folder if database == "index" else storage.place) / f"{database}.db"
+                in_rows |= {Path(f"{path.resolve()}{end}") for end in ("", "-wal") if counts}
                 places += [Trace(place=f"{path}: {table}", count=count) for table, count in counts.items()]
         home = None if _has_global(target) else engine.settings.home.resolve()
         for file in (file for root in _roots(engine) for file in _search_root(engine, target, root)):
@@ -314,7 +319,7 @@ def _search_all(scope: Scope) -> Purged:
                 foreign += _search_foreign(engine, target, file, repositories)
             if file.doubt:
                 unreadable.append(target.trace(file.path, file.traces, file.doubt))
-            elif file.traces and file.kind is not Kind.GIT:
+            elif file.traces and file.kind is not Kind.GIT and file.path not in in_rows:  # is listed
                 places.append(target.trace(file.path, file.traces, _GLOBAL_ONLY if file.root == home else ""))
     # Each once: work trees share the user's own vault.
     traces = [tuple(dict.fromkeys(found)) for found in (places, unreadable, foreign)]

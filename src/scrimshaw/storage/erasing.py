@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from scrimshaw.config import TEAM
+from scrimshaw.config import NO_PROJECT, PROJECT_FOLDER, TEAM
 from scrimshaw.models import PURGED, Redacted, Traces, Wipe
 from scrimshaw.storage.archive import Archive, ArchivedFile, open_archive, write_archive
 from scrimshaw.storage.durable import TEMP_PREFIX, prune, read_if_there, storage_errors, sync_folder, temporary_of
@@ -74,8 +74,9 @@ def _classify(path: Path, root: Path, data: bytes) -> tuple[Kind, str]:
     is_packed, is_sqlite = data.startswith((_SQLITE, _ZIP)), data.startswith(_SQLITE)
     is_journal = name.startswith("journal.db.damaged-") and not name.endswith("-shm")
     is_scratch = any(part.startswith(TEMP_PREFIX) for part in parts)
+    folders = (root, root / TEAM, root / NO_PROJECT / PROJECT_FOLDER)
     kinds = (
-        (path.parent in (root, root / TEAM) and name in _DATABASES, Kind.DATABASE, ""),
+        (path.parent in folders and name in _DATABASES, Kind.DATABASE, ""),
         (".git" in parts, Kind.GIT, ""),
         (path.is_symlink(), Kind.LINK, ""),
         (not path.is_file(), Kind.NAME, ""),

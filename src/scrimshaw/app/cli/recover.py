@@ -149,12 +149,14 @@ def _render_purge(purged: Purged) -> Lines:
     yield from _render_traces(cannot, purged.unreadable, "yellow")
     yield from _render_traces("Not Scrimshaw's, so not changed; check them yourself:", purged.foreign, "yellow")
     yield from (line(("removed as a whole: ", "yellow"), name) for name in purged.removed)
-    if not purged.dry_run:
-        clean, dirty = ("Nothing is left in Scrimshaw's folders.", "green"), ("Something is left.", "bold red")
-        found = sum(trace.count for trace in purged.left)
-        searched = f"  {purged.searched_files} files, {purged.searched_bytes} bytes searched; found {found} times."
-        yield line(clean if purged.is_clean else dirty, searched)
-        yield from _render_traces("Left in:", purged.left, "red")
+    found = purged.places if purged.dry_run else purged.left
+    is_clean = purged.is_clean and not found
+    what = f"{'It is nowhere' if purged.dry_run else 'Nothing is left'} in Scrimshaw's folders."
+    searched = f"  {purged.searched_files} files, {purged.searched_bytes} bytes searched"
+    if is_clean or not purged.dry_run:
+        verdict = (what, "green") if is_clean else ("Something is left.", "bold red")
+        yield line(verdict, f"{searched}; found {sum(trace.count for trace in found)} times.")
+    yield from _render_traces("Left in:", purged.left, "red")
     stop = "  Stop the other servers, then repeat."
     yield from (line(("in use by another process: ", "red"), name, stop) for name in purged.held)
     yield line(("Looked for: ", "dim"), (f"{'; '.join(purged.forms)}.", "dim"))
@@ -175,7 +177,8 @@ def _render_git(git: GitTraces) -> Lines:
     yield from (line(("Git keeps this, and it was not searched: ", "yellow"), name) for name in git.unsearched)
     if not git.found:
         return
-    yield line((f"Git has it in {git.found} places; {git.objects} objects were read.", "bold yellow"))
+    where = "Places in git" if git.commands else "Files that git does not have yet"
+    yield line((f"{where}: {git.found}; {git.objects} objects were read.", "bold yellow"))
     for place in git.places[:_TRACES_SHOWN]:
         commit = place.commit[:12] or ("in no commit" if place.object else "")
         yield f"  {place.kind}  {commit}  {place.path}"
