@@ -328,7 +328,6 @@ SECTIONS: Mapping[str, type[Struct]] = {
 _TABLES = (*SECTIONS, "sources", "rules", "peers", "vaults")
 _ENVIRONMENT = "environment"
 _OF_GIT_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
-UNUSABLE = "The configuration cannot be used:"
 # The values stated for each section and key, with the place of each.
 _Given = dict[tuple[str, str], tuple[Any, str]]
 
@@ -390,7 +389,7 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
     peers = find_local_peers(project) | peers
     sections = {name: _section(name, given, problems) for name in SECTIONS}
     if problems:
-        raise ConfigError("\n  ".join((UNUSABLE, *problems)), "Correct it and start again.")
+        raise ConfigError("\n  ".join(("The configuration cannot be used:", *problems)), "Correct it and start again.")
     if sections["features"].profile == "baseline":
         switches = [field.encode_name for field in msgspec.structs.fields(FeatureSettings) if field.type is not str]
         off = {key: False for key in switches if key != "profile" and ("features", key) not in given}

@@ -23,10 +23,11 @@ class ScrimshawError(Exception):
 
 
 def find_nearest(name: str, known: Iterable[str]) -> str:
-    """A hint with the most similar known name; empty if there is none."""
+    """A hint with the most similar known names, or those that contain it; empty if there is none."""
     from difflib import get_close_matches  # noqa: PLC0415 - only to tell of a mistake
 
-    found = get_close_matches(name, [*known], 2, 0.75)
+    names = [*known]
+    found = get_close_matches(name, names, 2, 0.75) or [each for each in names if name and name in each][:2]
     return f"Did you mean {' or '.join(found)}?" if found else ""
 
 

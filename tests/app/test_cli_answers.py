@@ -52,10 +52,14 @@ def test_drafts_and_parts_of_sessions_take_short_ids_too(worked: Cli, project: P
     assert worked("drafts", "review", "0e24ab", "--reject").code == 1
 
 
-def test_the_doctor_says_how_a_pause_ends(cli: Cli) -> None:
+def test_the_doctor_says_how_a_pause_ends(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     cli("capture", "pause")
     found = {each["name"]: each for each in cli("doctor", "--json").json["findings"]}
     assert "scrimshaw capture resume" in found["hook"]["fix"]
+    cli("capture", "resume")
+    monkeypatch.setenv("SCRIMSHAW_SESSION_CAPTURE", "off")
+    found = {each["name"]: each for each in cli("doctor", "--json").json["findings"]}
+    assert "session.capture" in found["hook"]["fix"]
 
 
 @pytest.mark.parametrize("command", ["unlink n supersedes m", "checkpoint delete nope"])
@@ -74,9 +78,9 @@ def test_no_error_of_a_command_names_a_tool_of_the_server(cli: Cli, project: Pat
         ("restore ./notes.md --newest", "either a backup or --newest"),
         ("digest --since banana", "12h, 2d, 1w"),
         ("search gate --since banana", "12h, 2d, 1w"),
-        ("export", "Name a place to write to: --output or --html."),
-        ("export --html a.html --output b", "Give --html, or --output with --format."),
-        ("export --html a.html --format jsonl", "Give --html, or --output with --format."),
+        ("export", "Give --html, or --output with --format"),
+        ("export --html a.html --output b", "Give --html, or --output with --format"),
+        ("export --html a.html --format jsonl", "Give --html, or --output with --format"),
     ],
 )
 def test_a_misuse_is_answered_with_what_can_be_given(cli: Cli, project: Path, arguments: str, said: str) -> None:
@@ -159,3 +163,19 @@ def test_an_import_says_what_is_there_and_what_is_read_in_place(cli: Cli, projec
     other = write_memory(project.parent / "other", "tides", "# Tides\nThe tide turns at noon.\n")
     assert cli("import", str(other)).out.splitlines()[-1] == "1 taken; 0 events, 1 memories"
     assert cli("import", str(other)).out.splitlines()[-1] == "1 there already; 0 events, 0 memories"
+
+
+@pytest.mark.parametrize("command", ["get", "edit --tier critical", "why", "link gates/north supersedes"])
+def test_an_unknown_id_is_answered_with_near_ones(cli: Cli, project: Path, command: str) -> None:
+    for name in ("gates/north", "gates/north-of-the-harbour", "tides"):
+        write_memory(project / ".scrimshaw/memories", name, f"The text of {name}.\n")
+    assert "Did you mean gates/north" in cli(*command.split(), "gates/nroth").err
+    assert "Did you mean gates/north-of-the-harbour?" in cli(*command.split(), "of-the-harbour").err
+    assert "list the memories" in cli(*command.split(), "zanzibar").err
+
+
+def test_the_doctor_counts_drafts_that_nobody_has_looked_at(cli: Cli, project: Path) -> None:
+    write_memory(project / ".scrimshaw/drafts", "0e24ab-1", "The gate of the crane.\n")
+    found = {each["name"]: each for each in cli("doctor", "--json").json["findings"]}
+    assert (found["drafts"]["verdict"], found["drafts"]["detail"][:2]) == ("note", "1 ")
+    assert "scrimshaw drafts list" in found["drafts"]["fix"]

@@ -252,7 +252,7 @@ def test_what_a_server_without_a_memory_keeps_is_searched_and_cleaned_too(cli: C
 
 def test_a_dry_run_names_each_place_once_or_says_that_there_is_none(cli: Cli, note: Path) -> None:
     nowhere = cli("purge", "--secret", "harpoon-88-keel", "--dry-run").out
-    assert nowhere.startswith("It is nowhere in Scrimshaw's folders.")
+    assert nowhere.startswith("Nothing is found in Scrimshaw's folders.")
     subprocess.run(["git", "init", "-q", str(note.parents[2])], check=True)
     cli("init")
     shown = cli("purge", "--secret", NEEDLE, "--dry-run")
@@ -260,4 +260,4 @@ def test_a_dry_run_names_each_place_once_or_says_that_there_is_none(cli: Cli, no
     assert rows
     assert all("index.db: " in line for line in rows)
     assert "Files that git does not have yet: 1;" in shown.out
-    assert "nowhere" not in shown.out
+    assert "Nothing is" not in shown.out

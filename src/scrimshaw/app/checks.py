@@ -55,7 +55,8 @@ def _check_watcher(engine: Engine) -> Result | str:
 
 def _check_hook(engine: Engine) -> Result | str:
     if not engine.settings.is_capturing:
-        advice = "Run `scrimshaw capture resume` to end that."
+        is_paused = engine.settings.session.capture
+        advice = "Run `scrimshaw capture resume` to end that." if is_paused else "Switch session.capture on."
         return Result(Status.DEGRADED, "capture is paused", expected=True, advice=advice)
     try:
         found = setup.find_programs()

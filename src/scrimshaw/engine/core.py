@@ -13,7 +13,7 @@ from msgspec import structs
 from scrimshaw import config
 from scrimshaw.config import Settings, limit_native_threads
 from scrimshaw.engine.degradations import ProcessDegradations
-from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, ScrimshawError, StorageFailure, UnreadableFile
+from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, StorageFailure, UnreadableFile, find_nearest
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.invisible_characters import replace_invisible
 from scrimshaw.ingest.markdown import parse_reference
@@ -197,7 +197,9 @@ class Engine(AbstractContextManager["Engine"]):
             with suppress(NotFound):
                 return self.memory(name)
         if found is None:
-            raise NotFound(f"There is no memory {memory_id!r}.", "Search for it, or list the memories.", id=memory_id)
+            hint = find_nearest(memory_id, (each.memory_id for each in self.index.manifest().values()))
+            hint = hint or "Search for it, or list the memories."
+            raise NotFound(f"There is no memory {memory_id!r}.", hint, id=memory_id)
         return found
 
     def close(self) -> None:
@@ -278,7 +280,7 @@ def open_engine(
         if transaction.is_interrupted(folder):
             with engine.write_lock():  # which cleans up after a killed process
                 pass
-    except ScrimshawError:
+    except BaseException:
         engine.close()
         raise
     return engine

@@ -18,6 +18,7 @@ from scrimshaw.engine import Engine, canary, index, open_engine
 from scrimshaw.engine import lint as engine_lint
 from scrimshaw.engine.core import MEMORIES
 from scrimshaw.engine.degradations import Lost
+from scrimshaw.engine.drafts import list_rejected
 from scrimshaw.engine.health import Finding, Health, Severity, check_health, write_test_file
 from scrimshaw.engine.lint import LintState
 from scrimshaw.errors import ConfigError, ScrimshawError, StorageFailure
@@ -210,6 +211,8 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
                 drift = f"; {row.was} -> {row.status} since {row.since}" if row.was else ""
                 fix = health.advice.get(row.name, "")
                 yield Finding(row.name, health.verdicts[row.name], f"{row.detail}{drift}", fix)
+        if rejected := list_rejected(engine):
+            yield Finding("drafts", Severity.NOTE, f"{len(rejected)} were set aside", "See `scrimshaw drafts list`.")
         names = {row.name for row in health.capabilities}
         faults = [problem for problem in health.problems if problem.partition(":")[0] not in names]
         for problem in faults:

@@ -64,8 +64,7 @@ def parse_date(value: str) -> str:
         if value:
             earliest(value)
     except InvalidRequest as error:
-        hint = f"{error.hint.removesuffix('.')}, or 12h, 2d, 1w for as long ago."
-        raise typer.BadParameter(f"{error.message} {hint}") from error
+        raise typer.BadParameter(f"{error.message} {error.hint.removesuffix('.')}, or 12h, 2d, 1w ago.") from error
     return value
 
 
@@ -102,6 +101,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace an existing file, 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 complete = partial(typer.Argument, autocompletion=complete_id)
+date = partial(typer.Option, metavar="DATE|12h|2d|1w", callback=parse_date)  # an ISO date in UTC, or so long ago
 OUTPUT: Mapping[str, Any] = {"callback": demand_folder, "resolve_path": True}  # what a file or folder to write takes
 MemoryId = Annotated[str, complete(metavar="ID", help="The memory's id, its path without .md.")]
 
@@ -115,19 +115,11 @@ def _filters(
     types: Annotated[list[MemoryType] | None, typer.Option("--type", help="Only this type (repeatable).")] = None,
     topics: Annotated[Texts, typer.Option("--topic", metavar="TEXT", help="Only with all these (repeatable).")] = None,
     folder: Annotated[str, typer.Option(help="Only below this folder, or any whose path ends in it.")] = "",
-    source: Annotated[
-        str, typer.Option("--source", autocompletion=complete_source, help="Only this source, such as vault or docs.")
-    ] = "",
+    source: Annotated[str, typer.Option(autocompletion=complete_source, help="Only this source, such as docs.")] = "",
     since: Annotated[
-        str,
-        typer.Option(
-            callback=parse_date,
-            help="Only updated (or else created, or changed on disk) since this ISO date, in UTC, or 12h, 2d, 1w ago.",
-        ),
+        str, date(help="Only updated (or created, or changed on disk) since this ISO date, or 2d ago.")
     ] = "",
-    until: Annotated[
-        str, typer.Option(callback=parse_date, help="Only updated (or else created) on or before such a date.")
-    ] = "",
+    until: Annotated[str, date(help="Only updated (or else created) before this time, or on this day.")] = "",
     include_deprecated: Annotated[bool, typer.Option("--include-deprecated", help="Also deprecated memories.")] = False,
     min_quality_score: Annotated[
         float | None, typer.Option("--min-quality", min=0, max=1, help="Hide memories with a lower score.")

@@ -269,9 +269,7 @@ def search(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number of hits.")] = MOST_HITS,
     open_: Annotated[int, typer.Option("--open", metavar="N", min=0, help="Open the N-th hit in your $EDITOR.")] = 0,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="One hit per line as JSON.")] = False,
-    intent: Annotated[
-        Intent | None, typer.Option(help="What the answer is for; only recorded in the search log.")
-    ] = None,
+    intent: Annotated[Intent | None, typer.Option(help="What it is for; only recorded in the search log.")] = None,
     channels: Annotated[str, typer.Option(help="Only these, of: text, vector, trigger, graph.")] = "",
     lexical_only: Annotated[bool, typer.Option("--lexical-only", help="By words only, without peers.")] = False,
     semantic_only: Annotated[bool, typer.Option("--semantic-only", help="By meaning only, with peers.")] = False,
@@ -284,9 +282,7 @@ def search(
         bool, typer.Option("--explain", help="Explain each score: (fused + terms) x factors x (1 + boosts).")
     ] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Show the stages of the search and their times.")] = False,
-    at: Annotated[
-        str, typer.Option(metavar="REV", help="As of a commit, tag, branch or ISO date; by words only.")
-    ] = "",
+    at: Annotated[str, typer.Option(metavar="REV", help="As of a commit, tag, branch or ISO date; by words.")] = "",
     no_scan: frame.NoScan = False,
 ) -> SearchResult:
     """Find memories by words, by meaning and by trigger phrases."""

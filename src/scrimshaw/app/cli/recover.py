@@ -149,13 +149,13 @@ def _render_purge(purged: Purged) -> Lines:
     yield from _render_traces(cannot, purged.unreadable, "yellow")
     yield from _render_traces("Not Scrimshaw's, so not changed; check them yourself:", purged.foreign, "yellow")
     yield from (line(("removed as a whole: ", "yellow"), name) for name in purged.removed)
-    found = purged.places if purged.dry_run else purged.left
-    is_clean = purged.is_clean and not found
-    what = f"{'It is nowhere' if purged.dry_run else 'Nothing is left'} in Scrimshaw's folders."
-    searched = f"  {purged.searched_files} files, {purged.searched_bytes} bytes searched"
-    if is_clean or not purged.dry_run:
-        verdict = (what, "green") if is_clean else ("Something is left.", "bold red")
-        yield line(verdict, f"{searched}; found {sum(trace.count for trace in found)} times.")
+    found, verb = (purged.places, "found") if purged.dry_run else (purged.left, "left")
+    times = sum(trace.count for trace in found)
+    searched = f"  {purged.searched_files} files, {purged.searched_bytes} bytes searched; found {times} times."
+    if purged.is_clean and not found:
+        yield line((f"Nothing is {verb} in Scrimshaw's folders.", "green"), searched)
+    elif not purged.dry_run:
+        yield line(("Something is left.", "bold red"), searched)
     yield from _render_traces("Left in:", purged.left, "red")
     stop = "  Stop the other servers, then repeat."
     yield from (line(("in use by another process: ", "red"), name, stop) for name in purged.held)
@@ -318,10 +318,7 @@ def restore_checkpoint(
 
 @command(checkpoint, "delete", "before-cleanup", render=_render_deleted, fresh=False)
 def delete_checkpoint(
-    engine: Engine,
-    name: Name,
-    dry_run: frame.DryRun = False,
-    yes: frame.Yes = False,
+    engine: Engine, name: Name, dry_run: frame.DryRun = False, yes: frame.Yes = False
 ) -> dict[str, object]:
     """Delete a checkpoint permanently."""
     path = str(checkpoints.find_checkpoint(engine, name))

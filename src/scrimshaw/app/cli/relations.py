@@ -108,9 +108,7 @@ def graph(
     memory_id: Annotated[str, frame.complete(metavar="[ID]", help="A memory; default: counts of all.")] = "",
     hops: Hops = 1,
     direction: Annotated[Direction, typer.Option(help="Only relations to it, or only from it.")] = "both",
-    svg: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw everything up to two steps away.", **frame.OUTPUT)
-    ] = None,
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw two steps around it.", **frame.OUTPUT)] = None,
     force: frame.Force = False,
 ) -> GraphStats | list[Neighbor] | dict[str, str]:
     """Show the relations of a memory, or counts of all."""

@@ -11,7 +11,7 @@ from tomlkit.exceptions import ParseError
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import command, command_group, settings_of_memory
 from scrimshaw.app.cli.output import Lines, line
-from scrimshaw.config import UNUSABLE, Settings, all_keys, config_files, load
+from scrimshaw.config import Settings, all_keys, config_files, load
 from scrimshaw.errors import ConfigError, InvalidRequest, find_nearest
 from scrimshaw.storage.durable import replace_file
 
@@ -66,7 +66,7 @@ def set_value(
             path.unlink()
         else:
             replace_file(path, before)
-        fault = error.message.removeprefix(UNUSABLE).replace(f"{path}: ", "").strip()
+        fault = error.message.partition("\n")[2].replace(f"{path}: ", "").strip()
         raise ConfigError(f"Nothing was changed: {fault}.", "`scrimshaw config get` lists all.") from error
 
 

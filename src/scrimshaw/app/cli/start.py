@@ -232,12 +232,8 @@ def export(
         Literal["markdown", "jsonl", "html"], typer.Option("--format", help="How to write.")
     ] = "markdown",
     output: Annotated[Path | None, typer.Option(help="A folder or file; else standard output.", **frame.OUTPUT)] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="One page to read and search.", **frame.OUTPUT)
-    ] = None,
-    private: Annotated[
-        bool, typer.Option("--private", help="With --html: your own vault and what is private too.")
-    ] = False,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="One page to search in.", **frame.OUTPUT)] = None,
+    private: Annotated[bool, typer.Option("--private", help="With --html: private ones and your vault too.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what is there, without asking.")] = False,
     project: frame.Project = None,
     as_json: frame.AsJson = False,
@@ -245,11 +241,9 @@ def export(
     """Write the memories somewhere else, redacted once more."""
     from scrimshaw.app.web.report import export_html  # noqa: PLC0415 - only for this command
 
-    if html and (output or format_ != "markdown"):
-        raise typer.BadParameter("Give --html, or --output with --format.")
+    if (output or format_ != "markdown") if html else not (output or format_ == "jsonl"):
+        raise typer.BadParameter("Give --html, or --output with --format; only jsonl goes to standard output too.")
     format_, output = ("html", html) if html else (format_, output)
-    if not output and format_ != "jsonl":
-        raise typer.BadParameter("Name a place to write to: --output or --html.")
     with open_memory(project) as engine:
         if output is None:
             sys.stdout.buffer.writelines(export_lines(engine))
@@ -326,16 +320,12 @@ def setup(
     project: Path | None,
     as_json: bool,
     client: Annotated[str, typer.Argument(help=f"One of {', '.join(CLIENT_NAMES)}; or all that are found.")],
-    shared: Annotated[
-        bool, typer.Option("--shared", help="In files to commit, for everybody who clones the project.")
-    ] = False,
+    shared: Annotated[bool, typer.Option("--shared", help="In files to commit, for all who clone it.")] = False,
     local: Annotated[bool, typer.Option("--local", help="In your own files for this project.")] = False,
     user: Annotated[bool, typer.Option("--user", help="In your own files for all projects.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Remove our entries again.")] = False,
     dry_run: frame.DryRun = False,
-    statusline: Annotated[
-        bool, typer.Option("--statusline", help="Also a status line about the memory, if the client can show one.")
-    ] = False,
+    statusline: Annotated[bool, typer.Option("--statusline", help="Also a status line, if it can show one.")] = False,
     yes: frame.Yes = False,
 ) -> dict[str, Any]:
     """Connect an agent client: MCP server and hooks.

@@ -41,14 +41,7 @@ def _render_digest(found: Mapping[str, Any]) -> Lines:
 @command(app, "digest", "--since 2d", "--since 2026-01-31T08:00:00Z --json", render=_render_digest)
 def digest(
     engine: Engine,
-    since: Annotated[
-        str,
-        typer.Option(
-            metavar="WHEN",
-            callback=frame.parse_date,
-            help="An ISO date, in UTC, or 12h, 2d, 1w ago; default: the session before the last, or 1w.",
-        ),
-    ] = "",
+    since: Annotated[str, frame.date(help="An ISO date, or 2d ago; default: the session before the last, or 1w.")] = "",
 ) -> dict[str, Any]:
     """Show what others did while you were away.
 

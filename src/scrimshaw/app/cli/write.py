@@ -99,9 +99,7 @@ def save(
     tier: Annotated[Tier, typer.Option(help="How much it matters.")] = Tier.NORMAL,
     trigger: Annotated[Texts, typer.Option(metavar="TEXT", help="A trigger phrase (repeatable).")] = None,
     topic: Annotated[Texts, typer.Option(metavar="TEXT", help="A topic (repeatable).")] = None,
-    question: Annotated[
-        Texts, typer.Option(metavar="TEXT", help="A question it answers, in other words (repeatable).")
-    ] = None,
+    question: Annotated[Texts, typer.Option(metavar="TEXT", help="A question that it answers (repeatable).")] = None,
     vault: Annotated[VaultName | None, typer.Option(help="Where; default: Serena's, if it is the only one.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Save even if the same text exists.")] = False,
     dry_run: frame.DryRun = False,
