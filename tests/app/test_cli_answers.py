@@ -179,3 +179,10 @@ def test_the_doctor_counts_drafts_that_nobody_has_looked_at(cli: Cli, project: P
     found = {each["name"]: each for each in cli("doctor", "--json").json["findings"]}
     assert (found["drafts"]["verdict"], found["drafts"]["detail"][:2]) == ("note", "1 ")
     assert "scrimshaw drafts list" in found["drafts"]["fix"]
+
+
+def test_an_empty_id_is_no_memory_whatever_the_ledger_says_last(cli: Cli, project: Path) -> None:
+    write_memory(project / ".scrimshaw/memories", "gate", "The gate of the harbour is shut at dusk.\n")
+    cli("scan")
+    cli("purge", "--secret", "harpoon-88-keel", "--yes")
+    assert "There is no memory ''" in cli("get", "").err

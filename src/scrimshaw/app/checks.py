@@ -55,8 +55,7 @@ def _check_watcher(engine: Engine) -> Result | str:
 
 def _check_hook(engine: Engine) -> Result | str:
     if not engine.settings.is_capturing:
-        is_paused = engine.settings.session.capture
-        advice = "Run `scrimshaw capture resume` to end that." if is_paused else "Switch session.capture on."
+        advice = "Run `scrimshaw capture resume`." if engine.settings.session.capture else "Switch session.capture on."
         return Result(Status.DEGRADED, "capture is paused", expected=True, advice=advice)
     try:
         found = setup.find_programs()
