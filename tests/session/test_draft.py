@@ -570,6 +570,13 @@ def test_what_the_answer_after_the_last_change_leaves_is_open(answer: str, left:
     assert [each.text for each in recording.draft().open] == [left] * bool(left)
 
 
+def test_a_turn_that_came_to_rest_is_answered_whatever_was_said() -> None:
+    recording = Recording().prompt("Rename the harbour queue.").edit("queue.py").answer("Done.").stop("Done.")
+    recording.prompt("Also pin httpx below 0.29 in the harbour.").edit("pyproject.toml")
+    assert recording.draft().next_step is not None
+    assert recording.stop("Done.").draft().next_step is None
+
+
 def test_an_answer_that_also_announces_is_an_answer() -> None:
     recording = Recording().prompt("Rename the harbour queue.").edit("queue.py").answer("Renamed.")
     recording.prompt("What is the command for a dump of the harbour again?")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.session.recording import Recording
 
+from scrimshaw.session.record import make_passages
 from scrimshaw.session.statements import (
     AGENT,
     SUMMARY,
@@ -126,3 +127,11 @@ def test_marks_of_emphasis_go_and_powers_in_code_stay() -> None:
 )
 def test_emphasis_is_no_power(text: str, flat: str) -> None:
     assert flatten(text) == flat
+
+
+def test_a_rest_that_joins_the_answers_repeats_them() -> None:
+    recording = Recording().answer("The proxy refuses it.").bash("make").answer("It is nginx, at `10m`.")
+    said = split_sentences(recording.stop("The proxy refuses it.\nIt is nginx, at `10m`.").events)
+    assert [each.event for each in said] == [1, 3]
+    assert split_sentences(recording.stop("The proxy refuses it.\nThe limit is raised.").events)[-1].event == 5
+    assert [each.text.count("proxy") for each in make_passages(recording.events[:-1])] == [1, 0]

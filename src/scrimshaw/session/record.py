@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, RecordedEvent, Trust
+from scrimshaw.session.statements import flatten, repeats_answers
 
 # Measured on recorded sessions: 450 and 900 characters answer fewer questions for the same tokens.
 PASSAGE_CHARACTERS = 600
@@ -38,12 +39,12 @@ class Passage(Struct):
 
 def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
     """The passages of a session in order; a prompt, a start or another trust begins a new one."""
-    made, last, context, answers = list[Passage](), dict[bool, Passage](), "", set[str]()
+    made, last, context, answers = list[Passage](), dict[bool, Passage](), "", list[str]()
     for event in events:
         trust, text = _describe_event(event)
         if event.kind is EventKind.ANSWER:
-            answers.add(text.strip())
-        elif event.kind is EventKind.STOP and text.strip() in answers:
+            answers.append(flatten(text))
+        elif event.kind is EventKind.STOP and repeats_answers(flatten(text), answers):
             continue
         stream = event.kind is EventKind.TOOL
         if event.kind in _OPENINGS:

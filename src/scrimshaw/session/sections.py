@@ -495,7 +495,9 @@ def find_next_step(record: Record) -> Statement | None:
     """
     kept = [each for each in record.events if not _OPEN["bookkeeping"].match(each.text) or each.kind != EventKind.TOOL]
     acts = [each for each in kept if each.kind in _ACTS]
-    if asked := _find_unanswered(record, acts):
+    rested = max((each.number for each in kept if each.kind == EventKind.STOP), default=0)
+    is_answered = acts and rested > acts[-1].number  # if only in words that were said before, such as "Done."
+    if not is_answered and (asked := _find_unanswered(record, acts)):
         enough = next((place for place, each in enumerate(asked) if is_clear(each.text)), 0)
         text = " ".join([each.text for each in asked[: enough + 1]])
         return Statement(statements.cut_line(text, LONGEST_SENTENCE), asked[0].event)

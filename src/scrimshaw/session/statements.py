@@ -77,18 +77,25 @@ class Sentence(Struct, frozen=True, kw_only=True):
 def split_sentences(events: Sequence[RecordedEvent]) -> list[Sentence]:
     """What users and agents said, without client noise and chatter, in order; repeated texts once."""
     found: list[Sentence] = []
-    answers = {flatten(event.text) for event in events if event.kind == EventKind.ANSWER}
+    answers = [flatten(event.text) for event in events if event.kind == EventKind.ANSWER]
     known: set[str] = set()
     turn = 0
     for event in events:
         by = _speaker(event)
         turn += begins_turn(event)
         text = remove_chatter(_LEAD_IN.sub(r"\n## \1", _CUT.join(prose_parts(event)))) if by else ""
-        repeats = event.kind == EventKind.STOP and flatten(event.text) in answers
+        repeats = event.kind == EventKind.STOP and repeats_answers(flatten(event.text), answers)
         if text and not repeats and flatten(text) not in known:
             known.add(flatten(text))
             found += _sentences_of(text, event.number, by, turn)
     return found
+
+
+def repeats_answers(text: str, answers: Sequence[str]) -> bool:
+    """Whether a text is one of the answers, or several joined, as some clients end a turn."""
+    for answer in sorted(filter(None, answers), key=len, reverse=True) if text not in answers else [text]:
+        text = text.replace(answer, "", 1)
+    return not text.strip()
 
 
 def prose_parts(event: RecordedEvent) -> list[str]:

@@ -79,6 +79,64 @@ def test_what_was_said_in_the_middle_of_a_long_turn_is_kept(engine: Engine, proj
     assert len(answers) == 28
 
 
+def _call(project: Path, client: str, transcript: Path, command: str) -> None:
+    """Report a command as the client does when it has run."""
+    named: Json = {"session_id": "S1", "transcript_path": str(transcript), "tool_use_id": command}
+    named |= {"hook_event_name": "AfterTool" if client == "gemini" else "PostToolUse", "tool_name": "Bash"}
+    event: Json = {
+        **named,
+        "tool_input": {"command": command},
+        "tool_response": {"stdout": "done", "llmContent": "done"},
+    }
+    if client == "copilot":
+        result = {"resultType": "success", "textResultForLlm": "done"}
+        event = {"sessionId": "S1", "toolName": "bash", "toolArgs": {"command": command}, "toolResult": result}
+    if client in ("gemini", "qwen"):
+        event["tool_name"] = "run_shell_command"
+    done = hook(project, json.dumps({"cwd": str(project), **event}).encode(), client)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("client", _ROWS)
+def test_what_was_said_between_two_calls_is_recorded_between_them(
+    engine: Engine, project: Path, client: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(project))
+    transcript = project / ".copilot/session-state/S1/events.jsonl"  # which Copilot's calls do not name
+    transcript.parent.mkdir(parents=True)
+    ask, say = _ROWS[client]
+    write_rows(transcript, ask("Lock the vault."))
+    _call(project, client, transcript, "make test")
+    write_rows(transcript, ask("Lock the vault."), say(DECIDED))
+    _call(project, client, transcript, "make lint")
+    write_rows(transcript, ask("Lock the vault."), say(DECIDED), say("Done."))
+    _stop(project, client, transcript)
+    texts = [event.text.partition("\n")[0] for event in engine.sessions.events("S1", EventKind.TOOL, EventKind.ANSWER)]
+    assert texts == ["make test", DECIDED, "make lint", "Done."]
+
+
+def test_a_plan_said_before_a_kill_is_told_to_the_next_session(
+    engine: Engine, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(project))
+    transcript = project / ".qwen/projects/p/chats/S1.jsonl"
+    transcript.parent.mkdir(parents=True)
+    _call(project, "qwen", transcript, "make test")  # then it is killed: no hook says that it stopped
+    write_rows(transcript, _qwen("user", "Lock the vault."), _qwen("assistant", PLAN))
+    start = {"session_id": "S2", "cwd": str(project), "hook_event_name": "SessionStart", "source": "startup"}
+    assert hook(project, json.dumps(start).encode(), "qwen").returncode == 0
+    assert [item.text for item in _items(engine, ItemKind.PLAN)] == [PLAN]
+    (session,) = engine.sessions.latest(before="S2")
+    assert (session.id, session.state) == ("S1", "active")
+
+
+def test_opencode_tells_with_a_call_what_was_said_before_it(engine: Engine, project: Path) -> None:
+    told: Json = {"event": "tool.execute.after", "directory": str(project), "output": {"output": "done"}}
+    told["input"] = {"sessionID": "S1", "tool": "bash", "callID": "c1", "args": {"command": "make"}}
+    assert hook(project, json.dumps({**told, "texts": [DECIDED]}).encode(), "opencode").returncode == 0
+    assert [event.kind for event in engine.sessions.events("S1")] == [EventKind.ANSWER, EventKind.TOOL]
+
+
 def test_opencode_tells_itself_what_was_said(engine: Engine, project: Path) -> None:
     told = {"event": "session.idle", "directory": str(project), "input": {"sessionID": "S1"}}
     done = hook(project, json.dumps({**told, "texts": [DECIDED, "x" * 5_000, PLAN]}).encode(), "opencode")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from msgspec import structs
@@ -52,12 +53,13 @@ class Copilot(Client):
 
     def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
         occasion = js.first_text(payload, "source", "trigger", "reason")
+        session = js.text(payload.get("sessionId"))
         event = Event(
             client=self.name,
             kind=kind,
-            session=js.text(payload.get("sessionId")),
+            session=session,
             cwd=js.text(payload.get("cwd")),
-            transcript=js.text(payload.get("transcriptPath")),
+            transcript=js.text(payload.get("transcriptPath")) or str(self.find_transcript(session, Path.home()) or ""),
             prompt=js.first_text(payload, "prompt", "initialPrompt"),
             occasion="startup" if occasion == "new" else occasion,
             agent=js.text(payload.get("agentName")),

@@ -65,6 +65,13 @@ export const ScrimshawPlugin = async ({ directory }) => {
     return tell({ event, timestamp: Date.now(), directory, parent, tokens, limit, model, input, output, texts })
   }
 
+  const takeTexts = (id) => {
+    const state = stateOf(id)
+    const texts = state.texts
+    state.texts = []
+    return texts
+  }
+
   const begin = (event, id, properties = {}) => {
     const state = stateOf(id)
     state.parent = properties.info?.parentID || state.parent
@@ -75,9 +82,7 @@ export const ScrimshawPlugin = async ({ directory }) => {
     "session.created": (told) => begin("session.created", told.sessionID || told.info.id, told),
     "session.compacted": (told) => begin("session.compacted", told.sessionID),
     "session.idle": (told) => {
-      const state = stateOf(told.sessionID)
-      report("session.idle", told, {}, state.texts)
-      state.texts = []
+      report("session.idle", told, {}, takeTexts(told.sessionID))
     },
     "session.deleted": (told) => {
       const id = told.sessionID || told.info.id
@@ -91,7 +96,8 @@ export const ScrimshawPlugin = async ({ directory }) => {
     "message.part.updated": ({ part }) => {
       if (part.type !== "tool" || part.state?.status !== "error") return
       const { sessionID, tool, callID, state } = part
-      report("tool.error", { sessionID, tool, callID, args: state.input }, { error: state.error })
+      const input = { sessionID, tool, callID, args: state.input }
+      report("tool.error", input, { error: state.error }, takeTexts(sessionID))
     },
   }
 
@@ -105,7 +111,7 @@ export const ScrimshawPlugin = async ({ directory }) => {
     }),
 
     "tool.execute.after": quietly(async (input, output) => {
-      report("tool.execute.after", input, output)
+      report("tool.execute.after", input, output, takeTexts(input.sessionID)) // what was said before the call
     }),
 
     "experimental.text.complete": quietly(async (input, output) => {

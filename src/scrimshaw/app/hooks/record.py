@@ -112,10 +112,8 @@ def _observe(storage: Storage, settings: Settings, now: float, event: Event, *mo
 
 
 def hear_late_words(storage: Storage, settings: Settings, session: Session, most: int = LONGEST_TURN) -> None:
-    """Record an agent's last words if its client only wrote them down after the session's last hook."""
-    rests = [each.at for each in storage.sessions.events(session.id, EventKind.STOP, EventKind.END)]
-    rested = max(rests, default=0.0)
-    client = load_client(session.client) if rested >= session.last_event else None
+    """Record an agent's last words that its client wrote down after the session's last hook, or that it broke off."""
+    client, rested = load_client(session.client), session.last_event
     path = client.find_transcript(session.id, Path.home()) if client else None
     with suppress(OSError):  # the file may be gone by now
         if client and path and settings.is_capturing and path.stat().st_mtime > rested:
@@ -145,24 +143,26 @@ def _record_vault_write(storage: Storage, settings: Settings, seen: Observation)
 
 
 def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tuple[Event, list[Event]]:
-    """The event with additions from the end of its transcript, and calls and prompts there that no hook reported."""
-    is_call = client.hides_outcome and event.kind is EventKind.TOOL
+    """The event with additions from the end of its transcript, and calls and prompts there that no hook reported.
+
+    Before a call these are what the agent said and did since the last one, so that all is recorded in its order.
+    """
+    is_call = event.kind is EventKind.TOOL
     is_at_rest = event.kind in (EventKind.STOP, EventKind.COMPACT, EventKind.END)
     if not (is_call or is_at_rest or (client.hides_prompts and event.kind is EventKind.START)):
         return event, []
     lines = read_turn(client, Path(event.transcript), TAIL_BYTES if is_call else LONGEST_TURN)
-    if is_call:  # what no hook reported before it is recorded before it
-        failed = client.read_outcome(lines, event.call_id) if event.failed is None else event.failed
-        event = structs.replace(event, failed=failed)
-        place = next((place for place, row in enumerate(lines) if event.call_id in row), 0)
+    if is_call:
+        if client.hides_outcome and event.failed is None:
+            event = structs.replace(event, failed=client.read_outcome(lines, event.call_id))
+        place = next((place for place, row in enumerate(lines) if (event.call_id or "\n") in row), len(lines))
         lines = lines[max(0, place - RECENT_ROWS) : place]
     lines = skip_pause(lines, settings.folder / RESUMED)
     missed = [structs.replace(each, session=event.session, cwd=event.cwd) for each in client.read_missed_events(lines)]
-    if is_call:
-        return event, missed
-    used = event.context_used if event.context_used is not None else client.read_context_share(lines)
-    said = (*event.said, *last_answers(client, lines))
-    return structs.replace(event, context_used=used, said=said), missed
+    event = structs.replace(event, said=(*event.said, *last_answers(client, lines)))
+    if event.context_used is None and not is_call:
+        event = structs.replace(event, context_used=client.read_context_share(lines))
+    return event, missed
 
 
 def skip_pause(lines: list[str], resumed: Path) -> list[str]:
