@@ -287,3 +287,38 @@ def test_the_same_command_in_another_environment_passed_but_no_look_and_no_other
 ) -> None:
     (failure,) = follow(Recording().bash(failing, LIMIT, failed=True).bash(passing, "4 passed"))
     assert bool(failure.passed) == is_overcome
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ruff check . && pytest -q",
+        "cargo build; cargo test",
+        "timeout 60 pytest -q",
+        "docker compose exec web pytest -q",
+        "python -c 'import harbour; harbour.test()'",
+    ],
+)
+def test_tests_are_seen_behind_other_steps_and_wrappers(command: str) -> None:
+    recording = Recording().bash("pytest -q", "21 passed in 1.0s").edit("a.py")
+    recording.bash(command, "1 failed, 20 passed in 1.1s", failed=True)
+    assert [(each.event, each.note) for each in recording.draft().tests][-1] == (3, "red, 1 failed, 20 passed in 1.1s")
+
+
+@pytest.mark.parametrize(
+    ("output", "failed", "told"),
+    [
+        ("test result: ok. 14 passed; 0 failed\n\ntest result: ok. 0 passed; 0 failed", False, "14 passed"),
+        ("  1 failed\n  2 passed (3.1s)", True, "red, 1 failed"),
+        ("ok  \ta\t0.1s\n--- FAIL: TestX (0.00s)\nFAIL\tb\nok  \tc\t0.1s", True, "red, --- FAIL: TestX"),
+    ],
+)
+def test_the_tally_that_says_most_is_told(output: str, failed: bool, told: str) -> None:
+    (run,) = Recording().bash("make test", output, failed=failed).draft().tests
+    assert told in run.note
+
+
+def test_a_quoted_semicolon_ends_no_step() -> None:
+    recording = Recording().prompt("Split the settings.").edit("settings.py")
+    recording.bash("python -c 'import settings; print(settings.DEBUG)'", "AttributeError: no DEBUG", failed=True)
+    assert [each.note for each in recording.draft().open] == []

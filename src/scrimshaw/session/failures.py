@@ -41,19 +41,27 @@ _BODY = re.compile(r" ?… ?| - (?=[A-Z])")  # where a message's subject ends on
 _COMMIT = re.compile(r"\bgit (?:-C \S+ )?commit\b")
 _WORD = re.compile(r"[a-z]{4,}")
 _REFUSAL = re.compile(r"\n\W*(?:Error\b|Your proposed edit has introduced|User rejected)")
-_STEPS = re.compile(r"&&|;|\|\|")
+_split_steps = re.compile(
+    r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|(?<!&)&(?!&)|(?<!\|)\|(?!\|)|[^&;|])+"""
+).findall  # not within quotes
 _FOLDER, _LOOK = re.compile(r"(?:\A|[;&] *)cd ([/~][^\s;&]*)"), re.compile(r" (?:--help|--version|-h|-V)\b")
-_RUNNER = re.compile(r"\A(?:(?:uv|poetry|pdm|pipenv|hatch|rye) run|bundle exec|env)(?: \w+=\S*)* (?!-)")
+_RUNNER = re.compile(
+    r"\A(?:(?:(?:uv|poetry|pdm|pipenv|hatch|rye) run|bundle exec|env|time|timeout \d\S*"
+    r"|docker[ -]compose (?:exec|run)(?: -\S+)* [\w-]+)(?: \w+=\S*)* (?!-))+"
+)
 _INTERPRETER = re.compile(r"(?:\S*/)?(?:python[\d.]*|node|ruby|perl|bash|sh)\Z")
 _SHARED_WORDS = WORDS["empty"] | WORDS["soft"] | WORDS["folders"] | WORDS["extensions"] | {"assert", "edited"}
 _NO_WORD = re.compile(r"\A(?:\w+=\S*|\d?>\S*|\\)\Z")
-_TEST = re.compile(r"(?i)(?:\b|_)(?:py)?tests?(?:\b|_)|\b(?:specs?|rspec|jest|vitest|tox|nox|ctest|phpunit|unittest)\b")
+_TEST = re.compile(
+    r"(?i)(?:\b|_)(?:py)?tests?(?:\b|_)|\b(?:specs?|rspec|jest|vitest|mocha|nextest|tox|nox|ctest|phpunit|unittest)\b"
+)
 MOST_TEST_RUNS = 2
 _SELECTS = re.compile(r" -(?:k|run|t(?! \.)|-grep)\b|::")  # options that choose among the tests of a file
 _TALLY = re.compile(
     r"(?i)(?:^|[=,:;(|✓✔]|\btests?|\bran|\band)\W*\d+ (?:pass(?:ed|ing)|fail(?:ed|ures?|ing)|errors?|tests?|examples?)"
-    r"\b|\btest result:|^OK\b|^FAILED \("
+    r"\b|\btest result:|\btests run: \d|^OK\b|^FAILED \("
 )
+_COUNT = re.compile(r"(?i)\b(\d+) (?:pass|test|example)")
 _STASH = re.compile(r"\bgit stash\b(?! (?:list|show|drop|clear))( (?:pop|apply))?")
 _TIME = re.compile(r"(?i)\bin [\d.]+ ?\w+")
 _RED = re.compile(r"(?i)\b[1-9]\d* (?:failed|failures?|failing|errors?)\b|(?<!expected )\b(?:failures|errors)=[1-9]")
@@ -157,10 +165,11 @@ def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[Co
 def _find_families(command: str) -> Sequence[str]:
     """Program and purpose of each step that matters: `cd a && mix test 2>&1 | tail` runs `mix test`."""
     found = list[str]()
-    for step in _STEPS.split(command) if parse_command(command).name == "Run" else ():
+    for step in _split_steps(command) if parse_command(command).name == "Run" else ():
         words = [word for word in _RUNNER.sub("", step.split("|")[0].strip()).split() if not _NO_WORD.match(word)]
         if len(words) > 1 and _INTERPRETER.match(words[0]) and words[1].startswith("-"):
-            words = words[2:] if words[1] == "-m" else []  # a line of code is not a command to be run again
+            # a line of code is not a command to be run again, unless it runs tests
+            words = words[2:] if words[1] == "-m" else [step.strip()] * bool(_TEST.search(step))
         words[:1] = filter(None, [re.sub(r"\A(?!\./bin/).*/bin/", "", word) for word in words[:1]])  # ./bin has its own
         if words and words[0] not in WORDS["trivial_programs"] and not words[0].endswith("/"):
             options = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
@@ -257,7 +266,7 @@ def _find_cure(
 def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:
     """The steps, options and variables that the next run of a command has in addition."""
     known = run.command.split()
-    for step in _STEPS.split(following.command):
+    for step in _split_steps(following.command):
         words = [word for word in step.split() if word not in known]
         if run.family in _find_families(step):
             yield from [step.split()[0]] if words[:1] == step.split()[:1] and "/" in words[0] else []
@@ -281,14 +290,15 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
     None that a later one repeats; those that an agent made without its change only say whether this made a difference.
     """
     found, kept, before, is_stashed = list[Statement](), dict[str, CommandRun](), set[str](), False
-    for run in reversed([run for run in runs if _TEST.search(run.family) or "git stash" in run.families]):
+    for run in reversed([run for run in runs if any(map(_TEST.search, run.families)) or "git stash" in run.families]):
         stash = _STASH.search(run.command)
         is_stashed = bool(stash[1]) if stash else is_stashed
         tallies = [line.strip(" =") for line in run.event.text.splitlines()[1:] if _TALLY.search(line)]
         later = sum(number > run.event.number for numbers in edits.values() for number in numbers)
         if not tallies and run.failed and not kept and not later:  # the last one could not begin
             tallies = [run.error] * bool(run.error)
-        counts = _TIME.sub("", tallies[-1]) if tallies else ""
+        shown = _choose_tally(run, tallies) if tallies else ""
+        counts = _TIME.sub("", shown)
         step = _find_test_step(run)
         again = any(
             each.repeats(run) and (_find_test_step(each) == step or not _SELECTS.search(each.command))
@@ -302,15 +312,24 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
             edited = f"; {later} {'edit' if later == 1 else 'edits'} since" if later else ""
             since = "; the same without the change" if counts in before else edited
             # a pipe hides how its first part ended
-            state = "red" if run.failed or _RED.search(tallies[-1]) else "green"
+            state = "red" if run.failed or _RED.search(shown) else "green"
             about = [each for each in said if _FAILURE["of_tests"].search(each)] if state == "red" else []
             since += f"; (e{run.event.number + 1}) {about[0]}" if about else ""
-            found.append(Statement(step, run.event.number, f"{state}, {cut_line(tallies[-1])}{since}"))
+            found.append(Statement(step, run.event.number, f"{state}, {cut_line(shown)}{since}"))
     whole_first = sorted(found, key=lambda each: bool(_SELECTS.search(each.text)))  # a selection says less
     return sorted(whole_first[:MOST_TEST_RUNS], key=attrgetter("event"))
 
 
+def _choose_tally(run: CommandRun, lines: Sequence[str]) -> str:
+    """The last line that counts failures, or the error; of a green run the last, or one that counts more tests."""
+    red = [line for line in lines if _RED.search(line)]
+    if red or (run.failed and run.error):
+        return red[-1] if red else run.error
+    counts = {line: max(map(int, _COUNT.findall(line)), default=-1) for line in reversed(lines)}
+    return max(counts, key=counts.__getitem__) if counts[lines[-1]] >= 0 else lines[-1]
+
+
 def _find_test_step(run: CommandRun) -> str:
     """The last step of a command that runs tests."""
-    steps = [each.split("|")[0].split(" 2>")[0].strip() for each in _STEPS.split(run.command)]
+    steps = [each.split("|")[0].split(" 2>")[0].strip() for each in _split_steps(run.command)]
     return next((each for each in reversed(steps) if _TEST.search(each)), run.command)
