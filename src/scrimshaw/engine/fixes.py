@@ -68,10 +68,12 @@ def _compare_output(wanted: Sequence[set[str]], output: str) -> tuple[float, str
     """The share of the words of an error's lines that one or two lines of an output have, and the most similar line."""
     lines = output.splitlines()
     lines += [f"{first} {second}" for first, second in pairwise(lines) if len(first) > _WRAPPED]
-    shares = [max(((_share(words, line), line) for line in lines), key=itemgetter(0)) for words in wanted if lines]
-    count = sum(map(len, wanted)) or 1
-    best = max(shares, key=itemgetter(0), default=(0.0, ""))
-    return sum(share * len(words) for (share, _), words in zip(shares, wanted, strict=False)) / count, best[1]
+    found = {line: {*map(str.lower, _WORD.findall(line))} for line in lines}
+    # (share of the line's words, how many words, the most similar line) for each line of the error
+    alike = [max(((len(words & found[line]), line) for line in found), key=itemgetter(0)) for words in wanted if found]
+    shares = [(count / max(1, len(words)), count, line) for (count, line), words in zip(alike, wanted, strict=False)]
+    _, _, best = max(shares, key=itemgetter(0), default=(0.0, 0, ""))
+    return sum(map(itemgetter(1), shares)) / (sum(map(len, wanted)) or 1), best
 
 
 def recall_fixes(engine: Engine, query: str, budget: int) -> list[Fix]:
@@ -116,7 +118,3 @@ def _list_acts(failed: str, events: Sequence[RecordedEvent]) -> tuple[str, ...]:
 def _find_words(text: str) -> set[str]:
     found = {word.lower() for word in _WORD.findall(text)} - STOP_WORDS
     return {word for word in found if not _NUMBER.match(word)} or found  # numbers differ from run to run
-
-
-def _share(words: set[str], text: str) -> float:
-    return len(words.intersection(map(str.lower, _WORD.findall(text)))) / max(1, len(words))

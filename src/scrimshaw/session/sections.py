@@ -129,18 +129,17 @@ class Record:
         stems of the words in it, of which none is in what still stands.
         """
         found = dict[int, frozenset[str]]()
-        for each in self.sentences:
+        for each in (one for one in self.sentences if one.by == USER):
             is_short = len(each.text.split()) < _SHORT
-            if each.by == USER and not each.place and _DECISION["refusal"].search(each.text):
+            if not each.place and _DECISION["refusal"].search(each.text):
                 found[each.turn - 1] = find_stems(each.text)
-            cues = ("withdrawal", "withdrawal_of_all") if is_short else ("withdrawal_of_all",)
-            if each.by == USER and any(_DECISION[cue].search(each.text) for cue in cues):
+            if any(_DECISION[cue].search(each.text) for cue in ("withdrawal_of_all", "withdrawal")[: 1 + is_short]):
                 found[each.turn - 1] = frozenset()
         return found
 
     def stands(self, said: Sentence) -> bool:
-        """Whether a person's next words did not take back what an agent said."""
-        stems = self.withdrawn.get(said.turn)
+        """Whether a person's next words did not take back what was said by the agent."""
+        stems = self.withdrawn.get(said.turn) if said.by == AGENT else None
         return stems is None or bool(stems and not stems & find_stems(said.text))
 
     @cached_property
@@ -443,16 +442,17 @@ def find_unsolved(record: Record) -> list[Statement]:
 def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list[Statement]:
     """The last failures, unfinished tasks of a task list, and what was said to be left."""
     left, changed = _find_unfinished_tasks(record), max(chain([0], *record.edits.values()))
-    answered = (each for each in record.answers() if each.turn in record.changes_by_turn and each.event > changed)
-    closing = max(map(attrgetter("event"), answered), default=0)  # what is asked afterwards does not settle it
-    heard = [each for each in record.sentences if each.by == USER or record.stands(each)]
+    heard, busy = [*filter(record.stands, record.sentences)], max(record.changes_by_turn, default=-1)
+    closing = dict(map(attrgetter("turn", "event"), record.answers())).get(
+        busy, 0
+    )  # what is asked later settles nothing
     for before, each in zip([None, *heard], heard, strict=False):
-        is_known = bool(_FAILURE["known_before"].search(each.text))
-        if not _says_what_is_left(each, each.event / max(1, record.last_event), is_known, each.event == closing):
+        is_known, is_closing = bool(_FAILURE["known_before"].search(each.text)), each.event == closing > changed
+        if not _says_what_is_left(each, each.event / max(1, record.last_event), is_known, is_closing):
             continue
         is_part = before and before.event == each.event and _OPEN["pointing"].match(each.text)
         text = f"{before.text} {each.text}" if before and is_part else each.text
-        least = 1 if is_known or each.event == closing else _LEAST_SUBJECTS
+        least = 1 if is_known or is_closing else _LEAST_SUBJECTS
         is_telling = is_clear(text, least) and len(text.split()) >= FEWEST_WORDS
         if is_telling and not _OPEN["not_open"].search(text):
             left.append(Statement(text, each.event))
@@ -495,8 +495,8 @@ def find_next_step(record: Record) -> Statement | None:
     """
     kept = [each for each in record.events if not _OPEN["bookkeeping"].match(each.text) or each.kind != EventKind.TOOL]
     acts = [each for each in kept if each.kind in _ACTS]
-    rested = max((each.number for each in kept if each.kind == EventKind.STOP), default=0)
-    is_answered = acts and rested > acts[-1].number  # if only in words that were said before, such as "Done."
+    after = kept[kept.index(acts[-1]) :] if acts else kept
+    is_answered = EventKind.STOP in map(attrgetter("kind"), after)  # maybe in words said before, such as "Done."
     if not is_answered and (asked := _find_unanswered(record, acts)):
         enough = next((place for place, each in enumerate(asked) if is_clear(each.text)), 0)
         text = " ".join([each.text for each in asked[: enough + 1]])

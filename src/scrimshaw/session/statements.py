@@ -176,9 +176,9 @@ def join_sentences(sentences: Sequence[Sentence]) -> str:
 def split_paragraph(block: str) -> Iterator[str]:
     """The sentences of a paragraph; a full stop within a code span does not end one."""
     hidden = _QUOTED.sub(lambda span: "`" + "x" * (len(span[0]) - 2) + "`", block)
-    ends = {end.end() for end in _CUE["sentence_end"].finditer(hidden)}
+    ends = {*map(re.Match.end, _CUE["sentence_end"].finditer(hidden))}
     if block.lstrip()[:1].islower():
-        ends |= {end.end() for end in _CUE["small_sentence_end"].finditer(hidden)}
+        ends |= {*map(re.Match.end, _CUE["small_sentence_end"].finditer(hidden))}
     for begin, end in pairwise([0, *sorted(ends), len(block)]):
         yield block[begin:end]
 

@@ -52,7 +52,6 @@ FROM sessions s JOIN events e ON e.session = s.id LEFT JOIN drafts d ON d.sessio
 WHERE ? IN ('', s.id) GROUP BY s.id, d.session ORDER BY s.last_event DESC, s.rowid DESC"""
 _NEXT_NUMBER = "SELECT 1 + coalesce(max(number), 0) FROM {} WHERE session = ?"
 _SUMMED = ", ".join(f"{name} = injected.{name} + excluded.{name}" for name in ("times", "tokens", "hits"))
-_EDIT = "edit"  # the rule that finds them
 _MENTIONED = "UPDATE items SET mentions = mentions + 1 WHERE session = ?"
 
 
@@ -272,7 +271,7 @@ def _take_in(write: SqlConnection, session: str, new: NewItem, admit: Admit, now
     same = "held AND kind = ? AND (text = ? OR (kind = 'file' AND path <> '' AND path = ?))"
     known = (session, new.kind, new.text.text, new.path)
     write.execute(f"{_MENTIONED} AND {same}", known)
-    if write.changes() and new.source.extraction_rule_id == _EDIT:
+    if write.changes() and new.source.extraction_rule_id == "edit":
         newer = {"text": new.text.text, "attention": new.attention, "event": counter, "at": now, **asdict(new.source)}
         columns = ", ".join(f"{name} = ?" for name in newer)
         write.execute(f"UPDATE items SET {columns} WHERE session = ? AND {same}", (*newer.values(), *known))
