@@ -230,9 +230,6 @@ class TestSearch:
         assert "dawn" in cli("search", "lantern", "--content").out
         assert "dawn" not in cli("search", "lantern").out
 
-    def test_intent_is_taken(self, cli: Cli, vault: Path) -> None:
-        assert cli("search", "apsw", "--intent", "fix_bug", "--json").json["intent"] == "fix_bug"
-
     def test_deprecated_on_request(self, cli: Cli, vault: Path) -> None:
         (vault / "old.md").write_text("---\ntier: deprecated\n---\nThe lighthouse.\n")
         assert cli("search", "lighthouse", "--json").json["hits"] == []

@@ -146,9 +146,6 @@ class DarkFigures(Struct, frozen=True, kw_only=True):
     searches: int
     changed: float | None  #: share of them with other hits, or in another order
     best_changed: float | None  #: share with another best hit
-    read: int  #: searches of which a hit was read within half an hour
-    shown_mrr: float | None  #: the mean of 1 / rank of the first of those hits, as they were shown
-    dark_mrr: float | None  #: and with the boosts; 0 for one that would not have been shown
 
 
 class SearchFigures(Struct, frozen=True, kw_only=True):
@@ -162,7 +159,6 @@ class SearchFigures(Struct, frozen=True, kw_only=True):
     read: float | None  #: share of those with hits of which one was read within half an hour
     read_first: float | None  #: share of those read in which the best hit was read
     dark: DarkFigures
-    intents: Mapping[str, int]
     failures: Mapping[str, int]
     stages: Mapping[str, tuple[float, float]]  #: median and 95th percentile of each stage, and of the whole
 
@@ -174,6 +170,7 @@ def search_figures(engine: Engine, days: float) -> SearchFigures:
     searches = [each for each, _ in paired]
     with_hits = [(each, read) for each, read in paired if each.shown]
     found = [(each.shown[0][0].partition("#")[0], read) for each, read in with_hits if read]
+    orders = [([name for name, _ in each.shown], [*each.dark]) for each in searches if each.dark is not None]
     times = defaultdict[str, list[float]](list)
     for each in searches:
         for stage, ms in (*each.stages.items(), ("all", each.ms)):
@@ -186,24 +183,13 @@ def search_figures(engine: Engine, days: float) -> SearchFigures:
         lifted=_mean(bool(each.lifted) for each in searches),
         read=_mean(bool(read) for _, read in with_hits),
         read_first=_mean(best in read for best, read in found),
-        dark=_compare_dark(paired),
-        intents=Counter(each.intent for each in searches if each.intent),
+        dark=DarkFigures(
+            searches=len(orders),
+            changed=_mean(shown != dark for shown, dark in orders),
+            best_changed=_mean(shown[:1] != dark[:1] for shown, dark in orders),
+        ),
         failures=Counter(name for each in searches for name in each.failures),
         stages={stage: (_rank(values, 0.5), _rank(values, 0.95)) for stage, values in times.items()},
-    )
-
-
-def _compare_dark(paired: Iterable[tuple[LoggedSearch, Sequence[str]]]) -> DarkFigures:
-    orders = [([name for name, _ in each.shown], [*(each.dark or ())], read)
-              for each, read in paired if each.dark is not None]  # fmt: skip
-    ranked = [(shown, dark, read) for shown, dark, read in orders if read]
-    return DarkFigures(
-        searches=len(orders),
-        changed=_mean(shown != dark for shown, dark, _ in orders),
-        best_changed=_mean(shown[:1] != dark[:1] for shown, dark, _ in orders),
-        read=len(ranked),
-        shown_mrr=_mean(_reciprocal_rank(shown, read) for shown, _, read in ranked),
-        dark_mrr=_mean(_reciprocal_rank(dark, read) for _, dark, read in ranked),
     )
 
 
@@ -212,13 +198,6 @@ def describe_dark(found: DarkFigures) -> Iterator[str]:
     if found.searches:
         words = f"{found.searches} of the searches lacked a boost. It would have changed the hits of"
         yield f"{words} {found.changed:.1%} of these, and the best hit of {found.best_changed:.1%}."
-    if found.read:
-        words = f"A hit was read after {found.read} of these; its mean reciprocal rank was {found.shown_mrr:.3f}"
-        yield f"{words}, with the boost {found.dark_mrr:.3f}."
-
-
-def _reciprocal_rank(order: Iterable[str], read: Sequence[str]) -> float:
-    return next((1 / rank for rank, name in enumerate(order, 1) if name.partition("#")[0] in read), 0.0)
 
 
 def _mean(of: Iterable[float]) -> float | None:

@@ -33,7 +33,7 @@ from scrimshaw.engine.uplift import Uplift, measure_uplift
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import FLAG
 from scrimshaw.ingest.invisible_characters import escape_invisible
-from scrimshaw.models import RECORD, Filters, Intent, Memory, MemoryType, Session, Tier, Trust
+from scrimshaw.models import RECORD, Filters, Memory, MemoryType, Session, Tier, Trust
 from scrimshaw.router import ask
 from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.passages import PASSAGE, TOKEN_CHARACTERS, count_characters, cut_passage, pack_hits
@@ -269,7 +269,6 @@ def search(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number of hits.")] = MOST_HITS,
     open_: Annotated[int, typer.Option("--open", metavar="N", min=0, help="Open the N-th hit in your $EDITOR.")] = 0,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="One hit per line as JSON.")] = False,
-    intent: Annotated[Intent | None, typer.Option(help="What it is for; only recorded in the search log.")] = None,
     channels: Annotated[str, typer.Option(help="Only these, of: text, vector, trigger, graph.")] = "",
     lexical_only: Annotated[bool, typer.Option("--lexical-only", help="By words only, without peers.")] = False,
     semantic_only: Annotated[bool, typer.Option("--semantic-only", help="By meaning only, with peers.")] = False,
@@ -294,7 +293,6 @@ def search(
         filters=filters,
         limit=limit,
         channels=frame.channels_of(channels),
-        intent=intent,
         include_content=content,
         min_confidence=engine.settings.search.min_confidence if min_confidence is None else min_confidence,
         record=True,

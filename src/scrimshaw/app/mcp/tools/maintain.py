@@ -59,21 +59,9 @@ class ListCheckpointsReply(Reply, frozen=True):
     checkpoints: Sequence[CheckpointReply]
 
 
-class RestoreReply(Reply, frozen=True, kw_only=True, omit_defaults=True):
+class RestoreReply(restore.Restored, frozen=True, kw_only=True, omit_defaults=True):
     """What changed, the checkpoint made before, and how many of a sample of restored memories a search finds."""
 
-    name: str
-    written: Sequence[str]
-    removed: Sequence[str]
-    kept: int
-    sampled: int
-    found: int
-    rows: Mapping[str, int] = {}
-    backup: str = ""
-    missing: Sequence[str]
-    purged: Sequence[str]
-    edits: Sequence[str]
-    dry_run: bool = False
     degraded: Sequence[Degradation] = ()
 
 
