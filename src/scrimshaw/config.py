@@ -26,8 +26,7 @@ from scrimshaw.models import ArtifactClass
 from scrimshaw.toml_text import parse_toml, read_regular_file
 
 PROJECT_FOLDER = ".scrimshaw"
-TEAM = "team"  # the folder, in the project's, of the databases that a team's server reads
-NO_PROJECT = "no-project"  # in the user's folder, what servers use in projects without a memory
+TEAM, NO_PROJECT = "team", "no-project"  # databases of a team's server, and of servers without a project's memory
 MEMORIES, GLOBAL = "memories", "global/"  # the folder of a vault; what the ids of the user's own begin with
 LONGEST_PATH = 32_767  # characters; no system opens a longer one, and walking up it would take gigabytes
 CONFIG_FILE = "config.toml"

@@ -10,7 +10,10 @@ from tests.app.command_line import Cli
 from tests.app.hooks.test_hook_process import bash, report
 from tests.samples import write_memory
 
+from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
+from scrimshaw.config import load
+from scrimshaw.engine import open_engine
 
 
 def test_a_note_that_the_gate_rejects_is_a_failure(cli: Cli) -> None:
@@ -109,8 +112,11 @@ def test_a_refused_setting_does_not_blame_the_file(cli: Cli, project: Path, valu
     assert "config.toml" not in refused.err
 
 
-def test_a_checkpoint_that_is_not_there_is_named_as_given(cli: Cli) -> None:
+def test_a_checkpoint_that_is_not_there_is_named_as_given(cli: Cli, project: Path) -> None:
     assert cli("checkpoint", "restore", "nope").err.startswith("Error: There is no checkpoint 'nope'.")
+    with open_engine(load(project)) as engine:
+        refused = Dispatcher(choose("all"), engine).dispatch("checkpoint_restore", {"name": "nope"})
+    assert "There is no checkpoint 'nope'" in str(refused)
 
 
 WRITERS = (

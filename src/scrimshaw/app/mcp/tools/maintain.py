@@ -132,7 +132,7 @@ def checkpoint_restore(
     dry_run: DryRun = False,
 ) -> RestoreReply:
     """Restore a checkpoint. A person's edits are never overwritten; a checkpoint is made first."""
-    path = checkpoints.path_of(engine, name)
+    path = checkpoints.find_checkpoint(engine, name)
     restored = restore.restore(engine, path, clear_existing=clear_existing, dry_run=dry_run, actor="agent")
     return copy_fields(RestoreReply, restored, degraded=engine.degradations.of(INDEX))
 
