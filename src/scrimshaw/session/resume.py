@@ -32,7 +32,7 @@ RECALL = re.compile(
     r"\b(recent(?:ly)?|last|latest|previous(?:ly)?|earlier|so far|just (?:did|done|now)|"
     r"where (?:were|was|did) (?:we|i)|left off|continue|resume|current (?:work|task|session)|this session|today|"
     r"what (?:did|have) (?:we|i)|what(?: i|')?s (?:left|open|missing|next|still open|still missing)|next steps?|"
-    r"to ?do|leave off|progress)\b",
+    r"left to do|todos?|leave off|progress)\b",
     re.IGNORECASE,
 )
 # Words that name no subject: "recent work", "the last changes".

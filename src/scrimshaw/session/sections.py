@@ -443,9 +443,8 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
     """The last failures, unfinished tasks of a task list, and what was said to be left."""
     left, changed = _find_unfinished_tasks(record), max(chain([0], *record.edits.values()))
     heard, busy = [*filter(record.stands, record.sentences)], max(record.changes_by_turn, default=-1)
-    closing = dict(map(attrgetter("turn", "event"), record.answers())).get(
-        busy, 0
-    )  # what is asked later settles nothing
+    # What is asked after the last work does not settle what its answer left.
+    closing = dict(map(attrgetter("turn", "event"), record.answers())).get(busy, 0)
     for before, each in zip([None, *heard], heard, strict=False):
         is_known, is_closing = bool(_FAILURE["known_before"].search(each.text)), each.event == closing > changed
         if not _says_what_is_left(each, each.event / max(1, record.last_event), is_known, is_closing):
