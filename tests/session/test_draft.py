@@ -570,6 +570,17 @@ def test_what_the_answer_after_the_last_change_leaves_is_open(answer: str, left:
     assert [each.text for each in recording.draft().open] == [left] * bool(left)
 
 
+def test_a_request_below_a_pasted_error_begins_above_it() -> None:
+    error = "```\nTraceback (most recent call last):\nAttributeError: no attribute 'street'\n```"
+    made = (
+        Recording()
+        .prompt(f"I get this in production when a customer has no address:\n\n{error}\n\nPlease fix it.")
+        .draft()
+    )
+    assert made.title == "I get this in production when a customer has no address"
+    assert made.task == Statement("I get this in production when a customer has no address:", 1, "Please fix it.")
+
+
 def test_a_turn_that_came_to_rest_is_answered_whatever_was_said() -> None:
     recording = Recording().prompt("Rename the harbour queue.").edit("queue.py").answer("Done.").stop("Done.")
     recording.prompt("Also pin httpx below 0.29 in the harbour.").edit("pyproject.toml")

@@ -180,9 +180,11 @@ def _make_title(
 
 def _task_texts(task: Statement | None, sentences: Sequence[Sentence]) -> list[str]:
     """The sentences of the task, after the heading above them if there is one."""
-    texts = [each.text for each in sentences if task and each.event == task.event and each.by == USER]
-    above = task.text[: max(0, task.text.find(texts[0]))].strip(" -:") if task and texts else ""
-    return [above, *texts] if count_subjects(above) >= _SUBJECTS else texts
+    said = [each for each in sentences if task and each.event == task.event and each.by == USER]
+    above = task.text[: max(0, task.text.find(said[0].text))].strip(" -:") if task and said else ""
+    if said and not above and count_subjects(said[0].text) < _SUBJECTS:
+        above = said[0].heading.rstrip(":")
+    return [*([above] if count_subjects(above) >= _SUBJECTS else []), *(each.text for each in said)]
 
 
 def _group_prompts(sentences: Sequence[Sentence]) -> Mapping[int, Sequence[Sentence]]:
@@ -230,12 +232,12 @@ def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Stat
     if prompt[0].by == SUMMARY:
         named = next((each for each in prompt if count_subjects(each.text) > _SUBJECTS), prompt[0])
         return Statement(_strip_opening(named.text), event.number)
-    start = statements.flatten(prompt[0].text)[:30]
+    is_vague = count_subjects(prompt[0].text) < _SUBJECTS  # such as "Please fix it." below an error
+    start = statements.flatten((is_vague and prompt[0].heading) or prompt[0].text)[:30]
     parts = [piece for part in statements.prose_parts(event) for piece in statements.split_code(part)]
     place = next((place for place, part in enumerate(parts) if start in statements.flatten(part)), len(parts))
     source = statements.flatten(parts[place] if parts[place:] else prompt[0].text)
     goal = next((each for each in prompt if each.place and _REQUEST["goal"].search(each.text)), None)
-    is_vague = count_subjects(prompt[0].text) < _SUBJECTS
     begin = source.find(statements.flatten(goal.text)) if goal and is_vague else 0
     text = _strip_opening(source[begin if begin > LONGEST_TASK else 0 :])
     if len(text) > LONGEST_TASK:
