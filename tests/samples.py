@@ -35,7 +35,9 @@ from scrimshaw.models import (
     Tier,
 )
 from scrimshaw.search.token_vectors import DIMENSIONS
-from scrimshaw.storage.ports import Admission, Journal, Sessions
+from scrimshaw.storage.journal import Journal
+from scrimshaw.storage.ports import Admission
+from scrimshaw.storage.sessions import Sessions
 
 SECRET = "ghp_" + "a1B2c3D4" * 4 + "e5F6"
 

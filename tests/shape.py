@@ -32,7 +32,7 @@ MEASURES = {
     "repeated_class_names": "class names that two classes of src/scrimshaw have",
     "participle_permille": "functions of src/scrimshaw whose name begins with a participle, of a thousand",
     "import_circles": "groups of modules that import each other, imports for type checkers included",
-    "port_methods": "public methods of the protocols in storage/ports.py",
+    "port_methods": "methods of the ports of storage that other rooms name",
     "get_functions": "distinct functions run to read one memory by id through its tool",
     "save_functions": "distinct functions run to save a memory through its tool",
     "update_functions": "distinct functions run to change a memory through its tool",
@@ -147,14 +147,19 @@ def _reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
 
 
 def find_port_methods() -> list[str]:
-    """The public methods of the protocols that storage offers."""
-    classes = [node for node in trees("scrimshaw")["scrimshaw/storage/ports.py"].body if isinstance(node, ast.ClassDef)]
-    ports = [each for each in classes if any("Protocol" in ast.unparse(base) for base in each.bases)]
+    """The methods of the ports of storage that other rooms name; the rest is for the engines."""
+    storage = "scrimshaw/storage/"
+    outside = [
+        node for name, tree in trees("scrimshaw").items() if not name.startswith(storage) for node in ast.walk(tree)
+    ]
+    named = {node.attr for node in outside if isinstance(node, ast.Attribute)}
     return [
         f"{port.name}.{node.name}"
-        for port in ports
+        for name in ("Index", "Sessions", "Journal", "Maintenance")
+        for port in trees("scrimshaw")[f"{storage}{name.lower()}.py"].body
+        if isinstance(port, ast.ClassDef) and port.name == name
         for node in port.body
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("__")
+        if isinstance(node, ast.FunctionDef) and node.name in named - {"__init__"}
     ]
 
 

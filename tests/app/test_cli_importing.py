@@ -17,7 +17,7 @@ from scrimshaw.app.importing import source_names
 from scrimshaw.engine.importers import ImportResult
 from scrimshaw.engine.index import EMBED_BATCH
 from scrimshaw.errors import StorageFailure
-from scrimshaw.storage.journal import SqlJournal
+from scrimshaw.storage.journal import Journal
 
 STYLE = "# Shop\n\n## Style\n\n- Always use tabs in Makefiles and spaces everywhere else; lines end at 120 letters.\n"
 
@@ -138,7 +138,7 @@ def test_a_session_whose_draft_could_not_be_written_is_no_success(cli: Cli, monk
 
     assert cli("init", "--no-import").code == 0
     with monkeypatch.context() as patch:
-        patch.setattr(SqlJournal, "record", refuse)
+        patch.setattr(Journal, "record", refuse)
         done = cli("import", "all", "--json")
     assert (done.code, done.json["counts"]) == (3, {"failed": 2})
     again = cli("import", "all", "--json")

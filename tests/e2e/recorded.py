@@ -16,7 +16,7 @@ from tests.e2e.workspace import Workspace
 from scrimshaw.app.hooks.fencing import FENCE
 from scrimshaw.models import Item, ItemKind, Session
 from scrimshaw.storage.place import JOURNAL, find_place
-from scrimshaw.storage.sessions import SqlSessions
+from scrimshaw.storage.sessions import Sessions
 from scrimshaw.storage.sqlite.database import Database
 
 PLAN = "plan.md"
@@ -69,7 +69,7 @@ def read_working_memory(workspace: Workspace) -> WorkingMemory:
     journal = find_place(workspace.memory_folder) / JOURNAL
     database = Database(journal, "journal", durable=True, busy_timeout_ms=_BUSY_MS)
     with closing(database):
-        sessions = SqlSessions(database)
+        sessions = Sessions(database)
         session = next(iter(sessions.latest()), None)
         return WorkingMemory(session, sessions.items(session.id, held=True) if session else ())
 

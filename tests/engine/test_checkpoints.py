@@ -44,7 +44,8 @@ from scrimshaw.models import Action, ItemKind, ItemSource, NewItem, Redacted, Re
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage import transaction
 from scrimshaw.storage.archive import ArchivedFile, Manifest, write_archive
-from scrimshaw.storage.ports import Admission, Learning, Maintenance
+from scrimshaw.storage.maintenance import Maintenance
+from scrimshaw.storage.ports import Admission, Learning
 
 
 def save(engine: Engine, memory_id: str, text: str) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from scrimshaw.engine import ledger
 from scrimshaw.engine.degradations import ProcessDegradations
 from scrimshaw.storage import durable
-from scrimshaw.storage.journal import SqlJournal
+from scrimshaw.storage.journal import Journal
 from scrimshaw.storage.sqlite.database import Database
 from scrimshaw.storage.transaction import FileChange
 from scrimshaw_lab.proving import writer
@@ -57,20 +57,20 @@ def written_in_place() -> None:
 
 def journal_before_file() -> None:
     """The ledger tells of a file that is written afterwards."""
-    replace, record = durable.replace_file, SqlJournal.record
+    replace, record = durable.replace_file, Journal.record
     later: list[Callable[[], object]] = []
 
     def replace_later(path: Path, data: bytes, **_: object) -> None:
         later.append(lambda: replace(path, data))
 
-    def record_first(self: SqlJournal, *given: Sequence[Any]) -> list[int]:
+    def record_first(self: Journal, *given: Sequence[Any]) -> list[int]:
         numbers = record(self, *given)
         while later:
             later.pop()()
         return numbers
 
     put(durable, "replace_file", replace_later)
-    put(SqlJournal, "record", record_first)
+    put(Journal, "record", record_first)
 
 
 def answer_before_commit() -> None:

@@ -22,7 +22,7 @@ from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, SessionContext, StageTrace
 from scrimshaw.search.routing import route
 from scrimshaw.storage.databases import Storage
-from scrimshaw.storage.ports import Index
+from scrimshaw.storage.index import Index
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 TIERS = [Tier.NORMAL, Tier.TEMPORARY, Tier.DEPRECATED, Tier.IMPORTANT]

@@ -34,7 +34,8 @@ from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.results import SearchRequest, SearchResult, SessionContext
 from scrimshaw.search.token_vectors import pack_tokens
 from scrimshaw.search.tokens import count_tokens
-from scrimshaw.storage.ports import Index, Query, Review
+from scrimshaw.storage.index import Index
+from scrimshaw.storage.ports import Query, Review
 
 OFF = Degradation(failure_mode="embedder_off: x", fallback_mode="y", confidence_impact="z", retry_recommendation="w")
 AGENT = Provenance(source="agent", trust=Trust.AGENT)

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from tests.storage.contract import DURABLE, ENGINES, SHARED, OpenStorage, open_storage
 
-from scrimshaw.storage.ports import Index, Journal, Maintenance, Sessions
+from scrimshaw.storage.index import Index
+from scrimshaw.storage.journal import Journal
+from scrimshaw.storage.maintenance import Maintenance
+from scrimshaw.storage.sessions import Sessions
 
 
 @pytest.fixture(params=ENGINES)

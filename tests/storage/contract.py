@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 import apsw
 import numpy as np
@@ -20,7 +20,11 @@ from scrimshaw.config import SessionSettings
 from scrimshaw.models import EventKind, Filters, Item, ItemKind, NewItem, Observation, Redacted
 from scrimshaw.session import working_memory
 from scrimshaw.storage.databases import Storage
-from scrimshaw.storage.ports import Admit, Index, Journal, Maintenance, Query, Sessions
+from scrimshaw.storage.index import Index
+from scrimshaw.storage.journal import Journal
+from scrimshaw.storage.maintenance import Maintenance
+from scrimshaw.storage.ports import Admit, Query
+from scrimshaw.storage.sessions import Sessions
 from scrimshaw.storage.sqlite.index import SqliteIndex
 
 BUSY_MS = 20_000
@@ -58,7 +62,8 @@ STORAGES: Mapping[str, Callable[[Path], OpenStorage]] = {
     "sqlite": _sqlite(ram_scan_max=1_000_000),
     "sqlite-word-lists": _sqlite_with_word_lists,
     "sqlite-disk-scan": _sqlite(ram_scan_max=0),
-    "memory": MemoryStorage.open,
+    # Its classes have the methods of the ports, and nothing of their SQL.
+    "memory": cast(Callable[[Path], OpenStorage], MemoryStorage.open),
     "postgres": postgres_server.open_vault,
     "postgres-graph": partial(postgres_server.open_vault, graph_from=0),
 }

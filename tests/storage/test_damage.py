@@ -9,7 +9,7 @@ from tests.samples import document
 
 from scrimshaw.errors import DamagedDatabase
 from scrimshaw.storage.databases import Storage
-from scrimshaw.storage.ports import Index
+from scrimshaw.storage.index import Index
 from scrimshaw.storage.sqlite.database import Database
 
 DAMAGE = {

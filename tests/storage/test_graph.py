@@ -13,7 +13,7 @@ from tests.samples import document, edge
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.models import Edge, EdgeKind, Relation
 from scrimshaw.storage.databases import Storage
-from scrimshaw.storage.ports import Index
+from scrimshaw.storage.index import Index
 from scrimshaw.storage.toml_files import read_links, render_links
 
 IDS = ("a", "b", "x/c", "y/c", "x/d", "e")

@@ -24,7 +24,8 @@ from scrimshaw.models import (
     Trust,
 )
 from scrimshaw.search.tokens import query_terms
-from scrimshaw.storage.ports import FileState, Index, Piece, Query
+from scrimshaw.storage.index import Index
+from scrimshaw.storage.ports import FileState, Piece, Query
 
 EVERYTHING = Filters(include_deprecated=True)
 

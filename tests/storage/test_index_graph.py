@@ -6,7 +6,7 @@ import pytest
 from tests.samples import document, edge
 
 from scrimshaw.models import EdgeKind, Neighbor
-from scrimshaw.storage.ports import Index
+from scrimshaw.storage.index import Index
 
 
 def put(index: Index, *edges: tuple[str, str], also: tuple[str, ...] = ()) -> None:

@@ -14,7 +14,8 @@ from tests.storage.contract import ENGINES, open_storage, vector
 
 from scrimshaw.errors import StorageFailure
 from scrimshaw.models import RECORD, Document, Filters, Redacted, Tier, Trust
-from scrimshaw.storage.ports import Index, Query
+from scrimshaw.storage.index import Index
+from scrimshaw.storage.ports import Query
 
 M = "model"
 EVERYTHING = Filters(include_deprecated=True)

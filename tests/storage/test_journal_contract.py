@@ -26,7 +26,9 @@ from tests.storage.contract import (
 )
 
 from scrimshaw.models import Action, Entry, JobState, Redacted, Wipe
-from scrimshaw.storage.ports import Journal, Maintenance, Review, StoredText
+from scrimshaw.storage.journal import Journal
+from scrimshaw.storage.maintenance import Maintenance
+from scrimshaw.storage.ports import Review, StoredText
 
 OVER = -1.0  # a lease that is over as soon as it begins
 

@@ -11,7 +11,8 @@ import pytest
 from scrimshaw.config import SessionSettings
 from scrimshaw.models import Drafted, EventKind, Injected, Item, ItemKind, ItemSource, NewItem, Observation, Redacted
 from scrimshaw.session import working_memory
-from scrimshaw.storage.ports import Admission, Sessions
+from scrimshaw.storage.ports import Admission
+from scrimshaw.storage.sessions import Sessions
 
 SETTINGS = SessionSettings()
 ADMIT = partial(working_memory.admit, now=0.0, settings=SETTINGS, event_decay=True)

@@ -34,7 +34,8 @@ from scrimshaw.models import (
     SessionState,
     Trust,
 )
-from scrimshaw.storage.ports import Admission, Learning, Sessions
+from scrimshaw.storage.ports import Admission, Learning
+from scrimshaw.storage.sessions import Sessions
 
 SPAWN = multiprocessing.get_context("spawn")
 

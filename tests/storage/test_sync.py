@@ -17,7 +17,9 @@ from tests.storage.contract import open_storage
 
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.models import Document, Filters, Skip, SourceFile
-from scrimshaw.storage.ports import Index, Maintenance, Query
+from scrimshaw.storage.index import Index
+from scrimshaw.storage.maintenance import Maintenance
+from scrimshaw.storage.ports import Query
 from scrimshaw.storage.scan import MAX_BYTES, Source, scan
 from scrimshaw.storage.sqlite.index import SqliteIndex
 from scrimshaw.storage.sync import Change, SyncReport, sync_index

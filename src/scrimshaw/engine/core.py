@@ -29,10 +29,13 @@ from scrimshaw.storage.databases import Storage, move_journal, note_ledger_end
 from scrimshaw.storage.durable import PRIVATE_FOLDER, make_folders
 from scrimshaw.storage.engines import open_storage
 from scrimshaw.storage.git import ask_git
+from scrimshaw.storage.index import Index
+from scrimshaw.storage.journal import Journal
+from scrimshaw.storage.maintenance import Maintenance
 from scrimshaw.storage.paths import SUFFIX, Vault, check_id
 from scrimshaw.storage.place import JOURNAL
-from scrimshaw.storage.ports import Index, Journal, Maintenance, Sessions
 from scrimshaw.storage.scan import SERENA, SERENA_MEMORIES, Source, discover
+from scrimshaw.storage.sessions import Sessions
 
 MEMORIES, GLOBAL, TEAM = config.MEMORIES, config.GLOBAL, config.TEAM
 # A restore of ten thousand memories holds the lock for about 13 s.

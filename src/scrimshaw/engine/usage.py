@@ -24,7 +24,7 @@ from scrimshaw.models import EventKind, RecordedEvent, Session
 from scrimshaw.search.passages import PASSAGE, TOKEN_CHARACTERS, cut_passage
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.session.resume import Occasion
-from scrimshaw.storage.ports import Sessions
+from scrimshaw.storage.sessions import Sessions
 
 MOST_SESSIONS = 10_000  # among which is the one that a state was about
 WITHIN = 10  # events after the one with which a text was given

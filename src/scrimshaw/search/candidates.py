@@ -31,7 +31,8 @@ from scrimshaw.search.fusion import Fused
 from scrimshaw.search.results import Hit, SearchRequest, SessionContext, StageTrace
 from scrimshaw.search.routing import Profile
 from scrimshaw.search.tokens import find_names, find_phrases
-from scrimshaw.storage.ports import Index, Piece, Query, Review
+from scrimshaw.storage.index import Index
+from scrimshaw.storage.ports import Piece, Query, Review
 
 # The share of its seed's score that a causal neighbour gets per hop.
 HOP_SHARE = 0.5

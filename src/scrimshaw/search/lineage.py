@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from scrimshaw.models import Memory, Relation, Trust
 from scrimshaw.search.degradation import Degradations, IndexPart
-from scrimshaw.storage.ports import Index
+from scrimshaw.storage.index import Index
 
 DEEPEST = 8  # steps from a memory to its sources' sources; consolidations of consolidations are a few steps deep
 

@@ -24,7 +24,8 @@ from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, Se
 from scrimshaw.search.routing import route
 from scrimshaw.search.token_vectors import compare_vectors, is_packed, match_tokens
 from scrimshaw.search.tokens import query_terms
-from scrimshaw.storage.ports import Index, Piece, Query, Review
+from scrimshaw.storage.index import Index
+from scrimshaw.storage.ports import Piece, Query, Review
 
 SEEDS = 5  # hits whose causal neighbours are looked at; more seeds lift what answers nothing
 BESIDE = 0.1  # beside a sure hit others are shown that are at least this part of the asked confidence sure

@@ -23,7 +23,8 @@ from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.resume import WITHHELD, Occasion, StateLine, asks_only_for_session
 from scrimshaw.session.sections import Record
 from scrimshaw.session.statements import USER, Statement
-from scrimshaw.storage.ports import Index, Sessions
+from scrimshaw.storage.index import Index
+from scrimshaw.storage.sessions import Sessions
 
 # Characters of a line, of the agent's last words, and of the shortest useful line at the end of the budget.
 LONGEST_TEXT, LONGEST_WORDS, SHORTEST_CUT = 400, 650, 80

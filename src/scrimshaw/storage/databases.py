@@ -19,10 +19,14 @@ from scrimshaw.config import PROJECT_FOLDER
 from scrimshaw.errors import DamagedDatabase, ScrimshawError, StorageFailure, UnreadableFile
 from scrimshaw.storage.durable import storage_errors, sync_folder
 from scrimshaw.storage.place import CHECKPOINTS, JOURNAL, claim_place, find_place, find_siblings, place_below_git
-from scrimshaw.storage.ports import Index, Journal, Maintenance, Row, Sessions
+from scrimshaw.storage.ports import Row
 from scrimshaw.storage.sqlite.database import Database, newest_migration, open_file
 
 if TYPE_CHECKING:
+    from scrimshaw.storage.index import Index
+    from scrimshaw.storage.journal import Journal
+    from scrimshaw.storage.maintenance import Maintenance
+    from scrimshaw.storage.sessions import Sessions
     from scrimshaw.storage.sqlite.vector_cache import VectorCache
 
 INDEX, _ARCHIVES = "index.db", f"{CHECKPOINTS}/*.scrim"
@@ -70,16 +74,16 @@ class Storage:
     @cached_property
     def sessions(self) -> Sessions:
         """Sessions, in the files of this journal and of those of the repository's other work trees."""
-        from scrimshaw.storage.sessions import SqlSessions  # noqa: PLC0415 - see above
+        from scrimshaw.storage.sessions import Sessions  # noqa: PLC0415 - see above
 
-        return SqlSessions(self.journal_database, self.open_siblings)
+        return Sessions(self.journal_database, self.open_siblings)
 
     @cached_property
     def journal(self) -> Journal:
         """Ledger and jobs."""
-        from scrimshaw.storage.journal import SqlJournal  # noqa: PLC0415 - most hooks need no ledger
+        from scrimshaw.storage.journal import Journal  # noqa: PLC0415 - most hooks need no ledger
 
-        return SqlJournal(self.journal_database, partial(read_ledger_end, self.folder))
+        return Journal(self.journal_database, partial(read_ledger_end, self.folder))
 
     @cached_property
     def maintenance(self) -> Maintenance:

@@ -1,7 +1,4 @@
-"""What the indexes of all engines with SQL have in common: files, memories, chunks, edges, phrases and sketches.
-
-Words and vectors are each engine's own.
-"""
+"""The index in SQL: files, memories, chunks, edges, phrases and sketches. Words and vectors are each engine's own."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -16,7 +13,7 @@ from scrimshaw.models import QUESTIONS, RECORD, Document, Edge, EdgeKind, Filter
 from scrimshaw.storage.graph import Link, fold_chunks, rank_passages, walk
 from scrimshaw.storage.journal import MOST_ROWS
 from scrimshaw.storage.paths import fold
-from scrimshaw.storage.ports import FileState, PendingChunk, Piece, VectorCounts
+from scrimshaw.storage.ports import FileState, PendingChunk, Piece, Query, VectorCounts
 from scrimshaw.storage.sql import MEMORY_COLUMNS, SqlConnection, SqlDatabase, conditions, make_struct, marks, memory
 
 # Weights of words in name, title, triggers and body; measured on judged queries (docs/evaluation).
@@ -140,8 +137,8 @@ UNION SELECT m.path FROM memories m LEFT JOIN files f ON f.path = m.path WHERE f
 ORDER BY 1"""
 
 
-class SqlIndex(ABC):
-    """The part of the Index port that engines share."""
+class Index(ABC):
+    """Derived, disposable: everything here can be rebuilt from the files."""
 
     TEXTS: ClassVar[tuple[str, str]]  #: the table that has the texts for the full-text search, and its numbers of them
     COUNTED: ClassVar[tuple[str, str]]  #: the same, where that table is slow to read as a whole
@@ -152,6 +149,21 @@ class SqlIndex(ABC):
     WIDTH: ClassVar[str]  #: SQL: how many numbers `vector` has
     PLACEHOLDER: ClassVar[str] = "?"  #: of a packed vector
     _database: SqlDatabase
+
+    @abstractmethod
+    def match_text(self, query: Query, filters: Filters, limit: int) -> list[Match]:
+        """The best memories for a query, none if it has no words; for the source `record` the best chunks."""
+
+    @abstractmethod
+    def match_vector(self, model: str, vector: Any, filters: Filters, limit: int) -> list[Match]:
+        """The nearest memories by cosine to `vector`, a normalised float32 array; the best chunk counts.
+
+        For the source `record` the nearest chunks.
+        """
+
+    @abstractmethod
+    def generation(self) -> int:
+        """A number that changes whenever the index does."""
 
     @abstractmethod
     def put_words(self, write: SqlConnection, texts: Sequence[tuple[Any, ...]]) -> None:
@@ -171,6 +183,7 @@ class SqlIndex(ABC):
             write.execute("DELETE FROM memories WHERE memories.row = ?", (row,))
 
     def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
+        """Forget the files at these paths, or all, and their memories; with `orphans` also what has no memory."""
         with self._database.write() as write:
             for statement in self.CLEARING if paths is None else ():
                 write.execute(statement)
@@ -182,6 +195,7 @@ class SqlIndex(ABC):
             write.execute(COUNT_CHANGE)
 
     def put(self, documents: Sequence[Document]) -> None:
+        """Store documents, replacing those of the same id, in one transaction."""
         import hashlib  # noqa: PLC0415 - loads OpenSSL, which a hook has no use for
 
         with self._database.write() as write:
@@ -222,6 +236,7 @@ class SqlIndex(ABC):
             write.execute(COUNT_CHANGE)
 
     def record_file(self, file: SourceFile, content_hash: str, *, skipped: str = "") -> None:
+        """Remember size and time of an unchanged file, or why a file is `skipped`, whose memory is then forgotten."""
         with self._database.write() as write:
             state = (file.size, file.mtime_ns, content_hash)
             if skipped:
@@ -233,6 +248,7 @@ class SqlIndex(ABC):
                 write.execute(changed, (*state, file.path))
 
     def put_links(self, links: Sequence[Edge]) -> None:
+        """Replace the edges of kind `external` by these; those with a missing source, or stated by it, are left out."""
         if not links and not self._database.value(_EXTERNAL):
             return
         with self._database.write() as write:
@@ -248,6 +264,7 @@ class SqlIndex(ABC):
                 write.execute(COUNT_CHANGE)
 
     def put_renames(self, renames: Mapping[str, str]) -> None:
+        """Replace the current meanings of names that no memory has any more: ids by reference."""
         if renames != dict(self._database.rows("SELECT reference, id FROM renames")):
             with self._database.write() as write:
                 write.execute("DELETE FROM renames")
@@ -255,27 +272,36 @@ class SqlIndex(ABC):
                 write.execute(COUNT_CHANGE)
 
     def manifest(self, source: str = "") -> Mapping[str, FileState]:
+        """The known state of the files of a source, or of all sources, by path in order."""
         where, arguments = ("source = ?", [source]) if source else ("true", [])
         files = self._database.structs(FileState, f"files WHERE {where} ORDER BY path", arguments)
         return {file.path: file for file in files}
 
     def incomplete_files(self) -> list[str]:
+        """Paths of files whose memory is incomplete in the index, and of memories without a known file."""
         return self._database.read(_INCOMPLETE.format(*self.COUNTED), (), itemgetter(0))
 
     def get(self, ids: Sequence[str]) -> dict[str, Memory]:
+        """The memories of these ids; an unknown id is absent."""
         sql = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE m.id IN ({marks(ids)})"
         memories = self._database.read(sql, ids, memory)
         return dict(zip(map(attrgetter("id"), memories), memories, strict=True))
 
     def bodies(self, ids: Sequence[str]) -> dict[str, str]:
+        """The redacted bodies of these memories."""
         return dict(self._database.rows(f"SELECT id, body FROM memories WHERE id IN ({marks(ids)})", ids))
 
     def pieces(self, wanted: Collection[tuple[str, int]], *, vectors_of: str = "") -> dict[tuple[str, int], Piece]:
+        """The chunks named by memory id and ordinal; unknown ones are absent.
+
+        With `vectors_of` a model its vectors instead of the texts, which may be in very long bodies.
+        """
         select, arguments = (self.VECTOR_PIECE, [vectors_of]) if vectors_of else (self.TEXT_PIECE, [])
         rows = self._read_chunks(select, wanted, *arguments)
         return {row[:2]: make_struct(Piece, row[2:]) for row in rows}
 
     def passages(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Memory]:
+        """The chunks of records by document and ordinal, each as a memory with its own id, time and trust."""
         rows = self._read_chunks(_PASSAGE, places)
         return {tuple(row[:2]): memory(row[2:]) for row in rows}
 
@@ -285,11 +311,16 @@ class SqlIndex(ABC):
         return self._database.rows(wanted, [msgspec.json.encode([*places]).decode(), *arguments]) if places else []
 
     def select(self, filters: Filters, *, sort: str = "id", limit: int = -1, offset: int = 0) -> list[Memory]:
+        """A page of the memories that satisfy the filters; `sort` is `id`, `title`, `created` or `updated`."""
         where, arguments = conditions(filters)
         sql = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {where} ORDER BY {_SORTS[sort]} LIMIT ? OFFSET ?"
         return self._database.read(sql, [*arguments, limit if limit >= 0 else MOST_ROWS, offset], memory)
 
     def count(self, filters: Filters | None, *, by: str = "") -> dict[str, int]:
+        """Exact counts by `tier`, `type`, `artifact`, `source`, `folder` or `topic`; without one the only key is `""`.
+
+        Without filters it counts all chunks, including those of records.
+        """
         if filters is None:
             return {"": self._database.value("SELECT count(*) FROM chunks")}
         where, arguments = conditions(filters)
@@ -300,6 +331,7 @@ class SqlIndex(ABC):
     def find_ids(
         self, *, paths: Sequence[str] | None = None, text_hash: str | None = None, differing_in_case: str | None = None
     ) -> list[str]:
+        """The ids of memories read from these paths, with a normalised body, or equal to an id except for case."""
         where, arguments = "folded = ?", [fold(differing_in_case or "")]
         if paths is not None:
             where, arguments = f"path IN ({marks(paths)})", list(paths)
@@ -308,6 +340,7 @@ class SqlIndex(ABC):
         return self._database.read(f"SELECT id FROM memories WHERE {where} ORDER BY id", arguments, itemgetter(0))
 
     def phrases(self, heads: Collection[str], *, titles: bool, holds: Callable[[str], bool]) -> list[tuple[str, str]]:
+        """(phrase, memory id) of the phrases, or titles too, with one of these heads for which `holds` is true."""
         sql = f"SELECT phrase, memory FROM phrases WHERE head IN ({marks(heads)}) AND (? OR NOT is_title)"
         found = self._database.rows(sql, [*heads, titles])
         held = [*compress(found, map(holds, map(itemgetter(0), found)))]
@@ -317,6 +350,7 @@ class SqlIndex(ABC):
         return sorted(filter(itemgetter(1), named))
 
     def near_duplicates(self, sketch: Sequence[int], *, shared: int, limit: int) -> list[str]:
+        """The ids of memories that share at least so many hashes with a sketch, most first."""
         sql = (
             f"SELECT id FROM (SELECT memory, count(*) AS common FROM sketches WHERE hash IN ({marks(sketch)})"
             " GROUP BY memory HAVING count(*) >= ?) AS alike"
@@ -337,6 +371,7 @@ class SqlIndex(ABC):
             wanted *= ROWS_PER_MEMORY
 
     def edges(self, *sources: str, relation: str = "") -> list[tuple[Edge, str]]:
+        """Edges as written, of these memories or of all, each with the id it resolves to, empty if it dangles."""
         where = f"a.id IN ({marks(sources)})" if sources else "true"
         rows = self._database.rows(
             "SELECT a.id, e.reference, e.relation, e.kind, e.strength, e.evidence,"
@@ -351,6 +386,10 @@ class SqlIndex(ABC):
     def chunks_to_embed(
         self, model: str, *, after: int, limit: int, record: bool = False, tokens: bool = False
     ) -> list[PendingChunk]:
+        """Chunk texts after `after` without a vector of this model: those of records, newest first, or all others.
+
+        With `tokens` also those without token vectors.
+        """
         rows = self._database.rows(
             "SELECT c.row, c.key, c.context, substr(m.body, c.first + 1, c.last - c.first) FROM chunks c"
             " JOIN memories m ON m.row = c.memory"
@@ -365,6 +404,7 @@ class SqlIndex(ABC):
     def neighbors(
         self, ids: Sequence[str], *, hops: int, direction: str, relations: Sequence[str] = ()
     ) -> list[Neighbor]:
+        """Edges within `hops` of the starts; direction is `outgoing`, `incoming` or `both`."""
         steps = [step for way, *step in _STEPS if direction in (way, "both")]
         related = f"e.relation IN ({marks(relations)})" if relations else "true"
         links, ring, seen = set[Link](), {*ids}, set[str]()
@@ -382,6 +422,10 @@ class SqlIndex(ABC):
     def put_vectors(
         self, model: str, rows: Iterable[tuple[str, Any]], *, tokens: Mapping[str, bytes] = {}, only: bool = False
     ) -> None:
+        """Store one normalised vector per chunk key, and token vectors by key; `only` drops other models.
+
+        Raises StorageFailure by dimension.
+        """
         size = self._database.value(f"SELECT {self.WIDTH} FROM vectors WHERE model = ? LIMIT 1", (model,))
         with self._database.write() as write:
             if only:
@@ -398,6 +442,7 @@ class SqlIndex(ABC):
             write.execute(COUNT_CHANGE)
 
     def vector_counts(self, *, record: bool = False) -> VectorCounts:
+        """The number of vectors of each model, of records or of all others."""
         of_record = self._database.value(f"SELECT count(*) FROM chunks {_OF_RECORD}")
         chunks = of_record if record else self._database.value("SELECT count(*) FROM chunks") - of_record
         counted = "SELECT model, count(*) FROM vectors {} GROUP BY model ORDER BY model"  # each is read from an index

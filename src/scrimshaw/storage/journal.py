@@ -1,4 +1,4 @@
-"""The Journal port in SQL: ledger, prior contents, review state and jobs, each commit forced to disk."""
+"""The journal: ledger, prior contents, review state and jobs, each commit forced to disk."""
 
 import hashlib
 import json
@@ -50,8 +50,8 @@ _REQUEUE = (
 )
 
 
-class SqlJournal:
-    """The Journal port over the journal's database."""
+class Journal:
+    """Durable: ledger, prior contents, review state and jobs."""
 
     def __init__(self, database: SqlDatabase, read_end: Callable[[], int | None] = int) -> None:
         self._database, self._read_end = database, read_end
@@ -60,6 +60,7 @@ class SqlJournal:
     def record(
         self, entries: Sequence[Entry], jobs: Sequence[tuple[str, str]] = (), texts: Sequence[StoredText] = ()
     ) -> list[int]:
+        """Append entries, enqueue (kind, key) jobs, store texts for undo, in one transaction; the new numbers."""
         now = time.time()
         with self._database.write() as write:
             numbers = append_entries(write, entries, now)
@@ -72,6 +73,7 @@ class SqlJournal:
     def history(
         self, memory_id: str = "", limit: int = -1, *, session: str = "", mark: str = "", new_hash: str = ""
     ) -> list[Row]:
+        """Ledger rows, newest first: of a memory, a session, a `mark` in decision_meta, a new hash, or all."""
         columns = {" AND memory_id = ?": memory_id, " AND session = ?": session, " AND new_hash = ?": new_hash}
         wanted = dict(filter(itemgetter(1), (columns | {_MARKED: mark}).items()))
         where = "".join(wanted)
@@ -79,6 +81,7 @@ class SqlJournal:
         return self._database.read(sql, (*wanted.values(), limit if limit >= 0 else MOST_ROWS), _ledger_row)
 
     def last_hashes(self) -> dict[str, str]:
+        """The newest hash of every file, "" if removed, by memory id or the `file` in the entry's decision_meta."""
         chain, seq, known = self._last
         sql = f"SELECT {_FILE}, new_hash, chain, seq FROM ledger WHERE seq >= ? ORDER BY seq"
         rows = self._database.rows(sql, (seq,))
@@ -88,21 +91,28 @@ class SqlJournal:
         return self._last[2].copy()
 
     def prior_text(self, memory_id: str, content_hash: str) -> str | None:
+        """A present or past content of the file of this name, by the hash of its bytes; redacted."""
         sql = "SELECT content FROM contents WHERE memory_id = ? AND content_hash = ?"
         found = self._database.read(sql, (memory_id, content_hash), lambda row: str(row[0], "utf-8"))
         return found[0] if found else None
 
     def verify(self) -> tuple[int, int]:
+        """(rows checked, number of the first row that breaks the chain or was cut off its end, 0 if intact)."""
         noted = self._read_end() or 0  # before the rows, as another process may add more
         with self._database.lend() as connection:
             checked, broken = verify_chain(connection)
         return checked, broken or (checked + 1 if checked < noted else 0)
 
     def reviews(self, ids: Sequence[str]) -> dict[str, Review]:
+        """Review states of these memories; an unreviewed one is absent."""
         found = self._database.structs(Review, f"reviews WHERE memory_id IN ({marks(ids)})", ids)
         return dict(zip(map(attrgetter("memory_id"), found), found, strict=True))
 
     def update_review(self, memory_id: str, change: Callable[[Review | None], ReviewState]) -> ReviewState:
+        """Replace a review state, None for none, by the result of `change`, in one transaction.
+
+        The result may belong to another memory. `change` must not call the port.
+        """
         with self._database.write() as write:
             take = f"DELETE FROM reviews WHERE memory_id = ? RETURNING {', '.join(_REVIEW)}"
             found = write.execute(take, (memory_id,)).fetchall()
@@ -113,10 +123,12 @@ class SqlJournal:
         return state
 
     def enqueue(self, kind: str, key: str, payload: Mapping[str, Any], total: int = 0) -> int:
+        """Add a job and return its id; if one of the same kind and key waits, that one's id."""
         with self._database.write() as write:
             return _enqueue(write, kind, key, time.time(), payload, total)
 
     def claim(self, kinds: Sequence[str], lease_s: float) -> Job | None:
+        """Take the oldest due job of the first kind that has one, also after its lease; of a key one runs at a time."""
         order, now = "".join("kind <> ?, " for _ in kinds), time.time()
         find = f"SELECT id FROM jobs WHERE kind IN ({marks(kinds)}) AND ({_DUE}) ORDER BY {order}due, id LIMIT 1"
         arguments = (*kinds, now, now, now, *kinds)
@@ -128,6 +140,7 @@ class SqlJournal:
         return _job(claimed[0]) if claimed else None
 
     def renew_lease(self, job: Job, done: int, total: int, lease_s: float) -> bool:
+        """Report progress and keep the lease; False when the job was cancelled or lost to another worker."""
         with self._database.write() as write:
             write.execute(
                 f"UPDATE jobs SET done = ?, total = ?, lease_until = ? WHERE {_CLAIMED}",
@@ -136,6 +149,11 @@ class SqlJournal:
             return write.changes() > 0
 
     def finish(self, job: Job, state: JobState, error: str = "", retry_in_s: float | None = None) -> None:
+        """End a claimed job, or queue it again after `retry_in_s` seconds; no effect if another worker has it now.
+
+        Queued without `retry_in_s` it is due at once, and the attempt does not count. A done job is deleted after 30
+        days, and cancels earlier failed ones like it.
+        """
         now = time.time()
         is_given_back = state == JobState.QUEUED and retry_in_s is None
         state = state if retry_in_s is None else JobState.QUEUED
@@ -156,11 +174,13 @@ class SqlJournal:
                 )
 
     def jobs(self, states: Sequence[str] = (), *, number: int | None = None) -> list[Job]:
+        """Jobs, newest first, of these states or of all; with `number` only the one of this id."""
         where = f"state IN ({marks(states)})" if states else "true"
         sql = f"SELECT {_JOB} FROM jobs WHERE {where} AND id = coalesce(?, id) ORDER BY id DESC"
         return self._database.read(sql, (*states, number), _job)
 
     def change_job(self, number: int, state: JobState) -> bool:
+        """Cancel an unfinished job, or queue one that ended unfinished; False if that is not possible."""
         with self._database.write() as write:
             is_end = state is JobState.CANCELLED
             write.execute(*((_CANCEL, (number,)) if is_end else (_REQUEUE, (time.time(), number))))

@@ -1,4 +1,4 @@
-"""Maintenance shared by the SQL engines: statuses of parts, rows to erase, and rows taken over from a dump.
+"""Maintenance in SQL: statuses of parts, rows to erase, and rows taken over from a dump.
 
 Tables and columns are read from the database itself, so that tables of later migrations are included.
 """
@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from scrimshaw.errors import UnusableArchive
 from scrimshaw.models import Entry, Traces, Wipe
 from scrimshaw.storage.journal import append_entries, verify_chain
-from scrimshaw.storage.ports import DatabaseName, StatusChange
+from scrimshaw.storage.ports import CommitRows, DatabaseName, Row, StatusChange
 from scrimshaw.storage.sql import SqlConnection, SqlDatabase, marks
 
 _LEDGER, _CONTENTS = "ledger", "contents"
@@ -54,14 +55,41 @@ class DatabaseTable(NamedTuple):
         return f'SELECT {self.names} FROM "{self.name}"'
 
 
-class SqlMaintenance(ABC):
-    """The part of the Maintenance port that engines share."""
+class Maintenance(ABC):
+    """The health, size and bytes of the databases: `index` for the index, `journal` for journal and sessions."""
 
+    version: str  #: the database engine, by name and version
+    schema: int  #: the schema version of the rows from `dump_rows`; it only grows
     DEFER: ClassVar[str]  #: puts off the check of foreign keys to the end of a transaction
     CONSTRAINT_ERROR: ClassVar[type[Exception]]  #: how the driver reports a violated constraint
     CASTS: ClassVar[Mapping[str, str]] = {}  #: placeholders by the type of a column, where a plain one is refused
     _databases: Mapping[DatabaseName, SqlDatabase]
     _journal: SqlDatabase
+
+    @abstractmethod
+    def check(self, database: DatabaseName, *, quick: bool = False) -> list[str]:
+        """Faults that the database's own integrity check finds.
+
+        A quick check reports missing tables; in the journal it writes a row and undoes it. Raises StorageFailure.
+        """
+
+    @abstractmethod
+    def size_bytes(self, database: DatabaseName, *, tokens: bool = False) -> int:
+        """Bytes on disk, or only those of token vectors."""
+
+    @abstractmethod
+    def compact(self) -> list[Path]:
+        """Release the space of erased rows and words; returns the files not rewritten because others hold them open."""
+
+    @abstractmethod
+    def dump_rows(self) -> Iterator[tuple[str, Row]]:
+        """(table, row) of everything durable, including sessions, in one snapshot."""
+
+    @abstractmethod
+    def stage_rows(
+        self, path: Path, schema: int, rows: Iterable[tuple[str, Row]]
+    ) -> AbstractContextManager[CommitRows]:
+        """Check dumped rows (bytes as base64) in a database at `path`; raises UnusableArchive naming what is wrong."""
 
     @staticmethod
     @abstractmethod
@@ -82,6 +110,7 @@ class SqlMaintenance(ABC):
         """
 
     def count_traces(self, database: DatabaseName, wipe: Wipe) -> dict[str, int]:
+        """The number of rows with text that a purge is to erase, by table."""
         counts = Counter[str]()
         with self._databases[database].lend() as connection:
             for table in self.read_tables(connection, is_every=True):
@@ -92,6 +121,11 @@ class SqlMaintenance(ABC):
         return dict(+counts)
 
     def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
+        """Erase it from the journal and append `purge` and `files`, in one transaction; returns rows by table.
+
+        Ledger rows that have it are rewritten, and so is the chain; the decision_meta of `purge` records the rows, the
+        last hash of the old chain, and where that was broken, if it was.
+        """
         with self._journal.write() as write:
             erased = self.erase_rows(write, wipe)
             whole = replace(purge, decision_meta={**purge.decision_meta, **erased})
@@ -161,6 +195,7 @@ class SqlMaintenance(ABC):
         return counts
 
     def record_statuses(self, seen: Mapping[str, str], *, now: float) -> dict[str, StatusChange]:
+        """Store the statuses of parts that changed; returns the last change of every part, by name."""
         known = _last_changes(self._journal.rows(_LAST))
         if all(name in known and known[name].status == status for name, status in seen.items()):
             return known

@@ -1,4 +1,4 @@
-"""The Sessions port in SQL, in the journals of a project's work trees: every commit is forced to disk."""
+"""Sessions in the journals of a project's work trees: every commit is forced to disk."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -55,10 +55,11 @@ _SUMMED = ", ".join(f"{name} = injected.{name} + excluded.{name}" for name in ("
 _MENTIONED = "UPDATE items SET mentions = mentions + 1 WHERE session = ?"
 
 
-class SqlSessions:
-    """The Sessions port over the journal of a project, and over those of the repository's other work trees.
+class Sessions:
+    """Durable: sessions of all work trees of a repository, their events, and what they were shown.
 
-    A session stays in the journal where it began, wherever it goes on; of duplicates this project's own counts.
+    A session stays in the journal where it began, wherever it goes on; of duplicates this project's own counts. A
+    change of a session or an item that does not exist raises NotFound.
     """
 
     def __init__(self, database: SqlDatabase, find_others: Callable[[], Iterable[SqlDatabase]] = tuple) -> None:
@@ -94,6 +95,10 @@ class SqlSessions:
     def open(
         self, session: str, *, client: str = "", process: int = 0, now: float, silent_since: float | None = None
     ) -> tuple[Session, bool]:
+        """Open the session of this id, active again if it had ended; returns it and whether it is new.
+
+        A client or process that is not given stays unchanged. Sessions silent since `silent_since` are interrupted.
+        """
         home, new = self._prepare(Session(id=session, client=client, process=process, started=now, last_event=now))
         with home.write() as write:
             if silent_since is not None:
@@ -107,11 +112,16 @@ class SqlSessions:
         return database.structs(Session, f"{_SESSIONS} {rest}", (work_tree, *arguments))
 
     def get(self, session: str) -> Session | None:
+        """A session by id."""
         return next(self._read_all(partial(self._select_sessions, "WHERE id = ?", (session,))), None)
 
     def latest(
         self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1, with_work: bool = False
     ) -> list[Session]:
+        """Sessions except `before`, newest event first; with `processes` only active ones of these clients, 0 for none.
+
+        `with_work` leaves out those without prompts, calls or answers.
+        """
         where = "WHERE id <> ?"
         if with_work:
             where += _HAS_WORK
@@ -127,12 +137,18 @@ class SqlSessions:
         return sorted(found.values(), key=attrgetter("last_event"), reverse=True)[:limit]
 
     def tick(self, session: str, *, now: float, modulus: int, injected: Injected | None = None) -> int:
+        """Count one event, and what the model was given with it; returns the new counter, unique for each caller."""
         with self._home(session).write() as write:
             if injected:
                 _add_injected(write, injected)
             return _tick(write, session, now, modulus)
 
     def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
+        """Open the session, store the event, count calls and prompts, store its item; False if it is a repetition.
+
+        All or nothing; `admit` decides what working memory keeps. An item that it already has, or the same file
+        again, counts as a mention. The event `end` completes the session.
+        """
         state = SessionState.COMPLETED if seen.kind is EventKind.END else SessionState.ACTIVE
         session, client, process = seen.session, seen.client, seen.process
         new = Session(id=session, client=client, process=process, state=state, started=now, last_event=now)
@@ -166,11 +182,13 @@ class SqlSessions:
         return True
 
     def events(self, session: str, *kinds: EventKind) -> list[RecordedEvent]:
+        """The events of a session in order, of all kinds or of these."""
         which = f"AND kind IN ({marks(kinds)})" if kinds else ""
         rest = f"events WHERE session = ? {which} ORDER BY number"
         return self._home(session).structs(RecordedEvent, rest, (session, *kinds))
 
     def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
+        """Calls of all sessions by how many of these words they contain, ignoring case, and then the newest."""
         count = " + ".join(["CASE WHEN lower(text) LIKE lower(?) THEN 1 ELSE 0 END"] * len(words)) or "0 + 0"
         rest = f"events WHERE kind = 'tool' AND {count} > 0 ORDER BY {count} DESC, at DESC, number DESC LIMIT ?"
         patterns = [f"%{word}%" for word in words]
@@ -182,6 +200,8 @@ class SqlSessions:
         return sorted(found, key=rank, reverse=True)[:limit]
 
     def records(self, session: str = "") -> list[SessionRecord]:
+        """The extent of the record of every session with events, or of one, newest session first."""
+
         def read(database: SqlDatabase) -> Iterable[tuple[Any, ...]]:
             # In a removed work tree nobody is left to draft its sessions.
             is_ours = database is self._database or is_left(database.path.parent)
@@ -194,16 +214,19 @@ class SqlSessions:
         return sorted(found.values(), key=attrgetter("at"), reverse=True)
 
     def mention(self, session: str, number: int) -> None:
+        """Add 1 to the mentions of an item; neither its base nor its clock changes."""
         with self._home(session).write() as write:
             write.execute(f"{_MENTIONED} AND number = ?", (session, number))
             if not write.changes():
                 raise NotFound(f"Session {session!r} has no item {number}.", "List its items.", session=session)
 
     def items(self, session: str, *, held: bool | None = None) -> list[Item]:
+        """The items of a session in order; only those in working memory, or only those outside, if asked."""
         with self._home(session).lend() as connection:
             return _items(connection, session, {None: "", True: "AND held", False: "AND NOT held"}[held])
 
     def record_draft(self, draft: Drafted) -> None:
+        """Store or replace the state of a session's last draft."""
         with self._home(draft.session).write() as write:
             write.execute("DELETE FROM drafts WHERE session = ?", (draft.session,))
             insert(write, "drafts", asdict(draft))
@@ -211,6 +234,7 @@ class SqlSessions:
     def mark_shown(
         self, session: str, hashes: Mapping[str, str], *, now: float, injected: Injected | None = None
     ) -> None:
+        """Store that the session was shown these (id -> digest of the passage), and what it was given with them."""
         if (home := self._find_home(session)) is None:
             raise _absence_error(session)
         with home.write() as write:
@@ -223,14 +247,17 @@ class SqlSessions:
                 _add_injected(write, injected)
 
     def hashes_shown(self, session: str, *, since: float = 0.0, until: float = math.inf) -> dict[str, str]:
+        """The last 100 things that the session was shown from then to then, in its context of now: id -> digest."""
         sql = "SELECT memory_id, content_hash FROM shown WHERE session = ? AND at BETWEEN ? AND ?"
         return dict(self._home(session).rows(f"{sql} ORDER BY at DESC LIMIT ?", (session, since, until, MOST_SHOWN)))
 
     def injections(self, session: str = "") -> list[Injected]:
+        """What the model of a session, or of every session, was given, summed by session and occasion, in order."""
         rest = "injected WHERE ? IN ('', session) ORDER BY session, occasion"
         return [*self._read_all(lambda each: each.structs(Injected, rest, (session,)))]
 
     def record_learning(self, row: Learning) -> None:
+        """Store or replace the pre- or postflight of a task."""
         values = asdict(row) | {"gaps": msgspec.json.encode(row.gaps).decode()}
         with self._database.write() as write:
             same = "DELETE FROM learnings WHERE folder = ? AND task = ? AND phase = ?"
@@ -238,6 +265,7 @@ class SqlSessions:
             insert(write, "learnings", values)
 
     def learnings(self, folder: str, *, session: str = "", limit: int = 10) -> list[Learning]:
+        """Pre- and postflights of a folder's tasks, newest first."""
         sql = (
             f"SELECT {', '.join(_LEARNING)} FROM learnings WHERE folder = ? AND ? IN ('', session)"
             " ORDER BY at DESC, rowid DESC LIMIT ?"

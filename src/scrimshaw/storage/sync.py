@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from scrimshaw.errors import DamagedDatabase, UnreadableFile
 from scrimshaw.models import Document, Skip, SourceFile, content_hash
-from scrimshaw.storage.ports import FileState, Index
+from scrimshaw.storage.index import Index
+from scrimshaw.storage.ports import FileState
 from scrimshaw.storage.scan import Source, scan
 
 BATCH = 100  # a commit costs about as much as indexing a few files

@@ -25,8 +25,10 @@ from scrimshaw.search.passages import cut_passage
 from scrimshaw.search.tokens import find_phrases, query_terms
 from scrimshaw.session.resume import Occasion
 from scrimshaw.storage.databases import Storage
+from scrimshaw.storage.index import Index
 from scrimshaw.storage.place import find_arrivals
-from scrimshaw.storage.ports import Index, Query, Sessions
+from scrimshaw.storage.ports import Query
+from scrimshaw.storage.sessions import Sessions
 
 # Tokens of an injected text: what a start is worth without crowding the context; a resume has context.resume_tokens.
 START_TOKENS, CLEAR_TOKENS, RECALL_TOKENS = 930, 200, 250

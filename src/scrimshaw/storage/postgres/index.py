@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from scrimshaw.models import QUESTIONS, RECORD, Filters, Match
-from scrimshaw.storage.index import FIELD_WEIGHTS, PART_BITS, TEXT_PIECE, VECTOR_PIECE, SqlIndex
+from scrimshaw.storage.index import FIELD_WEIGHTS, PART_BITS, TEXT_PIECE, VECTOR_PIECE, Index
 from scrimshaw.storage.ports import Piece, Query
 from scrimshaw.storage.postgres.database import PostgresConnection, PostgresDatabase
 from scrimshaw.storage.sql import SqlConnection, conditions, marks
@@ -64,7 +64,7 @@ CREATE INDEX IF NOT EXISTS vectors_graph_{0} ON vectors
 USING hnsw ((vector::public.halfvec({0})) public.halfvec_ip_ops) WHERE public.vector_dims(vector) = {0}"""
 
 
-class PostgresIndex(SqlIndex):
+class PostgresIndex(Index):
     """The Index port over the index of a vault."""
 
     TEXTS = COUNTED = ("texts", "part")

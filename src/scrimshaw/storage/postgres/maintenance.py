@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import psycopg
 
 from scrimshaw.storage.journal import chain_again
-from scrimshaw.storage.maintenance import DatabaseTable, SqlMaintenance
+from scrimshaw.storage.maintenance import DatabaseTable, Maintenance
 from scrimshaw.storage.ports import CommitRows, DatabaseName, Row
 from scrimshaw.storage.postgres.database import PostgresConnection, PostgresDatabase, restore_nul
 from scrimshaw.storage.sql import SqlConnection, SqlDatabase
@@ -33,7 +33,7 @@ _RENUMBER = "SELECT setval(pg_get_serial_sequence('{0}', '{1}'), greatest((SELEC
 _NUMBERED = {"jobs": "id", "capabilities": "seq"}
 
 
-class PostgresMaintenance(SqlMaintenance):
+class PostgresMaintenance(Maintenance):
     """The Maintenance port over a vault's index and journal."""
 
     DEFER, CONSTRAINT_ERROR = "SET CONSTRAINTS ALL DEFERRED", psycopg.IntegrityError

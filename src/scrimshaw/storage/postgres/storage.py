@@ -6,12 +6,13 @@ from pathlib import Path
 from scrimshaw.config import StorageSettings
 from scrimshaw.errors import ScrimshawError, StorageFailure
 from scrimshaw.storage.databases import Storage
-from scrimshaw.storage.journal import SqlJournal
-from scrimshaw.storage.ports import Index, Journal, Maintenance, Sessions
+from scrimshaw.storage.index import Index
+from scrimshaw.storage.journal import Journal
+from scrimshaw.storage.maintenance import Maintenance
 from scrimshaw.storage.postgres.database import PostgresDatabase, Server
 from scrimshaw.storage.postgres.index import GRAPH_FROM, PostgresIndex
 from scrimshaw.storage.postgres.maintenance import PostgresMaintenance
-from scrimshaw.storage.sessions import SqlSessions
+from scrimshaw.storage.sessions import Sessions
 
 
 class PostgresStorage(Storage):
@@ -43,11 +44,11 @@ class PostgresStorage(Storage):
 
     @cached_property
     def sessions(self) -> Sessions:
-        return SqlSessions(self._of_journal)
+        return Sessions(self._of_journal)
 
     @cached_property
     def journal(self) -> Journal:
-        return SqlJournal(self._of_journal)
+        return Journal(self._of_journal)
 
     @cached_property
     def maintenance(self) -> Maintenance:

@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import Any
 
 from scrimshaw.models import QUESTIONS, RECORD, Filters, Match
-from scrimshaw.storage.index import FIELD_WEIGHTS, PART_BITS, TEXT_PIECE, VECTOR_PIECE, SqlIndex
+from scrimshaw.storage.index import FIELD_WEIGHTS, PART_BITS, TEXT_PIECE, VECTOR_PIECE, Index
 from scrimshaw.storage.ports import Query
 from scrimshaw.storage.sql import SqlConnection, conditions, marks
 from scrimshaw.storage.sqlite.database import Database
@@ -33,7 +33,7 @@ DELETE FROM memory_text WHERE rowid IN (
     WHERE c.row IS NULL AND m.row IS NULL)"""
 
 
-class SqliteIndex(SqlIndex):
+class SqliteIndex(Index):
     """The Index port over one file."""
 
     # FTS5 has the numbers of its rows in a table of its own, without the texts.

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from scrimshaw.errors import UnusableArchive
 from scrimshaw.models import Entry, Wipe
 from scrimshaw.storage.journal import append_entries, chain_again
-from scrimshaw.storage.maintenance import DatabaseTable, SqlMaintenance
+from scrimshaw.storage.maintenance import DatabaseTable, Maintenance
 from scrimshaw.storage.ports import CommitRows, DatabaseName, Row
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database, newest_migration
@@ -40,7 +40,7 @@ _OWNERLESS = " UNION ALL ".join(
 )
 
 
-class SqliteMaintenance(SqlMaintenance):
+class SqliteMaintenance(Maintenance):
     """The Maintenance port over the files of index and journal; a purge includes the journals of `find_others`."""
 
     DEFER, CONSTRAINT_ERROR = "PRAGMA defer_foreign_keys = ON", apsw.ConstraintError
