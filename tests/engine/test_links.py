@@ -308,6 +308,8 @@ def test_a_cue_that_the_old_text_has_too_or_an_unrelated_text_proposes_nothing(e
         ("Use B instead of A.", ("instead",)),
         ("It is NO\n LONGER true; B replaces A, which was wrong.", ("no longer", "replaces", "was wrong")),
         ("Moved from A to B. The old one is deprecated.", ("moved from", "deprecated")),
+        ("Contrary to X, superseded: migrated to Y.", ("contrary to", "superseded", "migrated to")),
+        ("It turned out that we rolled back.", ("turned out", "rolled back")),
         ("Replacement parts wronged the insteadfast.", ()),
         ("", ()),
     ],
