@@ -142,6 +142,7 @@ COMMANDS: list[list[str]] = [
     ["consolidate", "--topic", "{}", "--dry-run"],
     ["golden", "add", "{}", "known"],
     ["lint", "{}"],
+    ["rules", "test", "{}"],
     ["import", "files", "{}", "--dry-run"],
     ["delete", "{}", "--yes"],
     ["ledger", "show", "--memory", "{}"],

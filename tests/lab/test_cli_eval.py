@@ -119,6 +119,60 @@ def test_a_record_needs_fifty_outputs(tmp_path: Path, project: Path, capsys: pyt
     assert not (project / calibration.PAGE).exists()
 
 
+def event(path: Path, command: str, output: str) -> str:
+    payload = {
+        "session_id": "S1",
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Bash",
+        "tool_use_id": "t1",
+        "tool_input": {"command": command},
+        "tool_response": {"stdout": output, "stderr": ""},
+    }
+    path.write_text(json.dumps(payload))
+    return str(path)
+
+
+def test_a_test_tells_the_rule_and_what_would_be_stored(
+    tmp_path: Path, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = event(tmp_path / "event.json", "git commit -m 'fix: port'", f"{OUTPUT}\n{TOKEN}")
+
+    told = printed(capsys, "rules", "test", path)
+
+    assert (told["rule"]["id"], told["activity"], told["item"]["attention"]) == ("commit", "Run", 0.7)
+    assert told["redacted"] == ["github-token"]
+    assert TOKEN not in json.dumps(told)
+    assert main(["rules", "test", path]) == 0
+    assert "Rule 'commit' matches" in capsys.readouterr().out
+    assert list((project / ".scrimshaw").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        ('id = "quiet"\nargument = "frobnicate"\nattention = 0', "rule 'quiet' says to leave such calls alone"),
+        ('id = "other"\nargument = "something else"\nattention = 1', "no rule matches"),
+        ('id = "mine"\nargument = "frobnicate"\nattention = 0.4', "Rule 'mine' matches"),
+    ],
+)
+def test_own_rules_are_tried_out(
+    tmp_path: Path, project: Path, capsys: pytest.CaptureFixture[str], table: str, reason: str
+) -> None:
+    (project / ".scrimshaw/config.toml").write_text(f'[[rules]]\n{table}\ntool = "^Run$"\n')
+    assert reason in printed(capsys, "rules", "test", event(tmp_path / "e.json", "frobnicate", "done"))["reason"]
+
+
+def test_an_event_that_is_not_used_and_one_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "event.json"
+    path.write_text('{"session_id": "S1", "hook_event_name": "Notification"}')
+    assert "not used" in printed(capsys, "rules", "test", str(path))["reason"]
+    path.write_text('{"session_id": "S1", "hook_event_name": "UserPromptSubmit", "prompt": "make it so"}')
+    assert printed(capsys, "rules", "test", str(path))["text"] == "make it so"
+    path.write_text("[]")
+    assert main(["rules", "test", str(path)]) == 1
+    assert main(["rules", "test", str(path), "--client", "nobody"]) == 2
+
+
 def test_the_list_marks_own_rules(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / ".scrimshaw/config.toml").write_text('[[rules]]\nid = "mine"\ntool = "^Run$"\nattention = 0.4\n')
     listed = printed(capsys, "rules", "list")

@@ -5,17 +5,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from scrimshaw.app.background import Worker
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import command, command_group, settings_of, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, line, note, progress
+from scrimshaw.app.clients import CLIENT_NAMES, load_client
 from scrimshaw.config import PAUSED, RESUMED
 from scrimshaw.engine import Engine, index, open_engine
-from scrimshaw.errors import Conflict, DamagedDatabase, NewerDatabase, NotFound
+from scrimshaw.errors import Conflict, DamagedDatabase, InvalidRequest, NewerDatabase, NotFound, describe_os_error
+from scrimshaw.ingest.events import Event, find_redactions, make_observation, redact_call
+from scrimshaw.ingest.extraction import Rule, find_rule
 from scrimshaw.ingest.rule_checks import check_rules
-from scrimshaw.models import Job, JobState
+from scrimshaw.ingest.tool_calls import describe_call
+from scrimshaw.models import EventKind, Job, JobState
 from scrimshaw.storage.durable import storage_errors
 
 app = typer.Typer()
@@ -56,6 +61,15 @@ def _render_rules(found: Sequence[Mapping[str, Any]]) -> Lines:
         for name in ("tool", "argument", "content"):
             if pattern := getattr(rule, name):
                 yield line((f"    {name:<9}", "dim"), pattern)
+
+
+def _render_explanation(explanation: Mapping[str, Any]) -> Lines:
+    yield line((explanation["reason"], "bold"))
+    item = explanation["item"]
+    texts = {"redacted": ", ".join(explanation["redacted"]), "item": item.text.text if item else ""}
+    for name in ("event", "tool", "activity", "subject", "redacted", "text", "item"):
+        if value := texts.get(name, explanation[name]):
+            yield line((f"{name:<10}", "dim"), value)
 
 
 @command(app, "scan", render=_render_scan, fresh=False, with_rules=True)
@@ -154,6 +168,31 @@ def list_rules(project: Path | None) -> list[dict[str, Any]]:
     return [{"own": rule.id in own, "rule": rule} for rule in check_rules(settings.rules)[0]]
 
 
+@command(rules, "test", f"event.json --client {CLIENT_NAMES[0]}", render=_render_explanation)
+def try_rules(
+    project: Path | None,
+    event: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A hook payload, as sent by the client.")],
+    client: Annotated[str, typer.Option(help=f"Whose payload it is: {', '.join(CLIENT_NAMES)}.")] = CLIENT_NAMES[0],
+    name: Annotated[str, typer.Option("--event", help="The event, if the payload does not name it.")] = "",
+) -> dict[str, Any]:
+    """Show which rule matches a client's event, and what would be stored. Nothing is stored."""
+    sender = load_client(client)
+    if sender is None:
+        raise typer.BadParameter(f"{client!r} is not a client; there are {', '.join(CLIENT_NAMES)}.")
+    settings = settings_of(project)
+    try:
+        payload = msgspec.json.decode(event.read_bytes(), type=dict[str, object])
+    except (OSError, msgspec.DecodeError) as error:
+        message = f"{event} is not a hook payload: {describe_os_error(error)}."
+        raise InvalidRequest(message, "Give one JSON object.") from error
+    explanation: dict[str, Any] = dict.fromkeys(("event", "tool", "activity", "subject"), "")
+    explanation |= {"rule": None, "reason": "Nothing is stored: the event is not used."}
+    explanation |= {"redacted": (), "text": "", "item": None}
+    if found := sender.parse_payload(payload, name):
+        explanation |= _explain_event(found, check_rules(settings.rules)[0], settings.features.extraction)
+    return explanation
+
+
 def _render_capture(is_capturing: bool) -> Lines:
     yield f"Sessions of this project are {'' if is_capturing else 'not '}recorded."
 
@@ -182,3 +221,26 @@ def resume_capture(project: Path | None) -> bool:
 def show_capture(project: Path | None) -> bool:
     """Show whether sessions are recorded now."""
     return settings_of_memory(project).is_capturing
+
+
+def _explain_event(event: Event, rules: tuple[Rule, ...], extraction: bool) -> dict[str, Any]:
+    """How an event is handled: the input of the rules, the matching rule, its effect, and what is stored."""
+    seen = make_observation(event, rules, process=0, extraction=extraction)
+    explanation: dict[str, Any] = {"event": event.kind, "reason": "Kept as an event.", "text": seen.text.text}
+    explanation |= {"redacted": find_redactions(seen), "item": seen.item}
+    if event.kind != EventKind.TOOL:
+        return explanation
+    activity = describe_call(redact_call(event))
+    rule = find_rule(activity, rules)
+    if not extraction:
+        reason = "Kept as an event; extraction is switched off."
+    elif rule is None:
+        reason = "Kept as an event; no rule matches, so nothing enters working memory."
+    elif not rule.attention:
+        reason = f"Kept as an event; rule {rule.id!r} says to leave such calls alone."
+    elif seen.item is None:
+        reason = f"Kept as an event; rule {rule.id!r} matches, but nothing of the call is left to remember."
+    else:
+        reason = f"Rule {rule.id!r} matches: the item enters working memory with attention {seen.item.attention:g}."
+    known = {"tool": event.tool_name, "activity": activity.name, "subject": activity.subject}
+    return {**explanation, **known, "rule": rule, "reason": reason}
