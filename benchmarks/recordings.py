@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.app.hooks.record import LONGEST_ANSWER, MOST_ANSWERS
+from scrimshaw.app.hooks.record import LONGEST_ANSWER
 from scrimshaw.ingest.events import Event, Transcript, add_call_id, make_answers, make_observation
 from scrimshaw.ingest.extraction import default_rules
 from scrimshaw.ingest.tool_calls import canonical_tool
@@ -37,36 +37,20 @@ class Recording(Struct, frozen=True, kw_only=True):
 
 
 def recorded(transcript: Transcript) -> Recording:
-    """What a live session leaves: answers are read at a stop or compaction, so they follow the calls of their turn."""
+    """What a live session leaves: before each call what the agent said since the last one; known answers once."""
     seen: dict[str, Observation] = {}
-    for number, event in enumerate(_events(transcript)):
-        said = event.output.split("\0") if event.kind in (EventKind.STOP, EventKind.COMPACT) else []
-        last = replace(event, output=said[-1]) if said else event
-        last = last if last.call_id else add_call_id(last, str(number))
-        kept = make_observation(last, default_rules(), process=0, extraction=True)
-        rest = make_answers(event, [text.strip()[:LONGEST_ANSWER] for text in said if text.strip()][-MOST_ANSWERS:])
-        seen.update({each.call_id or str(number): each for each in [kept, *rest] if each.call_id not in seen})
+    for number, event in enumerate(transcript.events):
+        client, session, cwd = transcript.client, transcript.session, transcript.cwd
+        ours = replace(event, client=client, session=session, cwd=cwd)
+        if event.kind is EventKind.ANSWER:
+            kept = make_answers(ours, [text] if (text := event.output.strip()[:LONGEST_ANSWER]) else [])
+        elif event.kind in (EventKind.TOOL, EventKind.PROMPT, EventKind.COMPACT):
+            ours = ours if ours.call_id else add_call_id(ours, str(number))
+            kept = [make_observation(ours, default_rules(), process=0, extraction=True)]
+        else:
+            continue
+        seen.update({each.call_id: each for each in kept if each.call_id not in seen})
     return _stored(transcript, list(seen.values()))
-
-
-def _events(transcript: Transcript) -> Iterator[Event]:
-    """The hooks' events; the answers of a turn travel in `output`, parted by NUL."""
-    said: list[str] = []
-    blank = Event(client=transcript.client, kind=EventKind.STOP, session=transcript.session, cwd=transcript.cwd)
-    for event in transcript.events:
-        ours = replace(event, client=blank.client, session=blank.session, cwd=blank.cwd)
-        if event.kind == EventKind.ANSWER:
-            said.append(event.output)
-        elif event.kind == EventKind.TOOL:
-            yield ours
-        elif event.kind in (EventKind.PROMPT, EventKind.COMPACT):
-            if said:
-                kind = EventKind.STOP if event.kind == EventKind.PROMPT else EventKind.COMPACT
-                yield replace(blank, kind=kind, output="\0".join(said))
-                said = []
-            yield ours if event.kind == EventKind.PROMPT else replace(ours, agent="")
-    if said:
-        yield replace(blank, output="\0".join(said))
 
 
 def _stored(transcript: Transcript, seen: list[Observation]) -> Recording:

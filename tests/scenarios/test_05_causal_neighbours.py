@@ -84,6 +84,7 @@ def test_an_answer_names_in_short_what_was_lifted_and_kept(agent: Agent) -> None
     assert counts["session"] == 1 < counts["causal"]
     answer = json.loads(agent.sent("memory_search", query=QUERY, min_confidence=0.0))
     assert answer["applied_boosts"] == counts
+    assert "applied_boosts" not in json.loads(agent.sent("memory_search", query="zzz", min_confidence=0.0))
     context = json.loads(agent.sent("memory_context", query=QUERY))
     assert (context["extraction_count"], context["redaction_count"]) == (2, 1)
 

@@ -105,16 +105,24 @@ def test_what_a_person_takes_back_is_no_choice_any_more() -> None:
     assert (made.decisions, [each.text for each in made.changed]) == ((), ["src/storage.py"])
 
 
+LAZILY = "I decided to load every chart lazily, because most are below the fold."
+
+
 @pytest.mark.parametrize(
-    "undone", ["that breaks printing. revert this and only defer the map", "Undo all of that, please."]
+    ("then", "decided"),
+    [
+        ("that breaks printing. revert this and only defer the map", ["revert this and only defer the map"]),
+        ("Undo all of that, please.", []),
+        ("Can you revert this?", []),
+        ("How do I undo this?", [LAZILY]),
+        ("Don't revert this, it is fine.", [LAZILY, "Don't revert this, it is fine."]),
+        ("Stop the chart server and run the tests.", [LAZILY]),
+        ("No more charts are missing, commit it.", [LAZILY]),
+    ],
 )
-def test_a_turn_is_taken_back_by_any_sentence_of_the_next_prompt(undone: str) -> None:
-    recording = Recording().prompt("Make the harbour board fast.").edit("src/board.py")
-    recording.answer("I decided to load every chart lazily, because most are below the fold.")
-    assert [each.text for each in recording.prompt(undone).edit("src/map.py").draft().decisions] in (
-        [],
-        ["revert this and only defer the map"],
-    )
+def test_a_turn_is_taken_back_by_any_sentence_that_asks_for_it(then: str, decided: list[str]) -> None:
+    recording = Recording().prompt("Make the harbour board fast.").edit("src/board.py").answer(LAZILY)
+    assert found(recording.prompt(then).edit("src/map.py")) == decided
 
 
 def test_a_refusal_takes_back_what_it_names_and_its_wishes_are_choices() -> None:
@@ -133,7 +141,13 @@ def test_a_refusal_takes_back_what_it_names_and_its_wishes_are_choices() -> None
     "text", ["harbour warnings must never be cached", "leave the export as is, keep the old name", "good. go with apsw"]
 )
 def test_what_a_person_demands_or_leaves_is_a_choice(text: str) -> None:
-    assert found(Recording().prompt("Look at the export of the harbour.").answer("I looked.").prompt(text)) != []
+    (choice,) = found(Recording().prompt("Look at the export of the harbour.").answer("I looked.").prompt(text))
+    assert choice in text
+
+
+def test_what_a_person_guesses_is_none() -> None:
+    guess = "it must be the cache of the harbour export"
+    assert found(Recording().prompt("Look at the export of the harbour.").answer("I looked.").prompt(guess)) == []
 
 
 @pytest.mark.parametrize(

@@ -560,6 +560,7 @@ def test_an_account_of_a_difference_stands_beside_its_code() -> None:
         ("The expiry is still not checked on Get.", "The expiry is still not checked on Get."),
         ("I haven't added a harbour test for it.", "I haven't added a harbour test for it."),
         ("Only the map is deferred now.", ""),
+        ("## Open the page:\n\n- The harbour page is at port 8000.", ""),
     ],
 )
 @pytest.mark.parametrize("is_followed", [False, True])

@@ -31,7 +31,7 @@ def find_decisions(record: Record) -> list[Statement]:
     sentences, commits = record.sentences, record.commits
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
     chosen: dict[int, set[str]] = {}  # the words by the place of the sentence
-    places = [place for place, each in enumerate(sentences) if record.stands(each)]
+    places = [place for place, each in enumerate(sentences) if not record.is_withdrawn(each)]
     difference = "\n".join(re.findall(r"(?m)^\+(?!\+\+).*", record.difference.text)) if record.difference else ""
     ranked = sorted((-_weigh_decision(record, place, difference), -place) for place in places)
     for falling, place in ((falling, -place) for falling, place in ranked):

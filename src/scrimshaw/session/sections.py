@@ -125,8 +125,8 @@ class Record:
 
     @cached_property
     def withdrawn(self) -> Mapping[int, frozenset[str]]:
-        """The turns that a person undid directly afterwards, and those whose next prompt begins with a refusal: the
-        stems of the words in it, of which none is in what still stands.
+        """What a person took back directly afterwards, by turn: sentences with one of the stems that the next prompt
+        refuses, or all if there is none, since it undoes the turn.
         """
         found = dict[int, frozenset[str]]()
         for each in (one for one in self.sentences if one.by == USER):
@@ -137,10 +137,10 @@ class Record:
                 found[each.turn - 1] = frozenset()
         return found
 
-    def stands(self, said: Sentence) -> bool:
-        """Whether a person's next words did not take back what was said by the agent."""
+    def is_withdrawn(self, said: Sentence) -> bool:
+        """Whether the agent said it, and the person's next words take it back."""
         stems = self.withdrawn.get(said.turn) if said.by == AGENT else None
-        return stems is None or bool(stems and not stems & find_stems(said.text))
+        return stems is not None and (not stems or bool(stems & find_stems(said.text)))
 
     @cached_property
     def changes_by_turn(self) -> Mapping[int, str]:
@@ -174,7 +174,7 @@ class Record:
 
     def answers(self) -> list[Sentence]:
         """What the agent said, and the person did not take back."""
-        return [each for each in self.sentences if each.by == AGENT and self.stands(each)]
+        return [each for each in self.sentences if each.by == AGENT and not self.is_withdrawn(each)]
 
 
 def is_clear(text: str, least: int = _LEAST_SUBJECTS) -> bool:
@@ -442,7 +442,7 @@ def find_unsolved(record: Record) -> list[Statement]:
 def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list[Statement]:
     """The last failures, unfinished tasks of a task list, and what was said to be left."""
     left, changed = _find_unfinished_tasks(record), max(chain([0], *record.edits.values()))
-    heard, busy = [*filter(record.stands, record.sentences)], max(record.changes_by_turn, default=-1)
+    heard, busy = [*filterfalse(record.is_withdrawn, record.sentences)], max(record.changes_by_turn, default=-1)
     # What is asked after the last work does not settle what its answer left.
     closing = dict(map(attrgetter("turn", "event"), record.answers())).get(busy, 0)
     for before, each in zip([None, *heard], heard, strict=False):

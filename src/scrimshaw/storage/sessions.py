@@ -147,7 +147,7 @@ class Sessions:
         """Open the session, store the event, count calls and prompts, store its item; False if it is a repetition.
 
         All or nothing; `admit` decides what working memory keeps. An item that it already has, or the same file
-        again, counts as a mention. The event `end` completes the session.
+        again, counts as a mention, and an edit replaces what is kept of the file. `end` completes the session.
         """
         state = SessionState.COMPLETED if seen.kind is EventKind.END else SessionState.ACTIVE
         session, client, process = seen.session, seen.client, seen.process
@@ -296,6 +296,7 @@ def _absence_error(session: str) -> NotFound:
 
 def _take_in(write: SqlConnection, session: str, new: NewItem, admit: Admit, now: float, counter: int) -> None:
     """Remember an item, or count a mention of the held one that says the same; an edited file as it is edited now."""
+    new = replace(new, attention=min(1.0, max(0.0, new.attention)))
     same = "held AND kind = ? AND (text = ? OR (kind = 'file' AND path <> '' AND path = ?))"
     known = (session, new.kind, new.text.text, new.path)
     write.execute(f"{_MENTIONED} AND {same}", known)
@@ -304,11 +305,10 @@ def _take_in(write: SqlConnection, session: str, new: NewItem, admit: Admit, now
         columns = ", ".join(f"{name} = ?" for name in newer)
         write.execute(f"UPDATE items SET {columns} WHERE session = ? AND {same}", (*newer.values(), *known))
     elif not write.changes():
-        newcomer = replace(new, attention=min(1.0, max(0.0, new.attention)))
-        admission = admit(_items(write, session, "AND held"), newcomer, counter)
+        admission = admit(_items(write, session, "AND held"), new, counter)
         for leaving in admission.leaving:
             write.execute("UPDATE items SET held = false WHERE session = ? AND number = ?", (session, leaving))
-        values = asdict(newcomer) | {"text": new.text.text, "session": session, "event": counter, "at": now}
+        values = asdict(new) | {"text": new.text.text, "session": session, "event": counter, "at": now}
         values |= asdict(values.pop("source")) | {"number": write.execute(_NEXT_NUMBER.format("items"), (session,)).get}
         insert(write, "items", values | {"mentions": 0, "held": admission.admitted})
 

@@ -112,7 +112,7 @@ def _observe(storage: Storage, settings: Settings, now: float, event: Event, *mo
 
 
 def hear_late_words(storage: Storage, settings: Settings, session: Session, most: int = LONGEST_TURN) -> None:
-    """Record an agent's last words that its client wrote down after the session's last hook, or that it broke off."""
+    """Record what an agent said after its session's last hook: written down late, or before the client was killed."""
     client, rested = load_client(session.client), session.last_event
     path = client.find_transcript(session.id, Path.home()) if client else None
     with suppress(OSError):  # the file may be gone by now
@@ -155,7 +155,7 @@ def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tu
     if is_call:
         if client.hides_outcome and event.failed is None:
             event = structs.replace(event, failed=client.read_outcome(lines, event.call_id))
-        place = next((place for place, row in enumerate(lines) if (event.call_id or "\n") in row), len(lines))
+        place = next((place for place, row in enumerate(lines) if event.call_id in row), len(lines))
         lines = lines[max(0, place - RECENT_ROWS) : place]
     lines = skip_pause(lines, settings.folder / RESUMED)
     missed = [structs.replace(each, session=event.session, cwd=event.cwd) for each in client.read_missed_events(lines)]
