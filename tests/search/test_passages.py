@@ -56,6 +56,21 @@ def test_a_sentence_goes_on_where_its_author_wrapped_a_line(lines: str, is_one: 
     assert found.startswith(lines if is_one else second)
 
 
+@pytest.mark.parametrize(
+    ("said", "tells"),
+    [
+        ("Now let me look at the queue:", False),
+        ("Great! I'll read the queue now.", False),
+        ("I'll keep the queue, because two processes write.", True),
+        ("The tests let me skip the queue, it seems.", True),
+        ("> It is slow. Let's drop the queue.", True),
+    ],
+)
+def test_an_announcement_gives_its_room_to_what_tells(said: str, tells: bool) -> None:
+    rest = "It keeps its rows in a file.\nNobody knows of another writer."
+    assert (said in cut_passage(f"{said}\n{rest}", ("queue",), len(said) + 33)) is tells
+
+
 def test_fences_and_marks_of_gaps_are_no_sentences() -> None:
     text = "Nothing is collected.\n[...]\n```python\nyield from self.collect()\n```\nSo the walrus is missing here.\n"
     assert cut_passage(text, ("walrus",), 45) == "So the walrus is missing here."

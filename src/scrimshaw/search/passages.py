@@ -26,6 +26,12 @@ _SENTENCE_END = re.compile(
     r"|\n(?:(?<![^\n]{49}[^\n:]\n)|(?![ \t]*(?:[a-z][a-z'-]*(?:[ ,;.)]|:\n)|[`(\"])))\n*"
 )
 _TELLS = re.compile(r"(?!```)\W*\w")  # not a rule, a fence of code or the mark of a gap
+# What the agent does next, without a reason: the call after it says the same.
+_ANNOUNCES = re.compile(
+    r"\W*(?:(?:now|next|first|then|so|\w+[!,.]) )*(?:let me|let's|I'll|I will)\b"
+    r"(?!.*\b(?:because|since|instead|rather|so that)\b)[^.?!\n]*[:.]?$",
+    re.IGNORECASE,
+)
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _STEM = 5
 _GAP = " ... "
@@ -57,7 +63,10 @@ def cut_passage(text: str, terms: Iterable[str], room: int) -> str:
     near = [max(counts[max(0, place - 1) : place + 2]) for place in range(len(counts))]
     chosen, size = set[int](), -len(_GAP)
     following = [*(start for start, _ in places[1:]), len(text)]  # the space between two kept sentences is kept
-    for place in sorted(range(len(places)), key=lambda place: -2 * counts[place] - near[place]):
+    lines = (text.rfind("\n", 0, start) + 1 for start, _ in places)
+    asked = [text.startswith("> ", line) for line in lines]  # in a prompt, "let's ..." is the request
+    telling = [place for place, own in enumerate(asked) if own or not _ANNOUNCES.match(text, *places[place])]
+    for place in sorted(telling, key=lambda place: -2 * counts[place] - near[place]):
         start, end = places[place]
         cost = max(count_characters(text[start:end]) + len(_GAP), count_characters(text[start : following[place]]))
         if size + cost <= room:
