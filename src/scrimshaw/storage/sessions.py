@@ -181,11 +181,11 @@ class Sessions:
                 _take_in(write, session, seen.item, admit, now, counter % modulus)
         return True
 
-    def events(self, session: str, *kinds: EventKind) -> list[RecordedEvent]:
-        """The events of a session in order, of all kinds or of these."""
+    def events(self, session: str, *kinds: EventKind, last: int = 2**62) -> list[RecordedEvent]:
+        """The last events of a session in order, of all kinds or of these."""
         which = f"AND kind IN ({marks(kinds)})" if kinds else ""
-        rest = f"events WHERE session = ? {which} ORDER BY number"
-        return self._home(session).structs(RecordedEvent, rest, (session, *kinds))
+        rest = f"events WHERE session = ? {which} ORDER BY number DESC LIMIT ?"
+        return self._home(session).structs(RecordedEvent, rest, (session, *kinds, last))[::-1]
 
     def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
         """Calls of all sessions by how many of these words they contain, ignoring case, and then the newest."""

@@ -115,6 +115,16 @@ def test_what_was_said_between_two_calls_is_recorded_between_them(
     assert texts == ["make test", DECIDED, "make lint", "Done."]
 
 
+def test_calls_of_claude_are_in_their_order_whichever_hook_ends_first(engine: Engine, project: Path) -> None:
+    commands, transcript = ["pytest", "pip install apsw", "pytest -q"], project / "t.jsonl"
+    rows = [row for each in commands for row in (claude.call(each, "Bash", command=each), claude.result(each, "done"))]
+    write_rows(transcript, claude.row("user", "Repair the tests."), *rows)
+    for each in (commands[2], commands[0]):  # the hook of the second one was killed
+        _call(project, "claude", transcript, each)
+    calls = engine.sessions.events("S1", EventKind.TOOL)
+    assert [event.text.partition("\n")[0] for event in calls] == commands
+
+
 def test_a_plan_said_before_a_kill_is_told_to_the_next_session(
     engine: Engine, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

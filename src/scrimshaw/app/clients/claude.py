@@ -43,6 +43,7 @@ _NOT_RUN = (
 )
 # A person's words about a call: in place of its result if it was refused, beside it if it was allowed.
 _INSTEAD, _ASKED = "To tell you how to proceed, the user said:", "permissionDecision"
+_RECENT_ROWS = 40  # hold the calls whose hooks may still run
 _WITHOUT_TEXT = ("Ask", "Plan", "TaskCreate", "TaskUpdate")  # tools whose result is recorded as JSON
 
 
@@ -85,11 +86,9 @@ class Claude(Client):
         return used
 
     def read_missed_events(self, lines: Iterable[str]) -> list[Event]:
-        """What a person said in allowing or refusing a call."""
-        rows = list(lines)
-        has_any = any(_INSTEAD in row or _ASKED in row for row in rows)
-        events = self.parse_transcript("\n".join(rows)).events if has_any else ()
-        return [event for event in events if event.kind is EventKind.PROMPT and event.call_id]
+        """The last calls, as hooks end in any order, and what a person said in allowing or refusing one."""
+        events = self.parse_transcript("\n".join([*lines][-_RECENT_ROWS:])).events
+        return [event for event in events if event.call_id and not event.agent]
 
     def parse_transcript(self, source: str) -> Transcript:
         """Leaves out meta records, output of hooks and local commands, and calls that were refused or did not end."""

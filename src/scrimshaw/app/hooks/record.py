@@ -77,6 +77,9 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     now, missed = time.time(), list[Event]()
     if event.transcript and not event.agent:
         event, missed = read_transcript_tail(client, event, settings)
+        recent = storage.sessions.events(event.session, last=2 * RECENT_ROWS) if missed else []
+        known = {(each.kind, each.call_id) for each in recent}
+        missed = [each for each in missed if (each.kind, each.call_id) not in known]
     rules = default_rules() if missed or event.kind is EventKind.TOOL else ()
     if rules and settings.rules:
         from scrimshaw.ingest.rule_checks import usable_rules  # noqa: PLC0415 - few users have rules of their own
@@ -85,11 +88,7 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     make = partial(make_observation, process=client_process(), extraction=settings.features.extraction)
     make = partial(make, rules=rules, drop_ratio=settings.redaction.drop_ratio)
     observation = make(event)
-    is_new = _observe(storage, settings, now, event, *map(make, map(redact_names, missed)), observation)
-    if is_new and (classes := find_redactions(observation)):
-        log(f"WARN Redaction applied: {', '.join(classes)}")
-    if is_new and MEMORIES in observation.path:
-        _record_vault_write(storage, settings, observation)
+    is_new = observation in _observe(storage, settings, now, event, *map(make, map(redact_names, missed)), observation)
     is_start = event.kind is EventKind.START
     for earlier in storage.sessions.latest(before=event.session, with_work=True) if is_start else ():
         hear_late_words(storage, settings, earlier, TAIL_BYTES)
@@ -101,14 +100,20 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     return ""
 
 
-def _observe(storage: Storage, settings: Settings, now: float, event: Event, *more: Observation) -> bool:
-    """Record what the agent said before an event, then `more`; returns whether the last one is new."""
+def _observe(storage: Storage, settings: Settings, now: float, event: Event, *more: Observation) -> list[Observation]:
+    """Record what the agent said before an event, then `more`; returns what was new."""
     admit = partial(working_memory.admit, now=now, settings=settings.session, event_decay=settings.features.event_decay)
     observe = partial(storage.sessions.observe, admit=admit, now=now, modulus=settings.session.counter_modulus)
     if event.said and settings.features.extraction and not event.agent:
         known = {each.call_id for each in storage.sessions.events(event.session, EventKind.ANSWER)}
         more = (*make_answers(event, event.said, known), *more)
-    return [*map(observe, more)][-1:] == [True]
+    new = [*filter(observe, more)]
+    for each in new:
+        if classes := find_redactions(each):
+            log(f"WARN Redaction applied: {', '.join(classes)}")
+        if MEMORIES in each.path:
+            _record_vault_write(storage, settings, each)
+    return new
 
 
 def hear_late_words(storage: Storage, settings: Settings, session: Session, most: int = LONGEST_TURN) -> None:
