@@ -168,6 +168,13 @@ def test_titles_are_specific(prompt: str, title: str) -> None:
     assert recording.draft().title == title
 
 
+def test_of_several_commits_the_one_most_was_said_of_is_the_title() -> None:
+    recording = Recording().prompt("Look at the TODO.").answer("The ledger importer drops the last row of a ledger.")
+    recording.edit("ledger.py").bash("git commit -am 'x'", "[main 0123abc] fix: import the last row of a ledger\n")
+    recording.edit("README.md").bash("git commit -am 'x'", "[main 1123abc] docs: mention the sponsors\n")
+    assert recording.draft().title.endswith("import the last row of a ledger")
+
+
 def test_a_title_is_short_and_ends_in_a_word_that_matters() -> None:
     made = Recording().prompt("Rewrite " + "the ledger importer and the exporter with " * 9 + "care.").draft()
     assert len(made.title) <= 90

@@ -4,8 +4,10 @@ A section without evidence is empty; nothing is filled in.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from operator import attrgetter
 
 from msgspec import Struct
@@ -161,12 +163,14 @@ def find_later_requests(record: Record, task: Statement | None) -> list[Statemen
 def _make_title(
     task: Statement | None, sentences: Sequence[Sentence], requests: Sequence[Statement], changes: Sequence[Statement]
 ) -> str:
-    """What was asked and, if that names too little, what came of it."""
+    """What was asked and, if that names too little, what came of it: the commit of which most was said."""
     texts = [text for text in _task_texts(task, sentences) if _strip_opening(text + " ").strip()]
     request = _headline([text for text in texts if not text.endswith(":")] or ([task.text] if task else []))
     committed = [each.text for each in changes if each.note == COMMIT]
     reverted = "".join(each for each in committed if each.casefold().startswith("revert"))
     commits = [_commit_subject(each) for each in committed if each not in reverted]
+    spoken = Counter(chain.from_iterable(sections.find_stems(each.text) for each in sentences))
+    commits.sort(key=lambda subject: sum(spoken[stem] for stem in sections.find_stems(subject)))
     outcome = commits[-1] if commits else _headline([each.text for each in requests[:1]])
     # specific: four words that name a subject, or two in a sentence, not counting issue numbers
     subjects = count_subjects(request) - sum(map(count_subjects, keywords.find_issue_numbers(request)))
