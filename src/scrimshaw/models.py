@@ -221,53 +221,45 @@ class Skip(Struct, frozen=True, kw_only=True):
     is_found: bool = False  #: still found by its text, since only the parts around it are broken
 
 
-class Document(Struct, frozen=True, kw_only=True):
-    """One memory as the index stores it: parsed and redacted."""
+class Labels(Struct, frozen=True, kw_only=True):
+    """What is known of a memory besides its text."""
 
-    file: SourceFile
-    content_hash: str
-    text_hash: str  #: SHA-256 of the body ignoring case and white space; equal for exact duplicates
     title: str
-    body: Redacted
+    content_hash: str = ""
     type: MemoryType = MemoryType.GENERAL
     tier: Tier = Tier.NORMAL
     triggers: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()  #: questions it answers, in other words than its own; chunks too
-    headings: tuple[Heading, ...] = ()
-    chunks: tuple[Chunk, ...] = ()
-    edges: tuple[Edge, ...] = ()
     provenance: Provenance = Provenance()
     quality: Quality | None = None  #: None if no gate has judged the file
     created: str = ""
     updated: str = ""
     tokens: int = 0  #: of the body
     label_tokens: int = 0  #: of id and title
+
+
+class Document(Labels, frozen=True, kw_only=True):
+    """One memory as the index stores it: parsed and redacted."""
+
+    file: SourceFile
+    text_hash: str  #: SHA-256 of the body ignoring case and white space; equal for exact duplicates
+    body: Redacted
+    headings: tuple[Heading, ...] = ()
+    chunks: tuple[Chunk, ...] = ()
+    edges: tuple[Edge, ...] = ()
     phrases: tuple[Phrase, ...] = ()  #: those that trigger the memory
     sketch: tuple[int, ...] = ()  #: a MinHash to find similar texts
     problem: str = ""  #: why the front matter could not be read, or where the conflict marks are
 
 
-class Memory(Struct, frozen=True, kw_only=True):
+class Memory(Labels, frozen=True, kw_only=True):
     """One memory as the index returns it, without its text, which has `length` characters and `tokens` tokens."""
 
     id: str
     source: str
     path: str
-    title: str
-    type: MemoryType
-    tier: Tier = Tier.NORMAL
     artifact: ArtifactClass = ArtifactClass.MEMORY
-    triggers: tuple[str, ...] = ()
-    topics: tuple[str, ...] = ()
-    questions: tuple[str, ...] = ()
-    provenance: Provenance
-    quality: Quality | None = None
-    created: str = ""
-    updated: str = ""
-    content_hash: str = ""
-    tokens: int
-    label_tokens: int
     length: int
     writable: bool = False
 
