@@ -19,8 +19,8 @@ from scrimshaw.ingest.invisible_characters import replace_invisible
 from scrimshaw.ingest.markdown import parse_reference
 from scrimshaw.ingest.memory_file import MemoryFile, build_document, is_private, parse_memory_file
 from scrimshaw.ingest.quality import grade_record
-from scrimshaw.ingest.redact import redact
-from scrimshaw.models import CLIENT_TOOL, ArtifactClass, Degradation, Document, Memory, Redacted, SourceFile, Trust
+from scrimshaw.ingest.redact import Redact, redact
+from scrimshaw.models import CLIENT_TOOL, ArtifactClass, Degradation, Document, Memory, SourceFile, Trust
 from scrimshaw.search.embedders import Embedder, open_embedder
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.tokens import count_tokens
@@ -144,8 +144,8 @@ class Engine(AbstractContextManager["Engine"]):
             transaction.recover(self.folder, lambda mark: bool(self.journal.history(limit=1, mark=mark)), roots)
             yield
 
-    def parse(self, source: SourceFile, file: bytes | MemoryFile, body: Redacted | None = None) -> Document:
-        """The document of a file, redacted (`body` if known); raises UnreadableFile, also for a deceptive name."""
+    def parse(self, source: SourceFile, file: bytes | MemoryFile, clean: Redact = redact) -> Document:
+        """The document of a file, redacted by `clean`; raises UnreadableFile, also for a deceptive name."""
         name = source.memory_id
         if _is_deceptive(name):  # no fence protects from it
             fault = "its name has invisible characters or reads like an instruction"
@@ -155,7 +155,7 @@ class Engine(AbstractContextManager["Engine"]):
             raise UnreadableFile(PRIVATE)
         if not source.is_vouched and self.is_vouched(name, parsed.content_hash):
             source = structs.replace(source, is_vouched=True)
-        document = build_document(source, parsed, redact, count_tokens=count_tokens, body=body)
+        document = build_document(source, parsed, clean, count_tokens=count_tokens)
         if source.artifact == ArtifactClass.MEMORY and not source.writable:  # none of our own tools has judged it
             document = grade_record(document, parsed, self.settings.quality.phrases)
         if source.writable and document.provenance.trust == Trust.FILE:

@@ -6,7 +6,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter, itemgetter
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from scrimshaw.ingest.comparison import compute_minhash, hash_normalised_text, j
 from scrimshaw.ingest.markdown import group_relations
 from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file, render_memory_file
 from scrimshaw.ingest.quality import QualityVerdict, judge
-from scrimshaw.ingest.redact import redact, redact_edit, redact_head
+from scrimshaw.ingest.redact import Redact, redact, redact_edit, redact_head
 from scrimshaw.models import (
     Action,
     Edge,
@@ -129,12 +129,11 @@ class Saved(Struct, frozen=True, kw_only=True):
 def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = False) -> Saved:
     """Save a new memory; unless forced, a text that already exists or fails the quality gate is not written."""
     demand_human(new.tier, new.trust)
-    content = _redact_content(engine, new.content)
+    clean = cache(redact)  # the index asks again about what holds no secret
+    content = _redact_content(engine, new.content, clean)
     describe = partial(Saved, redacted=content.classes, spans=content.spans)
-    title = new.title
-    for line in [] if title else content.text.splitlines():
-        title = title or cut_line(" ".join(line.strip(" #*_-\t").split()), 120)
-    title = redact(title).text
+    lines = (cut_line(" ".join(line.strip(" #*_-\t").split()), 120) for line in content.text.splitlines())
+    title = clean(new.title or next(filter(None, lines), "")).text
     is_bare = new.vault == SERENA
     if new.origin == AGENT and not (is_bare or (new.triggers and new.topics)):
         triggers, topics = describe_text(title, content.text)
@@ -148,8 +147,8 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
                 return describe(id=same.id, status="duplicate", content_hash=same.content_hash, path=same.path)
     place = read_file(engine, memory_id, vault_name=new.vault)  # raises ReadOnly
     similar = similar_memories(engine, content.text, exclude=memory_id)
-    file, text, verdict = compose_memory(engine, new, title, content)
-    file, text = _compose_bare(new, title, content) if is_bare else (file, text)
+    file, text, verdict = compose_memory(engine, new, title, content, clean)
+    file, text = _compose_bare(new, title, content, clean) if is_bare else (file, text)
     is_accepted = verdict.is_accepted or force
     outcome = describe(
         id=memory_id,
@@ -174,7 +173,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
         decision_meta={"proposals": to_builtins(outcome.proposals), **meta} if outcome.proposals else meta,
     )
     try:
-        digest, path = _write(engine, RecordedChange(entry, place, text, is_clean=True), file, new, content)
+        digest, path = _write(engine, RecordedChange(entry, place, text, is_clean=True), file, new, clean)
     except AlreadyExists:
         if new.id:
             raise
@@ -184,13 +183,13 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     return replace(outcome, content_hash=digest, path=path)
 
 
-def _redact_content(engine: Engine, content: str) -> Redacted:
+def _redact_content(engine: Engine, content: str, clean: Redact = redact) -> Redacted:
     if not content.strip():
         raise InvalidRequest("There is nothing to save: the content is empty.", "Send text.", parameter="content")
     if _NOT_TEXT.search(content):
         message = "The content holds a NUL character or half a surrogate pair."
         raise InvalidRequest(message, "Send plain text.", parameter="content")
-    redacted = redact(content)
+    redacted = clean(content)
     if redacted.removed_ratio > engine.settings.redaction.drop_ratio:
         message = "Nearly all of the content is secrets, which are never stored."
         hint = "Describe what matters without the secret itself."
@@ -199,20 +198,19 @@ def _redact_content(engine: Engine, content: str) -> Redacted:
 
 
 def compose_memory(
-    engine: Engine, new: NewText, title: str, content: Redacted
+    engine: Engine, new: NewText, title: str, content: Redacted, clean: Redact = redact
 ) -> tuple[MemoryFile, Redacted, QualityVerdict]:
     """The file of a new memory with the verdict on it written into its front matter."""
     moment = new.created or format_time(time.time())
-    about = {"session": new.session} if new.session else {}
-    about |= {"by": engine.person} if engine.person else {}
+    about = {**({"session": new.session} if new.session else {}), **({"by": engine.person} if engine.person else {})}
     kind = new.type or (find_type(title, content.text) if new.origin == AGENT else MemoryType.GENERAL)
     values: dict[str, object] = {
         "title": title,
         "type": kind.value,
         "tier": new.tier.value,
-        "trigger_phrases": [*map(_TEXT_OF, map(redact, new.triggers))],
-        "topics": [*map(_TEXT_OF, map(redact, new.topics))],
-        "questions": [*map(_TEXT_OF, map(redact, new.questions))],
+        "trigger_phrases": [*map(_TEXT_OF, map(clean, new.triggers))],
+        "topics": [*map(_TEXT_OF, map(clean, new.topics))],
+        "questions": [*map(_TEXT_OF, map(clean, new.questions))],
         "relations": group_relations(new.relations),
         "provenance": {"source": new.origin, **about, "trust": new.trust.value},
         "created": moment,
@@ -226,7 +224,7 @@ def compose_memory(
     return (file if text.text == file.text else parse_memory_file(text.text)), text, verdict
 
 
-def _compose_bare(new: NewText, title: str, content: Redacted) -> tuple[MemoryFile, Redacted]:
+def _compose_bare(new: NewText, title: str, content: Redacted, clean: Redact) -> tuple[MemoryFile, Redacted]:
     """The file of a memory of Serena's, which its agents read as it is: the text, and only the keys that were given."""
     heading, text = f"# {title}\n", content.text
     is_headed = text.startswith("#")
@@ -236,15 +234,15 @@ def _compose_bare(new: NewText, title: str, content: Redacted) -> tuple[MemoryFi
         "title": title if new.title and is_headed and not text.startswith(heading) else "",
         "type": "" if new.type in (None, MemoryType.GENERAL) else str(new.type),
         "tier": "" if new.tier == Tier.NORMAL else str(new.tier),
-        "trigger_phrases": [*map(_TEXT_OF, map(redact, new.triggers))],
-        "topics": [*map(_TEXT_OF, map(redact, new.topics))],
-        "questions": [*map(_TEXT_OF, map(redact, new.questions))],
+        "trigger_phrases": [*map(_TEXT_OF, map(clean, new.triggers))],
+        "topics": [*map(_TEXT_OF, map(clean, new.topics))],
+        "questions": [*map(_TEXT_OF, map(clean, new.questions))],
         "relations": group_relations(new.relations),
     }
     stated = {key: value for key, value in {**keys, **new.facts}.items() if value}
     file = edit_memory_file(parse_memory_file(""), stated, text)
-    clean = redact_head(file.text.removesuffix(content.text), content.text)
-    return (file if clean.text == file.text else parse_memory_file(clean.text)), clean
+    whole = redact_head(file.text.removesuffix(content.text), content.text)
+    return (file if whole.text == file.text else parse_memory_file(whole.text)), whole
 
 
 def choose_vault(engine: Engine, memory_id: str = "") -> str:
@@ -299,9 +297,8 @@ def _describe_anew(before: MemoryFile, content: str) -> dict[str, object]:
     """The phrases and topics of a new text, if the old ones were extracted from the old text."""
     title = str(before.values.get("title", ""))
     pairs = zip(describe_text(title, before.body), describe_text(title, redact(content).text), strict=True)
-    keys = ("trigger_phrases", "topics")
-    known = dict(zip(keys, pairs, strict=True))
-    return {key: [*new] for key, (old, new) in known.items() if before.values.get(key) == [*old] != [*new]}
+    known = zip(("trigger_phrases", "topics"), pairs, strict=True)
+    return {key: [*new] for key, (old, new) in known if before.values.get(key) == [*old] != [*new]}
 
 
 def rewrite(engine: Engine, memory: Memory, change: Edit, entry: Entry, *, expected_hash: str | None = None) -> Saved:
@@ -378,11 +375,7 @@ def _parse_files(files: Iterable[LedgerFile]) -> Iterator[tuple[str, MemoryFile]
 
 
 def _write(
-    engine: Engine,
-    change: RecordedChange,
-    file: MemoryFile,
-    new: NewText | None = None,
-    content: Redacted | None = None,
+    engine: Engine, change: RecordedChange, file: MemoryFile, new: NewText | None = None, clean: Redact = redact
 ) -> tuple[str, str]:
     """Write file, journal, index, in this order; the hash and path. Raises for an unreadable file.
 
@@ -406,7 +399,7 @@ def _write(
     source = vault_file(place.source, place.name, place.path)
     if file.problem:
         raise file.problem
-    document = engine.parse(replace(source, is_vouched=is_vouched), file, content)
+    document = engine.parse(replace(source, is_vouched=is_vouched), file, clean)
     with engine.write_lock() if new else nullcontext():
         if new and new.id and (twins := engine.index.get(engine.index.find_ids(differing_in_case=place.name))):
             (twin, *_) = twins.values()
@@ -421,7 +414,8 @@ def _write(
             document = replace(document, file=replace(document.file, size=info.st_size, mtime_ns=info.st_mtime_ns))
     with engine.degradations.note_failure(INDEX):  # the file is durable anyway, and a scan will index it
         engine.index.put([document])
-        if "" in map(itemgetter(1), engine.index.edges(place.name)):  # a reference that is not resolved yet
+        targets = map(itemgetter(1), engine.index.edges(place.name)) if document.edges else ()
+        if "" in targets:  # a reference that is not resolved yet
             follow_renames(engine)
     # Not from the index: a process that read the file a moment before may have put its older text there.
     return document.content_hash, document.file.path
@@ -474,8 +468,7 @@ def check_new_id(memory_id: str) -> str:
 def free_id(engine: Engine, title: str, vault_name: str = "") -> str:
     """An id made from the title; if another text has it, the next free number is added."""
     base = slug(title)
-    for number in itertools.count(1):
-        name = base if number == 1 else f"{base}-{number}"
+    for name in itertools.chain([base], map(f"{base}-{{}}".format, itertools.count(2))):
         vault, inside = engine.vault_of(name, vault_name)
         # The vault is asked too: a new file by hand may not be indexed yet.
         if not engine.index.find_ids(differing_in_case=name) and not (vault.root / f"{inside}{SUFFIX}").exists():

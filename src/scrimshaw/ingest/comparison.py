@@ -22,6 +22,7 @@ _RUN = 3
 MINHASH_SIZE = 24
 
 
+@lru_cache(maxsize=16)  # a save needs it twice
 def hash_normalised_text(body: str) -> str:
     """SHA-256, in hex, of a body, ignoring case, white space and Unicode composition."""
     import hashlib  # noqa: PLC0415 - loads OpenSSL, which a hook does not need

@@ -21,6 +21,7 @@ from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest import front_matter as front
 from scrimshaw.ingest import markdown
 from scrimshaw.ingest.comparison import compute_minhash, find_head, hash_normalised_text
+from scrimshaw.ingest.redact import Redact
 from scrimshaw.models import (
     BROKEN,
     CONFLICT,
@@ -30,7 +31,6 @@ from scrimshaw.models import (
     MemoryType,
     Phrase,
     Quality,
-    Redacted,
     Relation,
     SourceFile,
     Tier,
@@ -344,14 +344,9 @@ _HEAD = 2000  # characters
 
 
 def build_document(
-    source: SourceFile,
-    file: MemoryFile,
-    redact: Callable[[str], Redacted],
-    *,
-    count_tokens: Callable[[str], int],
-    body: Redacted | None = None,
+    source: SourceFile, file: MemoryFile, redact: Redact, *, count_tokens: Callable[[str], int]
 ) -> Document:
-    """The document of a file, redacted by `redact`, unless this is its `body`, from which nothing had to be removed.
+    """The document of a file, redacted by `redact`.
 
     One with broken front matter or conflict marks says so in `problem`; without its front matter
     its author is unknown, so it has at most an agent's trust.
@@ -364,7 +359,7 @@ def build_document(
     if source.writable and (marks := _MERGE_MARKS.search(file.text)):  # a document may explain such marks
         line = file.text.count("\n", 0, marks.start()) + 1
         problem, flag = f"{source.path}, line {line}, column 1: a merge left both sides between its marks.", CONFLICT
-    values, body = file.values, body if body and body.text == file.body and not body.spans else redact(file.body)
+    values, body = file.values, redact(file.body)
     page = markdown.parse_page(body.text)
     headings = markdown.parse_headings(body.text, page, source.path)
     stem = source.memory_id.rpartition("/")[2]

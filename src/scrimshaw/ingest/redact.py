@@ -16,6 +16,7 @@ from scrimshaw.models import Redacted, Span
 VARIED = 9  # distinct characters; no random key of 20 or more has fewer
 NAMED_SIZE, PREFIXED_SIZE, BARE_SIZE = 20, 24, 30  # letters and digits of a random value
 MOSTLY_REMOVED_RATIO = 0.90  # share of characters; above it an item is dropped
+Redact = Callable[[str], Redacted]
 
 # A pattern that begins with a character set is faster than one with a repeat, an alternative or a look-behind.
 _DIGIT_GROUPS = r"[0-9][0-9][0-9]\)?[-. ][0-9]{2,3}[-. ][0-9]{4}"
