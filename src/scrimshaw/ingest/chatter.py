@@ -16,7 +16,7 @@ from scrimshaw.ingest.tables import load_lines, load_words
 
 ChatterKind = Literal["narration", "tool trace", "chat reply"]
 
-_Openings = Mapping[str, Sequence[tuple[list[str], ChatterKind]]]
+_Openings = Sequence[tuple[list[str], ChatterKind]]
 
 _OPENING_SPAN = 120  # characters that show how a sentence begins
 _WORD = re.compile(r"[^\W_][\w'\u2019]*")
@@ -59,6 +59,7 @@ _SHAPE = re.compile(
     re.MULTILINE,
 )
 _TRACE_START = re.compile(_TRACE, re.MULTILINE)
+_TRACE_HINT = re.compile(rf"Tool(?: call| used?| result)?:|Used tool|toolu_|\"tool|\"name|\u23fa|\u25cf|\u23bf|{_TAG}")
 _ITEM = re.compile(_MARK, re.MULTILINE)
 _CELL = re.compile(r"(?:\\.|[^|\\\n])+")
 _INDENTED = re.compile(r" {4}| {0,3}\t")
@@ -204,15 +205,19 @@ def remove_chatter(text: str, phrases: Sequence[str] | None = None) -> str:
 
 def find_chatter(text: str, phrases: Sequence[str] | None = None) -> tuple[Chatter, ...]:
     """The pieces that `remove_chatter` would remove from the text, in order."""
-    openings = _kinds_by_opening(default_phrases() if phrases is None else tuple(phrases))
-    pieces: list[Chatter] = []
+    known, spoken = _kinds_by_opening(default_phrases() if phrases is None else tuple(phrases)), {*_split_words(text)}
+    openings = [each for word in known.keys() & spoken for each in known[word] if spoken.issuperset(each[0])]
+    pieces, may_trace = list[Chatter](), _TRACE_HINT.search(text)
+    if not (openings or may_trace or ("!" in text and spoken & _words("cheers"))):  # as in most texts
+        return ()
     for block in split_blocks(text):
         if block.is_trace:
             pieces.append(Chatter("tool trace", block.start, block.end, block))
             continue
         place, next_rest = len(pieces), block.end
         for start, end in reversed([*split_sentences(text, block.start, block.end)]):
-            kind = "tool trace" if _TRACE_START.match(text, start) else _judge_sentence(text[start:end], openings)
+            is_trace = may_trace and _TRACE_START.match(text, start)
+            kind = "tool trace" if is_trace else _judge_sentence(text[start:end], openings)
             if kind and (next_rest == block.end or not _SHAPE.match(text, next_rest)):
                 pieces.insert(place, Chatter(kind, start, end, block))
             else:
@@ -222,10 +227,8 @@ def find_chatter(text: str, phrases: Sequence[str] | None = None) -> tuple[Chatt
 
 def _judge_sentence(sentence: str, openings: _Openings) -> ChatterKind | None:
     words, kind = _split_words(sentence[:_OPENING_SPAN]), None
-    if openings.keys().isdisjoint(words) and "!" not in sentence:
-        return None
-    for start in (words, [*filterfalse(_words("filling", "cheers").__contains__, words)]):
-        for opening, meaning in openings.get(start[0], ()) if start and not kind else ():
+    for start in (words, [*filterfalse(_words("filling", "cheers").__contains__, words)]) if openings else ():
+        for opening, meaning in openings:
             kind = kind or (meaning if start[: len(opening)] == opening else None)
     if "!" in sentence and words and _words("cheers").issuperset(words):
         kind = "chat reply"
@@ -238,7 +241,7 @@ def _judge_sentence(sentence: str, openings: _Openings) -> ChatterKind | None:
 
 
 @lru_cache(maxsize=8)
-def _kinds_by_opening(phrases: tuple[str, ...]) -> _Openings:
+def _kinds_by_opening(phrases: tuple[str, ...]) -> Mapping[str, _Openings]:
     """The beginnings and kinds of chatter by first word, shorter ones first."""
     replies = [*map(_split_words, _lines("replies"))]
     openings: dict[str, list[tuple[list[str], ChatterKind]]] = {}

@@ -134,12 +134,12 @@ def read_contents(
     section, top, row = "", "", 0
     for line in split_lines(body):
         piece = body[line.start : line.end]
-        if heading := _HEADING.match(piece):
+        if line.kind in ("other", "trace") and (heading := _HEADING.match(piece)):
             level, words = len(heading[1]), _MARKUP.sub("", _NUMBER.sub("", heading[2])).strip()
             section = _plain_words(words, "_") if level == 2 or (level < 2 and headings) else section
             headings.append(SectionHeading(section, level, words))
             top = top or (words if level == 1 else "")
-        elif _RULE_ROW.fullmatch(piece.strip()) and line.kind == "row":
+        elif line.kind == "row" and _RULE_ROW.fullmatch(piece.strip()):
             del fields[row:]  # the head of a table
         elif "metadata" in section and _METADATA.match(piece):
             try:
@@ -148,18 +148,15 @@ def read_contents(
             except UnreadableFile as error:
                 found, broken = None, broken or error.message
             if isinstance(found, dict):
-                lists = {key: known for key, known in values.items() if isinstance(known, list)}
-                joined = {
-                    key: [*lists[key], *new] for key, new in found.items() if key in lists and isinstance(new, list)
-                }
+                own = {key: known for key, known in values.items() if isinstance(known, list)}
+                joined = {key: [*own[key], *new] for key, new in found.items() if key in own and isinstance(new, list)}
                 values = {**found, **values, **joined}
         else:
             row = len(fields)
             fields.extend(_read_fields(section, line, piece))
-    title = parse_line(values.get("title"))
     return FileContents(
         values=values,
-        title=_TITLE_PATH.sub("", title) or top,
+        title=_TITLE_PATH.sub("", parse_line(values.get("title"))) or top,
         top=top,
         headings=tuple(headings),
         fields=tuple(fields),
@@ -188,7 +185,7 @@ def _read_fields(section: str, line: Line, piece: str) -> Iterator[Field]:
             yield Field(section, section if name.isdigit() else name or section, cell)
     elif line.kind in ("text", "item"):
         text = piece[mark.end() :] if (mark := _ITEM.match(piece)) else piece
-        label = _LABELLED.match(text)
+        label = _LABELLED.match(text) if ":" in text else None
         if label and len(label[1].split()) <= 4:
             yield Field(section, _plain_words(label[1], "_"), label[2].strip())
         elif text.strip():
@@ -254,13 +251,15 @@ def _find_placeholder(value: str, *, is_required: bool) -> str:
     told = _MENTION.sub("", value).strip("* _\t")
     if _pattern("to_come").fullmatch(told):
         return told
-    if _plain_words(told) == _sentences("default_description")[0]:
+    default = _sentences("default_description")[0]
+    if default.partition(" ")[0] in told.lower() and _plain_words(told) == default:
         return f"the template's '{told}'"
-    if is_required or _pattern("placeholder").sub("", told).count(" ") <= _FILLING_SPACES:
-        for mark in _pattern("placeholder").finditer(told):
-            before, after = told[max(0, mark.start() - _NEAR) : mark.start()], told[mark.end() : mark.end() + _NEAR]
-            if not (_pattern("speaks_before").search(before) or _pattern("speaks_after").match(after)):
-                return mark[0]
+    marks = [*_pattern("placeholder").finditer(told)]
+    is_filling = marks and (is_required or _pattern("placeholder").sub("", told).count(" ") <= _FILLING_SPACES)
+    for mark in marks if is_filling else ():
+        before, after = told[max(0, mark.start() - _NEAR) : mark.start()], told[mark.end() : mark.end() + _NEAR]
+        if not (_pattern("speaks_before").search(before) or _pattern("speaks_after").match(after)):
+            return mark[0]
     return ""
 
 
@@ -379,7 +378,7 @@ def _find_filling(file: FileContents) -> _Defect | None:
     outputs = sum(map(bool, map(_pattern("output").match, lines)))
     if len(lines) >= _FEWEST_LINES and outputs > _OUTPUT_SHARE * len(lines):
         return f"{_BOILERPLATE}the text is the output of a program", True
-    pieces = [*map(partial(_DIGITS.sub, "0"), chain.from_iterable(map(_SENTENCE_END.split, lines)))]
+    pieces = [*chain.from_iterable(map(_SENTENCE_END.split, _DIGITS.sub("0", "\n".join(lines)).split("\n")))]
     is_repeated = len(pieces) >= _FEWEST_PIECES and len({*pieces}) * _MOST_REPEATED < len(pieces)
     return (f"{_BOILERPLATE}the text is the same again and again", True) if is_repeated else None
 
