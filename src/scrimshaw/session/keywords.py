@@ -5,7 +5,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -83,8 +83,10 @@ def _choose_phrases(scores: Mapping[str, float], whole: str, common: Sequence[st
         words = {word.rstrip("s") for word in re.findall(r"\w+", phrase.lower())}
         if any(len(words & other) * 2 >= min(len(words), len(other)) for other in found.values()):
             alike.append(phrase)
-        elif len(found) < MOST_PHRASES:
+        else:
             found.setdefault(phrase, words)
+            if len(found) == MOST_PHRASES:
+                break
     return (*found, *alike[: max(0, _FEW - len(found))])  # a short session has few subjects
 
 
@@ -151,25 +153,28 @@ def _find_common_words(whole: str) -> tuple[str, ...]:
 
 def _combine_words(run: Sequence[_Word]) -> list[str]:
     """Every name in a run of words, and its combinations of two to four words, no word twice."""
-    if len(run) == 1:  # most runs
-        return [run[0].text] if run[0].is_name else []
-    found, (texts, shown, are_names, _) = list[str](), zip(*run, strict=True)
-    for start, is_name in enumerate(are_names):
-        if is_name:
-            found.append(texts[start])
-        for end in range(start + 2, min(start + MOST_WORDS, len(run)) + 1):
-            words = shown[start:end]
-            if len({*texts[start:end]}) < end - start or len(phrase := " ".join(words)) > _LONGEST_PHRASE:
+    found = list[str]()
+    for start, (text, phrase, is_name, _) in enumerate(run, start=1):
+        found += [text] if is_name else []
+        texts, is_soft = {text}, phrase in _SOFT
+        for other in run[start : start + MOST_WORDS - 1]:
+            phrase, is_soft = f"{phrase} {other.shown}", is_soft and other.shown in _SOFT
+            if other.text in texts or len(phrase) > _LONGEST_PHRASE:
                 break  # nor does a longer one fit
-            if not _SOFT.issuperset(words):
-                found.append(phrase)
+            texts.add(other.text)
+            found += [] if is_soft else [phrase]
     return found
 
 
 def _find_runs(text: str) -> list[list[_Word]]:
     """The words of a text that name a subject; a run ends at any other word."""
-    words = map(_read_word, _TOKEN.findall(_LINK.sub(" . ", text) if "://" in text or "[RED" in text else text))
-    return [[word for word in run if word] for is_subject, run in groupby(words, bool) if is_subject]
+    runs = [list[_Word]()]
+    for word in map(_read_word, _TOKEN.findall(_LINK.sub(" . ", text) if "://" in text or "[RED" in text else text)):
+        if word:
+            runs[-1].append(word)
+        elif runs[-1]:
+            runs.append([])
+    return runs
 
 
 @lru_cache(maxsize=16_384)  # texts share most of their words
