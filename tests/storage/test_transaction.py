@@ -307,18 +307,18 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path, kind: str) -> None:
 
 
 def test_of_the_threads_of_a_process_one_asks_for_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, real, entered = list[str](), FileLock, list[int]()
+    asked, real, entered = list[object](), FileLock.acquire, list[int]()
 
-    def note(path: Path) -> object:
-        asked.append(str(path))
-        return real(path)
+    def note(guard: FileLock, timeout: float, poll_interval: float) -> object:
+        asked.append(guard)
+        return real(guard, timeout, poll_interval)
 
     def fail_to_lock(number: int) -> str:
         with pytest.raises(VaultBusy) as refusal, transaction.lock(tmp_path / "vault.lock", 0.05):
             entered.append(number)
         return refusal.value.message
 
-    monkeypatch.setattr(transaction, "FileLock", note)
+    monkeypatch.setattr(FileLock, "acquire", note)
     with transaction.lock(tmp_path / "vault.lock", 1.0), ThreadPoolExecutor(5) as pool:
         messages = set(pool.map(fail_to_lock, range(5)))
     assert messages == {f"Another writer held {tmp_path / 'vault.lock'} for 0.05 s."}

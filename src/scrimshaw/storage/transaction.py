@@ -33,8 +33,8 @@ MARKER = TEMP_PREFIX + "swap.json"
 SCRATCH = TEMP_PREFIX + "scratch"
 # Shorter than the pause between two saves of one writer, so that others get the lock in between.
 LOCK_POLL_S = 0.002
-# Locks for the threads of this process, by path, so that only one thread polls the file lock.
-_LINES = dict[str, LockType]()
+# The locks by process and path: for the threads of a process one, so that only one thread polls the file lock.
+_LOCKS = dict[tuple[int, str], tuple[LockType, FileLock]]()
 
 _PathText = Annotated[str, Meta(pattern=r"\A[^\0]+\Z")]
 _Beside = Annotated[str, Meta(pattern=r"\A(\.scrimshaw-tmp-[0-9a-f]+)?\Z")]
@@ -74,10 +74,10 @@ class _Marker(Struct, frozen=True):
 @contextmanager
 def lock(path: Path, timeout_s: float) -> Iterator[None]:
     """Hold the vault's writer lock; not re-entrant. Raises VaultBusy after `timeout_s` seconds, StorageFailure."""
-    line, until = _LINES.setdefault(str(path), allocate_lock()), time.monotonic() + timeout_s
+    name, until = (os.getpid(), str(path)), time.monotonic() + timeout_s
+    line, guard = _LOCKS.get(name) or _LOCKS.setdefault(name, (allocate_lock(), FileLock(path)))
     if not line.acquire(timeout=timeout_s):
         raise _busy_error(path, timeout_s)
-    guard = FileLock(path)
     try:
         with storage_errors("lock", path):
             try:
