@@ -100,7 +100,7 @@ def pin_folder(folder: Path, root: Path | None) -> Iterator[Path]:
     make_folders(folder)
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        if not Path(os.path.realpath(_HANDLES / str(handle))).is_relative_to(root):
+        if not (_HANDLES / str(handle)).readlink().is_relative_to(root):
             raise OSError(errno.ELOOP, "A link leads out of its folder")
         yield _HANDLES / str(handle)
     finally:
