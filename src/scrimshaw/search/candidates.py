@@ -98,10 +98,12 @@ class CandidateFinder:
 
     def __init__(self, index: Index, embedder: Embedder | Degradation, *, depth: int, hops: int) -> None:
         self._index, self._embedder, self._depth, self._hops = index, embedder, depth, hops
-        self._vector_counts = {False: (-1, 0, 0), True: (-1, 0, 0)}  # generation and counts, of records too
-        self._sessions = (-1, 0)  # generation and number of the sessions with a record
         self._memories = (-1, dict[str, Memory]())  # generation and memories that searches have read
-        self._embed_query = lru_cache(maxsize=256)(self._embed)
+        # By generation, so that they are counted once per state of the index.
+        self._count_sessions = lru_cache(maxsize=1)(lambda _: index.count(Filters(source=RECORD)).get("", 0))
+        self._count_vectors = lru_cache(maxsize=2)(lambda _, record: index.vector_counts(record=record))
+        if not isinstance(embedder, Degradation):
+            self._embed_query = lru_cache(maxsize=256)(embedder.embed_tokens)
 
     def find(self, state: SearchState) -> None:
         """Add to the state what each requested channel finds, or why it could not search."""
@@ -155,9 +157,7 @@ class CandidateFinder:
 
     def _find_passages(self, state: SearchState) -> None:
         """Add passages of the record of sessions to the lists, except those in the asking session's context."""
-        if self._sessions[0] != (generation := self._index.generation()):  # counted once per state of the index
-            self._sessions = (generation, self._index.count(Filters(source=RECORD)).get("", 0))
-        if not self._sessions[1]:
+        if not self._count_sessions(self._index.generation()):
             return
         session, start = state.context.in_context
         filters = replace(state.filters, source=RECORD)
@@ -228,19 +228,12 @@ class CandidateFinder:
         except EmbedderUnavailable as error:
             state.degradations.note(error.degradation)
             return []
-        generation, record = self._index.generation(), filters.source == RECORD
-        if self._vector_counts[record][0] != generation:  # counted once per state of the index
-            counts = self._index.vector_counts(record=record).progress(self._embedder.model)
-            self._vector_counts[record] = (generation, *counts)
-        _, done, total = self._vector_counts[record]
+        counts = self._count_vectors(self._index.generation(), filters.source == RECORD)
+        done, total = counts.progress(self._embedder.model)
         state.vectors = (state.vectors[0] + done, state.vectors[1] + total)
         found = self._index.match_vector(self._embedder.model, vector, filters, self._depth)
         state.query_tokens = tokens
         return found
-
-    def _embed(self, query: str) -> tuple[Any, Any]:
-        assert not isinstance(self._embedder, Degradation)
-        return self._embedder.embed_tokens(query)
 
 
 def is_for_record(request: SearchRequest) -> bool:

@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
 
@@ -261,7 +261,11 @@ class Searcher:
             if known:
                 own = [vectors[each.memory.id] for each in known]
                 alike = _set_terms(known, [matches[places[each.memory.id]] for each in known], own)
-                _guess_terms(best, state.lacking)
+                # A passage without a vector is taken to match the query's tokens as well as its words.
+                guesses = rerank.compare_values([each.fused.score for each in best], rerank.COEFFICIENTS["tokens"])
+                for each, term in zip(best, guesses, strict=True):
+                    if each.memory.id in state.lacking:
+                        each.terms = {"tokens": term}
                 pairs = ((known[one].memory.id, known[other].memory.id) for one, other in alike)
                 state.alike = [pair for pair in pairs if not state.record.keys() & {*pair}]
 
@@ -407,14 +411,6 @@ def _set_terms(best: Sequence[Candidate], met: Sequence[float], vectors: Sequenc
     for each, *terms in zip(best, tokens, *others.values(), strict=True):
         each.terms = dict(zip(("tokens", *others), terms, strict=True))
     return alike
-
-
-def _guess_terms(best: Sequence[Candidate], lacking: Collection[str]) -> None:
-    """Assume that a passage without a vector matches the query's tokens as well as its words."""
-    guesses = rerank.compare_values([each.fused.score for each in best], rerank.COEFFICIENTS["tokens"])
-    for each, term in zip(best, guesses, strict=True):
-        if each.memory.id in lacking:
-            each.terms = {"tokens": term}
 
 
 def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate]) -> None:
