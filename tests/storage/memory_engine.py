@@ -158,11 +158,13 @@ class MemoryIndex:
                     found[name, ordinal] = Piece(text=text, tokens=tokens, vector=own, **named)
         return found
 
-    def passages(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Memory]:
+    def passages(
+        self, places: Collection[tuple[str, int]], records: Mapping[str, Memory]
+    ) -> dict[tuple[str, int], Memory]:
         found = {}
         for name, ordinal in places:
-            if (document := self._documents.get(name)) and ordinal < len(document.chunks):
-                chunk, whole = document.chunks[ordinal], _memory(document)
+            if (document := self._documents.get(name)) and name in records and ordinal < len(document.chunks):
+                chunk, whole = document.chunks[ordinal], records[name]
                 origin = replace(whole.provenance, trust=Trust(chunk.trust))
                 own = {"id": f"{name}#{chunk.anchor}", "updated": chunk.at, "length": chunk.end - chunk.start}
                 found[name, ordinal] = replace(whole, provenance=origin, **own)

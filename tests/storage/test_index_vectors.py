@@ -295,13 +295,14 @@ def test_of_a_record_passages_are_found_and_only_where_it_is_named(index: Index)
     ]
     assert len(nearest(index, NORTH, of_record)) == 4
     assert len(nearest(index, NORTH, of_record, limit=2)) == 2
-    found = index.passages([("session:s", 1), ("session:s", 2), ("session:none", 0)])
+    places = [("session:s", 1), ("session:s", 2), ("session:none", 0), ("session:t", 0)]
+    found = index.passages(places, index.get(["session:s", "session:none"]))
     assert {place: (each.id, each.updated) for place, each in found.items()} == {
         ("session:s", 1): ("session:s#e1", "2026-01-02"),
         ("session:s", 2): ("session:s#e2", "2026-01-03"),
     }
     assert {each.provenance.trust for each in found.values()} == {Trust.TOOL}
-    assert index.passages([]) == {}
+    assert index.passages([], {}) == {}
     assert sorted(index.get(["a", "session:t"])) == ["a", "session:t"]
 
 

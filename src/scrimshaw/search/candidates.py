@@ -166,9 +166,9 @@ class CandidateFinder:
         found = self._match_words_and_vectors(state, filters)
         ids: dict[tuple[str, int], str] = {}
         with state.degradations.tolerate(IndexPart.EXCERPTS):
-            for place, memory in self._index.passages(
-                {(each.id, each.chunk) for some in found.values() for each in some}
-            ).items():
+            places = {(each.id, each.chunk) for some in found.values() for each in some}
+            records = self.read_memories({name for name, _ in places}, state.degradations)
+            for place, memory in self._index.passages(places, records).items():
                 # A passage such as `session:SID#e12.2` begins with that event.
                 if memory.provenance.session != session or int(memory.id.rpartition("#e")[2].partition(".")[0]) < start:
                     ids[place] = memory.id

@@ -1,10 +1,12 @@
-"""Walks over edges read from a database, and matches made from its rows. Shared by every engine."""
+"""Walks over edges read from a database, and matches and passages made from its rows. Shared by every engine."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from scrimshaw.models import QUESTIONS, Match, Neighbor
+from msgspec.structs import replace
+
+from scrimshaw.models import QUESTIONS, Match, Memory, Neighbor, Trust
 
 # The share of a session's score added to its passages; from .15 to .5 hardly anything changes (measured).
 SESSION_SHARE = 0.3
@@ -82,17 +84,19 @@ def fold_chunks(rows: Iterable[tuple[str, int, float]]) -> list[Match]:
 
 def rank_passages(rows: Iterable[tuple[str, int, float]], limit: int) -> list[Match]:
     """The best passages in such rows, with a share of their whole session's score."""
-    whole, passages = dict[str, float](), list[tuple[str, int, float]]()
-    for row in rows:
-        if row[1] < 0:
-            whole[row[0]] = row[2]
-        else:
-            passages.append(row)
-    for name, _, score in passages:
-        whole.setdefault(name, score)  # a session of one passage has no row for the whole
+    parts = [*rows]
+    passages = [each for each in parts if each[1] >= 0]
+    whole = {name: score for name, _, score in reversed(passages)}  # a session of one passage has no row for the whole
+    whole |= {name: score for name, ordinal, score in parts if ordinal < 0}
     unit = SESSION_SHARE * (passages[0][2] if passages else 0.0) / max(whole.values(), default=1.0)
     matches = [
         Match(id=name, score=(score + unit * whole[name]) / (1 + SESSION_SHARE), chunk=ordinal)
         for name, ordinal, score in passages[:limit]
     ]
     return sorted(matches, key=lambda match: (-match.score, match.id, match.chunk))
+
+
+def make_passage(record: Memory, anchor: str, at: str, length: int, trust: str) -> Memory:
+    """A chunk of a session's record as a memory."""
+    origin = replace(record.provenance, trust=Trust(trust))
+    return replace(record, id=f"{record.id}#{anchor}", updated=at, length=length, provenance=origin)

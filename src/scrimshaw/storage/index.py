@@ -10,7 +10,7 @@ import msgspec
 
 from scrimshaw.errors import StorageFailure
 from scrimshaw.models import QUESTIONS, RECORD, Document, Edge, EdgeKind, Filters, Match, Memory, Neighbor, SourceFile
-from scrimshaw.storage.graph import Link, fold_chunks, rank_passages, walk
+from scrimshaw.storage.graph import Link, fold_chunks, make_passage, rank_passages, walk
 from scrimshaw.storage.journal import MOST_ROWS
 from scrimshaw.storage.paths import fold
 from scrimshaw.storage.ports import FileState, PendingChunk, Piece, Query, VectorCounts
@@ -67,15 +67,8 @@ TEXT_PIECE = _PIECE.format("substr(m.body, c.first + 1, c.last - c.first)", "{0}
 _OF_CHUNK = "LEFT JOIN vectors v ON v.memory = c.memory AND v.ordinal = c.ordinal AND v.model = ?"
 _VECTORS = _PIECE.format("''", "coalesce(packed, {0})", "coalesce({1}, {0})")
 VECTOR_PIECE = f"{_VECTORS} {_OF_CHUNK} LEFT JOIN token_vectors t ON t.vector = v.seq"
-# The columns of a session's record in which a passage of it differs.
-_OF_PASSAGE = {
-    "m.id": "m.id || '#' || c.anchor",
-    "m.updated": "c.at",
-    "m.trust": "c.trust",
-    "m.length": "c.last - c.first",
-}
-_PASSAGE_COLUMNS = ", ".join(_OF_PASSAGE.get(each, each) for each in MEMORY_COLUMNS.split(", "))
-_PASSAGE = f"SELECT m.id, c.ordinal, {_PASSAGE_COLUMNS} FROM wanted w JOIN {_CHUNKS}"
+# With the columns in which a passage differs from its record.
+_PASSAGE = f"SELECT m.id, c.ordinal, c.anchor, c.at, c.last - c.first, c.trust FROM wanted w JOIN {_CHUNKS}"
 COUNT_CHANGE = "UPDATE meta SET value = value + 1 WHERE key = 'generation'"
 _FILE = ("source", "size", "mtime_ns", "content_hash", "memory_id", "reason")
 _REPLACE_FILE = ", ".join(f"{name} = excluded.{name}" for name in _FILE)
@@ -300,10 +293,10 @@ class Index(ABC):
         rows = self._read_chunks(select, wanted, *arguments)
         return {row[:2]: make_struct(Piece, row[2:]) for row in rows}
 
-    def passages(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Memory]:
-        """The chunks of records by document and ordinal, each as a memory with its own id, time and trust."""
+    def passages(self, places: Collection[tuple[str, int]], records: Mapping[str, Memory]) -> dict[Any, Memory]:
+        """The chunks of these records by document and ordinal, each as a memory with its own id, time and trust."""
         rows = self._read_chunks(_PASSAGE, places)
-        return {tuple(row[:2]): memory(row[2:]) for row in rows}
+        return {(row[0], row[1]): make_passage(records[row[0]], *row[2:]) for row in rows if row[0] in records}
 
     def _read_chunks(self, select: str, places: Collection[tuple[str, int]], *arguments: str) -> list[Any]:
         """The columns of the chunks named by memory id and ordinal."""

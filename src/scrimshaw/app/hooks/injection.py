@@ -174,7 +174,8 @@ def _find_passages(index: Index, words: Sequence[str], bound: float, session: st
     filters = Filters(source=RECORD, exclude=(f"session:{session}",))
     matches = index.match_text(Query((words,)), filters, MOST_RECALLED)
     places = [(match.id, match.chunk) for match in matches if match.score >= bound]
-    passages, pieces = index.passages(places), index.pieces(places)
+    records, pieces = index.get([name for name, _ in places]), index.pieces(places)
+    passages = index.passages(places, records)
     return [(passages[each], pieces[each].text) for each in places if _count_shared(pieces[each].text, words)]
 
 
