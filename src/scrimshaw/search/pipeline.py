@@ -159,7 +159,8 @@ class Searcher:
 
     def _look_up(self, state: SearchState, names: Iterable[str]) -> dict[str, Candidate]:
         """These memories as candidates, without those in an excluded retention state."""
-        request, context, ids = state.request, state.context, list(names)
+        request, context, asked = state.request, state.context, {*names}
+        ids = [*asked - state.record.keys()]
         reviews: Mapping[str, Review] = {}
         if context.reviews:
             with state.degradations.tolerate(IndexPart.REVIEWS):
@@ -169,10 +170,9 @@ class Searcher:
             faintest = min(faintest, _STATES.index(request.min_state))
         words = {match.id for name in (Channel.TEXT, Channel.TRIGGER) for match in state.lists.get(name, ())}
         found, now = dict[str, Candidate](), context.now
-        for name in ids:  # passages of the record do not fade
-            if name in state.record:
-                memory = state.record[name][-1]
-                found[name] = Candidate(memory=memory, retrievability=1.0, state=Retention.HOT, confidence=0.5)
+        for name in asked & state.record.keys():  # passages of the record do not fade
+            memory = state.record[name][-1]
+            found[name] = Candidate(memory=memory, retrievability=1.0, state=Retention.HOT, confidence=0.5)
         memories = self._finder.read_memories(ids, state.degradations)
         for name in memories.keys() & {*ids}:
             memory, review = memories[name], reviews.get(name)
