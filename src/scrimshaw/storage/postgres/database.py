@@ -258,12 +258,13 @@ def _translate(sql: str) -> tuple[bytes, Sequence[tuple[int, int]]]:
     """A statement with `?` for each argument in the driver's form, and which arguments become lists, last first.
 
     With a list for `IN (?,?)` the statement is the same for any number, so the server plans it once. An empty
-    list matches nothing.
+    list matches nothing. LIKE ignores case, as in SQLite.
     """
     lists = [(first, first + found[0].count("?")) for found in _LIST.finditer(sql)
              for first in [sql.count("?", 0, found.start())]]  # fmt: skip
     taken = _LIST.sub(lambda found: "<> ALL (?)" if found[1] else "= ANY (?)", sql)
-    return taken.replace("%", "%%").replace("?", "%s").replace("IN ()", "IN (NULL)").encode(), lists[::-1]
+    alike = taken.replace("%", "%%").replace("?", "%s").replace("IN ()", "IN (NULL)").replace(" LIKE ", " ILIKE ")
+    return alike.encode(), lists[::-1]
 
 
 def restore_nul(value: Any) -> Any:
