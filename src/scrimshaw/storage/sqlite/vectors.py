@@ -37,6 +37,7 @@ class VectorScan:
         self._database = database
         self._model, self._in_memory = model, in_memory
         self._generation = -1
+        self._measured: tuple[Any, Any] = (None, None)  #: a vector, and its cosines or differences of signs by row
         self._guard = allocate_lock()
         self._many = self._gone = 0  # rows filled, and how many of them were removed; the memory of these is -1
         self._rows = np.empty((0, 3), dtype=np.int64)
@@ -48,17 +49,19 @@ class VectorScan:
         np = self._np
         with self._guard:
             if generation != self._generation:
+                self._measured = (None, None)
                 self.follow(len(vector))
                 self._generation = generation
-            rows, matrix, signs = self._rows[: self._many], self._matrix[: self._many], self._signs[:, : self._many]
+            rows, matrix = self._rows[: self._many], self._matrix[: self._many]
+            if self._measured[0] is not vector:  # a search asks for memories, and then for passages of records
+                self._measured = vector, self.measure(vector)
+            measures, is_exact = self._measured[1], matrix.dtype == np.float32
         keep = np.flatnonzero(allowed.take(rows[:, 1], mode="clip"))
-        compared = max(LEAST_COMPARED, int(len(keep) * SHARE_COMPARED)) if matrix.dtype == np.float16 else len(keep)
+        measures = measures[keep] if len(keep) < len(rows) else measures
+        compared = len(keep) if is_exact else max(LEAST_COMPARED, int(len(keep) * SHARE_COMPARED))
         while len(keep):
-            near = choose_rows(signs, vector, keep, compared) if compared < len(keep) else keep
-            if matrix.dtype == np.float32:
-                scores = (matrix if len(near) == len(matrix) else matrix[near]) @ vector
-            else:
-                scores = self.compare(matrix, rows[near, 0], near, vector)
+            near = keep[measures <= np.partition(measures, compared)[compared]] if compared < len(keep) else keep
+            scores = measures if is_exact else self.compare(matrix, rows[near, 0], near, vector)
             # Chunks are folded to memories: look at more and more of them until `limit` memories are found.
             take = 0
             while take < len(near):
@@ -70,6 +73,17 @@ class VectorScan:
                     return best[:limit]
             compared *= 4
         return []
+
+    def measure(self, vector: Any) -> Any:
+        """The cosine of a vector with each row or, for many rows, how many of their signs differ from its own."""
+        if self._matrix.dtype == self._np.float32:
+            return self._matrix[: self._many] @ vector
+        distances, own = self._np.zeros(self._many, dtype=self._np.uint16), pack_signs(vector[None])[0]
+        for start in range(0, self._many, _IN_CACHE):
+            part = slice(start, min(start + _IN_CACHE, self._many))
+            for others, bits in zip(self._signs, own, strict=True):
+                distances[part] += self._np.bitwise_count(others[part] ^ bits)
+        return distances
 
     def compare(self, matrix: Any, numbers: Any, near: Any, vector: Any) -> Any:
         """The cosines of a vector with those at these positions, which have these numbers; -1 for removed ones."""
@@ -128,19 +142,6 @@ def pack_signs(vectors: Any) -> Any:
     padded = np.zeros((len(signs), -(-signs.shape[1] // 8) * 8), dtype=np.uint8)
     padded[:, : signs.shape[1]] = signs
     return padded.view(np.uint64)
-
-
-def choose_rows(signs: Any, vector: Any, rows: Any, wanted: int) -> Any:
-    """The `wanted` rows, of more than so many, whose signs differ least from a vector's."""
-    import numpy as np  # noqa: PLC0415 - see above
-
-    distances, own = np.zeros(signs.shape[1], dtype=np.uint16), pack_signs(vector[None])[0]
-    for start in range(0, len(distances), _IN_CACHE):
-        part = slice(start, start + _IN_CACHE)
-        for others, bits in zip(signs, own, strict=True):
-            distances[part] += np.bitwise_count(others[part] ^ bits)
-    distances = distances[rows] if len(rows) < len(distances) else distances
-    return rows[distances <= np.partition(distances, wanted)[wanted]]
 
 
 def find_bodies(database: Database, model: str, vector: Any, memories: Collection[int]) -> dict[int, int]:
