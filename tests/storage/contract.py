@@ -53,7 +53,7 @@ def _sqlite(ram_scan_max: int) -> Callable[[Path], OpenStorage]:
 def _sqlite_with_word_lists(folder: Path) -> OpenStorage:
     storage = Storage(folder, busy_timeout_ms=BUSY_MS, word_lists_mb=64)
     assert isinstance(storage.index, SqliteIndex)
-    storage.index.few_memories = 0
+    storage.index.few_chunks = 0
     storage.index.match_text(Query((("first",),)), Filters(), 1)  # which is FTS5's
     return storage
 

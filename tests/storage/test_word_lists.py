@@ -47,7 +47,7 @@ def two_ways(folder: Path, most_mb: int = 1) -> Iterator[tuple[SqliteIndex, Sqli
     database = Database(folder / "index.db", "index", durable=False, busy_timeout_ms=1000)
     by_fts5 = SqliteIndex(database, ram_scan_max=0, word_lists_mb=0)
     from_lists = SqliteIndex(database, ram_scan_max=0, word_lists_mb=most_mb)
-    from_lists.few_memories = 0
+    from_lists.few_chunks = 0
     from_lists.match_text(Query((("first",),)), EVERYTHING, 1)  # which is FTS5's
     yield by_fts5, from_lists
     database.close()

@@ -50,7 +50,7 @@ class SqliteIndex(Index):
     )
     WIDTH = "length(vector) / 2"
     TEXT_PIECE, VECTOR_PIECE = TEXT_PIECE.format("x''"), VECTOR_PIECE.format("x''", "v.vector")
-    few_memories = 1_000  #: FTS5 ranks so many about as fast as lists in memory
+    few_chunks = 1_000  #: FTS5 ranks so many about as fast as lists in memory
 
     def __init__(self, database: Database, *, ram_scan_max: int = 0, word_lists_mb: int = 0) -> None:
         self._database = self._file = database
@@ -70,8 +70,8 @@ class SqliteIndex(Index):
         if not expression:
             return []
         generation, (where, arguments) = self.generation(), conditions(filters)
-        many = self._word_lists_mb and self._searched and self._database.value("SELECT max(row) FROM memories")
-        has_lists = many and many >= self.few_memories and len(query.groups) == 1 and not query.is_prefix
+        many = self._word_lists_mb and self._searched and self._database.value("SELECT max(row) FROM chunks")
+        has_lists = many and many >= self.few_chunks and len(query.groups) == 1 and not query.is_prefix
         self._searched = True
 
         def read_best(wanted: int) -> list[Any]:
