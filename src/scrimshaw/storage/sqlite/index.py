@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import Any
 
 from scrimshaw.models import QUESTIONS, RECORD, Filters, Match
-from scrimshaw.storage.index import FIELD_WEIGHTS, PART_BITS, TEXT_PIECE, VECTOR_PIECE, Index
+from scrimshaw.storage.index import FIELD_WEIGHTS, PART_BITS, PASSAGES_PER_MATCH, TEXT_PIECE, VECTOR_PIECE, Index
 from scrimshaw.storage.ports import Query
 from scrimshaw.storage.sql import SqlConnection, conditions, marks
 from scrimshaw.storage.sqlite.database import Database
@@ -80,7 +80,8 @@ class SqliteIndex(Index):
                 return self._database.rows(_TEXT.format(where), (expression, *arguments, wanted))
             with self._guard:
                 scan = self._open_scans()[2]
-            found = scan(query.groups[0], generation, self._rows_satisfying(filters, generation), wanted)
+            passages = limit * PASSAGES_PER_MATCH if filters.source == RECORD else 0
+            found = scan(query.groups[0], generation, self._rows_satisfying(filters, generation), wanted, passages)
             names = self._find_names({row >> PART_BITS for row, _ in found})
             split = [(names.get(row >> PART_BITS), (row & (1 << PART_BITS) - 1) - 1, score) for row, score in found]
             return [each for each in split if each[0]]

@@ -15,6 +15,7 @@ from scrimshaw.storage.sqlite.database import Database
 
 # The positions of the rows that contain a word, its frequencies by column weight, and the last row read.
 WordList = tuple[Any, Any, int]
+Ranked = list[tuple[int, float]]  # rows and their scores
 
 K1, B = 1.2, 0.75  # of BM25, as in FTS5
 LEAST_IDF = 1e-6  # of a word that is in more than half of the rows
@@ -50,8 +51,11 @@ class WordScan:
         self._guard, self._generation = allocate_lock(), -1
         self.forget()
 
-    def __call__(self, words: Sequence[str], generation: int, allowed: Any, limit: int) -> list[tuple[int, float]]:
-        """The best rows of allowed memories with their scores, best first; all of them if the limit is negative."""
+    def __call__(self, words: Sequence[str], generation: int, allowed: Any, limit: int, passages: int = 0) -> Ranked:
+        """The best rows of allowed memories with their scores, best first; all of them if the limit is negative.
+
+        With `passages` at least so many of the best chunks, and of each memory the row of the whole and the best chunk.
+        """
         np = self._np
         with self._guard:
             if generation != self._generation:
@@ -71,6 +75,10 @@ class WordScan:
         least = np.partition(scores, len(rows) - limit)[len(rows) - limit] if 0 < limit < len(rows) else 0.0
         found = np.flatnonzero(scores >= least if least > 0 else scores)
         best = found[np.argsort(-scores[found], kind="stable")][: limit if limit >= 0 else None]
+        if passages:
+            parts = (memories[best] << 1) + (rows[best] > memories[best] << self._part_bits)
+            first = np.unique(parts, return_index=True)[1]
+            best = best[np.union1d(first, np.arange(min(len(best), passages + len(first))))]
         return list(zip(rows[best].tolist(), scores[best].tolist(), strict=True))
 
     def forget(self) -> None:
