@@ -243,7 +243,7 @@ def test_a_file_the_runtime_cannot_read_is_refused(tmp_path: Path, monkeypatch: 
     assert refusal(MiniLMEmbedder(max_tokens=256, path=path)).failure_mode.startswith("embedder_corrupt")
 
 
-@pytest.mark.parametrize("content", [None, b"garbage"])
+@pytest.mark.parametrize("content", [None, b"garbage", b"{}"])
 def test_a_broken_tokenizer_file_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None
 ) -> None:

@@ -309,7 +309,7 @@ def runtime_errors() -> tuple[type[Exception], ...]:
 
 def model_errors() -> tuple[type[Exception], ...]:
     """Every error with which loading or running a local model may fail."""
-    return (OSError, ValueError, RuntimeError, ImportError, *runtime_errors())
+    return (OSError, ValueError, LookupError, RuntimeError, ImportError, *runtime_errors())
 
 
 def _load_session(path: Path) -> Any:

@@ -74,14 +74,6 @@ class WordPiece(NamedTuple):
     cost: int = 1
 
 
-class _Model(msgspec.Struct):
-    vocab: dict[str, int]
-
-
-class _TokenizerFile(msgspec.Struct):
-    model: _Model
-
-
 def query_terms(query: str, *, limit: int = MAX_TERMS) -> tuple[str, ...]:
     """The distinct words of a query in lower case, at most `limit`; without stop words if it has others."""
     words = tuple(dict.fromkeys(word.lower() for word in _WORD.findall(query)))
@@ -150,9 +142,8 @@ def _empty_pieces() -> frozenset[int | None]:
 
 @cache
 def load_vocabulary() -> Mapping[str, int]:
-    """The pieces that the model knows, loaded once (10 ms); OSError or ValueError if the file is missing or broken."""
-    vocabulary: dict[str, int] = msgspec.json.decode(TOKENIZER_FILE.read_bytes(), type=_TokenizerFile).model.vocab
-    return vocabulary
+    """The pieces that the model knows, loaded once (10 ms); OSError, KeyError or ValueError for a bad file."""
+    return dict(msgspec.json.decode(TOKENIZER_FILE.read_bytes())["model"]["vocab"])
 
 
 def find_pieces(text: str) -> Iterator[WordPiece]:
