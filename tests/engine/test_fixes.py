@@ -81,6 +81,14 @@ def test_an_error_that_a_session_met_again_and_again_is_told_once(engine: Engine
     assert len(find_fixes(engine, "Error: the lock of the harbour is held")) == 1
 
 
+def test_an_error_that_gave_way_to_another_one_was_fixed(engine: Engine, project: Path) -> None:
+    fail(project, "make deploy", "Error: the lock of the harbour is held by 4711", "t1")
+    bash(project, "make unlock", "ok", "t2")
+    fail(project, "make deploy", "Error: the tide is out", "t3")
+    (fix,) = find_fixes(engine, "Error: the lock of the harbour is held by 12")
+    assert (fix.done, fix.helped, fix.passed) == (("`make unlock`",), True, "#e3")
+
+
 def test_an_error_of_numbers_alone_is_found_by_them(engine: Engine, project: Path) -> None:
     fail(project, "pytest", "AssertionError: 0.30000000000000004 != 0.3", "t1")
     assert find_fixes(engine, "0.30000000000000004 != 0.3")

@@ -105,10 +105,54 @@ def test_what_had_to_be_done_anew_before_the_pass_was_not_the_cure() -> None:
     ]
 
 
+SUM = "E   OSError: the till is shut\n"
+NAMED = "FAILED tests/test_till.py::test_sum - {0}"
+GONE = ["edited a.py: + x = 3"]
+
+
+@pytest.mark.parametrize(
+    ("output", "later", "cure"),
+    [
+        ("error: port 8443 is taken", "error: the queue is full", GONE),
+        (SUM + NAMED, "E   KeyError: 'limit'\nFAILED tests/test_till.py::test_limit - KeyError", GONE),
+        (f"{SUM}a.py:3: OSError\n{LIMIT}", LIMIT, GONE),  # the first of two errors is gone
+        (f"{LIMIT}\na.py:3: KeyError\n{SUM}", LIMIT, GONE),  # and the second
+        (SUM + NAMED, f"E   KeyError: 'limit'\n{NAMED}", []),  # the same test still fails
+        (SUM, "ModuleNotFoundError: No module named 'yaml'", []),  # this one may hide the first
+        (SUM, f"{LIMIT}\n[...]\nthe end", []),  # what was cut may report it
+        (SUM, "1 failed", []),
+    ],
+)
+def test_an_error_that_the_next_run_no_longer_reports_was_overcome(output: str, later: str, cure: list[str]) -> None:
+    recording = Recording().bash("pytest tests", output, failed=True).edit("a.py", "+ x = 3")
+    first, *_ = follow(recording.bash("pytest tests", later, failed=True))
+    assert (first.run.event.number, list(first.cure)) == (1, cure)
+    assert first.overcome is (recording.events[2] if cure else None)
+
+
+def test_a_failure_that_came_back_is_told_once_with_what_helped_in_the_end() -> None:
+    recording = Recording().bash("make serve", "error: port 8443 is taken", failed=True).edit("a.py", "+ x = 3")
+    recording.bash("make serve", "error: the queue is full", failed=True).edit("b.py", "+ y = 3")
+    recording.bash("make serve", "error: port 8444 is taken", failed=True).edit("c.py", "+ z = 3")
+    assert [(each.error, [*each.cure]) for each in follow(recording.bash("make serve", "ok"))] == [
+        ("error: the queue is full", ["edited b.py: + y = 3"]),
+        ("error: port 8444 is taken", ["edited c.py: + z = 3"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "is_overcome"),
+    [("pytest -k test_sum", True), ("pytest tests/test_till.py::test_sum", True), ("pytest -k test_open", False)],
+)
+def test_a_run_of_the_failed_test_alone_shows_that_it_passes(command: str, is_overcome: bool) -> None:
+    recording = Recording().bash("pytest", SUM + NAMED, failed=True).edit("a.py", "+ x = 3")
+    assert bool(follow(recording.bash(command, "1 passed"))[0].overcome) == is_overcome
+
+
 def test_a_cause_stands_alone_where_the_next_run_failed_too() -> None:
     recording = Recording().prompt("Fix the parser.").bash("pytest tests", LIMIT, failed=True)
     recording.answer(cause := "The root cause is a fixture without a limit.").edit("fixture.py", "+ x")
-    recording.bash("pytest tests", PORT, failed=True).edit("serve.py", "+ port = 0")
+    recording.bash("pytest tests", "E   ImportError: no port\n1 failed", failed=True).edit("serve.py", "+ port = 0")
     told = problems(recording.bash("pytest tests", "4 passed"))
     assert (cause, "") in told
     assert not [note for _, note in told if cause in note]
@@ -116,7 +160,7 @@ def test_a_cause_stands_alone_where_the_next_run_failed_too() -> None:
 
 @pytest.mark.parametrize("line", ['E   File "/shop/test_a.py", line 2', "Error: ....sF.FFF [100%]"])
 def test_a_line_that_says_nothing_of_the_error_is_not_quoted(line: str) -> None:
-    assert follow(Recording().bash("pytest tests", f"{line}\n1 failed", failed=True))[0].run.error == "1 failed"
+    assert follow(Recording().bash("pytest tests", f"{line}\n1 failed", failed=True))[0].error == "1 failed"
 
 
 def test_a_change_that_was_taken_back_is_no_cure() -> None:

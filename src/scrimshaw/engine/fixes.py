@@ -29,7 +29,7 @@ _ERROR = re.compile(r"(?i)(?:error|exception)\b|\b(?:fatal|panic|failed|not foun
 
 
 class Fix(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A run that failed in the same way; `origin` is its event, `passed` that of the first run that passed after it."""
+    """A run that failed in the same way; `origin` is its event, `passed` that of the first later run without it."""
 
     origin: str
     date: str
@@ -56,7 +56,7 @@ def find_fixes(engine: Engine, error: str, limit: int = MOST_FIXES) -> list[Fix]
         for failure in find_failures(events, items, find_runs(events, items), find_edits(events, items)):
             share, line = _compare_output(wanted, failure.run.event.text.partition("\n")[2])
             if share >= LEAST_SHARE:
-                key = (round(share, 1), failure.passed is not None, failure.run.event.at)
+                key = (round(share, 1), failure.overcome is not None, failure.run.event.at)
                 found.append((*key, (session, line), partial(_make_fix, failure, cut_line(line.strip()), events)))
     distinct = dict[tuple[str, str], Callable[[], Fix]]()
     for *_, place, make_fix in sorted(found, key=itemgetter(0, 1, 2), reverse=True):
@@ -86,8 +86,8 @@ def recall_fixes(engine: Engine, query: str, budget: int) -> list[Fix]:
 
 
 def _make_fix(failure: Failure, error: str, events: Sequence[RecordedEvent]) -> Fix:
-    event, passed = failure.run.event, failure.passed
-    end = passed or (failure.following.event if failure.following else event)
+    event, overcome = failure.run.event, failure.overcome
+    end = overcome or (failure.following.event if failure.following else event)
     after = [each for each in events if event.number < each.number <= max(end.number, event.number + 1)]
     answers = [each for each in split_sentences(after) if each.by == AGENT]
     said = [each for each in answers if each.event == answers[0].event]
@@ -98,8 +98,8 @@ def _make_fix(failure: Failure, error: str, events: Sequence[RecordedEvent]) -> 
         command=cut_line(failure.run.command),
         said=cut_line(join_sentences(said)),
         done=tuple(failure.cure) or _list_acts(failure.run.command, after),
-        helped=passed is not None if failure.following else None,
-        passed=f"#e{passed.number}" if passed else "",
+        helped=overcome is not None if failure.following else None,
+        passed=f"#e{overcome.number}" if overcome else "",
     )
 
 

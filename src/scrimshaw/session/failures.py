@@ -1,8 +1,9 @@
 """What was run and failed, what was done about it and whether that helped: for drafts, states and fixes. Pure.
 
-A failure is overcome when a later run of the same command or test passes. A cure is only given if little was changed
-before the next run: the only change, if that run passed, or those that the error names and that were not done anew
-before the pass. Edits of a file that the session had already changed may correct its own mistake, and cure nothing.
+An error is overcome when the next run of the same command or test passes, or gets further: it fails, but reports
+another error that cannot hide this one. A cure is only given if little was changed before: the only change, or those
+that the error names and that were not done anew before the pass. Edits of a file that the session had already changed
+may correct its own mistake, and cure nothing.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import pairwise, takewhile
 from operator import attrgetter
 from typing import NamedTuple
 
+from scrimshaw.ingest.events import CUT_MIDDLE
 from scrimshaw.ingest.tool_calls import find_written_files, parse_command
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent
 from scrimshaw.session.statements import PATTERNS, WORDS, Sentence, Statement, cut_line
@@ -61,8 +64,10 @@ _TALLY = re.compile(
     r"(?i)(?:^|[=,:;(|✓✔]|\btests?|\bran|\band)\W*\d+ (?:pass(?:ed|ing)|fail(?:ed|ures?|ing)|errors?|tests?|examples?)"
     r"\b|\btest result:|\btests run: \d|^OK\b|^FAILED \("
 )
+_NAME = re.compile(r"\w+")
 _COUNT = re.compile(r"(?i)\b(\d+) (?:pass|test|example)")
 _STASH = re.compile(r"\bgit stash\b(?! (?:list|show|drop|clear))( (?:pop|apply))?")
+_NUMBER = re.compile(r"\d+")  # numbers alone do not make another error
 _TIME = re.compile(r"(?i)\bin [\d.]+ ?\w+")
 _RED = re.compile(r"(?i)\b[1-9]\d* (?:failed|failures?|failing|errors?)\b|(?<!expected )\b(?:failures|errors)=[1-9]")
 
@@ -75,12 +80,8 @@ class CommandRun(NamedTuple):
     event: RecordedEvent
     families: Sequence[str]  #: of its steps
     failed: bool
-    error: str = ""  #: the line that says most about what went wrong, if any
-
-    @property
-    def family(self) -> str:
-        """The family of the first step."""
-        return self.families[0]
+    errors: Sequence[str] = ()  #: of a failed run the lines that say most about what went wrong; maybe an empty one
+    tests: Sequence[str] = ()  #: the names of the tests that failed
 
     @property
     def command(self) -> str:
@@ -88,23 +89,28 @@ class CommandRun(NamedTuple):
         return self.event.text.partition("\n")[0]
 
     def repeats(self, other: CommandRun) -> bool:
-        """Whether this is a run of the same command, or of all the tests of which it ran a part."""
+        """Whether this is a run of the same command, of all tests of which it ran a part, or of one that failed."""
         folders = [_FOLDER.findall(each.command)[:1] for each in (self, other)]
         is_elsewhere = all(folders) and folders[0] != folders[1]
         is_look = _LOOK.search(self.command) and not _LOOK.search(other.command)
         whole = (each if each.endswith("/") else f"{each} " for each in self.families if _TEST.search(each))
-        is_same = other.family in self.families or any(map(other.family.startswith, whole))
+        is_same = other.families[0] in self.families or any(map(other.families[0].startswith, whole))
+        if _SELECTS.search(self.command) and not _SELECTS.search(other.command):
+            names = {name.split()[0].rpartition("::")[2] for name in other.tests}
+            is_same = any(map(_TEST.search, other.families)) and not names.isdisjoint(_NAME.findall(self.command))
         return is_same and not is_elsewhere and not is_look
 
 
 class Failure(NamedTuple):
-    """The last run of a command or test that failed in one way."""
+    """The last run of a command or test that failed in one way, before it passed."""
 
     run: CommandRun
+    error: str  #: the first line of its error that the next run does not repeat, or of all
     following: CommandRun | None  #: its next run, which passed or failed differently
     passed: RecordedEvent | None  #: the later run that passed
+    overcome: RecordedEvent | None  #: the first later run without the error
     is_open: bool  #: whether no command but git's succeeded since
-    cure: Sequence[str]  #: if `following` passed, what it had in addition, and what was run and changed before it
+    cure: Sequence[str]  #: what `following` had in addition, and what was run and changed before it
 
 
 def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Edits:
@@ -157,7 +163,8 @@ def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[Co
         if is_command and (families := _find_families(event.text.partition("\n")[0])):
             tells = any(sign in event.text for sign in _SIGNS) and _FAILURE["failing"].search(event.text)
             failed = event.failed is True or event.call_id in errors or bool(tells)
-            found.append(CommandRun(event, families, failed, find_error_line(event) if failed else ""))
+            lines = (find_errors(event) or [""], _FAILURE["failed_test"].findall(event.text)) if failed else ()
+            found.append(CommandRun(event, families, failed, *lines))
     return found
 
 
@@ -206,35 +213,46 @@ def _is_refused(event: RecordedEvent) -> bool:
 def find_failures(
     events: Sequence[RecordedEvent], items: Sequence[Item], runs: Sequence[CommandRun], edits: Edits
 ) -> Iterator[Failure]:
-    """The failures in order; of consecutive runs of a command that failed in the same way the last."""
+    """The failures in order; of the runs of a command that failed in the same way before it passed the last."""
     attempts = _find_attempts(events, items)
     for place, run in enumerate(runs):
-        later = runs[place + 1 :]
-        again = [each for each in later if each.repeats(run)] if run.failed else []
-        following = again[0] if again else None
-        if not run.failed or (following and following.failed and following.error == run.error):
+        if not run.failed:
             continue
-        passed = next((each.event for each in again if not each.failed), None)
-        end = following.event.number if following and passed else 0
+        later = runs[place + 1 :]
+        again = [each for each in later if each.repeats(run)]
+        red = [*takewhile(attrgetter("failed"), again)]
+        repeated = {_NUMBER.sub("", line) for each in red for line in each.errors}
+        is_cut = any(CUT_MIDDLE in each.event.text for each in red)  # what was cut may repeat others than the first
+        errors = [each for each in run.errors[: 1 if is_cut else None] if _NUMBER.sub("", each) not in repeated]
+        if not errors:
+            continue
+        following, passed = next(iter(again), None), next((each.event for each in again[len(red) :]), None)
+        is_past = following is not None and _is_past(run, following)
+        end = following.event.number if following and (passed or is_past) else 0
+        until = passed.number if passed else max((each.event.number for each in red), default=0)
         between = [each for each in events if run.event.number < each.number < end]
         is_lasting = all(each.number in edits.get(each.path, ()) for each in between if each.number in attempts)
-        acts = [*_find_cure(run, following, between, attempts)] if following and end and is_lasting else []
+        acts = [*_find_cure(run, errors[0], following, between, attempts)] if following and end and is_lasting else []
         own = {each.path for each in events if each.number in attempts and each.number < run.event.number}
-        anew = [each for each in events if passed and end < each.number < passed.number and each.failed is not True]
+        anew = [each for each in events if end < each.number < until and each.failed is not True]
         redone = {each.path if each.number in attempts else each.text.partition("\n")[0] for each in anew}
-        yield Failure(
-            run=run,
-            following=following,
-            passed=passed,
-            is_open=not any(not each.failed and not each.family.startswith("git ") for each in later),
-            cure=[act for act, done in acts if done not in own and not any(done in each for each in redone)],
-        )
+        cure = [act for act, done in acts if done not in own and not any(done in each for each in redone)]
+        is_open = not any(not each.failed and not each.families[0].startswith("git ") for each in later)
+        overcome = following.event if following and (is_past or cure) else passed
+        yield Failure(run, errors[0], following, passed, overcome, is_open, cure)
+
+
+def _is_past(run: CommandRun, following: CommandRun) -> bool:
+    """Whether the next run passed or got further: its error cannot hide that of the run, nor is it of the same test."""
+    firm, is_cut = find_errors(following.event, FIRM_ERRORS[:-1])[:1], CUT_MIDDLE in following.event.text
+    is_clear = bool(firm) and not is_cut and not _FAILURE["hides"].search(firm[0])
+    return not following.failed or (is_clear and not set(run.tests[:1]).intersection(following.tests))
 
 
 def _find_cure(
-    run: CommandRun, following: CommandRun, between: Sequence[RecordedEvent], attempts: Container[int]
+    run: CommandRun, error: str, following: CommandRun, between: Sequence[RecordedEvent], attempts: Container[int]
 ) -> Iterator[tuple[str, str]]:
-    """What changed between a failed run and the next: what the error names, or the only change if that run passed."""
+    """What changed between a failed run and the next: what the error names, or the only change if that got further."""
     changes: dict[str, list[RecordedEvent]] = {}
     for event in between:
         if event.number in attempts:
@@ -242,22 +260,22 @@ def _find_cure(
     if len(between) > _FAR or any(_CHANGE["scratch"].search(path) for path in changes):
         return  # much else was done, or the failing script itself was fixed
     acts, done = dict[str, str](), dict[str, str]()
-    named = {*_WORD.findall(run.error.lower())} - _SHARED_WORDS
+    named, is_past = {*_WORD.findall(error.lower())} - _SHARED_WORDS, _is_past(run, following)
     for path, edited in changes.items():
         heads = (each.text.partition("\n")[0].removeprefix(path) for each in edited)  # how it was changed
         change = "; ".join(" ".join(head.split()) for head in heads)
         is_whole = change and len(change) <= LONGEST_ACT and "..." not in change
         act = f"edited {path.rpartition('/')[2]}{f': {change}' if is_whole else ''}"
         # the next error may have hidden this one, so the file in its output says too little
-        is_told = not following.failed and path.rpartition("/")[2] in run.event.text.partition("\n")[2]
-        acts[act], done[act] = run.error.lower() if is_told else f"{path} {change}", path
+        is_told = is_past and path.rpartition("/")[2] in run.event.text.partition("\n")[2]
+        acts[act], done[act] = error.lower() if is_told else f"{path} {change}", path
     for event in between:
         command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.path else ""
         if _FAILURE["remedy"].search(command) and not _LOOK.search(command):
             act = f"`{cut_line(command, LONGEST_ACT)}`"
             acts[act] = done[act] = command
     added = {f"with `{cut_line(each, LONGEST_ACT)}`": each for each in _find_added(run, following)}
-    is_single = len(acts) + bool(added) == 1 and not following.failed
+    is_single = len(acts) + bool(added) == 1 and is_past
     acts |= added
     related = [act for act in acts if is_single or named.intersection(_WORD.findall(acts[act].lower()))]
     yield from [(act, done.get(act, act)) for act in related] if len(related) <= MOST_ACTS else ()
@@ -268,7 +286,7 @@ def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:
     known = run.command.split()
     for step in _split_steps(following.command):
         words = [word for word in step.split() if word not in known]
-        if run.family in _find_families(step):
+        if run.families[0] in _find_families(step):
             yield from [step.split()[0]] if words[:1] == step.split()[:1] and "/" in words[0] else []
             # an option with its values; a word on its own is another subject, not another way
             options = re.findall(r"(?<!\S)(?:--[^\s'\"]+(?: [^-\s|<>][^\s]*)*|\w+=\S+)", " ".join(words))
@@ -277,11 +295,12 @@ def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:
             yield step.strip()
 
 
-def find_error_line(event: RecordedEvent, kinds: Sequence[re.Pattern[str]] = _ERROR_LINES) -> str:
-    """The line that says most about what went wrong, cut at a word; empty if there is none."""
+def find_errors(event: RecordedEvent, kinds: Sequence[re.Pattern[str]] = _ERROR_LINES) -> list[str]:
+    """The lines that say most about what went wrong, all of one kind, cut at a word: of a message only the first."""
     lines = [line for line in event.text.splitlines()[1:] if not _FAILURE["noise"].search(line)]
-    found = (line for pattern in kinds for line in lines if pattern.match(line))
-    return cut_line(" ".join(next(found, "").split()))
+    first = [line for before, line in pairwise(["", *lines]) if not (before[:2] == line[:2] == "E ")]
+    found = ([cut_line(" ".join(line.split())) for line in first if pattern.match(line)] for pattern in kinds)
+    return next(filter(None, found), [])
 
 
 def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence[Sentence]) -> list[Statement]:
@@ -296,7 +315,7 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
         tallies = [line.strip(" =") for line in run.event.text.splitlines()[1:] if _TALLY.search(line)]
         later = sum(number > run.event.number for numbers in edits.values() for number in numbers)
         if not tallies and run.failed and not kept and not later:  # the last one could not begin
-            tallies = [run.error] * bool(run.error)
+            tallies = [run.errors[0]] * bool(run.errors[0])
         shown = _choose_tally(run, tallies) if tallies else ""
         counts = _TIME.sub("", shown)
         step = _find_test_step(run)
@@ -323,8 +342,8 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
 def _choose_tally(run: CommandRun, lines: Sequence[str]) -> str:
     """The last line that counts failures, or the error; of a green run the last, or one that counts more tests."""
     red = [line for line in lines if _RED.search(line)]
-    if red or (run.failed and run.error):
-        return red[-1] if red else run.error
+    if red or any(run.errors):
+        return red[-1] if red else run.errors[0]
     counts = {line: max(map(int, _COUNT.findall(line)), default=-1) for line in reversed(lines)}
     return max(counts, key=counts.__getitem__) if counts[lines[-1]] >= 0 else lines[-1]
 

@@ -27,7 +27,7 @@ from scrimshaw.session.failures import (
     Failure,
     find_commits,
     find_edits,
-    find_error_line,
+    find_errors,
     find_failures,
     find_runs,
     find_test_runs,
@@ -362,7 +362,7 @@ def find_problems(record: Record) -> list[Statement]:
     most = min(MOST_PROBLEMS, LEAST_PROBLEMS + record.calls // _CALLS_PER_PROBLEM)
     causes, told = find_causes(record), list[Statement]()
     for each in record.failures:
-        if each.passed and each.run.error:
+        if each.overcome and each.error:
             number = each.run.event.number
             end = min(number + _NEAR, each.following.event.number if each.following else 0)
             why = [f"(e{cause.event}) {cause.text}" for cause in causes if number < cause.event < end]
@@ -371,8 +371,8 @@ def find_problems(record: Record) -> list[Statement]:
             if not cure or not is_shown or _FILE_ALONE.fullmatch(cure):
                 continue
             causes = [cause for cause in causes if not number < cause.event < end]
-            note = f"`{each.run.family}` passed in e{each.passed.number} after: {cure}"
-            told.append(Statement(each.run.error, number, note))
+            how = f"passed in e{each.passed.number}" if each.passed else f"got further in e{each.overcome.number}"
+            told.append(Statement(each.error, number, f"`{each.run.families[0]}` {how} after: {cure}"))
     return sorted([*causes, *told][-most:], key=attrgetter("event"))
 
 
@@ -431,10 +431,10 @@ def find_unsolved(record: Record) -> list[Statement]:
     known = [each.event for each in record.sentences if _FAILURE["known_before"].search(each.text)]
     later = max(sum(map(list, record.edits.values()), [*known, record.last_event - _STILL_NEW]))
     found = list[Statement]()
-    for run, following, *_, is_open, _ in record.failures:
-        line = find_error_line(run.event, FIRM_ERRORS)
+    for run, _, following, *_, is_open, _ in record.failures:
+        line = "".join(find_errors(run.event, FIRM_ERRORS)[:1])
         if line and is_open and not following and run.event.number > later:
-            command = run.family if len(run.families) == 1 else statements.cut_line(run.command)
+            command = run.families[0] if len(run.families) == 1 else statements.cut_line(run.command)
             found.append(Statement(line, run.event.number, f"`{command}` failed when last run"))
     return found[-MOST_UNSOLVED:]
 

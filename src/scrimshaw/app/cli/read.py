@@ -236,7 +236,7 @@ def _render_counted(result: Any, by: Sequence[str] | None) -> Lines:
 
 def _render_fixes(found: Sequence[Fix]) -> Lines:
     for each in found:
-        outcome = {True: f"passed in {each.passed}", False: "failed again", None: "not run again"}[each.helped]
+        outcome = {True: f"gone in {each.passed}", False: "failed again", None: "not run again"}[each.helped]
         yield line((each.date, "dim"), "  ", (neutralise(each.error), "bold"), (f"  {each.origin}", "dim"))
         yield line(f"   $ {neutralise(each.command)}  ", (outcome, "green" if each.helped else "yellow"))
         yield from (f"   {neutralise(told)}" for told in (each.said, *each.done) if told)
