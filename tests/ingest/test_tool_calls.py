@@ -25,3 +25,8 @@ def test_a_task_list_is_what_it_says(arguments: Mapping[str, Any], tasks: str) -
 @pytest.mark.parametrize("arguments", [{"todos": "all"}, {"todos": [1, {"status": "pending"}]}, {"plan": []}])
 def test_what_is_no_list_stays_as_it_is(arguments: Mapping[str, Any]) -> None:
     assert describe_call(ToolCall(tool="TodoWrite", arguments=arguments, output="fine")).output == "fine"
+
+
+def test_the_colours_of_an_output_are_left_out() -> None:
+    call = ToolCall(tool="Bash", arguments={"command": "npx vitest"}, output="\x1b[31m FAIL \x1b[39m till.test.ts")
+    assert describe_call(call).output == " FAIL  till.test.ts"

@@ -142,7 +142,7 @@ def _finds(pattern: str, text: str) -> bool:
 def summarize(activity: Activity, summarizer: Summarizer) -> str:
     """The summary of `activity`: at most LONGEST_SUMMARY characters, never empty, the same for the same input."""
     head = _head(activity)
-    plain = _pattern("harness_note").sub("", _pattern("escapes").sub("", activity.output))
+    plain = _pattern("harness_note").sub("", activity.output)
     lines = [*map(str.rstrip, filter(str.strip, plain.splitlines()))]
     match summarizer:
         case Summarizer.FIRST_LAST:

@@ -40,6 +40,7 @@ _OLD_TEXT_KEYS = ("old_string", "oldString", "old_str")
 _PATCH_KEYS = ("patch", "diff", "input")
 _PATCH_PATH = r"(?m)^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ b/)(\S+)"
 _PRINTED_PATH = r"(?m)^\[File: (\S+) \("
+_COLOUR = r"\x1b\[[0-9;?]*[A-Za-z]"
 _EXIT_CODE = r"\A\s*(?:Error: )?(?:Exit code:?|Command failed with exit code|exited with code) (\d{1,3})\b"
 
 LONGEST_COMMAND = 20_000
@@ -113,7 +114,7 @@ def is_own_tool(name: str) -> bool:
 
 def describe_call(call: ToolCall) -> Activity:
     """What `call` does; a shell command is read for its intent."""
-    name, output, line = call.tool, call.output, _command_line(call)
+    name, output, line = call.tool, re.sub(_COLOUR, "", call.output), _command_line(call)
     path = change = query = ""
     if line:
         name, line, path, query, change = parse_command(line)

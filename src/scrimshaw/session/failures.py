@@ -14,22 +14,28 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import pairwise, takewhile
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
+from scrimshaw.ingest import extraction
 from scrimshaw.ingest.events import CUT_MIDDLE
+from scrimshaw.ingest.tables import load_lines
 from scrimshaw.ingest.tool_calls import find_written_files, parse_command
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent
-from scrimshaw.session.statements import PATTERNS, WORDS, Sentence, Statement, cut_line
+from scrimshaw.session.statements import PATTERNS, WORDS, LazyPattern, Sentence, Statement, cut_line
 
 MOST_ACTS = 3  # for one failure: more changes had other reasons
 LONGEST_ACT = 160  # characters of a command, and of a change
 _FAR = 30  # events from a failure to its next run: changes over a longer time had other reasons
 _FAMILY_WORDS = 3
 _FAILURE, _CHANGE = PATTERNS["failures"], PATTERNS["changes"]
+_FAILED_TEST = cast(
+    "re.Pattern[str]", LazyPattern("\n".join(load_lines(extraction.__file__, "summaries", "failed_name")))
+)
 _ERROR_LINES = [pattern for name, pattern in _FAILURE.items() if name.startswith("error_line_")]
+_ERROR_LINES.insert(1, _FAILED_TEST)
 FIRM_ERRORS = _ERROR_LINES[:-1]
 # Every report of a failure contains one of these; searching for them takes a twentieth of the pattern's time.
-_SIGNS = ("fail", "FAIL", "error", "Traceback", "** (")
+_SIGNS = ("ail", "FAIL", "rror", "Traceback", "** (", " -1:")
 # Commands that revert changes, with their files; without files they revert everything uncommitted.
 _TAKE_BACK = re.compile(
     r"(?:^|[;&|] *)(?:(?P<removal>(?:git )?rm)\b|git (?:checkout(?! -b)|restore(?! --staged)|reset --hard))"
@@ -52,6 +58,11 @@ _RUNNER = re.compile(
     r"\A(?:(?:(?:uv|poetry|pdm|pipenv|hatch|rye) run|bundle exec|env|time|timeout \d\S*"
     r"|docker[ -]compose (?:exec|run)(?: -\S+)* [\w-]+)(?: \w+=\S*)* (?!-))+"
 )
+# Options between a build tool and what it is to do: `pnpm -r test`, `make -C till check`.
+_OPTIONS = re.compile(
+    r"\A((?:\./)?(?:p?npm|yarn|bun|mvnw?|gradlew?|make|cargo|dotnet|flutter|mix))"
+    r"(?: (?:-C|-f|-F|-pl|--prefix|--filter|--cwd) \S+| -\S+)+(?= [a-z])"
+)
 _INTERPRETER = re.compile(r"(?:\S*/)?(?:python[\d.]*|node|ruby|perl|bash|sh)\Z")
 _SHARED_WORDS = WORDS["empty"] | WORDS["soft"] | WORDS["folders"] | WORDS["extensions"] | {"assert", "edited"}
 _NO_WORD = re.compile(r"\A(?:\w+=\S*|\d?>\S*|\\)\Z")
@@ -60,16 +71,10 @@ _TEST = re.compile(
 )
 MOST_TEST_RUNS = 2
 _SELECTS = re.compile(r" -(?:k|run|t(?! \.)|-grep)\b|::")  # options that choose among the tests of a file
-_TALLY = re.compile(
-    r"(?i)(?:^|[=,:;(|✓✔]|\btests?|\bran|\band)\W*\d+ (?:pass(?:ed|ing)|fail(?:ed|ures?|ing)|errors?|tests?|examples?)"
-    r"\b|\btest result:|\btests run: \d|^OK\b|^FAILED \("
-)
 _NAME = re.compile(r"\w+")
-_COUNT = re.compile(r"(?i)\b(\d+) (?:pass|test|example)")
 _STASH = re.compile(r"\bgit stash\b(?! (?:list|show|drop|clear))( (?:pop|apply))?")
 _NUMBER = re.compile(r"\d+")  # numbers alone do not make another error
 _TIME = re.compile(r"(?i)\bin [\d.]+ ?\w+")
-_RED = re.compile(r"(?i)\b[1-9]\d* (?:failed|failures?|failing|errors?)\b|(?<!expected )\b(?:failures|errors)=[1-9]")
 
 Edits = Mapping[str, Sequence[int]]  # the numbers of the events that changed a file, by path as the tool gave it
 
@@ -163,7 +168,7 @@ def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[Co
         if is_command and (families := _find_families(event.text.partition("\n")[0])):
             tells = any(sign in event.text for sign in _SIGNS) and _FAILURE["failing"].search(event.text)
             failed = event.failed is True or event.call_id in errors or bool(tells)
-            lines = (find_errors(event) or [""], _FAILURE["failed_test"].findall(event.text)) if failed else ()
+            lines = (find_errors(event) or [""], _FAILED_TEST.findall(event.text)) if failed else ()
             found.append(CommandRun(event, families, failed, *lines))
     return found
 
@@ -173,7 +178,8 @@ def _find_families(command: str) -> Sequence[str]:
     """Program and purpose of each step that matters: `cd a && mix test 2>&1 | tail` runs `mix test`."""
     found = list[str]()
     for step in _split_steps(command) if parse_command(command).name == "Run" else ():
-        words = [word for word in _RUNNER.sub("", step.split("|")[0].strip()).split() if not _NO_WORD.match(word)]
+        bare = _RUNNER.sub("", step.split("|")[0].strip())
+        words = [word for word in _OPTIONS.sub(r"\1", bare).split() if not _NO_WORD.match(word)]
         if len(words) > 1 and _INTERPRETER.match(words[0]) and words[1].startswith("-"):
             # a line of code is not a command to be run again, unless it runs tests
             words = words[2:] if words[1] == "-m" else [step.strip()] * bool(_TEST.search(step))
@@ -273,7 +279,10 @@ def _find_cure(
         command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.path else ""
         if _FAILURE["remedy"].search(command) and not _LOOK.search(command):
             act = f"`{cut_line(command, LONGEST_ACT)}`"
-            acts[act] = done[act] = command
+            acts[act], done[act] = (
+                "" if _TAKE_BACK.search(command) else command,
+                command,
+            )  # what it reverts is no subject
     added = {f"with `{cut_line(each, LONGEST_ACT)}`": each for each in _find_added(run, following)}
     is_single = len(acts) + bool(added) == 1 and is_past
     acts |= added
@@ -312,7 +321,7 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
     for run in reversed([run for run in runs if any(map(_TEST.search, run.families)) or "git stash" in run.families]):
         stash = _STASH.search(run.command)
         is_stashed = bool(stash[1]) if stash else is_stashed
-        tallies = [line.strip(" =") for line in run.event.text.splitlines()[1:] if _TALLY.search(line)]
+        tallies = [line.strip(" =ℹ#") for line in run.event.text.splitlines()[1:] if _FAILURE["tally"].search(line)]
         later = sum(number > run.event.number for numbers in edits.values() for number in numbers)
         if not tallies and run.failed and not kept and not later:  # the last one could not begin
             tallies = [run.errors[0]] * bool(run.errors[0])
@@ -331,7 +340,7 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
             edited = f"; {later} {'edit' if later == 1 else 'edits'} since" if later else ""
             since = "; the same without the change" if counts in before else edited
             # a pipe hides how its first part ended
-            state = "red" if run.failed or _RED.search(shown) else "green"
+            state = "red" if run.failed or _FAILURE["failing"].search(shown) else "green"
             about = [each for each in said if _FAILURE["of_tests"].search(each)] if state == "red" else []
             since += f"; (e{run.event.number + 1}) {about[0]}" if about else ""
             found.append(Statement(step, run.event.number, f"{state}, {cut_line(shown)}{since}"))
@@ -341,10 +350,10 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
 
 def _choose_tally(run: CommandRun, lines: Sequence[str]) -> str:
     """The last line that counts failures, or the error; of a green run the last, or one that counts more tests."""
-    red = [line for line in lines if _RED.search(line)]
+    red = [line for line in lines if _FAILURE["failing"].search(line)]
     if red or any(run.errors):
         return red[-1] if red else run.errors[0]
-    counts = {line: max(map(int, _COUNT.findall(line)), default=-1) for line in reversed(lines)}
+    counts = {line: max(map(int, _FAILURE["count"].findall(line)), default=-1) for line in reversed(lines)}
     return max(counts, key=counts.__getitem__) if counts[lines[-1]] >= 0 else lines[-1]
 
 
