@@ -89,6 +89,52 @@ def test_an_error_that_gave_way_to_another_one_was_fixed(engine: Engine, project
     assert (fix.done, fix.helped, fix.passed) == (("`make unlock`",), True, "#e3")
 
 
+SHUT = "TypeError: the till of the harbour is undefined"
+
+
+def edit(project: Path, call_id: str, session: str) -> None:
+    change = {"file_path": "till.js", "old_string": "open(tide)", "new_string": "open(tide ?? null)"}
+    report(
+        project, "PostToolUse", session, tool_use_id=call_id, tool_name="Edit", tool_input=change, tool_response="ok"
+    )
+
+
+@pytest.mark.parametrize("how", ["prompt", "log", "docker"])
+def test_an_error_that_a_person_pastes_or_a_log_shows_is_found(how: str, engine: Engine, project: Path) -> None:
+    text = f"The page is blank:\n\nUncaught {SHUT}\n    at till.js:7"
+    report(project, "UserPromptSubmit", "S1", prompt=text if how == "prompt" else "Why is the page blank?")
+    if how != "prompt":
+        bash(project, "tail -50 logs/web.log" if how == "log" else "docker logs web", text, "t0")
+    edit(project, "t1", "S1")
+    bash(project, "npm test", "3 passing", "t2")
+    report(project, "Stop", "S1", last_assistant_message="The tide was missing at the first call of the till.")
+    report(project, "UserPromptSubmit", "S1", prompt="Thanks, now the colours.")
+    (fix,) = find_fixes(engine, SHUT)
+    assert SHUT in fix.error
+    assert (fix.command, fix.helped) == ("", True)
+    assert fix.done == ("edited till.js",)
+    assert fix.said == "The tide was missing at the first call of the till."
+
+
+def test_a_report_without_tests_is_found_with_the_closing_answer(engine: Engine, project: Path) -> None:
+    report(project, "UserPromptSubmit", "S1", prompt=SHUT)
+    edit(project, "t1", "S1")
+    report(project, "Stop", "S1", last_assistant_message="The till now waits for the tide of the harbour.")
+    (fix,) = find_fixes(engine, SHUT)
+    assert (fix.done, fix.helped, fix.passed) == (("edited till.js",), None, "")
+    assert fix.said == "The till now waits for the tide of the harbour."
+    assert "fixes" not in Agent(engine, "S2").call("memory_search", query=SHUT)
+
+
+def test_of_an_error_that_is_reported_again_the_last_report_counts(engine: Engine, project: Path) -> None:
+    for number in range(2):
+        report(project, "UserPromptSubmit", "S1", prompt=f"Still there:\n{SHUT}" if number else SHUT)
+        edit(project, f"t{number}", "S1")
+        bash(project, "npm test", "3 passing", f"n{number}")
+    (fix,) = find_fixes(engine, SHUT)
+    assert fix.origin == "session:S1#e4"
+
+
 def test_an_error_of_numbers_alone_is_found_by_them(engine: Engine, project: Path) -> None:
     fail(project, "pytest", "AssertionError: 0.30000000000000004 != 0.3", "t1")
     assert find_fixes(engine, "0.30000000000000004 != 0.3")

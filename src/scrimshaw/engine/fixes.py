@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise, takewhile
 from operator import itemgetter
 
 from msgspec import Struct
@@ -15,8 +15,9 @@ from scrimshaw.engine.degradations import SESSION
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import RecordedEvent
 from scrimshaw.search.tokens import STOP_WORDS
-from scrimshaw.session.failures import LONGEST_ACT, MOST_ACTS, Failure, find_edits, find_failures, find_runs
-from scrimshaw.session.statements import AGENT, cut_line, join_sentences, split_sentences
+from scrimshaw.session import failures
+from scrimshaw.session.failures import LONGEST_ACT, MOST_ACTS, Failure
+from scrimshaw.session.statements import AGENT, begins_turn, cut_line, join_sentences, split_sentences
 
 LONGEST_ERROR, MOST_WORDS, MOST_CALLS = 4_000, 6, 40  # characters; words looked for; calls compared
 MOST_FIXES, MOST_RECALLED = 5, 2
@@ -29,15 +30,15 @@ _ERROR = re.compile(r"(?i)(?:error|exception)\b|\b(?:fatal|panic|failed|not foun
 
 
 class Fix(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A run that failed in the same way; `origin` is its event, `passed` that of the first later run without it."""
+    """A like error that was met; `origin` is its event, `passed` that of the first later run without it."""
 
     origin: str
     date: str
     error: str
-    command: str
-    said: str = ""  #: what the agent said of it
+    command: str = ""  #: what failed; empty for an error that a person or a log reported
+    said: str = ""  #: what the agent said of it: first of a failure, and last of a report
     done: tuple[str, ...] = ()  #: what cured it, if that is certain; otherwise the last changes and commands
-    helped: bool | None = None  #: None if the command was not run again
+    helped: bool | None = None  #: None if the command was not run again, or no tests after a report
     passed: str = ""
 
 
@@ -53,8 +54,11 @@ def find_fixes(engine: Engine, error: str, limit: int = MOST_FIXES) -> list[Fix]
     found = list[tuple[float, bool, float, tuple[str, str], Callable[[], Fix]]]()
     for session in [*dict.fromkeys(session for _, session in alike)][: 2 * limit]:
         events, items = engine.sessions.events(session), engine.sessions.items(session)
-        for failure in find_failures(events, items, find_runs(events, items), find_edits(events, items)):
-            share, line = _compare_output(wanted, failure.run.event.text.partition("\n")[2])
+        runs, edits = failures.find_runs(events, items), failures.find_edits(events, items)
+        failed = failures.find_failures(events, items, runs, edits)
+        for failure in chain(failed, failures.find_reports(events, runs, edits)):
+            output = failure.run.event.text.partition("\n")[2] if failure.run.families else failure.error
+            share, line = _compare_output(wanted, output)
             if share >= LEAST_SHARE:
                 key = (round(share, 1), failure.overcome is not None, failure.run.event.at)
                 found.append((*key, (session, line), partial(_make_fix, failure, cut_line(line.strip()), events)))
@@ -86,25 +90,28 @@ def recall_fixes(engine: Engine, query: str, budget: int) -> list[Fix]:
 
 
 def _make_fix(failure: Failure, error: str, events: Sequence[RecordedEvent]) -> Fix:
-    event, overcome = failure.run.event, failure.overcome
+    event, overcome, is_report = failure.run.event, failure.overcome, not failure.run.families
+    later = [each for each in events if each.number > event.number]
+    turn = [*takewhile(lambda each: not begins_turn(each), later)] if is_report else later[:1]
     end = overcome or (failure.following.event if failure.following else event)
-    after = [each for each in events if event.number < each.number <= max(end.number, event.number + 1)]
-    answers = [each for each in split_sentences(after) if each.by == AGENT]
-    said = [each for each in answers if each.event == answers[0].event]
+    after = [each for each in later if each.number <= end.number] or turn
+    same = failure.following if is_report and failure.following else failure.run
+    answers = [each for each in split_sentences(turn if is_report else after) if each.by == AGENT]
+    said = [each for each in answers if each.event == answers[-is_report].event]
     return Fix(
         origin=f"session:{event.session}#e{event.number}",
         date=datetime.fromtimestamp(event.at, UTC).date().isoformat(),
         error=error,
-        command=cut_line(failure.run.command),
+        command="" if is_report else cut_line(failure.run.command),
         said=cut_line(join_sentences(said)),
-        done=tuple(failure.cure) or _list_acts(failure.run.command, after),
+        done=tuple(failure.cure) or _list_acts(same.command, after),
         helped=overcome is not None if failure.following else None,
         passed=f"#e{overcome.number}" if overcome else "",
     )
 
 
 def _list_acts(failed: str, events: Sequence[RecordedEvent]) -> tuple[str, ...]:
-    """The last files changed and commands run, other than the one that failed."""
+    """The last files changed and commands run, other than the one that failed, or proved the change."""
     acts = dict[str, None]()
     for each in events:
         command = each.text.partition("\n")[0] if each.tool == "Bash" and not each.path else ""

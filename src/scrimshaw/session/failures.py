@@ -248,6 +248,26 @@ def find_failures(
         yield Failure(run, errors[0], following, passed, overcome, is_open, cure)
 
 
+def find_reports(events: Sequence[RecordedEvent], runs: Sequence[CommandRun], edits: Edits) -> Iterator[Failure]:
+    """The last reports of errors, by a person or by a log that was read: failures of no command, of several lines.
+
+    They are overcome by the first tests that pass after a change in the same turn.
+    """
+    changed, turn, later = {number for numbers in edits.values() for number in numbers}, list[RecordedEvent](), ""
+    for event in reversed(events):
+        is_prompt = event.kind == EventKind.PROMPT
+        if turn and (is_prompt or (event.kind == EventKind.TOOL and _FAILURE["log"].match(event.text))):
+            text = event.text.splitlines()[not is_prompt :]
+            lines = [line for line in text if _FAILURE["report"].match(line) and line not in later]
+            end = turn[-1].number
+            begin = next((each.number for each in turn if each.number in changed), end)
+            green = (each for each in runs if begin < each.event.number <= end and not each.failed)
+            tests = next((each for each in green if any(map(_TEST.search, each.families))), None)
+            run, passed = CommandRun(event, (), failed=True), tests.event if tests else None
+            yield from [Failure(run, "\n".join(lines), tests, passed, passed, is_open=False, cure=())] if lines else ()
+        turn, later = ([], later + event.text) if is_prompt else ([event, *turn], later)
+
+
 def _is_past(run: CommandRun, following: CommandRun) -> bool:
     """Whether the next run passed or got further: its error cannot hide that of the run, nor is it of the same test."""
     firm, is_cut = find_errors(following.event, FIRM_ERRORS[:-1])[:1], CUT_MIDDLE in following.event.text
