@@ -83,3 +83,35 @@ def test_any_text_is_a_command(line: str) -> None:
 )
 def test_the_lines_of_a_script_are_joined_as_a_shell_reads_them(script: str, line: str) -> None:
     assert join_commands(script) == line
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("git commit -q -F - <<'EOF'\nAdd the till\n\nIt counts.\nEOF", 'git commit -q -m "Add the till"'),
+        ("git add . && git commit --file=- <<EOF\nAdd the till\nEOF", 'git add . && git commit -m "Add the till"'),
+        (
+            "git commit -qm \"$(cat <<'EOF'\nAdd the till\nEOF\n)\" && git push",
+            'git commit -m "Add the till" && git push',
+        ),
+        ("cat > m <<EOF\nAdd the till\nEOF\ngit commit -qF m", 'cat > m \ngit commit -m "Add the till"'),
+        ("cat > m <<EOF\nAdd the till\nEOF\ngit commit -am 'Close it'", "cat > m \ngit commit -am 'Close it'"),
+    ],
+)
+def test_a_commit_quotes_the_subject_that_a_here_document_has(command: str, line: str) -> None:
+    assert parse_command(command).line == line
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("sed -i s/a/b/ x.py y.py", "Run"),
+        ("sed -i s/a/b/ x.py && sed -i s/c/d/ y.py", "Run"),
+        ("sed -i s/a/b/ x.py && sed -i s/c/d/ x.py", "Edit"),
+        ("sed -i s/a/b/ x.py && cat y.py", "Edit"),
+    ],
+)
+def test_edits_of_several_files_are_told_by_their_line(command: str, name: str) -> None:
+    parsed = parse_command(command)
+    assert (parsed.name, parsed.path) == (name, "x.py" if name == "Edit" else "")
+    assert name == "Edit" or parsed.line == command

@@ -12,6 +12,7 @@ from tests.session.recording import Recording
 
 from scrimshaw.models import EventKind, ItemKind, RecordedEvent, Session
 from scrimshaw.session.draft import LONGEST_BODY, MOST_BODY_LINES, Draft, build_draft, render_body
+from scrimshaw.session.failures import find_commits, find_edits
 from scrimshaw.session.statements import Statement, contains_text
 
 FAILED = "FAILED tests/test_login.py::test_expired - AssertionError: 401 != 200\n1 failed, 3 passed"
@@ -828,6 +829,29 @@ def test_what_was_taken_back_is_not_told() -> None:
     recording.bash("git revert HEAD~1", '[main 4a2b3c4] Revert "Add the limit"')
     assert texts(recording.draft().changed) == ["Log the upload", 'Revert "Add the limit"']
     assert texts(recording.bash("git reset --hard HEAD~1").draft().changed) == ["Log the upload"]
+
+
+@pytest.mark.parametrize(
+    ("command", "answer", "files"),
+    [
+        ("git revert --no-edit HEAD~1", '[main 4a2b3c4] Revert "Add the limit"', ["log.py"]),
+        ("git revert --no-edit HEAD | tail -1", " 1 file changed", ["limit.py"]),
+        ("git revert --abort", "", ["limit.py", "log.py"]),
+        ("git reset --hard HEAD~1", "HEAD is now at 1a2b3c4 Add the limit", ["limit.py"]),
+        ("git reset HEAD~1", "Unstaged changes after reset:", ["limit.py", "log.py"]),
+    ],
+)
+def test_a_commit_that_was_undone_changed_nothing(command: str, answer: str, files: list[str]) -> None:
+    recording = Recording().prompt("Add an upload limit.").edit("limit.py")
+    recording.bash("git commit -am x", "[main 1a2b3c4] Add the limit").edit("log.py")
+    recording.bash("git commit -am x", "[main 2a2b3c4] Log it").bash(command, answer)
+    assert [*find_edits(recording.events, recording.items)] == files
+
+
+def test_a_commit_is_told_by_the_file_that_has_its_message() -> None:
+    recording = Recording().prompt("Add an upload limit.").edit("/tmp/message", "+Add the limit +It is 3 MB.")
+    recording.bash("git commit -q -F /tmp/message", "")
+    assert [each.text for each in find_commits(recording.events)] == ["Add the limit"]
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,10 @@ def summarize(activity: Activity, summarizer: Summarizer) -> str:
     lines = [*map(str.rstrip, filter(str.strip, plain.splitlines()))]
     match summarizer:
         case Summarizer.FIRST_LAST:
-            text = _join_ends(head, plain)
+            text = _pattern("blanks").sub("\n", _pattern("numbering").sub("", plain)).strip()
+            if len(text) > (room := LONGEST_SUMMARY - len(head) - 1):
+                text = f"{text[: room - room // 6 - 3].rstrip()}\n…\n{text[-(room // 6) :].lstrip()}"
+            text = f"{head}\n{text}"
         case Summarizer.MATCH_COUNT:
             text = _join(head, _rank_matches(lines))
         case Summarizer.EDIT:
@@ -177,15 +180,6 @@ def _head(activity: Activity) -> str:
     else:
         about = " ".join(activity.subject.split())
     return _clip(f"{activity.name} {about}", LONGEST_HEAD)
-
-
-def _join_ends(head: str, plain: str) -> str:
-    text = _pattern("blanks").sub("\n", _pattern("numbering").sub("", plain)).strip()
-    room = LONGEST_SUMMARY - len(head) - 1
-    if len(text) <= room:
-        return f"{head}\n{text}"
-    tail = room // 6
-    return f"{head}\n{text[: room - tail - 3].rstrip()}\n…\n{text[-tail:].lstrip()}"
 
 
 def _rank_matches(lines: Sequence[str]) -> list[str]:

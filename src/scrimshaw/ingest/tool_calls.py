@@ -48,6 +48,8 @@ LONGEST_COMMAND = 20_000
 # Patterns are compiled when first used: every hook imports this module.
 _HEREDOC = r"(?s)<<-?[ \t]*(['\"]?)(\w+)\1([^\n]*)\n(.*?)(?:\n[ \t]*\2(?=\n|\Z)|\Z)"
 _WORD = r"(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|[^\s'\"\\;&|]|&(?=[>\d])|(?<=>)&)+"
+# The message of a commit that is read from a here-document, as it is without that.
+_COMMIT_TEXT = r"\bgit\b[^;&|\n]* commit\b[^;&|\n]*?((?:-\w*F|--file)[ =]?\S+|-\w*m[ =]?\"\$\(cat\s*\)\")"
 _COMMENT = r"(?m)^[ \t]*#[^\n]*$"
 _TOKEN = rf"(?s){_WORD}|&&|\|\||[;&|\n]"
 _ASSIGNMENT = r"\A\w+="
@@ -194,8 +196,8 @@ LOOKS = ("Read", "ReadRange", "ReadPart", "Grep", "Glob", "")  # shell commands 
 def parse_command(line: str) -> ShellCommand:
     """The main intent of the commands in `line`: running before writing before reading before searching."""
     line = line.strip()[:LONGEST_COMMAND]
-    bodies = "\n".join(map(itemgetter(3), re.findall(_HEREDOC, line)))
-    bare = re.sub(_COMMENT, "", re.sub(_HEREDOC, r"\3", line)).strip()
+    bare, bodies = _split_heredocs(line) if "<<" in line else (line, "")
+    bare = re.sub(_COMMENT, "", bare).strip()
     if "apply_patch" in bare and (patched := re.search(_PATCH_PATH, line)):
         return ShellCommand("Edit", bare.partition("\n")[0], patched[1], change=line[line.find("*** Begin Patch") :])
     if "\n" in bare and bare.split(maxsplit=1)[0] in _EDITORS:
@@ -214,6 +216,15 @@ def parse_command(line: str) -> ShellCommand:
     if strongest.name == "Write" and bodies:
         return strongest._replace(change=bodies)
     return _narrow_read(strongest, commands) if strongest.name else strongest._replace(name="Run")
+
+
+def _split_heredocs(line: str) -> tuple[str, str]:
+    """A command line without its here-documents, and their texts; a commit keeps the subject that the last one has."""
+    texts = [*map(itemgetter(3), re.findall(_HEREDOC, line))]
+    bare, subject = re.sub(_HEREDOC, r"\3", line), "".join(texts[-1:]).strip().partition("\n")[0].replace('"', "'")
+    if commit := re.search(_COMMIT_TEXT, bare):
+        bare = f'{bare[: commit.start(1)]}-m "{subject}"{bare[commit.end() :]}'
+    return bare, "\n".join(texts)
 
 
 def join_commands(script: str) -> str:
@@ -302,7 +313,9 @@ def _name_of_read(program: str, operands: list[str]) -> str:
 
 
 def _narrow_read(strongest: ShellCommand, commands: list[ShellCommand]) -> ShellCommand:
-    """`nl file | sed -n 9,20p` reads a range, `cat file | grep x` searches; several edits are one change."""
+    """`nl file | sed -n 9,20p` reads a range, `cat file | grep x` searches; several edits of a file are one change."""
+    if len({name for _, name in find_written_files(strongest.line)}) > 1:
+        return ShellCommand("Run", strongest.line)  # which names them all
     if strongest.name == "Edit":
         return strongest._replace(change="\n".join(command.change for command in commands if command.name == "Edit"))
     filters = (each for each in commands if each.name in (*_WINDOWS, "Grep") and not each.path)

@@ -27,7 +27,8 @@ MOST_ACTS = 3  # for one failure: more changes had other reasons
 LONGEST_ACT = 160  # characters of a command, and of a change
 _FAR = 30  # events from a failure to its next run: changes over a longer time had other reasons
 _FAMILY_WORDS = 3
-_FAILURE, _CHANGE = PATTERNS["failures"], PATTERNS["changes"]
+_FAILURE, _CHANGE, _COMMAND = PATTERNS["failures"], PATTERNS["changes"], PATTERNS["commands"]
+_TEST = _COMMAND["test"]
 _FAILED_TEST = cast(
     "re.Pattern[str]", LazyPattern("\n".join(load_lines(extraction.__file__, "summaries", "failed_name")))
 )
@@ -36,45 +37,20 @@ _ERROR_LINES.insert(1, _FAILED_TEST)
 FIRM_ERRORS = _ERROR_LINES[:-1]
 # Every report of a failure contains one of these; searching for them takes a twentieth of the pattern's time.
 _SIGNS = ("ail", "FAIL", "rror", "Traceback", "** (", " -1:")
-# Commands that revert changes, with their files; without files they revert everything uncommitted.
-_TAKE_BACK = re.compile(
-    r"(?:^|[;&|] *)(?:(?P<removal>(?:git )?rm)\b|git (?:checkout(?! -b)|restore(?! --staged)|reset --hard))"
-    r"(?P<files>[^;&|]*)"
-)
-# A quick test: only a command that matches may write a file, and is parsed, since that takes time.
-_WRITES = re.compile(r"\bmv |\b(?:sed|perl) (?:\S+ )*?-p?i|\btee |(?:cat|echo|printf)\b[^;&|]*>")
 COMMIT = "commit"  # the note of a statement that quotes a commit's subject
 LONGEST_SUBJECT = 110  # characters of a commit's first line; one and a half times what is customary
 _COMMIT_ANSWER = re.compile(r"(?m)^\s*\[[^\]\n]{1,100} [0-9a-f]{7,40}\] (\S[^\n]*)")
-_BODY = re.compile(r" ?… ?| - (?=[A-Z])")  # where a message's subject ends once its lines are joined
 _COMMIT = re.compile(r"\bgit (?:-C \S+ )?commit\b")
 _WORD = re.compile(r"[a-z]{4,}")
-_REFUSAL = re.compile(r"\n\W*(?:Error\b|Your proposed edit has introduced|User rejected)")
 _split_steps = re.compile(
     r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|(?<!&)&(?!&)|(?<!\|)\|(?!\|)|[^&;|])+"""
 ).findall  # not within quotes
 _FOLDER, _LOOK = re.compile(r"(?:\A|[;&] *)cd ([/~][^\s;&]*)"), re.compile(r" (?:--help|--version|-h|-V)\b")
-_RUNNER = re.compile(
-    r"\A(?:(?:(?:uv|poetry|pdm|pipenv|hatch|rye) run|bundle exec|env|time|timeout \d\S*"
-    r"|docker[ -]compose (?:exec|run)(?: -\S+)* [\w-]+)(?: \w+=\S*)* (?!-))+"
-)
-# Options between a build tool and what it is to do: `pnpm -r test`, `make -C till check`.
-_OPTIONS = re.compile(
-    r"\A((?:\./)?(?:p?npm|yarn|bun|mvnw?|gradlew?|make|cargo|dotnet|flutter|mix))"
-    r"(?: (?:-C|-f|-F|-pl|--prefix|--filter|--cwd) \S+| -\S+)+(?= [a-z])"
-)
-_INTERPRETER = re.compile(r"(?:\S*/)?(?:python[\d.]*|node|ruby|perl|bash|sh)\Z")
 _SHARED_WORDS = WORDS["empty"] | WORDS["soft"] | WORDS["folders"] | WORDS["extensions"] | {"assert", "edited"}
-_NO_WORD = re.compile(r"\A(?:\w+=\S*|\d?>\S*|\\)\Z")
-_TEST = re.compile(
-    r"(?i)(?:\b|_)(?:py)?tests?(?:\b|_)|\b(?:specs?|rspec|jest|vitest|mocha|nextest|tox|nox|ctest|phpunit|unittest)\b"
-)
 MOST_TEST_RUNS = 2
 _SELECTS = re.compile(r" -(?:k|run|t(?! \.)|-grep)\b|::")  # options that choose among the tests of a file
 _NAME = re.compile(r"\w+")
-_STASH = re.compile(r"\bgit stash\b(?! (?:list|show|drop|clear))( (?:pop|apply))?")
 _NUMBER = re.compile(r"\d+")  # numbers alone do not make another error
-_TIME = re.compile(r"(?i)\bin [\d.]+ ?\w+")
 
 Edits = Mapping[str, Sequence[int]]  # the numbers of the events that changed a file, by path as the tool gave it
 
@@ -120,21 +96,26 @@ class Failure(NamedTuple):
 
 def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Edits:
     """The numbers of the events that changed each file and were not reverted later, by path as the tool gave it."""
-    found, committed, attempts = dict[str, list[int]](), 0, _find_attempts(events, items)
+    found, spans, committed = dict[str, list[int]](), dict[str, tuple[int, int]](), 0  # of commits by their text
+    attempts = _find_attempts(events, items)
     for event in events:
         if event.number in attempts:
             found.setdefault(event.path, []).append(event.number)
         command = event.text.partition("\n")[0] if event.tool == "Bash" else ""
-        writes = not event.path and not event.failed and _WRITES.search(command)
+        writes = not event.path and not event.failed and _COMMAND["writes"].search(command)
         for old, new in find_written_files(command) if writes else ():
             found.setdefault(new, found.pop(old, [])).append(event.number)
-        for taken in _TAKE_BACK.finditer(command):
+        for taken in _COMMAND["takes_back"].finditer(command):
             if event.failed and not taken["removal"]:  # of several files `rm` removes those that exist
                 continue
             first = 0 if taken["removal"] else committed  # a removed file is gone, committed or not
-            for path in _choose_paths(taken, found):
-                found[path] = [number for number in found[path] if number <= first]
-        committed = event.number if _COMMIT.search(command) and not _is_refused(event) else committed
+            found |= {path: [each for each in found[path] if each <= first] for path in _choose_paths(taken, found)}
+        if _COMMAND["undoes"].search(command) and not event.failed:
+            subject = "".join(_CHANGE["reverted"].findall(event.text)[:1])
+            begin, end = spans.pop("".join([text for text in spans if subject in text][-1:]), (0, 0))
+            found = {path: [each for each in numbers if not begin < each <= end] for path, numbers in found.items()}
+        elif _COMMIT.search(command) and not _is_refused(event):
+            spans[event.text], committed = (committed, event.number), event.number
     return {path: numbers for path, numbers in found.items() if numbers}
 
 
@@ -143,7 +124,7 @@ def _find_attempts(events: Sequence[RecordedEvent], items: Sequence[Item]) -> se
     by_shell, found = {each.source.source_call_id for each in items if each.text.startswith(("Edit ", "Write "))}, set()
     for event in events:
         writes = event.tool in ("Edit", "Write") or (event.tool == "Bash" and event.call_id in by_shell)
-        if writes and event.path and event.failed is not True and not _REFUSAL.search(event.text):
+        if writes and event.path and event.failed is not True and not _CHANGE["edit_refused"].search(event.text):
             found.add(event.number)
     return found
 
@@ -178,9 +159,11 @@ def _find_families(command: str) -> Sequence[str]:
     """Program and purpose of each step that matters: `cd a && mix test 2>&1 | tail` runs `mix test`."""
     found = list[str]()
     for step in _split_steps(command) if parse_command(command).name == "Run" else ():
-        bare = _RUNNER.sub("", step.split("|")[0].strip())
-        words = [word for word in _OPTIONS.sub(r"\1", bare).split() if not _NO_WORD.match(word)]
-        if len(words) > 1 and _INTERPRETER.match(words[0]) and words[1].startswith("-"):
+        bare = _COMMAND["wrapper"].sub("", step.split("|")[0].strip())
+        words = [
+            word for word in _COMMAND["build_options"].sub(r"\1", bare).split() if not _COMMAND["no_word"].match(word)
+        ]
+        if len(words) > 1 and _COMMAND["interpreter"].match(words[0]) and words[1].startswith("-"):
             # a line of code is not a command to be run again, unless it runs tests
             words = words[2:] if words[1] == "-m" else [step.strip()] * bool(_TEST.search(step))
         words[:1] = filter(None, [re.sub(r"\A(?!\./bin/).*/bin/", "", word) for word in words[:1]])  # ./bin has its own
@@ -199,9 +182,13 @@ def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
         if event.tool != "Bash" or (event.failed is True and not answer) or "git" not in event.text:
             continue
         command = event.text.partition("\n")[0]
-        message = answer or (None if _is_refused(event) else _CHANGE["commit_message"].search(command))
-        subject = cut_line(_BODY.split(message[1].strip())[0].strip(), LONGEST_SUBJECT) if message else ""
-        if found and _CHANGE["resets" if not subject else "amends"].search(command):
+        message = answer or (None if _is_refused(event) else _COMMAND["commit_message"].search(command))
+        if not message and not event.failed and (file := _COMMAND["message_file"].search(command)):
+            written = [each.text for each in events if each.number < event.number and each.path == file[1]]
+            message = _CHANGE["first_line"].search(written[-1]) if written else None
+        body = _CHANGE["message_body"].split(message[1].strip()) if message else [""]
+        subject = cut_line(body[0].strip(), LONGEST_SUBJECT)
+        if found and _COMMAND["amends" if subject else "uncommits"].search(command):
             found.popitem()
         reverted = _CHANGE["reverts"].match(subject)
         found.pop(reverted[1] if reverted else subject, None)
@@ -300,7 +287,7 @@ def _find_cure(
         if _FAILURE["remedy"].search(command) and not _LOOK.search(command):
             act = f"`{cut_line(command, LONGEST_ACT)}`"
             acts[act], done[act] = (
-                "" if _TAKE_BACK.search(command) else command,
+                "" if _COMMAND["takes_back"].search(command) else command,
                 command,
             )  # what it reverts is no subject
     added = {f"with `{cut_line(each, LONGEST_ACT)}`": each for each in _find_added(run, following)}
@@ -339,14 +326,14 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
     """
     found, kept, before, is_stashed = list[Statement](), dict[str, CommandRun](), set[str](), False
     for run in reversed([run for run in runs if any(map(_TEST.search, run.families)) or "git stash" in run.families]):
-        stash = _STASH.search(run.command)
+        stash = _COMMAND["stash"].search(run.command)
         is_stashed = bool(stash[1]) if stash else is_stashed
         tallies = [line.strip(" =ℹ#") for line in run.event.text.splitlines()[1:] if _FAILURE["tally"].search(line)]
         later = sum(number > run.event.number for numbers in edits.values() for number in numbers)
         if not tallies and run.failed and not kept and not later:  # the last one could not begin
             tallies = [run.errors[0]] * bool(run.errors[0])
         shown = _choose_tally(run, tallies) if tallies else ""
-        counts = _TIME.sub("", shown)
+        counts = _FAILURE["duration"].sub("", shown)
         step = _find_test_step(run)
         again = any(
             each.repeats(run) and (_find_test_step(each) == step or not _SELECTS.search(each.command))
