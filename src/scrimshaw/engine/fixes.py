@@ -95,7 +95,6 @@ def _make_fix(failure: Failure, error: str, events: Sequence[RecordedEvent]) -> 
     turn = [*takewhile(lambda each: not begins_turn(each), later)] if is_report else later[:1]
     end = overcome or (failure.following.event if failure.following else event)
     after = [each for each in later if each.number <= end.number] or turn
-    same = failure.following if is_report and failure.following else failure.run
     answers = [each for each in split_sentences(turn if is_report else after) if each.by == AGENT]
     said = [each for each in answers if each.event == answers[-is_report].event]
     return Fix(
@@ -104,7 +103,7 @@ def _make_fix(failure: Failure, error: str, events: Sequence[RecordedEvent]) -> 
         error=error,
         command="" if is_report else cut_line(failure.run.command),
         said=cut_line(join_sentences(said)),
-        done=tuple(failure.cure) or _list_acts(same.command, after),
+        done=tuple(failure.cure) or _list_acts((failure.following or failure.run).command, after),
         helped=overcome is not None if failure.following else None,
         passed=f"#e{overcome.number}" if overcome else "",
     )

@@ -29,27 +29,20 @@ _FAR = 30  # events from a failure to its next run: changes over a longer time h
 _FAMILY_WORDS = 3
 _FAILURE, _CHANGE, _COMMAND = PATTERNS["failures"], PATTERNS["changes"], PATTERNS["commands"]
 _TEST = _COMMAND["test"]
-_FAILED_TEST = cast(
-    "re.Pattern[str]", LazyPattern("\n".join(load_lines(extraction.__file__, "summaries", "failed_name")))
-)
-_ERROR_LINES = [pattern for name, pattern in _FAILURE.items() if name.startswith("error_line_")]
-_ERROR_LINES.insert(1, _FAILED_TEST)
+_NAMES = "\n".join(load_lines(extraction.__file__, "summaries", "failed_name"))
+_FAILED_TEST = cast("re.Pattern[str]", LazyPattern(_NAMES))
+_ERROR_LINES = [_FAILED_TEST if place == 1 else _FAILURE[f"error_line_{place + 1}"] for place in range(5)]
 FIRM_ERRORS = _ERROR_LINES[:-1]
 # Every report of a failure contains one of these; searching for them takes a twentieth of the pattern's time.
 _SIGNS = ("ail", "FAIL", "rror", "Traceback", "** (", " -1:")
 COMMIT = "commit"  # the note of a statement that quotes a commit's subject
 LONGEST_SUBJECT = 110  # characters of a commit's first line; one and a half times what is customary
 _COMMIT_ANSWER = re.compile(r"(?m)^\s*\[[^\]\n]{1,100} [0-9a-f]{7,40}\] (\S[^\n]*)")
-_COMMIT = re.compile(r"\bgit (?:-C \S+ )?commit\b")
 _WORD = re.compile(r"[a-z]{4,}")
-_split_steps = re.compile(
-    r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|(?<!&)&(?!&)|(?<!\|)\|(?!\|)|[^&;|])+"""
-).findall  # not within quotes
 _FOLDER, _LOOK = re.compile(r"(?:\A|[;&] *)cd ([/~][^\s;&]*)"), re.compile(r" (?:--help|--version|-h|-V)\b")
 _SHARED_WORDS = WORDS["empty"] | WORDS["soft"] | WORDS["folders"] | WORDS["extensions"] | {"assert", "edited"}
 MOST_TEST_RUNS = 2
 _SELECTS = re.compile(r" -(?:k|run|t(?! \.)|-grep)\b|::")  # options that choose among the tests of a file
-_NAME = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+")  # numbers alone do not make another error
 
 Edits = Mapping[str, Sequence[int]]  # the numbers of the events that changed a file, by path as the tool gave it
@@ -78,7 +71,7 @@ class CommandRun(NamedTuple):
         is_same = other.families[0] in self.families or any(map(other.families[0].startswith, whole))
         if _SELECTS.search(self.command) and not _SELECTS.search(other.command):
             names = {name.split()[0].rpartition("::")[2] for name in other.tests}
-            is_same = any(map(_TEST.search, other.families)) and not names.isdisjoint(_NAME.findall(self.command))
+            is_same = any(map(_TEST.search, other.families)) and not names.isdisjoint(re.findall(r"\w+", self.command))
         return is_same and not is_elsewhere and not is_look
 
 
@@ -114,7 +107,7 @@ def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Edits:
             subject = "".join(_CHANGE["reverted"].findall(event.text)[:1])
             begin, end = spans.pop("".join([text for text in spans if subject in text][-1:]), (0, 0))
             found = {path: [each for each in numbers if not begin < each <= end] for path, numbers in found.items()}
-        elif _COMMIT.search(command) and not _is_refused(event):
+        elif _COMMAND["commit"].search(command) and not _is_refused(event):
             spans[event.text], committed = (committed, event.number), event.number
     return {path: numbers for path, numbers in found.items() if numbers}
 
@@ -158,7 +151,7 @@ def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[Co
 def _find_families(command: str) -> Sequence[str]:
     """Program and purpose of each step that matters: `cd a && mix test 2>&1 | tail` runs `mix test`."""
     found = list[str]()
-    for step in _split_steps(command) if parse_command(command).name == "Run" else ():
+    for step in _COMMAND["step"].findall(command) if parse_command(command).name == "Run" else ():
         bare = _COMMAND["wrapper"].sub("", step.split("|")[0].strip())
         words = [
             word for word in _COMMAND["build_options"].sub(r"\1", bare).split() if not _COMMAND["no_word"].match(word)
@@ -236,10 +229,7 @@ def find_failures(
 
 
 def find_reports(events: Sequence[RecordedEvent], runs: Sequence[CommandRun], edits: Edits) -> Iterator[Failure]:
-    """The last reports of errors, by a person or by a log that was read: failures of no command, of several lines.
-
-    They are overcome by the first tests that pass after a change in the same turn.
-    """
+    """The errors last reported by a person or a log: failures of no command, overcome by tests after a change."""
     changed, turn, later = {number for numbers in edits.values() for number in numbers}, list[RecordedEvent](), ""
     for event in reversed(events):
         is_prompt = event.kind == EventKind.PROMPT
@@ -300,7 +290,7 @@ def _find_cure(
 def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:
     """The steps, options and variables that the next run of a command has in addition."""
     known = run.command.split()
-    for step in _split_steps(following.command):
+    for step in _COMMAND["step"].findall(following.command):
         words = [word for word in step.split() if word not in known]
         if run.families[0] in _find_families(step):
             yield from [step.split()[0]] if words[:1] == step.split()[:1] and "/" in words[0] else []
@@ -366,5 +356,5 @@ def _choose_tally(run: CommandRun, lines: Sequence[str]) -> str:
 
 def _find_test_step(run: CommandRun) -> str:
     """The last step of a command that runs tests."""
-    steps = [each.split("|")[0].split(" 2>")[0].strip() for each in _split_steps(run.command)]
+    steps = [each.split("|")[0].split(" 2>")[0].strip() for each in _COMMAND["step"].findall(run.command)]
     return next((each for each in reversed(steps) if _TEST.search(each)), run.command)

@@ -371,7 +371,7 @@ def find_problems(record: Record) -> list[Statement]:
             if not cure or not is_shown or _FILE_ALONE.fullmatch(cure):
                 continue
             causes = [cause for cause in causes if not number < cause.event < end]
-            how = f"passed in e{each.passed.number}" if each.passed else f"got further in e{each.overcome.number}"
+            how = f"{'passed' if each.passed else 'got further'} in e{(each.passed or each.overcome).number}"
             told.append(Statement(each.error, number, f"`{each.run.families[0]}` {how} after: {cure}"))
     return sorted([*causes, *told][-most:], key=attrgetter("event"))
 

@@ -39,16 +39,10 @@ USER, AGENT, SUMMARY = "user", "agent", "summary"
 LONGEST_SENTENCE, SHORTEST_SENTENCE, SHORTEST_PROMPT = 360, 12, 4  # characters
 
 _CUE = PATTERNS["statements"]
-_TAGS = re.compile(r"</?[a-z][\w-]{0,40}>")
-_COMMAND = re.compile(r"\A/[\w:-]+(?:\s+\S+)?\Z")
-_COMMENT = re.compile(r"(?s)<!--.*?(?:-->|\Z)")
 FENCE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t\r]*$|\Z)")
 _WRAPPED = 76  # a line at least this long continues in the next one
 _CUT = "\n\f\n"  # marks an omission; a form feed breaks paragraphs and never occurs in a prompt
-# The line or sentence above a list, which is kept as its heading, even if it is chatter by itself.
-_LEAD_IN = re.compile(r"(?m)(?:^|(?<=[.!?] ))([^.!?\n]{1,98}:)(?=[ \t]*\n\s*(?:[-*+•]|\d{1,2}[.)])\s)")
 _ITEM = re.compile(r"\s*(?:[-*+•☐☒✓✔]|\d{1,2}[.)])\s+\S")
-_QUOTED = re.compile(r"`[^`\n]{1,200}`")
 # The marks are a power in code, between words or numbers, or with space on both sides.
 _EMPHASIS = re.compile(r"(`[^`\n]{1,200}`)|(?<![\w*])\*\*(?=\S)|(?<=\S)\*\*(?![\w*])")
 _SUMMARY_OPENING = "This session is being continued from a previous conversation"
@@ -83,7 +77,7 @@ def split_sentences(events: Sequence[RecordedEvent]) -> list[Sentence]:
     for event in events:
         by = _speaker(event)
         turn += begins_turn(event)
-        text = remove_chatter(_LEAD_IN.sub(r"\n## \1", _CUT.join(prose_parts(event)))) if by else ""
+        text = remove_chatter(_CUE["lead_in"].sub(r"\n## \1", _CUT.join(prose_parts(event)))) if by else ""
         repeats = event.kind == EventKind.STOP and repeats_answers(flatten(event.text), answers)
         if text and not repeats and flatten(text) not in known:
             known.add(flatten(text))
@@ -115,9 +109,10 @@ def split_code(part: str) -> list[str]:
 
 def strip_client_noise(prompt: str) -> str:
     """A prompt without additions of the client or a harness; empty for a bare command such as `/model opus`."""
-    bare = _CUE["notes"].sub(_CUT, _TAGS.sub(_CUT, _COMMENT.sub(_CUT, _CUE["blocks"].sub(_CUT, prompt))))
-    text = _CUE["rules_follow"].sub("", bare).strip() or bare.strip()
-    return "" if _COMMAND.match(text) else text
+    for noise in ("blocks", "comment", "tags", "notes"):
+        prompt = _CUE[noise].sub(_CUT, prompt)
+    text = _CUE["rules_follow"].sub("", prompt).strip() or prompt.strip()
+    return "" if _CUE["client_command"].match(text) else text
 
 
 def flatten(text: str) -> str:
@@ -175,7 +170,7 @@ def join_sentences(sentences: Sequence[Sentence]) -> str:
 
 def split_paragraph(block: str) -> Iterator[str]:
     """The sentences of a paragraph; a full stop within a code span does not end one."""
-    hidden = _QUOTED.sub(lambda span: "`" + "x" * (len(span[0]) - 2) + "`", block)
+    hidden = _CUE["quoted"].sub(lambda span: "`" + "x" * (len(span[0]) - 2) + "`", block)
     ends = {*map(re.Match.end, _CUE["sentence_end"].finditer(hidden))}
     if block.lstrip()[:1].islower():
         ends |= {*map(re.Match.end, _CUE["small_sentence_end"].finditer(hidden))}
