@@ -27,7 +27,7 @@ WRITTEN_HERE = {
     "index.py": {"where", "joined", "select", "values", "table", "number", "step", "related"},
     "sqlite/index.py": {"where", "table"},
     "journal.py": {"where", "find", "order"},
-    "sessions.py": {"count", "which", "columns", "same"},
+    "sessions.py": {"which", "columns", "same"},
     "postgres/database.py": {"self"},
     "postgres/index.py": {"width", "where", "table", "hits", "size", "place", "same", "parts", "having", "select"},
     "postgres/maintenance.py": {"table", "setting", "column"},

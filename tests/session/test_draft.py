@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from tests.session.recording import Recording
 
 from scrimshaw.models import EventKind, ItemKind, RecordedEvent, Session
 from scrimshaw.session.draft import LONGEST_BODY, MOST_BODY_LINES, Draft, build_draft, render_body
-from scrimshaw.session.failures import find_commits, find_edits
+from scrimshaw.session.failures import COMMIT, find_commits, find_edits
 from scrimshaw.session.statements import Statement, contains_text
 
 FAILED = "FAILED tests/test_login.py::test_expired - AssertionError: 401 != 200\n1 failed, 3 passed"
@@ -837,7 +838,6 @@ def test_what_was_taken_back_is_not_told() -> None:
         ("git revert --no-edit HEAD~1", '[main 4a2b3c4] Revert "Add the limit"', ["log.py"]),
         ("git revert --no-edit HEAD | tail -1", " 1 file changed", ["limit.py"]),
         ("git revert --abort", "", ["limit.py", "log.py"]),
-        ("git reset --hard HEAD~1", "HEAD is now at 1a2b3c4 Add the limit", ["limit.py"]),
         ("git reset HEAD~1", "Unstaged changes after reset:", ["limit.py", "log.py"]),
     ],
 )
@@ -846,6 +846,14 @@ def test_a_commit_that_was_undone_changed_nothing(command: str, answer: str, fil
     recording.bash("git commit -am x", "[main 1a2b3c4] Add the limit").edit("log.py")
     recording.bash("git commit -am x", "[main 2a2b3c4] Log it").bash(command, answer)
     assert [*find_edits(recording.events, recording.items)] == files
+
+
+def test_the_last_commit_stays_where_a_draft_is_too_long() -> None:
+    commits = tuple(Statement(f"Refactor part {number} {'of the shop ' * 30}", number, COMMIT) for number in range(30))
+    draft = msgspec.structs.replace(Recording().prompt("Improve the shop.").draft(), changed=commits)
+    body = render_body(draft)
+    assert body.count("- commit: ") < 30
+    assert "Refactor part 29 " in body
 
 
 def test_a_commit_is_told_by_the_file_that_has_its_message() -> None:

@@ -319,8 +319,9 @@ def render_body(draft: Draft) -> str:
         or sum(map(len, bodies.values())) > MOST_BODY_LINES
     ):
         longest = max(bodies, key=lambda name: sum(map(len, bodies[name])))
-        # files are last, and commits and reported results say more than any of them
-        del bodies[longest][-1 if longest == "Changed" else len(bodies[longest]) // 2]
+        # files are last, and commits and reported results say more than any of them; the last commit says most
+        ends_with_files = longest == "Changed" and not bodies[longest][-1].startswith("- commit: ")
+        del bodies[longest][-1 if ends_with_files else len(bodies[longest]) // 2]
     return "\n".join("\n".join([f"## {name}\n", *lines, ""]) for name, lines in bodies.items() if lines)
 
 

@@ -1,9 +1,8 @@
 """What was run and failed, what was done about it and whether that helped: for drafts, states and fixes. Pure.
 
-An error is overcome when the next run of the same command or test passes, or gets further: it fails, but reports
-another error that cannot hide this one. A cure is only given if little was changed before: the only change, or those
-that the error names and that were not done anew before the pass. Edits of a file that the session had already changed
-may correct its own mistake, and cure nothing.
+An error is overcome when the next run of the same command or test passes, or fails with another error that cannot hide
+this one. A cure is only given if little was changed before: the only change, or those that the error names and that
+were not done anew before the pass. Edits of files that the session had already changed cure nothing.
 """
 
 from __future__ import annotations

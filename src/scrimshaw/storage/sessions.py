@@ -190,7 +190,8 @@ class Sessions:
     def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
         """Calls and prompts of all sessions by how many of these words they have, ignoring case, then the newest."""
         count = " + ".join(["CASE WHEN text LIKE ? THEN 1 ELSE 0 END"] * len(words)) or "0 + 0"
-        rest = f"events WHERE kind IN ('tool', 'prompt') AND {count} > 0 ORDER BY {count} DESC, at DESC, number DESC LIMIT ?"
+        which = f"{count} > 0 ORDER BY {count} DESC, at DESC, number DESC LIMIT ?"
+        rest = f"events WHERE kind IN ('tool', 'prompt') AND {which}"
         patterns = [f"%{word}%" for word in words]
         found = self._read_all(lambda each: each.structs(RecordedEvent, rest, (*patterns, *patterns, limit)))
 
