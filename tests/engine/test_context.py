@@ -94,7 +94,7 @@ def test_what_the_agent_says_beats_what_its_client_reported(agent: Agent) -> Non
 
 
 def test_unknown_use_narrows_nothing_and_is_logged_once(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
-    context._warn_of_unknown_usage.cache_clear()
+    context._warn_once.cache_clear()
     with caplog.at_level(logging.WARNING):
         replies = [agent.context(DEEP_TASK) for _ in range(3)]
     assert [record.message for record in caplog.records] == [

@@ -25,7 +25,7 @@ _STATE_SHARE = 0.7  # of a resume's budget, the share that the session's own sta
 
 Search = Callable[[Engine, SearchRequest, Session | None], SearchResult]
 
-_log = logging.getLogger(__name__)
+_warn_once = cache(logging.getLogger(__name__).warning)  # once per process, not once per call
 
 
 class ContextRequest(SearchRequest, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
     if engine.settings.features.pressure_policy:
         share, source = pressure.find_usage(asked.token_usage, session.context_used if session else None)
         if share is None:
-            _warn_of_unknown_usage()
+            _warn_once("tokenUsage not provided and estimator unavailable; pressure policy inactive")
         level = pressure.pressure_level(share, thresholds)
         warning = pressure.describe_pressure(share, level)
         view = PressureView(level=level, ratio=share, source=source, warning=warning)
@@ -96,12 +96,6 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
 def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: int) -> tuple[list[StateLine], int, int]:
     """The summary of a session for this occasion within a budget: lines, their tokens, how many were left out."""
     return fit_lines(tell_state(engine.sessions, engine.index, session, occasion, with_own=True), budget, count_sent)
-
-
-@cache
-def _warn_of_unknown_usage() -> None:
-    """Once per process, not once per call."""
-    _log.warning("tokenUsage not provided and estimator unavailable; pressure policy inactive")
 
 
 def _choose_mode(asked: ContextRequest, *, resumable: bool) -> Mode:

@@ -181,8 +181,7 @@ def bulk_select(engine: Engine, tier: Tier, *, folder: str = "", before: str = "
     if tier in (Tier.CONSTITUTIONAL, Tier.CRITICAL) and not folder:
         hint = "Name a folder, or delete them one by one."
         raise InvalidRequest(f"All {tier} memories cannot be deleted at once.", hint, parameter="tier")
-    filters = Filters(tiers=(tier,), folder=folder, until=before)
-    return list_writable(engine, filters)
+    return list_writable(engine, Filters(tiers=(tier,), folder=folder, until=before))
 
 
 def list_writable(engine: Engine, filters: Filters) -> list[Memory]:

@@ -263,8 +263,7 @@ def _check_found(engine: Engine, steps: Sequence[_Step], outcome: Restored) -> R
     for memory_id in sample:
         title = memories[memory_id].title if memory_id in memories else ""
         filters = Filters(only=(memory_id,), include_deprecated=True)
-        request = SearchRequest(query=f"{title} {memory_id}"[:500], filters=filters)
-        result = search(engine, request)
+        result = search(engine, SearchRequest(query=f"{title} {memory_id}"[:500], filters=filters))
         if memory_id not in {hit.memory.id for hit in (*result.hits, *result.always_on)}:
             missing.append(memory_id)
     found = len(sample) - len(missing)

@@ -57,8 +57,7 @@ class Event(Struct, frozen=True, kw_only=True):
 def add_call_id(event: Event, turn: str) -> Event:
     """Give an event an id made of its content and `turn`, the client's mark of the turn; equal reports get the same."""
     parts = (event.session, event.agent, event.kind.value, turn, event.occasion, event.tool_name, event.arguments)
-    content = repr((*parts, event.output, event.prompt))
-    return replace(event, call_id=hash_text(content, "backslashreplace"))
+    return replace(event, call_id=hash_text(repr((*parts, event.output, event.prompt)), "backslashreplace"))
 
 
 def hash_text(content: str, errors: str = "replace") -> str:

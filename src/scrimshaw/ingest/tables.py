@@ -6,7 +6,7 @@ string, a listing between three quotes, or anything written as in JSON. A test r
 """
 
 import re
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -24,9 +24,7 @@ def load_table(module_file: str, name: str, kind: type[_Table]) -> _Table:
     return msgspec.convert(parse_table(data.decode()), kind)
 
 
-@cache
-def _load_listings(module_file: str, name: str) -> dict[str, str]:
-    return load_table(module_file, name, dict[str, str])
+_load_listings = cache(partial(load_table, kind=dict[str, str]))
 
 
 @cache

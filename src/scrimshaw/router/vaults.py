@@ -44,8 +44,7 @@ def merge_hits(results: Sequence[Sequence[Hit]]) -> list[Hit]:
     """The hits of all vaults in one order: always the most confident of the vaults' next hits."""
     waiting, merged = [[*reversed(hits)] for hits in results if hits], list[Hit]()
     while waiting:
-        surest = max(waiting, key=lambda hits: _SURENESS(hits[-1]))
-        merged.append(surest.pop())
+        merged.append(max(waiting, key=lambda hits: _SURENESS(hits[-1])).pop())
         waiting = [hits for hits in waiting if hits]
     return merged
 

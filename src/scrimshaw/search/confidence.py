@@ -27,8 +27,7 @@ WORDS_ONLY = Calibration(-5.5, 0.0, 13.1)
 
 def judge_answer(text: str, terms: Sequence[str], cosine: float | None, model: str) -> float:
     """The probability 0..1 that a passage answers; without a cosine or a calibrated model, by words alone."""
-    known = CALIBRATIONS.get(model) if cosine is not None else None
-    base, by_cosine, by_words = known or WORDS_ONLY
+    base, by_cosine, by_words = (CALIBRATIONS.get(model) if cosine is not None else None) or WORDS_ONLY
     spaced, stems = space_words(normalise_text(text)), [term[:_STEM].casefold() for term in terms]
     found = sum((f" {stem}" if stem.isascii() else stem) in spaced for stem in stems)
     odds = base + by_cosine * (cosine or 0.0) + by_words * found / max(len(stems), 1)

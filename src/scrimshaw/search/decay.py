@@ -59,8 +59,7 @@ def review(stability: float, difficulty: float, retrievability: float, grade: Gr
     else:
         ease = 1 + (11 - difficulty) * 0.1
         grown = stability * ease * GROWTH[grade] * (1 + (1 - retrievability) * 0.5)
-    harder = difficulty + DIFFICULTY_STEPS[grade]
-    return max(LOWEST_STABILITY, grown), min(HARDEST, max(EASIEST, harder))
+    return max(LOWEST_STABILITY, grown), min(HARDEST, max(EASIEST, difficulty + DIFFICULTY_STEPS[grade]))
 
 
 def retention(retrievability: float, thresholds: tuple[float, float, float, float]) -> Retention:

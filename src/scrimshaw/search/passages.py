@@ -28,9 +28,8 @@ _SENTENCE_END = re.compile(
 _TELLS = re.compile(r"(?!```)\W*\w")  # not a rule, a fence of code or the mark of a gap
 # What the agent does next, without a reason: the call after it says the same.
 _ANNOUNCES = re.compile(
-    r"\W*(?:(?:now|next|first|then|so|\w+[!,.]) )*(?:let me|let's|I'll|I will)\b"
-    r"(?!.*\b(?:because|since|instead|rather|so that)\b)[^.?!\n]*[:.]?$",
-    re.IGNORECASE,
+    r"(?i)\W*(?:(?:now|next|first|then|so|\w+[!,.]) )*(?:let me|let's|I'll|I will)\b"
+    r"(?!.*\b(?:because|since|instead|rather|so that)\b)[^.?!\n]*[:.]?$"
 )
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _STEM = 5

@@ -135,8 +135,7 @@ class Searcher:
         if request.all_of:
             concepts = Query(tuple(query_terms(concept) for concept in request.all_of))
             with degradations.tolerate(IndexPart.FULL_TEXT):
-                found = self._index.match_text(concepts, filters, ALL_OF_LIMIT)
-                only = tuple(match.id for match in found)
+                only = tuple(match.id for match in self._index.match_text(concepts, filters, ALL_OF_LIMIT))
         quality = filters.min_quality_score
         # without those shown anyway and those the quality gate hides
         filters = replace(

@@ -116,9 +116,8 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     codes = [code.strip("`()") for code in QUOTED.findall(text) if len(code) >= _TELLING_CODE]
     is_done = any(map(changes.__contains__, codes))
     lasts = is_done and any(re.search(rf"(?<!\w){re.escape(code)}(?!\w)", difference) for code in codes)
-    is_followed = is_done or sentence.event in record.carried_out
     # a plan counts if it was carried out, and its result is in the last difference if there is one
-    is_kept = lasts if difference else is_followed
+    is_kept = lasts if difference else is_done or sentence.event in record.carried_out
     is_plan = _DECISION["planned"].search(text) and not is_kept
     is_report = _CHANGE["result"].search(text) and not explicit
     if is_past or is_plan or is_report or (is_doubted and not lasts) or not _DECISION["agency"].search(text):

@@ -97,8 +97,7 @@ def list_committed(project: Path, since: float, own: CommitAuthor) -> Iterator[_
     for each in list_changed_files(project, before, since, [*_VAULTS.values()]):
         is_own = own.includes(each.author.name) if each.author.is_of_server else each.author.address == own.address
         if each.path.endswith(SUFFIX) and not is_own:
-            gone = Deleted(path=each.path, commit=each.commit, at="")
-            read = partial(last_text, project, gone)
+            read = partial(last_text, project, Deleted(path=each.path, commit=each.commit, at=""))
             yield _FileStep(each.path, _WHAT.get(each.status, CHANGED), _show_name(each.author.name), each.at, read)
 
 

@@ -151,10 +151,8 @@ def _find_families(command: str) -> Sequence[str]:
     """Program and purpose of each step that matters: `cd a && mix test 2>&1 | tail` runs `mix test`."""
     found = list[str]()
     for step in _COMMAND["step"].findall(command) if parse_command(command).name == "Run" else ():
-        bare = _COMMAND["wrapper"].sub("", step.split("|")[0].strip())
-        words = [
-            word for word in _COMMAND["build_options"].sub(r"\1", bare).split() if not _COMMAND["no_word"].match(word)
-        ]
+        bare = _COMMAND["build_options"].sub(r"\1", _COMMAND["wrapper"].sub("", step.split("|")[0].strip()))
+        words = [word for word in bare.split() if not _COMMAND["no_word"].match(word)]
         if len(words) > 1 and _COMMAND["interpreter"].match(words[0]) and words[1].startswith("-"):
             # a line of code is not a command to be run again, unless it runs tests
             words = words[2:] if words[1] == "-m" else [step.strip()] * bool(_TEST.search(step))
@@ -191,8 +189,7 @@ def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
 
 def _is_refused(event: RecordedEvent) -> bool:
     """Whether a command that commits failed, or a hook stopped it, which not every client reports as a failure."""
-    is_refused = event.failed or _CHANGE["refused"].search(event.text)
-    return bool(is_refused and not _COMMIT_ANSWER.search(event.text))
+    return bool((event.failed or _CHANGE["refused"].search(event.text)) and not _COMMIT_ANSWER.search(event.text))
 
 
 def find_failures(
@@ -275,10 +272,8 @@ def _find_cure(
         command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.path else ""
         if _FAILURE["remedy"].search(command) and not _LOOK.search(command):
             act = f"`{cut_line(command, LONGEST_ACT)}`"
-            acts[act], done[act] = (
-                "" if _COMMAND["takes_back"].search(command) else command,
-                command,
-            )  # what it reverts is no subject
+            takes_back = _COMMAND["takes_back"].search(command)  # what it reverts is no subject
+            acts[act], done[act] = "" if takes_back else command, command
     added = {f"with `{cut_line(each, LONGEST_ACT)}`": each for each in _find_added(run, following)}
     is_single = len(acts) + bool(added) == 1 and is_past
     acts |= added

@@ -39,8 +39,7 @@ def pressure_level(share: float | None, thresholds: tuple[float, float]) -> Pres
 
 def narrow_mode(mode: Mode, pressure: Pressure) -> Mode:
     """The mode under pressure, never a wider one. Resume stays resume, with a smaller budget: see `token_budget`."""
-    widest = _WIDEST.get(pressure, mode)
-    return mode if mode is Mode.RESUME else min(mode, widest, key=_WIDTHS.__getitem__)
+    return mode if mode is Mode.RESUME else min(mode, _WIDEST.get(pressure, mode), key=_WIDTHS.__getitem__)
 
 
 def token_budget(

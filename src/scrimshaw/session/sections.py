@@ -372,9 +372,8 @@ def find_problems(record: Record) -> list[Statement]:
                 continue
             causes = [cause for cause in causes if not number < cause.event < end]
             how = f"{'passed' if each.passed else 'got further'} in e{(each.passed or each.overcome).number}"
-            told.append(
-                Statement(each.error, number, f"`{each.run.families[0].partition('::')[0]}` {how} after: {cure}")
-            )
+            ran = each.run.families[0].partition("::")[0]
+            told.append(Statement(each.error, number, f"`{ran}` {how} after: {cure}"))
     return sorted([*causes, *told][-most:], key=attrgetter("event"))
 
 

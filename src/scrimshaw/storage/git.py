@@ -297,8 +297,7 @@ def find_commit(folder: Path, revision: str) -> Commit:
     if _DATE.match(revision):
         name = ask_git(folder, "rev-list", "-1", f"--before={revision}", "HEAD", "--").strip()
     else:
-        spec = f"{revision}^{{commit}}"
-        command = ("rev-parse", "--verify", "--quiet", "--end-of-options", spec)
+        command = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         name = ask_git(folder, *command, answers=(0, 1, 128)).strip()
     if not name:
         hint = "Name a branch, a tag, a hash, or a date such as 2026-01-31."

@@ -443,8 +443,7 @@ class Index(ABC):
         if not record:
             every = self._database.rows(counted.format(""))
             counts = {model: left for model, many in every if (left := many - counts.get(model, 0))}
-        with_tokens = self._database.value("SELECT count(*) FROM token_vectors")
-        return VectorCounts(int(chunks), counts, with_tokens)
+        return VectorCounts(int(chunks), counts, self._database.value("SELECT count(*) FROM token_vectors"))
 
 
 def _insert_memory(write: SqlConnection, document: Document) -> int:
@@ -471,7 +470,6 @@ def _insert_memory(write: SqlConnection, document: Document) -> int:
     row = int(write.execute(insert_into, tuple(values.values())).get)
     write.executemany(_PUT_PHRASE, map((row,).__add__, map(_OF_PHRASE, document.phrases)))
     write.executemany(_PUT_SKETCH, zip(document.sketch, repeat(row)))
-    topics = map(str.casefold, document.topics)
-    write.executemany(_PUT_TOPIC, zip(topics, repeat(row)))
+    write.executemany(_PUT_TOPIC, zip(map(str.casefold, document.topics), repeat(row)))
     write.executemany(_PUT_EDGE, map((row,).__add__, map(_OF_EDGE, document.edges)))
     return row

@@ -73,8 +73,7 @@ class Source:
 
     def takes(self, memory_id: str) -> bool:
         """Whether the source accepts a memory of this id; raises ConfigError."""
-        is_closed = _compile_ids(self.ignored + self.read_only)
-        return self.writable and not is_closed(memory_id)
+        return self.writable and not _compile_ids(self.ignored + self.read_only)(memory_id)
 
 
 class _DocumentFile(NamedTuple):

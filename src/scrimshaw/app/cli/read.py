@@ -238,10 +238,8 @@ def _render_fixes(found: Sequence[Fix]) -> Lines:
     for each in found:
         outcome = {True: f"gone in {each.passed}", False: "failed again", None: "not run again"}[each.helped]
         yield line((each.date, "dim"), "  ", (neutralise(each.error), "bold"), (f"  {each.origin}", "dim"))
-        yield line(
-            f"   $ {neutralise(each.command) or '(reported)'}  ",
-            (outcome, "green" if each.helped else "yellow"),
-        )
+        ran = neutralise(each.command) or "(reported)"
+        yield line(f"   $ {ran}  ", (outcome, "green" if each.helped else "yellow"))
         yield from (f"   {neutralise(told)}" for told in (each.said, *each.done) if told)
     if not found:
         yield "No session met this error."

@@ -74,8 +74,7 @@ class Codex(Client):
             arguments = {("patch" if key == "command" else key): value for key, value in call.arguments.items()}
             return structs.replace(call, arguments=arguments)
         is_error = js.section(payload, "tool_response").get("isError") is True
-        failed = {"Bash": guess_failure(output), "Mcp": is_error}.get(call.tool)
-        return structs.replace(call, failed=failed)
+        return structs.replace(call, failed={"Bash": guess_failure(output), "Mcp": is_error}.get(call.tool))
 
     def read_context_share(self, lines: Iterable[str]) -> float | None:
         used = None

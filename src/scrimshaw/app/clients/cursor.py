@@ -57,8 +57,8 @@ class Cursor(Client):
         return self.add_call(event, payload, output, failed)
 
     def make_hooks(self, programs: Programs) -> dict[str, Any]:
-        handler = {"command": programs.hook_command(self.name), "timeout": PATIENCE_S}
-        return dict.fromkeys(self.events, handler)
+        command = programs.hook_command(self.name)
+        return {event: {"command": command, "timeout": PATIENCE_S} for event in self.events}
 
 
 CLIENT = Cursor()

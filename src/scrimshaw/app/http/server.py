@@ -225,8 +225,7 @@ def _build_app(vaults: Vaults, toolsets: str) -> ASGIApp:
 
     async def show_metrics(request: Request) -> Response:
         names = [*request.scope[_CALLER].scopes]
-        gauges = await anyio.to_thread.run_sync(vaults.measure, names)
-        text = vaults.metrics.render(names, gauges)
+        text = vaults.metrics.render(names, await anyio.to_thread.run_sync(vaults.measure, names))
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     async def show_token(request: Request) -> Response:
@@ -274,8 +273,7 @@ def _find_vaults(request: Request) -> list[str]:
     Empty for one that the caller may not enter, and for one that does not exist.
     """
     caller: Caller = request.scope[_CALLER]
-    named = request.path_params.get("vault", "")
-    return [name for name in caller.scopes if named in ("", name)]
+    return [name for name in caller.scopes if request.path_params.get("vault", "") in ("", name)]
 
 
 def _build_server(vaults: Vaults, toolsets: str) -> Server[Any]:

@@ -96,8 +96,7 @@ def recall(
     engine: Engine, topic: Annotated[str, Meta(description="What to recall.", min_length=1, max_length=2000)]
 ) -> str:
     """Bring what is known about a topic into the conversation."""
-    sure = engine.settings.search.min_confidence
-    request = SearchRequest(query=topic, min_confidence=sure, record=True)
+    request = SearchRequest(query=topic, min_confidence=engine.settings.search.min_confidence, record=True)
     result = ask.search(engine, request)
     found = search_reply(fit_reply(result, query_terms(topic), _RECALL_TOKENS, {}))
     entry = "## {title} (memory://{id}, trust: {trust})\n{text}"

@@ -76,8 +76,7 @@ def show_graph(site: Site, values: Values) -> Page:
     if len(edges) <= _MOST_EDGES:  # otherwise there are more than fit on a page
         edges = links.dependencies(engine, memory.id, hops=_HOPS, direction="both")
     boxes = place_boxes(memory.id, edges)
-    memories = engine.index.get([*boxes])
-    drawing = draw_graph(boxes, edges, memories)
+    drawing = draw_graph(boxes, edges, engine.index.get([*boxes]))
     absent = len({edge.place for edge in edges if not edge.unresolved} - boxes.keys())
     more = f" {absent} more memories are as near and not drawn." if absent else ""
     hint = tag(

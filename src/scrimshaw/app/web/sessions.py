@@ -73,8 +73,7 @@ def show_session(site: Site, values: Values) -> Page:
     if session is None:
         raise NotFound(f"There is no session {name!r}.", "The list of sessions has those that are recorded.")
     events = engine.sessions.events(name)
-    first = parse_number(values, "first")
-    shown = events[max(0, first - 1) :][:EVENTS_SHOWN]
+    shown = events[max(0, parse_number(values, "first") - 1) :][:EVENTS_SHOWN]
     timeline = tag("ol", [_render_event(each) for each in shown], class_="timeline")
     pages = [
         link(f"events {at + 1} to {min(at + EVENTS_SHOWN, len(events))}", make_url("/sessions", name, first=at + 1))

@@ -149,8 +149,7 @@ def memory_causal_unlink(
     session_id: SessionId = "",
 ) -> CausalLinkReply:
     """Remove a relation."""
-    session = session_id_of(engine, session_id)
-    linked = links.unlink(engine, source_id, target_id, relation, session=session)
+    linked = links.unlink(engine, source_id, target_id, relation, session=session_id_of(engine, session_id))
     return copy_fields(CausalLinkReply, linked, source_id=linked.source, target_id=linked.target)
 
 
