@@ -221,7 +221,7 @@ class Skip(Struct, frozen=True, kw_only=True):
     is_found: bool = False  #: still found by its text, since only the parts around it are broken
 
 
-class Labels(Struct, frozen=True, kw_only=True):
+class Metadata(Struct, frozen=True, kw_only=True):
     """What is known of a memory besides its text."""
 
     title: str
@@ -239,7 +239,7 @@ class Labels(Struct, frozen=True, kw_only=True):
     label_tokens: int = 0  #: of id and title
 
 
-class Document(Labels, frozen=True, kw_only=True):
+class Document(Metadata, frozen=True, kw_only=True):
     """One memory as the index stores it: parsed and redacted."""
 
     file: SourceFile
@@ -253,7 +253,7 @@ class Document(Labels, frozen=True, kw_only=True):
     problem: str = ""  #: why the front matter could not be read, or where the conflict marks are
 
 
-class Memory(Labels, frozen=True, kw_only=True):
+class Memory(Metadata, frozen=True, kw_only=True):
     """One memory as the index returns it, without its text, which has `length` characters and `tokens` tokens."""
 
     id: str

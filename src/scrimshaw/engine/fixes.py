@@ -96,7 +96,7 @@ def _make_fix(failure: Failure, error: str, events: Sequence[RecordedEvent]) -> 
     end = overcome or (failure.following.event if failure.following else event)
     after = [each for each in later if each.number <= end.number] or turn
     answers = [each for each in split_sentences(turn if is_report else after) if each.by == AGENT]
-    said = [each for each in answers if each.event == answers[-is_report].event]
+    said = [each for each in answers if each.event == answers[-1 if is_report else 0].event]
     return Fix(
         origin=f"session:{event.session}#e{event.number}",
         date=datetime.fromtimestamp(event.at, UTC).date().isoformat(),

@@ -182,7 +182,7 @@ class Sessions:
         return True
 
     def events(self, session: str, *kinds: EventKind, last: int = 2**62) -> list[RecordedEvent]:
-        """The last events of a session in order, of all kinds or of these."""
+        """The last events of a session in order, all if no number is given, of all kinds or of these."""
         which = f"AND kind IN ({marks(kinds)})" if kinds else ""
         rest = f"events WHERE session = ? {which} ORDER BY number DESC LIMIT ?"
         return self._home(session).structs(RecordedEvent, rest, (session, *kinds, last))[::-1]

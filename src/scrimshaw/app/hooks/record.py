@@ -78,7 +78,7 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     if event.transcript and not event.agent:
         event, missed = read_transcript_tail(client, event, settings)
         recent = storage.sessions.events(event.session, last=2 * RECENT_ROWS) if missed else []
-        known = {(each.kind, each.call_id) for each in recent}
+        known = {(each.kind, each.call_id) for each in recent}  # with those of sub-agents in between
         missed = [each for each in missed if (each.kind, each.call_id) not in known]
     rules = default_rules() if missed or event.kind is EventKind.TOOL else ()
     if rules and settings.rules:
