@@ -225,8 +225,17 @@ def test_old_leftovers_of_killed_writers_go_and_young_ones_stay(vault: VaultFile
     assert leftovers(vault) == [young]
 
 
+def test_a_lock_makes_no_folder_unless_it_is_asked_to(tmp_path: Path) -> None:
+    path = tmp_path / "moved" / ".scrimshaw" / "vault.lock"
+    with pytest.raises(StorageFailure), lock(path, 1):
+        pass
+    assert not (tmp_path / "moved").exists()
+    with lock(path, 1, makes_folder=True):
+        assert path.exists()
+
+
 def test_the_lock_keeps_others_out_for_as_long_as_they_wait(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "folder" / "vault.lock"
+    path = tmp_path / "vault.lock"
     refused: list[VaultBusy] = []
 
     def knock() -> None:

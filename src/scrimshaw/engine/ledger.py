@@ -107,7 +107,7 @@ def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Seque
             whole = StoredText(file.name, new_hash, text) if is_clean else _redact_text(file.name, new_hash, after)
             texts.append(whole)
     shared = [*filter(None, map(attrgetter("file.shared_lock"), changes))]
-    with lock(shared[0], SHARED_TIMEOUT_S) if shared else nullcontext():
+    with lock(shared[0], SHARED_TIMEOUT_S, makes_folder=True) if shared else nullcontext():
         try:
             with atomic_file_changes(engine.folder, mark, files):
                 engine.journal.record(entries, jobs, texts)

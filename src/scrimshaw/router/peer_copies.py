@@ -75,7 +75,7 @@ def sync_peer(engine: Engine, stated: PeerSettings, **options: Any) -> PeerSync:
     project = label_copies(engine.settings.project)
     store = PeerCopies(stated, engine.settings.router, project)
     path = find_id_map(engine.settings.home, stated, project)
-    with lock(path.with_suffix(".lock"), LOCK_TIMEOUT_S):
+    with lock(path.with_suffix(".lock"), LOCK_TIMEOUT_S, makes_folder=True):
         wanted = collect_copies(engine, stated.exclude, store.most_characters)
         return sync_copies(stated.name, store, wanted, IdMap(path), **options)
 

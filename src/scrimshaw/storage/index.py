@@ -290,8 +290,7 @@ class Index(ABC):
         With `vectors_of` a model its vectors instead of the texts, which may be in very long bodies.
         """
         select, arguments = (self.VECTOR_PIECE, [vectors_of]) if vectors_of else (self.TEXT_PIECE, [])
-        rows = self._read_chunks(select, wanted, *arguments)
-        return {row[:2]: make_struct(Piece, row[2:]) for row in rows}
+        return {row[:2]: make_struct(Piece, row[2:]) for row in self._read_chunks(select, wanted, *arguments)}
 
     def passages(self, places: Collection[tuple[str, int]], records: Mapping[str, Memory]) -> dict[Any, Memory]:
         """The chunks of these records by document and ordinal, each as a memory with its own id, time and trust."""

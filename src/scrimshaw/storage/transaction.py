@@ -72,14 +72,16 @@ class _Marker(Struct, frozen=True):
 
 
 @contextmanager
-def lock(path: Path, timeout_s: float) -> Iterator[None]:
-    """Hold the vault's writer lock; not re-entrant. Raises VaultBusy after `timeout_s` seconds, StorageFailure."""
+def lock(path: Path, timeout_s: float, *, makes_folder: bool = False) -> Iterator[None]:
+    """Hold a vault's writer lock; not re-entrant. Raises VaultBusy after `timeout_s` seconds, StorageFailure."""
     name, until = (os.getpid(), str(path)), time.monotonic() + timeout_s
     line, guard = _LOCKS.get(name) or _LOCKS.setdefault(name, (allocate_lock(), FileLock(path)))
     if not line.acquire(timeout=timeout_s):
         raise _busy_error(path, timeout_s)
     try:
         with storage_errors("lock", path):
+            if not makes_folder:
+                path.parent.stat()  # FileLock would make the folder of a project again that was moved meanwhile
             try:
                 guard.acquire(timeout=max(0.0, until - time.monotonic()), poll_interval=LOCK_POLL_S)
             except Timeout as error:

@@ -76,7 +76,7 @@ class TokenFile:
         secret, now = PREFIX + secrets.token_urlsafe(_SECRET_BYTES), time.time()
         digest = hashlib.sha256(secret.encode()).hexdigest()
         token = Token(name=name, digest=digest, scopes=scopes, created=now, expires=now + days * _DAY_S)
-        with lock(self._lock, _LOCK_TIMEOUT_S):
+        with lock(self._lock, _LOCK_TIMEOUT_S, makes_folder=True):
             known = self.tokens()
             if any(each.name == name for each in known):
                 raise AlreadyExists(f"There is a token {name!r}.", f"Choose another name, or revoke {name!r} first.")
@@ -85,7 +85,7 @@ class TokenFile:
 
     def revoke(self, name: str) -> Token:
         """Delete a token; raises NotFound."""
-        with lock(self._lock, _LOCK_TIMEOUT_S):
+        with lock(self._lock, _LOCK_TIMEOUT_S, makes_folder=True):
             known = {each.name: each for each in self.tokens()}
             token = known.pop(name, None)
             if token is None:

@@ -132,8 +132,7 @@ def _refuse(line: bytes, code: int, reason: str) -> Iterator[bytes]:
         is_response = "method" not in message and not message.keys().isdisjoint(("result", "error"))
         if not is_response and ("method" not in message or "id" in message):
             number = message["id"] if type(message.get("id")) in (str, int) else None
-            error = {"code": code, "message": reason}
-            yield json.dumps({"jsonrpc": "2.0", "id": number, "error": error}).encode()
+            yield json.dumps({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": reason}}).encode()
 
 
 def _read_lines(stdin: int, lines: asyncio.Queue[bytes], loop: asyncio.AbstractEventLoop) -> None:
