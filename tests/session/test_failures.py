@@ -245,6 +245,8 @@ def test_a_cause_that_the_agent_named_stands_beside_the_cure() -> None:
     [
         ("The root cause is a fixture without a limit.", True),
         ("The import fails because the fixture has no limit.", True),
+        ("The cause: the fixture has no limit for tenants.", True),
+        ("Cause - the fixture has no limit for tenants.", True),
         ("The fixture is missing the limit. Let me fix the fixture.", False),
         ("The problem was caused by my fixture and its limit.", False),
         ("The issue is probably the limit of the fixture.", False),

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
 from operator import attrgetter
 
 from msgspec import Struct
@@ -154,8 +154,10 @@ def find_later_requests(record: Record, task: Statement | None) -> list[Statemen
     found = []
     for event, prompt in _group_prompts(record.sentences).items():
         is_later = task and event > task.event and prompt[0].by == USER and prompt[0].turn in record.changes_by_turn
-        if is_later and (asked := next(filter(_is_request, prompt), None)):
-            found.append(Statement(asked.text, event))
+        # "The upload fails on Windows. Find out why and fix it."
+        pairs = (pair for pair in pairwise(prompt) if sections.is_clear(pair[0].text) and _is_imperative(pair[1].text))
+        if is_later and (asked := next(chain(zip(filter(_is_request, prompt), strict=True), pairs), ())):
+            found.append(Statement(" ".join([each.text for each in asked]), event))
     ranked = sorted(found, key=lambda each: -min(_ENOUGH_SUBJECTS, count_subjects(each.text)))[:MOST_REQUESTS]
     return sorted(ranked, key=attrgetter("event"))
 
@@ -204,19 +206,22 @@ def _is_task(prompt: Sequence[Sentence], *, with_questions: bool = False) -> boo
     """Whether a prompt wants (or asks) something and says enough: two subjects, or a wish in a few more words."""
     text, whole = prompt[0].text, " ".join(each.text for each in prompt)
     asks = any(_REQUEST["question_only"].search(_strip_courtesy(each.text)) for each in prompt)
-    wants = any(_IMPERATIVE.match(_strip_courtesy(each.text)) or _REQUEST["goal"].search(each.text) for each in prompt)
+    wants = any(_is_imperative(each.text) or _REQUEST["goal"].search(each.text) for each in prompt)
     if (asks and not wants and not with_questions) or _REQUEST["orientation"].search(whole):
         return False
     is_more = len(prompt) > 1 or prompt[0].by == SUMMARY or _REQUEST["goal"].search(whole)
-    is_imperative = _IMPERATIVE.match(_strip_courtesy(_strip_opening(whole)))
-    if not is_more and not is_imperative and whole.rstrip().endswith("?"):
+    if not is_more and not _is_imperative(_strip_opening(whole)) and whole.rstrip().endswith("?"):
         return False
-    wishes = _IMPERATIVE.match(_strip_courtesy(text)) or _REQUEST["goal"].search(text)
+    wishes = _is_imperative(text) or _REQUEST["goal"].search(text)
     return _count_all_subjects(prompt) >= _SUBJECTS or (bool(wishes) and len(text.split()) > _SUBJECTS + 1)
 
 
 def _count_all_subjects(prompt: Sequence[Sentence]) -> int:
     return sum(count_subjects(each.text) for each in prompt)
+
+
+def _is_imperative(text: str) -> bool:
+    return bool(_IMPERATIVE.match(_strip_courtesy(text)))
 
 
 def _is_request(sentence: Sentence) -> bool:
@@ -248,10 +253,10 @@ def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Stat
         ends = [end.end() for end in re.finditer(r"[。！？](?=.)|(?<!\d)[.!?:][\"')`]*(?=\s)", text[:LONGEST_TASK])]
         is_enough = ends and ends[-1] > LONGEST_TASK // 4
         text = text[: ends[-1]] if is_enough else statements.cut_line(text, LONGEST_TASK)
-        return Statement(_drop_lead_in(text), event.number)
+        return Statement(_REQUEST["code_lead_in"].sub("", text), event.number)
     rest = statements.cut_line(" … ".join(_continue_sentence([text, *parts[place + 1 :]])), LONGEST_TASK - len(text))
     rest = rest[: max([0, *(end.end() for end in re.finditer(r"[.!?](?=\s|\Z)", rest))])]
-    return Statement(text if rest else _drop_lead_in(text), event.number, rest)
+    return Statement(text if rest else _REQUEST["code_lead_in"].sub("", text), event.number, rest)
 
 
 def _continue_sentence(parts: Sequence[str]) -> Iterator[str]:
@@ -265,21 +270,13 @@ def _continue_sentence(parts: Sequence[str]) -> Iterator[str]:
         yield text
 
 
-def _drop_lead_in(text: str) -> str:
-    """A task without the heading or the sentence that introduces the code after it, if enough remains."""
-    rest = text
-    while lead_in := _REQUEST["code_lead_in"].search(rest):
-        rest = rest[: lead_in.start()].rstrip()
-    return (rest if count_subjects(rest) else text).rstrip(" :")
-
-
 def _headline(texts: Sequence[str]) -> str:
     """The first sentence that names a goal, without greeting, at most LONGEST_TITLE characters."""
     ranked = texts
     if count_subjects(" ".join(texts[:1])) < _SUBJECTS + 1:
         strong = [text for text in texts if _REQUEST["named_goal"].search(text)]
         first = texts[:_FIRST_SENTENCES]
-        goals = [each for each in first if _REQUEST["goal"].search(each) or _IMPERATIVE.match(_strip_courtesy(each))]
+        goals = [each for each in first if _REQUEST["goal"].search(each) or _is_imperative(each)]
         ranked = [*strong, *goals, *texts[:2]]
     best = next((text for text in ranked if count_subjects(text) >= 1), ranked[0] if ranked else "")
     opened = re.split(r" #{2,6} ", _strip_opening(statements.flatten(best)))[0]  # headings below the first one

@@ -48,7 +48,6 @@ MOST_FINDINGS, _ENOUGH_STATEMENTS = 5, 2
 _CLOSING = 5  # answers among which one says how the work ended
 MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES = 8, 12, 40, 4, 4
 LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
-_ENOUGH_SUBJECTS = 4  # of a verdict; of those that say as much the last counts
 LONGEST_CHANGE = 240  # characters of code, added and removed
 _RETOLD, _STEM = 0.45, 5  # share of a result's words that a commit also has; first characters that equal words share
 _CHANGE = PATTERNS["changes"]
@@ -245,22 +244,9 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     else:
         found = found or find_reasons(record, worth)
     chosen = dict.fromkeys([*find_reasons(record, worth, 1), *found])
-    told = [Statement(each.text, each.event) for each in chosen] + find_verdict(record)
+    told = [Statement(each.text, each.event) for each in chosen]
     act = [] if find_outcome(record) else _find_last_act(record)
     return [*told, *(each for each in act if each.event > max((one.event for one in told), default=0))]
-
-
-def find_verdict(record: Record) -> list[Statement]:
-    """Whether the last change works, in the agent's words, if neither a green test run nor a commit shows it."""
-    shown = record.commits or any(each.note.startswith("green") for each in record.test_runs)
-    if shown or not (record.edits or record.difference):
-        return []
-    changed = max(chain.from_iterable(record.edits.values()), default=int(_LATE * record.last_event))
-    later = [each for each in record.answers() if each.event > changed and is_clear(each.text, 1)]
-    sure = [each for each in later if not _CHANGE["not_a_verdict"].search(each.text)]
-    works = [each for each in sure if _CHANGE["verdict"].search(each.text)]
-    best = max(works, key=lambda each: (min(_ENOUGH_SUBJECTS, count_subjects(each.text)), each.event), default=None)
-    return [Statement(best.text, best.event)] if best else []
 
 
 def _find_last_act(record: Record) -> list[Statement]:
