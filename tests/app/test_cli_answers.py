@@ -55,6 +55,20 @@ def test_drafts_and_parts_of_sessions_take_short_ids_too(worked: Cli, project: P
     assert worked("drafts", "review", "0e24ab", "--reject").code == 1
 
 
+@pytest.mark.parametrize("query", ["what is left to do?", "Where were we", "what's next?", "open points", "today"])
+def test_who_asks_only_where_the_work_stands_is_told(worked: Cli, project: Path, query: str) -> None:
+    assert "Please mend the gate of the harbour crane" in worked("search", query).out
+    assert "Nothing is known" not in worked("search", query).out
+    assert {"task", "tests"} <= {each["part"] for each in worked("search", query, "--json").json["state"]}
+    with open_engine(load(project)) as engine:
+        reply = (
+            Dispatcher(choose("core"), engine).dispatch("memory_search", {"query": query, "token_budget": 200}).reply
+        )
+        assert reply["state"][0]["text"] == "Please mend the gate of the harbour crane"
+        assert len(str(reply)) < 200 * 4 * 1.2
+    assert not worked("search", "what is left to do for the lighthouse", "--json").json["state"]
+
+
 def test_the_doctor_says_how_a_pause_ends(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     cli("capture", "pause")
     found = {each["name"]: each for each in cli("doctor", "--json").json["findings"]}

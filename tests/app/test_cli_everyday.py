@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import subprocess
@@ -42,11 +41,6 @@ def test_a_search_is_short_and_says_where_the_passage_is(cli: Cli, notes: Path) 
     (notes / "gates/n9.md").write_text("---\ntitle: Nine\n---\nUnlike.\n\n## Pilots\nThe pilot comes aboard.\n")
     assert "gates/n9.md:4" in cli("search", "pilot").out
     assert cli("search", "lantern", "-n", "2").out.count("gates/n") == 4
-
-
-def test_hits_come_one_a_line_for_programs(cli: Cli, notes: Path) -> None:
-    hits = [json.loads(line) for line in cli("search", "lantern", "-n", "3", "--jsonl").out.splitlines()]
-    assert [set(hit) >= {"memory", "score", "text"} for hit in hits] == [True] * 3
 
 
 def test_the_words_that_match_are_marked(cli: Cli, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ import pytest
 from tests.session.recording import Recording
 
 from scrimshaw.models import Trust
-from scrimshaw.session.resume import Occasion, StateLine
+from scrimshaw.search.results import StateLine
+from scrimshaw.session.resume import Occasion
 from scrimshaw.session.state import MOST_HEARD, fit_lines, read_notes, session_state
 
 TASK = "Please add a retry limit to the upload queue of the harbour service"

@@ -9,19 +9,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.engine.core import Engine
+from scrimshaw.engine.degradations import SESSION
 from scrimshaw.engine.read import search
 from scrimshaw.engine.sessions import find_shown
 from scrimshaw.models import Intent, Mode, Pressure, Session
 from scrimshaw.search.passages import count_sent
-from scrimshaw.search.results import SearchRequest, SearchResult
+from scrimshaw.search.results import SearchRequest, SearchResult, StateLine
 from scrimshaw.session import pressure
-from scrimshaw.session.resume import RECALL, Occasion, StateLine
+from scrimshaw.session.resume import RECALL, Occasion, asks_only_for_session
 from scrimshaw.session.state import fit_lines, tell_state
 
 _QUESTION = re.compile(r"(what|how|where|when|why|who|which)\b", re.IGNORECASE)
 _SHORT_QUERY = 50  # characters
 _DEEP_INTENTS = frozenset({Intent.ADD_FEATURE, Intent.REFACTOR, Intent.SECURITY_AUDIT, Intent.FIND_SPEC})
 _STATE_SHARE = 0.7  # of a resume's budget, the share that the session's own state may take before memories get theirs
+
+_LINE_TOKENS = 12  # of a line's names in an answer as JSON
 
 Search = Callable[[Engine, SearchRequest, Session | None], SearchResult]
 
@@ -96,6 +99,16 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
 def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: int) -> tuple[list[StateLine], int, int]:
     """The summary of a session for this occasion within a budget: lines, their tokens, how many were left out."""
     return fit_lines(tell_state(engine.sessions, engine.index, session, occasion, with_own=True), budget, count_sent)
+
+
+def add_state(engine: Engine, query: str, found: SearchResult, session: Session | None, budget: int) -> SearchResult:
+    """What was found, with the state of work if the query asks for nothing else: "what is left to do?"."""
+    state = list[StateLine]()
+    with engine.degradations.note_failure(SESSION):
+        if asks_only_for_session(query) and (about := session or next(iter(engine.sessions.latest()), None)):
+            lines = tell_state(engine.sessions, engine.index, about, Occasion.START, with_own=True)
+            state, *_ = fit_lines(lines, int(budget * _STATE_SHARE), lambda text: count_sent(text) + _LINE_TOKENS)
+    return replace(found, state=tuple(state), nearest=()) if state else found
 
 
 def _choose_mode(asked: ContextRequest, *, resumable: bool) -> Mode:

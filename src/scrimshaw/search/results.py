@@ -102,6 +102,15 @@ class StageTrace(Struct, frozen=True, kw_only=True):
     notes: Mapping[str, object] = {}
 
 
+class StateLine(Struct, frozen=True, kw_only=True):
+    """One thing to know of a session, and the item or event it comes from (`session:SID/N`, `session:SID#eN`)."""
+
+    part: str
+    text: str
+    origin: str
+    trust: str
+
+
 class SearchResult(Struct, frozen=True, kw_only=True):
     """The answer to a search, best hit first."""
 
@@ -117,6 +126,7 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     archived: int = 0  #: memories that match by words, but are left out because they have faded
     trace: tuple[StageTrace, ...]
     degradations: tuple[Degradation, ...]
+    state: tuple[StateLine, ...] = ()  #: where the last session ended, if nothing else was asked
     peers: tuple[PeerHit, ...] = ()  #: hits of other memory servers; they never change `hits`
     sources: Mapping[str, float] = {}  #: the peers that answered, and how many seconds ago
 

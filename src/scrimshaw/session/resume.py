@@ -18,21 +18,12 @@ WITHHELD = "held instruction-like text, not shown"
 Occasion = StrEnum("Occasion", "START RESUME COMPACT CLEAR")
 
 
-class StateLine(Struct, frozen=True, kw_only=True):
-    """One thing to know, and the item it comes from (`session:SID/N`)."""
-
-    part: str
-    text: str
-    origin: str
-    trust: str
-
-
 # Wording that asks for the session itself, whatever its subject.
 RECALL = re.compile(
     r"\b(recent(?:ly)?|last|latest|previous(?:ly)?|earlier|so far|just (?:did|done|now)|"
     r"where (?:were|was|did) (?:we|i)|left off|continue|resume|current (?:work|task|session)|this session|today|"
     r"what (?:did|have) (?:we|i)|what(?: i|')?s (?:left|open|missing|next|still open|still missing)|next steps?|"
-    r"left to do|todos?|leave off|progress)\b",
+    r"open (?:points|ends|tasks)|what remains|unfinished|left to do|todos?|leave off|progress)\b",
     re.IGNORECASE,
 )
 # Words that name no subject: "recent work", "the last changes".

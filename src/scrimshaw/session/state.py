@@ -15,12 +15,13 @@ from msgspec.structs import replace
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.tool_calls import is_own_tool
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent, Session, Trust
+from scrimshaw.search.results import StateLine
 from scrimshaw.session import sections, statements
 from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.draft import find_later_requests, find_task
 from scrimshaw.session.failures import COMMIT, find_runs
 from scrimshaw.session.keywords import count_subjects
-from scrimshaw.session.resume import WITHHELD, Occasion, StateLine, asks_only_for_session
+from scrimshaw.session.resume import WITHHELD, Occasion, asks_only_for_session
 from scrimshaw.session.sections import Record
 from scrimshaw.session.statements import USER, Statement
 from scrimshaw.storage.index import Index

@@ -20,7 +20,7 @@ from scrimshaw.app.cli.frame import command, open_memory, settings_of_memory
 from scrimshaw.app.cli.output import Lines, console, line, note, note_degradations, plain
 from scrimshaw.app.hooks.fencing import is_withheld, neutralise, neutralise_state_lines, shorten_origins
 from scrimshaw.engine import Engine, counts, index, query_log, read
-from scrimshaw.engine.context import resume_state
+from scrimshaw.engine.context import add_state, resume_state
 from scrimshaw.engine.counts import MemoryPage, SessionTokens, Stats
 from scrimshaw.engine.degradations import SCAN_PENDING
 from scrimshaw.engine.fixes import MOST_FIXES, Fix, find_fixes
@@ -32,7 +32,6 @@ from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.engine.uplift import Uplift, measure_uplift
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import FLAG
-from scrimshaw.ingest.invisible_characters import escape_invisible
 from scrimshaw.models import RECORD, Filters, Memory, MemoryType, Session, Tier, Trust
 from scrimshaw.router import ask
 from scrimshaw.router.kinds import PREFIX
@@ -51,14 +50,12 @@ Sort = Literal["id", "title", "created", "updated"]
 Group = StrEnum("Group", "tier type artifact source folder")  # for counting memories
 
 
-def _render_found(result: SearchResult, query: Sequence[str], explain: bool, trace: bool, jsonl: bool) -> Lines:
-    if jsonl:
-        sys.stdout.writelines(escape_invisible(msgspec.json.encode(hit).decode()) + "\n" for hit in result.hits)
-    else:
-        yield from _render_hits(result, query_terms(" ".join(query)), explain)
-        for stage in result.trace if trace else ():
-            counts = f"{stage.stage:<10} {stage.entered:>5} -> {stage.left:<5} {stage.ms:>8.2f} ms"
-            yield line((f"{counts}  {msgspec.json.encode(stage.notes).decode()}", "dim"))
+def _render_found(result: SearchResult, query: Sequence[str], explain: bool, trace: bool) -> Lines:
+    yield from _render_state({"lines": neutralise_state_lines(result.state)}) if result.state else ()
+    yield from _render_hits(result, query_terms(" ".join(query)), explain)
+    for stage in result.trace if trace else ():
+        counts = f"{stage.stage:<10} {stage.entered:>5} -> {stage.left:<5} {stage.ms:>8.2f} ms"
+        yield line((f"{counts}  {msgspec.json.encode(stage.notes).decode()}", "dim"))
     # Notes from opening the memory are not repeated, and the files were just scanned.
     said = ("index_behind: ", SCAN_PENDING.failure_mode)
     note_degradations(each for each in result.degradations if not each.failure_mode.startswith(said))
@@ -83,7 +80,7 @@ def _render_hits(result: SearchResult, terms: Sequence[str], explain: bool) -> L
         if explain:
             yield line((f"   score {hit.score:.3f}: {_explain(hit.explanation)}", "dim"))
         yield ""
-    if not result.hits:
+    if not result.hits and not result.state:
         yield "Nothing is known about this; --min-confidence 0 shows:" if result.nearest else "No memory matches."
     yield from (line("   ", (hit.memory.id, "cyan"), f"  {hit.memory.title}") for hit in result.nearest)
     yield from render_peers(result)
@@ -269,7 +266,6 @@ def search(
     filters: Filters,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number of hits.")] = MOST_HITS,
     open_: Annotated[int, typer.Option("--open", metavar="N", min=0, help="Open the N-th hit in your $EDITOR.")] = 0,
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="One hit per line as JSON.")] = False,
     channels: Annotated[str, typer.Option(help="Only these, of: text, vector, trigger, graph.")] = "",
     lexical_only: Annotated[bool, typer.Option("--lexical-only", help="By words only, without peers.")] = False,
     semantic_only: Annotated[bool, typer.Option("--semantic-only", help="By meaning only, with peers.")] = False,
@@ -303,6 +299,7 @@ def search(
         frame.fill_few(engine)
     wait_s = engine.settings.router.start_s
     result = search_past(engine, request, at) if at else ask.search(engine, request, wait_s=wait_s)
+    result = add_state(engine, words, result, None, 0 if at else budget or engine.settings.context.resume_tokens)
     terms = query_terms(words)
     if not at and not result.hits and not engine.index.count(Filters(include_deprecated=True))[""]:
         note("This project has no memories yet: `scrimshaw save` writes one, `scrimshaw import` imports sessions.")

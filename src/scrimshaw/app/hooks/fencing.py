@@ -11,7 +11,8 @@ from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.invisible_characters import fold_text, replace_invisible
 from scrimshaw.ingest.redact import View
 from scrimshaw.models import Trust
-from scrimshaw.session.resume import Occasion, StateLine
+from scrimshaw.search.results import StateLine
+from scrimshaw.session.resume import Occasion
 
 FENCE = "scrimshaw-memory"
 FORGED = "[mark]"

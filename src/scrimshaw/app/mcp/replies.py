@@ -23,7 +23,7 @@ from scrimshaw.ingest.instructions import FLAG
 from scrimshaw.models import RECORD, Degradation, Memory, MemoryType, Trust
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.search.passages import TOKEN_CHARACTERS, count_characters, cut_passage, pack_hits, shorten_known
-from scrimshaw.search.results import Hit, SearchResult
+from scrimshaw.search.results import Hit, SearchResult, StateLine
 
 _ReplyT = TypeVar("_ReplyT", bound=Struct)
 _USUAL = {"tier": "normal", "type": "general", "artifact": "memory", "trust": "file"}
@@ -58,6 +58,7 @@ class SearchReply(Reply, frozen=True, omit_defaults=True):
     degraded: Sequence[Degradation] = ()
     intent: str = ""
     trace: Sequence[Mapping[str, Any]] = ()
+    state: Sequence[StateLine] = ()  #: where the last session ended, if the query asks for nothing else
     peers: str = ""  #: what other memory servers add, as data
     sources: Mapping[str, float] = {}  #: those that answered, and how many seconds ago
     applied_boosts: Mapping[str, int] = {}  #: how many hits a session, or a causal relation, lifted

@@ -14,7 +14,7 @@ from scrimshaw.app.mcp import replies
 from scrimshaw.app.mcp.schema import RARE, Call, Reply, tool
 from scrimshaw.app.processes import ancestors
 from scrimshaw.engine import Engine, importers, query_log, read, sessions, write
-from scrimshaw.engine.context import ContextRequest, context
+from scrimshaw.engine.context import ContextRequest, add_state, context
 from scrimshaw.engine.degradations import INDEX, SESSION
 from scrimshaw.engine.fixes import recall_fixes
 from scrimshaw.engine.query_log import LoggedRead
@@ -38,9 +38,9 @@ from scrimshaw.models import (
 from scrimshaw.router import ask
 from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.passages import TOKEN_CHARACTERS
-from scrimshaw.search.results import SearchRequest, SearchResult
+from scrimshaw.search.results import SearchRequest, SearchResult, StateLine
 from scrimshaw.search.tokens import query_terms
-from scrimshaw.session.resume import StateLine
+from scrimshaw.session.resume import RECALL
 
 _LONGEST_COUNT = 99_999  # a reply contains its own token count, and no budget is larger
 
@@ -247,14 +247,17 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
     known = sessions.find_shown(engine, session) if session and call.enable_dedup else {}
     result = _leave_out_old_news(engine, result, session, call.include_trace)
     budget = call.token_budget or settings.token_budget
+    if RECALL.search(call.query):
+        result = add_state(engine, call.query, result, session, budget)
+        result = replace(result, state=neutralise_state_lines(result.state))
     found = () if request.offset else tuple(replies.public_words(recall_fixes(engine, call.query, budget)))
-    tell_fixes = partial(replace, fixes=found)
+    tell = partial(replace, fixes=found, state=result.state)
     terms = query_terms(request.query)
-    result = replies.fit_reply(result, terms, budget, known, is_whole=call.include_content, wrap=tell_fixes)
+    result = replies.fit_reply(result, terms, budget, known, is_whole=call.include_content, wrap=tell)
     if call.track_access or session:
         read.touch(engine, [hit.memory for hit in result.hits])
     _mark_shown(engine, session, result)
-    return tell_fixes(replies.search_reply(result, trace=call.include_trace))
+    return tell(replies.search_reply(result, trace=call.include_trace))
 
 
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)
