@@ -69,6 +69,11 @@ def test_who_asks_only_where_the_work_stands_is_told(worked: Cli, project: Path,
     assert not worked("search", "what is left to do for the lighthouse", "--json").json["state"]
 
 
+@pytest.mark.parametrize("occasion", ["start", "resume", "compact", "clear"])
+def test_the_last_session_is_told_for_every_occasion(worked: Cli, occasion: str) -> None:
+    assert worked("resume", "--occasion", occasion, "--json").json["lines"]
+
+
 def test_the_doctor_says_how_a_pause_ends(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     cli("capture", "pause")
     found = {each["name"]: each for each in cli("doctor", "--json").json["findings"]}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.app.command_line import Cli
+from tests.app.hooks.test_hook_process import report
 from tests.samples import write_memory
 
 from scrimshaw.app.cli import output
@@ -53,12 +54,31 @@ def test_a_hit_opens_in_the_editor(cli: Cli, notes: Path, monkeypatch: pytest.Mo
     use_editor(monkeypatch, "import sys; open(sys.argv[1], 'a').write('Seen.')")
     cli("search", "lantern gate 3", "--open", "1")
     assert (notes / "gates/n3.md").read_text().endswith("Seen.")
-    refused = cli("search", "lantern", "--open", "9")
-    assert (refused.code, "There is no hit 9" in refused.err) == (1, True)
+    refused = cli("search", "lantern", "--open", "99")
+    assert (refused.code, "There is no hit 99" in refused.err) == (1, True)
+
+
+def test_a_hit_opens_by_the_number_it_is_shown_with(cli: Cli, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report(notes.parents[1], "UserPromptSubmit", "s1", prompt="Please paint the lantern of the harbour crane green.")
+    use_editor(monkeypatch, "import sys; open(sys.argv[1], 'a').write('Seen.')")
+    asked = ("search", "lantern of the harbour crane", "-n", "20")
+    hits = [each["memory"] for each in cli(*asked, "--json").json["hits"]]
+    passage = next(number for number, each in enumerate(hits, start=1) if each["source"] == "record")
+    assert cli(*asked, "--open", f"{passage}").code == 1
+    cli(*asked, "--open", f"{passage + 1}")
+    assert Path(hits[passage]["path"]).read_text().endswith("Seen.")
 
 
 @pytest.mark.parametrize(
-    "name", ["gates/n3", "gates/n3.md", "gates/n3#lanterns", ".scrimshaw/memories/gates/n3.md", "{path}:5"]
+    "name",
+    [
+        "gates/n3",
+        "[[gates/n3#lanterns]]",
+        "gates/n3.md",
+        "gates/n3#lanterns",
+        ".scrimshaw/memories/gates/n3.md",
+        "{path}:5",
+    ],
 )
 def test_what_a_search_prints_can_be_read(cli: Cli, notes: Path, name: str) -> None:
     cli("scan")

@@ -55,6 +55,7 @@ def test_one_proposal_for_each_shared_topic(engine: Engine, sessions: list[str])
 
 def test_a_topic_can_be_named(engine: Engine, sessions: list[str]) -> None:
     assert drafts.propose(engine, topic="router") == []
+    assert drafts.propose(engine, topic="SQLite")
     assert drafts.propose(engine, topic="sqlite")
 
 

@@ -60,6 +60,12 @@ def test_a_question_about_something_else_gets_no_hits_but_what_is_nearest(
     assert 0 < len(" ".join(reply["nearest"])) <= 60 * 4
 
 
+@pytest.mark.parametrize("query", [*UNKNOWN, *KNOWN])
+def test_no_later_page_shows_what_the_first_one_leaves_out(ask: Any, minilm: MiniLMEmbedder, query: str) -> None:
+    hits = ask(minilm)(query, limit=3, cursor="1", include_trace=True, include_constitutional=False)["hits"]
+    assert all(hit["confidence"] >= 0.05 for hit in hits)
+
+
 def test_the_prompt_says_the_same(ask: Any, open_memory: OpenMemory, minilm: MiniLMEmbedder) -> None:
     known, unknown = "size of the write-ahead log after an import", UNKNOWN[0]
     nearest = ask(minilm)(unknown)["nearest"]

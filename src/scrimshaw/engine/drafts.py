@@ -349,7 +349,7 @@ def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> li
     left.sort(key=lambda memory: (memory.created, memory.id))
     proposals = []
     for name in [topic] if topic else _rank_by_count(each for memory in left for each in memory.topics):
-        group = [memory for memory in left if name in memory.topics][-MOST_SESSIONS:]
+        group = [each for each in left if name.casefold() in map(str.casefold, each.topics)][-MOST_SESSIONS:]
         if len(group) < 2:
             continue
         left = [memory for memory in left if memory not in group]

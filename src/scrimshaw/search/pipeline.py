@@ -18,7 +18,7 @@ from scrimshaw.search.confidence import CALIBRATIONS, judge_answer
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import Fused, fuse, scale_scores
-from scrimshaw.search.passages import count_sent
+from scrimshaw.search.passages import SENTENCE, count_sent, cut_passage
 from scrimshaw.search.rerank import DIGITS
 from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, SessionContext
 from scrimshaw.search.routing import route
@@ -334,10 +334,11 @@ class Searcher:
         confidence, nearest = max((hit.confidence for hit in hits), default=0.0), list[Hit]()
         # refuse only if everything was searched by meaning, with a calibrated model
         by_meaning = Channel.VECTOR in state.lists and state.has_all_vectors and self._model in CALIBRATIONS
-        may_refuse = by_meaning and request.first and not (request.all_of or state.context.recalled)
-        if confidence < request.min_confidence and may_refuse:
+        may_refuse = by_meaning and not (request.all_of or state.context.recalled)
+        if confidence < request.min_confidence and may_refuse and request.first:
             titles = [hit.memory.title for hit in hits]
-            nearest = [hit for place, hit in enumerate(hits) if titles.index(hit.memory.title) == place][:NEAREST]
+            first = [hit for place, hit in enumerate(hits) if titles.index(hit.memory.title) == place][:NEAREST]
+            nearest = [replace(hit, text=cut_passage(hit.text, state.terms, SENTENCE)) for hit in first]
             hits, ranked, left = [], [], 0
         elif may_refuse:
             least = BESIDE * request.min_confidence

@@ -82,7 +82,8 @@ def _render_hits(result: SearchResult, terms: Sequence[str], explain: bool) -> L
         yield ""
     if not result.hits and not result.state:
         yield "Nothing is known about this; --min-confidence 0 shows:" if result.nearest else "No memory matches."
-    yield from (line("   ", (hit.memory.id, "cyan"), f"  {hit.memory.title}") for hit in result.nearest)
+    near = ((hit.memory.id, hit.text if hit.memory.source == RECORD else hit.memory.title) for hit in result.nearest)
+    yield from (line("   ", (name, "cyan"), f"  {' '.join(said.split())}") for name, said in near)
     yield from render_peers(result)
     if result.omitted:
         yield line((f"{result.omitted} more did not fit the budget.", "dim"))
@@ -321,11 +322,11 @@ def search(
 
 def _open_hit(result: SearchResult, number: int) -> None:
     """Open the file of a hit in the user's editor, at its passage."""
-    files = [hit for hit in result.hits if Path(hit.memory.path).is_absolute()]
-    if number > len(files):
-        raise InvalidRequest(f"There is no hit {number} with a file; {len(files)} have one.", "Search without --open.")
-    path, _, place = _find_place(files[number - 1]).rpartition(":")
-    frame.run_editor(Path(path), int(place))
+    hit = next(iter(result.hits[number - 1 : number]), None)
+    if hit is None or not Path(hit.memory.path).is_absolute():
+        raise InvalidRequest(f"There is no hit {number} with a file.", "Search without --open.")
+    place = _find_place(hit).rpartition(":")[2]
+    frame.run_editor(Path(hit.memory.path), int(place) if place.isdigit() else 1)
 
 
 @command(
@@ -344,7 +345,7 @@ def get(
         found = ask.get_from_peer(engine, memory_id)
     else:
         is_part = memory_id.startswith(ITEM_PREFIX)  # part of a session, which are numbered
-        name, _, section = (memory_id, "", "") if is_part else memory_id.partition("#")
+        name, _, section = (memory_id, "", "") if is_part else re.sub(r"\A\[\[|\]\]\Z", "", memory_id).partition("#")
         found = read.get(engine, frame.find_id(engine, name), anchor or section)
     read.touch(engine, [found.memory])
     query_log.append(engine, LoggedRead(at=engine.clock(), id=found.memory.id))
@@ -433,7 +434,8 @@ def resume(
     found = engine.sessions.get(session) if session else next(iter(engine.sessions.latest()), None)
     if found is None:
         raise NotFound("There is no session to resume.", "Sessions come from the hooks of an agent client.")
-    own, most = found if session else Session(id=""), budget or engine.settings.context.resume_tokens
+    own = found if session or occasion == Occasion.COMPACT else Session(id="")  # a compaction tells only its own
+    most = budget or engine.settings.context.resume_tokens
     lines, tokens, omitted = resume_state(engine, own, occasion, most)
     about = replace(found, task=neutralise(found.task))
     return {"session": about, "lines": neutralise_state_lines(lines), "tokens": tokens, "omitted": omitted}

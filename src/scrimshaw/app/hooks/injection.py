@@ -96,7 +96,9 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
         occasion = Occasion.START  # its own has no work yet
     text, waiting = fence_state(lines, occasion, budget), 0
     if settings.drafts.review:
-        waiting = sum(WAITS.encode() in path.read_bytes() for path in (settings.folder / DRAFTS).glob("*.md"))
+        for path in (settings.folder / DRAFTS).glob("*.md"):
+            with suppress(OSError):  # a person may decide on it now
+                waiting += WAITS.encode() in path.read_bytes()
     note = f"{waiting} drafts of sessions are waiting for review: `scrimshaw review`." if waiting else ""
     earlier, others = storage.sessions.latest(before=event.session, limit=_MOST_EARLIER), ""
     since = max(map(attrgetter("started"), earlier), default=math.inf)

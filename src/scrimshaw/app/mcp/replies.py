@@ -28,7 +28,7 @@ from scrimshaw.search.results import Hit, SearchResult, StateLine
 _ReplyT = TypeVar("_ReplyT", bound=Struct)
 _USUAL = {"tier": "normal", "type": "general", "artifact": "memory", "trust": "file"}
 _DATE = len("2026-01-31")
-NEAREST_ROOM = 220  # characters; names of memories that do not answer are worth no more
+NEAREST_ROOM = 240  # characters; names of memories that do not answer are worth no more
 # The peers' part is never cut to nothing, and never pushes out most of the own hits.
 _PEER_SHARE, _PEER_SHARE_ALONE = 0.25, 0.75
 _PEER_LINE = "{0.id} ({0.title}): {0.text}"
@@ -76,8 +76,12 @@ def copy_fields(kind: type[_ReplyT], value: object, **more: Any) -> _ReplyT:
 def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
     """The reply for a search result; `trace` adds intent, stages and reasons for every score, each hit by itself."""
     hits = (*result.always_on, *result.hits)
-    # Memories not sure to answer are named as far as they fit.
-    nearest = [f"{_clear(hit.memory.id)}: {_short_title(hit.memory)}" for hit in result.nearest]
+    # What is not sure to answer is named as far as it fits: a memory by its title, a passage by what it says.
+    nearest = [
+        f"{_clear(hit.memory.id)}: {' '.join(said.split())}"
+        for hit in result.nearest
+        for said in [_judge_hit(hit)[0] if hit.memory.source == RECORD else _short_title(hit.memory)]
+    ]
     ends = accumulate(map(count_characters, nearest))
     reply = SearchReply(
         hits=[public_hit(hit, explain=True) for hit in hits] if trace else _group_hits(hits),

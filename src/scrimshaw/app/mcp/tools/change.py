@@ -105,7 +105,7 @@ def memory_bulk_delete(
     """Retire memories of a tier. A whole constitutional or critical tier is refused."""
     before = ""
     if older_than_days:
-        before = (datetime.now(UTC) - timedelta(days=older_than_days)).strftime("%Y-%m-%d")
+        before = (datetime.now(UTC) - timedelta(days=older_than_days)).strftime("%Y-%m-%dT%H:%M:%SZ")
     chosen = [memory.id for memory in read.bulk_select(engine, tier, folder=folder, before=before)]
     if dry_run or not chosen:
         return DeleteReply(deleted=chosen, count=len(chosen), dry_run=dry_run)
