@@ -105,13 +105,29 @@ def test_what_a_person_takes_back_is_no_choice_any_more() -> None:
     assert (made.decisions, [each.text for each in made.changed]) == ((), ["src/storage.py"])
 
 
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        ("no!! never float for money. cast the old ones to decimal", None),
+        ("I don't want bigger runners then. budget is frozen until january", None),
+        ("Is it slow? Never cache the tides, they change hourly.", "Never cache the tides, they change hourly."),
+    ],
+)
+def test_a_person_s_decision_is_told_with_what_is_around_it(prompt: str, told: str | None) -> None:
+    recording = (
+        Recording().prompt("Compute the fees of the harbour.").edit("a.py").answer("I used floats for the fees.")
+    )
+    assert found(recording.prompt(prompt).edit("b.py")) == [told or prompt]
+
+
 LAZILY = "I decided to load every chart lazily, because most are below the fold."
 
 
 @pytest.mark.parametrize(
     ("then", "decided"),
     [
-        ("that breaks printing. revert this and only defer the map", ["revert this and only defer the map"]),
+        ("that breaks printing. revert this and only defer the map",
+         ["that breaks printing. revert this and only defer the map"]),
         ("Undo all of that, please.", []),
         ("Can you revert this?", []),
         ("How do I undo this?", [LAZILY]),
@@ -119,7 +135,7 @@ LAZILY = "I decided to load every chart lazily, because most are below the fold.
         ("Stop the chart server and run the tests.", [LAZILY]),
         ("No more charts are missing, commit it.", [LAZILY]),
     ],
-)
+)  # fmt: skip
 def test_a_turn_is_taken_back_by_any_sentence_that_asks_for_it(then: str, decided: list[str]) -> None:
     recording = Recording().prompt("Make the harbour board fast.").edit("src/board.py").answer(LAZILY)
     assert found(recording.prompt(then).edit("src/map.py")) == decided
@@ -133,7 +149,7 @@ def test_a_refusal_takes_back_what_it_names_and_its_wishes_are_choices() -> None
     recording.edit("weather.py").prompt("no, not redis, we have none. use an in-process cache, it is there already")
     assert found(recording) == [
         "I'll keep the HTTP timeout, since tests rely on it.",
-        "use an in-process cache, it is there already",
+        "no, not redis, we have none. use an in-process cache, it is there already",
     ]
 
 

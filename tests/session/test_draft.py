@@ -567,6 +567,9 @@ def test_an_account_of_a_difference_stands_beside_its_code() -> None:
             "`phonenumbers` was missing from the venv. It is not in `pyproject.toml`, someone should add it.",
         ),
         ("The expiry is still not checked on Get.", "The expiry is still not checked on Get."),
+        ("Nothing of the queue runs on Windows yet.", "Nothing of the queue runs on Windows yet."),
+        ("The migration is written but not applied.", "The migration is written but not applied."),
+        ("Sidekiq must go to version 7 before production.", "Sidekiq must go to version 7 before production."),
         ("I haven't added a harbour test for it.", "I haven't added a harbour test for it."),
         ("Only the map is deferred now.", ""),
         ("## Open the page:\n\n- The harbour page is at port 8000.", ""),
@@ -705,6 +708,30 @@ def test_unfinished_tasks_of_the_last_list_stay_open() -> None:
         ("Write its tests", 3),
         ("Tell the readers", 3),
     ]
+
+
+def test_a_list_of_tasks_that_nobody_marks_is_forgotten() -> None:
+    recording = (
+        Recording().prompt("Upgrade the shop.").dialog("task list", "[pending] Run specs", "[pending] Fix enums")
+    )
+    for subject in ("Use positional enums", "Keep sprockets", "Bump devise"):
+        assert texts(recording.draft().open) == ["Run specs", "Fix enums"]
+        recording.bash(f"git commit -m '{subject}'", f"[main 1a2b3c4] {subject}")
+    assert texts(recording.draft().open) == []
+
+
+def test_thanks_are_no_next_step() -> None:
+    recording = Recording().prompt("Rename the harbour queue.").edit("queue.py").answer("The queue is renamed.")
+    assert recording.prompt("perfect thx").draft().next_step is None
+    assert recording.prompt("perfect, now rename the harbour topic").draft().next_step
+
+
+@pytest.mark.parametrize(
+    "said", ["ok then leave it, remind me after the image bump", "I want to talk to Karim about the tide index."]
+)
+def test_what_a_person_puts_off_is_open(said: str) -> None:
+    recording = Recording().prompt("Scan the images of the harbour.").edit("a.py").answer("Scanned.").prompt(said)
+    assert texts(recording.answer("Sure.").draft().open) == [said]
 
 
 def test_words_that_only_join_others_are_no_phrases_in_german_either() -> None:

@@ -260,6 +260,14 @@ def test_a_cause_is_told_where_it_says_more_than_the_task_and_something_was_chan
     assert problems(recording.edit("fixture.py")) == ([(said, "")] if is_told else [])
 
 
+@pytest.mark.parametrize("announced", ["**Found the cause.**", "Found what the problem is."])
+def test_a_cause_may_follow_the_sentence_that_announces_it(announced: str) -> None:
+    recording = (
+        Recording().prompt("Fix the parser of the tides.").answer(f"{announced} The fixture has no limit for it.")
+    )
+    assert problems(recording.edit("fixture.py")) == [("The fixture has no limit for it.", "")]
+
+
 @pytest.mark.parametrize(
     ("command", "files"),
     [

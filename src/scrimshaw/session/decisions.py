@@ -18,6 +18,7 @@ _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices 
 _DECISION, _CHANGE = PATTERNS["decisions"], PATTERNS["changes"]
 _DECISION_HEADING = re.compile(r"(?i)\bdecisions?\b")
 _TELLING_CODE = 6  # characters, including the backquotes
+_LONGEST_WISH = 240  # characters
 _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 
 
@@ -46,11 +47,16 @@ def find_decisions(record: Record) -> list[Statement]:
             chosen = {at: other for at, other in chosen.items() if at not in alike} | {place: words}
     found = []
     for place in sorted(chosen):
-        text, by = sentences[place].text, sentences[place].by
+        text, by, event = sentences[place].text, sentences[place].by, sentences[place].event
         gives_reason = by == USER or _DECISION["reason"].search(text) or place - 1 in chosen
-        if not gives_reason and (cause := _find_cause(sentences, place)):
+        if by == USER:  # what is around it says why
+            runs = (tuple(run) for _, run in groupby(sentences, lambda each: (each.event, each.text.endswith("?"))))
+            whole = " ".join([each.text for each in next(run for run in runs if sentences[place] in run)])
+            is_said = any(each.number == event and statements.contains_text(each, whole) for each in record.events)
+            text = whole if len(whole) <= _LONGEST_WISH and is_said else text
+        elif not gives_reason and (cause := _find_cause(sentences, place)):
             text = both if len(both := f"{cause.text} {text}") < LONGEST_SENTENCE else text
-        found.append(Statement(text, sentences[place].event))
+        found.append(Statement(text, event))
     found += [each for each in commits if _DECISION["alternative"].search(each.text)]
     found = sorted(found, key=attrgetter("event"))[-2 * most :]
     return sorted([*_find_dialogs(record), *_find_agreed(record), *found], key=attrgetter("event"))
@@ -64,7 +70,8 @@ def _find_dialogs(record: Record) -> Iterator[Statement]:
             yield from (Statement(line, event.number) for line in text.splitlines())
         elif heading == APPROVED and (plan := [*filter(None, map(statements.trim, text.splitlines()))]):
             approach = _DECISION["approach"].search(text)
-            note = statements.cut_line(" ".join(approach[1].split()), LONGEST_SENTENCE) if approach else ""
+            note = " ".join(approach[1].split()) if approach else "; ".join(plan[1:])
+            note = statements.cut_line(note, LONGEST_SENTENCE)
             yield Statement(plan[0], event.number, f"plan approved: {note}".removesuffix(": "))
 
 

@@ -5,8 +5,6 @@ this one. A cure is only given if little was changed before: the only change, or
 were not done anew before the pass. Edits of files that the session had already changed cure nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -61,7 +59,7 @@ class CommandRun(NamedTuple):
         """What was run."""
         return self.event.text.partition("\n")[0]
 
-    def repeats(self, other: CommandRun) -> bool:
+    def repeats(self, other: "CommandRun") -> bool:
         """Whether this is a run of the same command, of all tests of which it ran a part, or of one that failed."""
         folders = [_FOLDER.findall(each.command)[:1] for each in (self, other)]
         is_elsewhere = all(folders) and folders[0] != folders[1]

@@ -69,6 +69,7 @@ _FAILURE = PATTERNS["failures"]
 MOST_OPEN, MOST_STEPS = 6, 3
 # Most open ends are finished later, so only the end of a session counts; postponed ones stay open.
 _RECENT_SHARE, _LATER_SHARE = 0.85, 0.3
+_FORGOTTEN = 3  # commits since a list of tasks that are all unfinished
 _LAST_CALLS = 2
 _OPEN = PATTERNS["open_points"]
 _ACTS = (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)
@@ -370,18 +371,20 @@ def find_causes(record: Record) -> list[Statement]:
     """
     changed = sorted(chain.from_iterable(record.edits.values()))
     asked = set(LONG_WORD.findall(" ".join([each.text for each in record.sentences if each.by == USER]).lower()))
-    found, musings = _find_reactions(record), set[int]()
-    for each in reversed(record.sentences):
+    found, musings, heard = _find_reactions(record), set[int](), record.sentences[::-1]
+    for each, after in zip(heard, [*heard[:1], *heard], strict=False):
         if _DECISION["doubt"].match(each.text):  # the earlier statement does not hold
             musings.add(each.event)
         is_cause = _FAILURE["diagnosis"].search(each.text) and not _FAILURE["not_a_cause"].search(each.text)
         following = changed[bisect_right(changed, each.event) :][:1]
         is_near = bool(following) and following[0] < each.event + _NEAR
         is_met = each.by == SUMMARY or (each.by == AGENT and is_near)
-        words = set(LONG_WORD.findall(each.text.lower()))
-        is_firm = is_clear(each.text) and each.event not in musings
+        is_announced = not is_clear(each.text) and after.event == each.event  # "Found the cause. ..."
+        text = after.text if is_announced else each.text
+        words = set(LONG_WORD.findall(text.lower()))
+        is_firm = is_clear(text) and each.event not in musings
         if is_cause and is_met and is_firm and len(words & asked) < ALIKE * len(words):
-            found.setdefault(each.event, Statement(each.text, each.event))
+            found.setdefault(each.event, Statement(text, each.event))
     return sorted(found.values(), key=attrgetter("event"))
 
 
@@ -472,6 +475,8 @@ def _find_unfinished_tasks(record: Record) -> list[Statement]:
             tasks[name] = (status, Statement(text.strip(), last) if text.strip() or known is None else known)
     commits = [each for each in record.commits if each.event > last]
     left = [task for status, task in tasks.values() if status in _UNFINISHED and task.text]
+    if len(left) == len(tasks) and len(commits) >= _FORGOTTEN:  # nobody marks what is done
+        return []
     return [*filterfalse(partial(_repeats_change, commits), left)]
 
 
@@ -516,7 +521,7 @@ def _find_unanswered(record: Record, acts: Sequence[RecordedEvent]) -> Sequence[
         announces = _DECISION["intent"].search(begins) or (breaks_off and _DECISION["exploring"].search(act.text))
         if act.kind == EventKind.ANSWER and (not announces or words.endswith("?") or _CHANGE["result"].search(words)):
             break
-        asked = [each for each in said if each.by == USER] or asked
+        asked = [each for each in said if each.by == USER and not _OPEN["thanks"].match(words)] or asked
         if act.kind == EventKind.PROMPT and len(words.split()) >= FEWEST_WORDS:
             break
     return asked

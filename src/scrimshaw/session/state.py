@@ -67,6 +67,7 @@ _ITEM_PARTS = {
     ItemKind.RESULT: "results",
     ItemKind.PLAN: "open",
 }
+_THANKS = statements.PATTERNS["open_points"]["thanks"]
 _CLEAN = re.compile(r"(?m)^nothing to commit, working tree clean")
 
 
@@ -210,7 +211,8 @@ def _list_prompts(record: Record) -> list[Statement]:
     return [
         Statement(text, event.number)
         for text, event in zip(texts, spoken, strict=True)
-        if not asks_only_for_session(text) and (len(text.split()) > _FEW or count_subjects(text))
+        if not (asks_only_for_session(text) or _THANKS.match(text))
+        and (len(text.split()) > _FEW or count_subjects(text))
     ]
 
 
