@@ -668,8 +668,8 @@ TOOLS: dict[str, Tool] = {
             Row("include_deprecated", True, becomes(COUNTED, COUNTED + 1)),
             Row(
                 "folder_ranking",
-                "importance",
-                becomes(["note", "auth", "bill", "docs", "rule"], ["rule", "bill", "auth", "docs", "note"]),
+                "recency",
+                becomes(["note", "auth", "bill", "docs", "rule"], ["docs", "note", "bill", "rule", "auth"]),
                 show_folders,
             ),
             Row("exclude_patterns", ["note/*", "*/login"], becomes(COUNTED, COUNTED - 7)),

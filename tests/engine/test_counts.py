@@ -17,7 +17,7 @@ from scrimshaw.engine.counts import Folder, page, rank_folders, stats
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.write import NewText, save
-from scrimshaw.models import Filters, JobState, Tier
+from scrimshaw.models import Filters, JobState
 
 EVERY = Filters(include_deprecated=True)
 
@@ -83,11 +83,11 @@ def test_counts_keep_to_filters_and_globs(library: Engine) -> None:
 
 def test_folders_and_their_order(library: Engine) -> None:
     folders = {folder.name: folder for folder in stats(library, EVERY).folders}
-    assert folders["in"] == Folder(name="in", count=2, updated="2026-03-01", importance=0.4)
-    assert folders[""] == Folder(name="", count=2, updated="2026-01-01", importance=0.55)
+    assert folders["in"] == Folder(name="in", count=2, updated="2026-03-01")
+    assert folders[""] == Folder(name="", count=2, updated="2026-01-01")
     ordered = {by: [folder.name for folder in rank_folders(list(folders.values()), by)]
-               for by in ("count", "recency", "importance")}  # fmt: skip
-    assert ordered == {"count": ["", "in"], "recency": ["in", ""], "importance": ["", "in"]}
+               for by in ("count", "recency")}  # fmt: skip
+    assert ordered == {"count": ["", "in"], "recency": ["in", ""]}
 
 
 # Health
@@ -124,11 +124,3 @@ def test_a_broken_chain_breaks_health(library: Engine) -> None:
     found = check_health(library, thorough=True)
     assert found.status == "broken"
     assert "the ledger has 2 rows, and entry 2 was changed or removed" in found.problems
-
-
-def test_tiers_weigh_in_falling_order(engine: Engine, vault: Path) -> None:
-    for tier in Tier:
-        write_memory(vault, f"{tier}/a", "text", f"tier: {tier}")
-    scan(engine)
-    folders = rank_folders(stats(engine, EVERY).folders, "importance")
-    assert [folder.name for folder in folders][2:] == ["important", "normal", "temporary", "deprecated"]

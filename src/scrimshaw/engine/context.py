@@ -36,7 +36,6 @@ class ContextRequest(SearchRequest, frozen=True, kw_only=True):
 
     mode: Mode = Mode.AUTO
     token_usage: float | None = None
-    occasion: Occasion = Occasion.RESUME
 
 
 class PressureView(Struct, frozen=True, kw_only=True):
@@ -58,7 +57,6 @@ class Context(Struct, frozen=True, kw_only=True):
     result: SearchResult
     state: tuple[StateLine, ...] = ()
     state_omitted: int = 0
-    session: Session | None = None
 
 
 def context(engine: Engine, asked: ContextRequest, session: Session | None = None, *, find: Search = search) -> Context:
@@ -82,7 +80,7 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
     about = session or next(iter(engine.sessions.latest()), None)
     state, state_omitted = list[StateLine](), 0
     if mode == Mode.RESUME and about:
-        state, _, state_omitted = resume_state(engine, about, asked.occasion, int(budget * _STATE_SHARE))
+        state, _, state_omitted = resume_state(engine, about, Occasion.RESUME, int(budget * _STATE_SHARE))
     request = replace(asked, limit=asked.limit or getattr(settings, f"{mode}_limit"))
     return Context(
         mode=mode,
@@ -92,7 +90,6 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
         result=find(engine, request, session),
         state=tuple(state),
         state_omitted=state_omitted,
-        session=session,
     )
 
 

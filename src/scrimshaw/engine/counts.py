@@ -16,18 +16,13 @@ from scrimshaw.engine.index import skipped_files, vectors_ready
 from scrimshaw.engine.usage import MOST_SESSIONS, measure_usage
 from scrimshaw.ingest.memory_file import decode_text
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Degradation, Filters, Injected, JobState, Memory, Skip, Tier
+from scrimshaw.models import Degradation, Filters, Injected, JobState, Memory, Skip
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.storage.durable import replace_file, storage_errors
 from scrimshaw.storage.paths import locate
 
 _EVERY = Filters(include_deprecated=True)
 _MOST_MEASURED = 300  # sessions, the newest: computing what each used takes some 15 ms
-# The weight of each tier.
-TIER_WEIGHTS: Mapping[Tier, float] = {
-    Tier.CONSTITUTIONAL: 1.0, Tier.CRITICAL: 1.0, Tier.IMPORTANT: 0.8,
-    Tier.NORMAL: 0.5, Tier.TEMPORARY: 0.3, Tier.DEPRECATED: 0.1,
-}  # fmt: skip
 
 
 class MemoryPage(Struct, frozen=True, kw_only=True):
@@ -39,12 +34,11 @@ class MemoryPage(Struct, frozen=True, kw_only=True):
 
 
 class Folder(Struct, frozen=True, kw_only=True):
-    """The memories directly below one top folder; `importance` is the mean weight of their tiers, 0..1."""
+    """The memories directly below one top folder."""
 
     name: str
     count: int
     updated: str
-    importance: float
 
 
 class Stats(Struct, frozen=True, kw_only=True):
@@ -109,7 +103,6 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
             name=name,
             count=len(members),
             updated=max(memory.updated for memory in members),
-            importance=round(sum(TIER_WEIGHTS[memory.tier] for memory in members) / len(members), 3),
         )
         for name, members in sorted(by_folder.items())
     )
@@ -159,8 +152,8 @@ def contexts(engine: Engine, most: int | None = None) -> list[SessionTokens]:
 
 
 def rank_folders(folders: Sequence[Folder], by: str) -> list[Folder]:
-    """Folders with the most memories, the newest or the most important first; `by` is count, recency or importance."""
-    field = {"count": "count", "recency": "updated", "importance": "importance"}[by]
+    """Folders with the most memories or the newest first; `by` is count or recency."""
+    field = {"count": "count", "recency": "updated"}[by]
     return sorted(sorted(folders, key=attrgetter("name")), key=attrgetter(field), reverse=True)
 
 

@@ -3,27 +3,22 @@
 It never leaves the machine, only has redacted text, and is bounded; `[search] log = false` switches it off.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
+from scrimshaw.engine.core import Engine
 from scrimshaw.ingest.redact import redact
+from scrimshaw.models import Session
 from scrimshaw.search.candidates import DAY_S
+from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.storage.durable import PRIVATE_FILE
-
-if TYPE_CHECKING:
-    from scrimshaw.engine.core import Engine
-    from scrimshaw.models import Session
-    from scrimshaw.search.results import SearchRequest, SearchResult
 
 FILE, OLDER = "queries.jsonl", "queries.older.jsonl"
 MOST_BYTES = 2 * 1024 * 1024  # of each of the two files: some 3,000 searches

@@ -4,8 +4,6 @@ An edit leaves every byte outside the changed keys alone: order, comments, quoti
 planned on the YAML that was parsed first, so editing a file, even several times, parses nothing again.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -64,7 +62,7 @@ class MemoryFile:
     #: Front matter as plain mappings, lists, None and text; numbers and dates stay as they are written.
     values: Mapping[str, object] = field(default_factory=dict)
     problem: UnreadableFile | None = None  #: Why the front matter could not be read; `values` is empty then.
-    base: MemoryFile | None = None  #: The parsed file that this one was edited from, and the keys that differ from it.
+    base: "MemoryFile | None" = None  #: The parsed file that this one was edited from; the keys that differ.
     changes: Mapping[str, object] = field(default_factory=dict)
 
     @cached_property

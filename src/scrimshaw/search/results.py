@@ -1,7 +1,5 @@
 """Request and result of a search: hits with their explanations, fitted to a budget, and a trace."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
@@ -130,7 +128,7 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     peers: tuple[PeerHit, ...] = ()  #: hits of other memory servers; they never change `hits`
     sources: Mapping[str, float] = {}  #: the peers that answered, and how many seconds ago
 
-    def keep_hits(self, hits: Sequence[Hit]) -> SearchResult:
+    def keep_hits(self, hits: Sequence[Hit]) -> "SearchResult":
         """The answer with only these first hits, cut as they are."""
         first, others = (sum("session" not in hit.explanation.ranks for hit in some) for some in (hits, self.hits))
         following = self.next_offset if first == others else self.offset + first

@@ -8,8 +8,6 @@ A word outside the vocabulary (emoji, rare scripts) costs one token per characte
 The pieces are those of Hugging Face's tokenizers, which would bring six packages and 36 MB for this alone.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -194,11 +194,8 @@ class Sessions:
         rest = f"events WHERE kind IN ('tool', 'prompt') AND {which}"
         patterns = [f"%{word}%" for word in words]
         found = self._read_all(lambda each: each.structs(RecordedEvent, rest, (*patterns, *patterns, limit)))
-
-        def rank(event: RecordedEvent) -> tuple[int, float]:
-            return sum(word.lower() in event.text.lower() for word in words), event.at
-
-        return sorted(found, key=rank, reverse=True)[:limit]
+        lower = [*map(str.lower, words)]
+        return sorted(found, key=lambda x: (sum(word in x.text.lower() for word in lower), x.at), reverse=True)[:limit]
 
     def records(self, session: str = "") -> list[SessionRecord]:
         """The extent of the record of every session with events, or of one, newest session first."""

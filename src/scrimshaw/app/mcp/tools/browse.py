@@ -66,9 +66,7 @@ class ListReply(Reply, frozen=True, omit_defaults=True):
 
 
 class StatsCall(FilterCall, frozen=True):
-    folder_ranking: Annotated[Literal["count", "recency", "importance"], Meta(description="Order of the folders.")] = (
-        "count"
-    )
+    folder_ranking: Annotated[Literal["count", "recency"], Meta(description="Order of the folders.")] = "count"
     exclude_patterns: Annotated[tuple[str, ...], Meta(description="Globs of ids to leave out.")] = ()
     limit: Annotated[int, Meta(ge=1, le=100, description="Maximum folders.")] = 10
 

@@ -200,15 +200,15 @@ def memory_context(
     session = find_session(engine, session_id)
     found = context(engine, request, session, find=ask.search)
     pressure = msgspec.to_builtins(found.pressure) if found.pressure.source != "unknown" else {}
-    sources = [item.source for item in engine.sessions.items(found.session.id)] if found.session else []
-    about, result = found.session, _leave_out_old_news(engine, found.result, session, include_trace)
+    sources = [item.source for item in engine.sessions.items(session.id)] if session else []
+    result = _leave_out_old_news(engine, found.result, session, include_trace)
     reply = replies.copy_fields(
         ContextReply,
         found,
         result=replies.search_reply(result),
         pressure_level="" if found.pressure.level == Pressure.UNKNOWN else found.pressure.level.upper(),
         pressure={name: each for name, each in pressure.items() if name != "level" and each not in (None, "")},
-        session={"id": about.id, "events": about.counter, "continues": about.continues} if about else {},
+        session={"id": session.id, "events": session.counter, "continues": session.continues} if session else {},
         state=neutralise_state_lines(found.state),
         extraction_count=len(sources),
         redaction_count=sum(each.redaction_applied for each in sources),
