@@ -26,6 +26,7 @@ from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage import git as storage_git
 from scrimshaw.storage.git import ask_git
+from scrimshaw.storage.paths import Vault
 
 LEASE_S = 60.0
 
@@ -416,3 +417,21 @@ def test_git_is_asked_once_for_a_scan_and_not_for_files_that_state_their_time(
     asked.clear()
     scan(engine)
     assert (before, sum(each[0] == "log" for each in asked)) == (0, 1)
+
+
+def test_a_file_that_changes_while_it_is_read_for_the_index_is_read_again(
+    engine: Engine, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_memory(vault, "note", "The harbour closes at one.")
+    read = Vault.read
+
+    def read_and_change(self: Vault, name: str) -> bytes:
+        raw = read(self, name)
+        write_memory(vault, "note", "The harbour closes at two.")
+        return raw
+
+    monkeypatch.setattr(Vault, "read", read_and_change)
+    engine.memory("note")
+    monkeypatch.undo()
+    scan(engine)
+    assert "at two" in engine.index.bodies(["note"])["note"]

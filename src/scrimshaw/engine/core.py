@@ -191,7 +191,7 @@ class Engine(AbstractContextManager["Engine"]):
             with suppress(NotFound, InvalidMemoryId, ReadOnly, UnreadableFile, OSError):
                 vault, name = self.vault_of(memory_id)
                 path = vault.root.resolve() / f"{check_id(name)}.md"
-                raw, info = vault.read(name), path.stat()
+                info, raw = path.stat(), vault.read(name)  # in this order: a later scan sees a change in between
                 if len(raw) <= self.settings.index.max_file_bytes:
                     file = vault_file(vault.name, memory_id, path, size=info.st_size, mtime_ns=info.st_mtime_ns)
                     self.index.put([self.parse(file, raw)])
