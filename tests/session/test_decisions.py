@@ -120,6 +120,32 @@ def test_a_person_s_decision_is_told_with_what_is_around_it(prompt: str, told: s
     assert found(recording.prompt(prompt).edit("b.py")) == [told or prompt]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "no new deps pls. we ship to air gapped boxes",
+        "dont roll back, 2.9 has the kafka fix",
+        "alerts go to slack only. nobody gets woken up for this",
+    ],
+)
+def test_what_a_person_rules_out_in_few_words_is_a_decision(said: str) -> None:
+    recording = Recording().prompt("Compute the fees of the harbour.").edit("a.py").answer("They are computed.")
+    assert found(recording.prompt(said).edit("b.py")) == [said]
+
+
+@pytest.mark.parametrize(
+    ("said", "is_told"),
+    [
+        ("I'm hoisting the draft into the ViewModel, because a bundle holds 1 MB.", True),
+        ("I'll put a guard around the sensor, so an early return can't leave the bus slow.", True),
+        ("I'm checking the sensor, because the bus is slow.", False),
+    ],
+)
+def test_what_an_agent_does_for_a_reason_is_a_decision(said: str, *, is_told: bool) -> None:
+    recording = Recording().prompt("Mend the sensor of the harbour.").answer(said).edit("sensor.cpp")
+    assert found(recording) == [said] * is_told
+
+
 LAZILY = "I decided to load every chart lazily, because most are below the fold."
 
 

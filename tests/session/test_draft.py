@@ -86,7 +86,7 @@ def test_the_body_names_the_event_of_every_line() -> None:
     text = render_body(login().draft())
     assert text.startswith("## Task\n\n- Fix the expired token check")
     assert "- commit: fix: compare token expiry in UTC (e8)\n" in text
-    assert "- src/: login.py (2 edits) (e4)\n" in text
+    assert "- src/: login.py (e4)\n" in text
     lines = [line for line in text.splitlines() if line.startswith("- ")]
     assert all(re.search(r"\(e\d+(?:, e\d+)*\)$", line) for line in lines)
     assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == [
@@ -464,6 +464,14 @@ def test_a_task_ends_before_code_and_what_introduces_it(prompt: str, task: str, 
     assert Recording().prompt(prompt).draft().task == Statement(task, 1, rest)
 
 
+def test_the_last_run_of_googletest_is_green() -> None:
+    recording = (
+        Recording().edit("a.cpp").bash("make test", "[  FAILED  ] 1 test, listed below:\n 1 FAILED TEST", failed=True)
+    )
+    made = recording.edit("a.cpp").bash("make test", "[  PASSED  ] 41 tests.").draft()
+    assert [each.note for each in made.tests] == ["green, [  PASSED  ] 41 tests."]
+
+
 def test_what_is_left_is_told_once_and_not_of_the_tests_again() -> None:
     left = "Still to do: the old key has to warn (`test_old_key` fails)."
     made = (
@@ -723,6 +731,7 @@ def test_a_list_of_tasks_that_nobody_marks_is_forgotten() -> None:
 def test_thanks_are_no_next_step() -> None:
     recording = Recording().prompt("Rename the harbour queue.").edit("queue.py").answer("The queue is renamed.")
     assert recording.prompt("perfect thx").draft().next_step is None
+    assert recording.prompt("👍 thx thats it for today").draft().next_step is None
     assert recording.prompt("perfect, now rename the harbour topic").draft().next_step
 
 

@@ -26,13 +26,34 @@ def problems(recording: Recording) -> list[tuple[str, str]]:
         ("pytest tests", "source .venv/bin/activate && pytest tests", "with `source .venv/bin/activate`"),
         ("git push", "git push --set-upstream origin main", "with `--set-upstream origin main`"),
         ("make serve", "PORT=8444 make serve", "with `PORT=8444`"),
+        ('psql -c "create index a"', "PGOPTIONS='-c statement_timeout=0' psql -c \"create index a\"",
+         "with `PGOPTIONS='-c statement_timeout=0'`"),
         ("pip install rich", "python -m venv .venv && .venv/bin/pip install rich", "with `python -m venv .venv`"),
         ("mix test", "cd app && mix deps.get && mix test", "with `mix deps.get`"),
     ],
-)
+)  # fmt: skip
 def test_what_the_passing_run_had_more_is_the_cure(failing: str, passing: str, cure: str) -> None:
     (failure,) = follow(Recording().bash(failing, "error: refused", failed=True).bash(passing, "done"))
     assert failure.cure[0] == cure
+
+
+@pytest.mark.parametrize(
+    ("failing", "other"),
+    [
+        ('psql -c "create index a"', 'psql -c "drop index b"'),
+        ("helm -n shop upgrade api ./chart", "helm -n shop list --pending"),
+    ],
+)
+def test_the_same_program_with_another_task_is_another_command(failing: str, other: str) -> None:
+    (failure,) = follow(Recording().bash(failing, "error: refused", failed=True).bash(other, "done"))
+    assert (failure.following, failure.passed, [*failure.cure]) == (None, None, [])
+
+
+def test_an_option_that_the_passing_run_has_no_more_is_no_cure() -> None:
+    recording = Recording().bash("torchrun train.py", "RuntimeError: unused parameters", failed=True)
+    recording.bash("torchrun train.py --find-unused", "RuntimeError: CUDA out of memory", failed=True)
+    recording.edit("train.py", "+ pooling = False").bash("torchrun train.py", "loss 0.3")
+    assert not any("--find-unused" in each for failure in follow(recording) for each in failure.cure)
 
 
 def test_each_way_to_fail_has_the_cure_that_came_before_the_next_run() -> None:

@@ -13,7 +13,6 @@ _LIST_KEYS = ("todos", "plan", "tasks")
 _TASK_KEYS = ("content", "subject", "step", "description", "title")
 _CREATED = r"\ATask #(\S+) created"
 _PLAN_BELOW = "\n## Approved Plan"
-_PLAN_APPROVED = "User has approved"
 _ANSWER_END = r'"(?:, "|[.,]? |\Z)'
 _REPLY_BEGIN = r"(?i)\A(?:<answer>|User (?:selected|responded|answered|replied):)"  # what a client puts before words
 _ADVICE = r" ?\(Recommended\)"
@@ -40,7 +39,7 @@ def read_dialog(tool: str, arguments: Mapping[str, Any], output: str) -> tuple[s
         case "Plan":
             shown, reply = output.partition(_PLAN_BELOW)[2].partition("\n")[2], read_object(output)
             stated = "" if reply.get("awaitingLeaderApproval") else text(reply.get("plan"))
-            asked = text(arguments.get("plan")) if output.startswith(_PLAN_APPROVED) else ""  # by other versions
+            asked = text(arguments.get("plan")) * output.startswith("User has approved")  # by other versions
             heading, lines = APPROVED, (shown or stated or asked).strip()
     return (heading, lines) if lines else None
 

@@ -9,7 +9,7 @@ from scrimshaw.ingest.dialogs import ANSWERED, APPROVED
 from scrimshaw.models import EventKind
 from scrimshaw.session import statements
 from scrimshaw.session.sections import ALIKE, FEWEST_WORDS, LONG_WORD, NO_CHOICES, QUOTED, Record, find_stems, is_clear
-from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement
+from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line
 
 MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
 _LATEST = 0.8  # of the events of a session
@@ -18,7 +18,6 @@ _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices 
 _DECISION, _CHANGE = PATTERNS["decisions"], PATTERNS["changes"]
 _DECISION_HEADING = re.compile(r"(?i)\bdecisions?\b")
 _TELLING_CODE = 6  # characters, including the backquotes
-_LONGEST_WISH = 240  # characters
 _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 
 
@@ -49,11 +48,11 @@ def find_decisions(record: Record) -> list[Statement]:
     for place in sorted(chosen):
         text, by, event = sentences[place].text, sentences[place].by, sentences[place].event
         gives_reason = by == USER or _DECISION["reason"].search(text) or place - 1 in chosen
-        if by == USER:  # what is around it says why
+        if by == USER and sentences[place].turn > 1:  # what is around it says why; the first prompt is the task
             runs = (tuple(run) for _, run in groupby(sentences, lambda each: (each.event, each.text.endswith("?"))))
             whole = " ".join([each.text for each in next(run for run in runs if sentences[place] in run)])
             is_said = any(each.number == event and statements.contains_text(each, whole) for each in record.events)
-            text = whole if len(whole) <= _LONGEST_WISH and is_said else text
+            text = whole if len(whole) <= statements.LONGEST_LINE and is_said else text
         elif not gives_reason and (cause := _find_cause(sentences, place)):
             text = both if len(both := f"{cause.text} {text}") < LONGEST_SENTENCE else text
         found.append(Statement(text, event))
@@ -70,8 +69,7 @@ def _find_dialogs(record: Record) -> Iterator[Statement]:
             yield from (Statement(line, event.number) for line in text.splitlines())
         elif heading == APPROVED and (plan := [*filter(None, map(statements.trim, text.splitlines()))]):
             approach = _DECISION["approach"].search(text)
-            note = " ".join(approach[1].split()) if approach else "; ".join(plan[1:])
-            note = statements.cut_line(note, LONGEST_SENTENCE)
+            note = cut_line(" ".join(approach[1].split()) if approach else "; ".join(plan[1:]), LONGEST_SENTENCE)
             yield Statement(plan[0], event.number, f"plan approved: {note}".removesuffix(": "))
 
 
@@ -90,7 +88,9 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
         last = [each for each in said[max(0, asked - 1) : asked + 1] if is_clear(each.text, 1) and not each.is_item]
         if last and not _DECISION["routine"].search(last[-1].text):
-            yield Statement(last[-1].text, answer.number, f"agreed in e{prompt.number}")
+            rest = prompt.text.strip()[len(reply) :]
+            added = f": {cut_line(' '.join(rest.split()))}" if _DECISION["amends"].match(rest) else ""
+            yield Statement(last[-1].text, answer.number, f"agreed in e{prompt.number}{added}")
 
 
 def _weigh_decision(record: Record, place: int, difference: str) -> float:

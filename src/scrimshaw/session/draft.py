@@ -329,7 +329,7 @@ def _line(statement: Statement) -> str:
 
 
 def _is_file(statement: Statement) -> bool:
-    return statement.note.endswith("edits") or (not statement.note and " " not in statement.text)
+    return not statement.note and " " not in statement.text
 
 
 def _folder_lines(files: Sequence[Statement]) -> list[str]:
@@ -340,9 +340,7 @@ def _folder_lines(files: Sequence[Statement]) -> list[str]:
     lines = []
     for folder, members in sorted(folders.items(), key=lambda each: -len(each[1]))[:_FILE_LINES]:
         first = members[:_FILES_PER_LINE]
-        names = [each.text.removeprefix(f"{folder}/") if folder else each.text for each in first]
-        notes = [f" ({each.note})" if each.note else "" for each in first]
-        listed = ", ".join(map("".join, zip(names, notes, strict=True)))
+        listed = ", ".join([each.text.removeprefix(f"{folder}/") if folder else each.text for each in first])
         more = f" and {len(members) - len(first)} more" if len(members) > len(first) else ""
         marks = ", ".join(f"e{number}" for number in sorted({each.event for each in first}))
         lines.append(f"- {f'{folder}/: ' if folder else ''}{listed}{more} ({marks})")

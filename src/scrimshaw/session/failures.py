@@ -157,8 +157,11 @@ def _find_families(command: str) -> Sequence[str]:
         words[:1] = filter(None, [re.sub(r"\A(?!\./bin/).*/bin/", "", word) for word in words[:1]])  # ./bin has its own
         if words and words[0] not in WORDS["trivial_programs"] and not words[0].endswith("/"):
             options = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
-            purpose = [word for word in words[1 : max(2, options)] if re.match(r"[A-Za-z][\w.:/-]*\Z", word)]
-            found.append(" ".join([words[0], *purpose[: 1 if words[0] == "git" else _FAMILY_WORDS - 1]]))
+            # In `helm -n shop list` options come before what it does, and another query is another command.
+            end = len(words) if options == 1 and not _TEST.search(step) else max(2, options)
+            purpose = [word for word in words[1:end] if re.match(r"[A-Za-z][\w.:/-]*\Z", word)]
+            family = " ".join([words[0], *purpose[: 1 if words[0] == "git" else _FAMILY_WORDS - 1]])
+            found.append(cut_line(" ".join(words)) if _COMMAND["queries"].match(words[0]) else family)
     return found
 
 
@@ -216,6 +219,8 @@ def find_failures(
         own = {each.path for each in events if each.number in attempts and each.number < run.event.number}
         anew = [each for each in events if end < each.number < until and each.failed is not True]
         redone = {each.path if each.number in attempts else each.text.partition("\n")[0] for each in anew}
+        # an option that the run that passed has no more was no cure
+        acts = [(act, done) for act, done in acts if not passed or done != act or act[6:-1] in passed.text]
         cure = [act for act, done in acts if done not in own and not any(done in each for each in redone)]
         is_open = not any(not each.failed and not each.families[0].startswith("git ") for each in later)
         overcome = following.event if following and (is_past or cure) else passed
@@ -287,7 +292,7 @@ def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:
         if run.families[0] in _find_families(step):
             yield from [step.split()[0]] if words[:1] == step.split()[:1] and "/" in words[0] else []
             # an option with its values; a word on its own is another subject, not another way
-            options = re.findall(r"(?<!\S)(?:--[^\s'\"]+(?: [^-\s|<>][^\s]*)*|\w+=\S+)", " ".join(words))
+            options = re.findall(r"(?<!\S)(?:--[^\s'\"]+(?: [^-\s|<>][^\s]*)*|\w+=(?:'[^']*'|\S+))", " ".join(words))
             yield from (each for each in options if not _FAILURE["no_cure"].search(each))
         elif words and (_FAILURE["remedy"].search(step) or step.split()[0] in ("source", ".")):
             yield step.strip()

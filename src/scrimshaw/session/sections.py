@@ -325,12 +325,8 @@ def list_changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
     named = {path.rpartition("/")[2] for path in lasting if "/" in path}  # a tool may leave out the folder
     lasting = {path: numbers for path, numbers in lasting.items() if path not in named}
     ranked = sorted(lasting, key=lambda path: (-len(lasting[path]), lasting[path][0]))[:MOST_FILES]
-    counts = {path: len(lasting[path]) for path in sorted(ranked)}
     paths = dict(zip(edits, relative_paths(edits), strict=True))
-    return [
-        Statement(paths[path], lasting[path][0], f"{count} edits" if count > 1 else "")
-        for path, count in counts.items()
-    ]
+    return [Statement(paths[path], lasting[path][0]) for path in sorted(ranked)]
 
 
 def relative_paths(paths: Iterable[str]) -> list[str]:
@@ -365,10 +361,7 @@ def find_problems(record: Record) -> list[Statement]:
 
 
 def find_causes(record: Record) -> list[Statement]:
-    """Causes that the agent named and acted on at once, except those that the task already states.
-
-    Directly after a failed call weaker words are enough, and its next sentence is what it did about the cause.
-    """
+    """Causes that the agent named and acted on at once, except those that the task already states."""
     changed = sorted(chain.from_iterable(record.edits.values()))
     asked = set(LONG_WORD.findall(" ".join([each.text for each in record.sentences if each.by == USER]).lower()))
     found, musings, heard = _find_reactions(record), set[int](), record.sentences[::-1]
@@ -379,8 +372,7 @@ def find_causes(record: Record) -> list[Statement]:
         following = changed[bisect_right(changed, each.event) :][:1]
         is_near = bool(following) and following[0] < each.event + _NEAR
         is_met = each.by == SUMMARY or (each.by == AGENT and is_near)
-        is_announced = not is_clear(each.text) and after.event == each.event  # "Found the cause. ..."
-        text = after.text if is_announced else each.text
+        text = after.text if not is_clear(each.text) and after.event == each.event else each.text  # "Found the cause."
         words = set(LONG_WORD.findall(text.lower()))
         is_firm = is_clear(text) and each.event not in musings
         if is_cause and is_met and is_firm and len(words & asked) < ALIKE * len(words):
@@ -475,9 +467,8 @@ def _find_unfinished_tasks(record: Record) -> list[Statement]:
             tasks[name] = (status, Statement(text.strip(), last) if text.strip() or known is None else known)
     commits = [each for each in record.commits if each.event > last]
     left = [task for status, task in tasks.values() if status in _UNFINISHED and task.text]
-    if len(left) == len(tasks) and len(commits) >= _FORGOTTEN:  # nobody marks what is done
-        return []
-    return [*filterfalse(partial(_repeats_change, commits), left)]
+    is_marked = len(left) < len(tasks) or len(commits) < _FORGOTTEN  # otherwise nobody marks what is done
+    return [*filterfalse(partial(_repeats_change, commits), left if is_marked else [])]
 
 
 def find_next_step(record: Record) -> Statement | None:

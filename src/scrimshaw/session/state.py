@@ -131,6 +131,9 @@ def _find_lines(record: Record, parts: Container[str]) -> Mapping[str, list[Stat
     """All possible lines by part, the best last: by attention, otherwise the newest."""
     events = {event.number: event for event in record.events}
     numbers = {event.call_id: event.number for event in record.events if event.call_id}
+    undone = {each.number for each in record.events if each.tool in ("Edit", "Write")}.difference(
+        *record.edits.values()
+    )
     found = defaultdict[str, list[tuple[float, int, StateLine]]](list)
     for part, find in _STATEMENTS.items():
         said = find(record) if part in parts else ()
@@ -138,6 +141,7 @@ def _find_lines(record: Record, parts: Container[str]) -> Mapping[str, list[Stat
     for item in record.items:
         number = numbers.get(item.source.source_call_id, 0)
         part, trust = _choose_part(item, events.get(number), record.last_event), item.source.trust
+        part = "" if part == "changed" and number in undone else part
         text = f"{item.path}: {item.text}" if item.path and item.path not in item.text else item.text
         line = StateLine(part=part, text=text, origin=f"session:{item.session}/{item.number}", trust=trust)
         found[part].append((item.attention if part in _ATTENDED else 0.0, number or item.number, line))
