@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -61,17 +62,27 @@ def test_who_asks_only_where_the_work_stands_is_told(worked: Cli, project: Path,
     assert "Nothing is known" not in worked("search", query).out
     assert {"task", "tests"} <= {each["part"] for each in worked("search", query, "--json").json["state"]}
     with open_engine(load(project)) as engine:
-        reply = (
-            Dispatcher(choose("core"), engine).dispatch("memory_search", {"query": query, "token_budget": 200}).reply
-        )
-        assert reply["state"][0]["text"] == "Please mend the gate of the harbour crane"
-        assert len(str(reply)) < 200 * 4 * 1.2
+        outcome = Dispatcher(choose("core"), engine).dispatch("memory_search", {"query": query, "token_budget": 200})
+        assert outcome.reply["state"][0]["text"] == "Please mend the gate of the harbour crane"
+        assert len(outcome.text) <= 200 * 4
     assert not worked("search", "what is left to do for the lighthouse", "--json").json["state"]
 
 
 @pytest.mark.parametrize("occasion", ["start", "resume", "compact", "clear"])
 def test_the_last_session_is_told_for_every_occasion(worked: Cli, occasion: str) -> None:
     assert worked("resume", "--occasion", occasion, "--json").json["lines"]
+
+
+def test_a_bulk_delete_counts_whole_days(cli: Cli, project: Path) -> None:
+    for hours in (20, 30):
+        at = datetime.now(UTC) - timedelta(hours=hours)
+        write_memory(
+            project / ".scrimshaw/memories", f"n{hours}", "Oil.\n", f"tier: temporary\nupdated: {at:%Y-%m-%dT%H:%M:%SZ}"
+        )
+    cli("scan")
+    asked = {"tier": "temporary", "confirm": True, "older_than_days": 1, "dry_run": True}
+    with open_engine(load(project)) as engine:
+        assert Dispatcher(choose("all"), engine).dispatch("memory_bulk_delete", asked).reply["deleted"] == ["n30"]
 
 
 def test_the_doctor_says_how_a_pause_ends(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,8 +64,8 @@ def test_one_passage_or_a_lone_session_memory_is_a_hit_by_itself() -> None:
 def test_of_what_is_not_sure_to_answer_a_passage_is_named_by_what_it_says_and_a_memory_by_its_title() -> None:
     found = replace(result_of(), nearest=(passage(3, "The clock\nis injected."), hit_of("alone", Trust.HUMAN)))
     assert search_reply(found).nearest == [f"session:{SESSION}#e3: The clock is injected.", "a: a"]
-    poisoned = search_reply(replace(found, nearest=(passage(3, POISON, Trust.TOOL),))).nearest
-    assert all("<scrimshaw-memory" in each for each in poisoned)
+    (poisoned,) = search_reply(replace(found, nearest=(passage(3, POISON, Trust.TOOL),))).nearest
+    assert "<scrimshaw-memory" in poisoned
 
 
 def test_a_passage_that_speaks_to_an_agent_is_fenced_within_its_group() -> None:

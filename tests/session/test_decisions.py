@@ -365,6 +365,12 @@ def test_an_approved_plan_is_a_decision_with_its_approach() -> None:
     assert (told.text, told.note) == ("Plan: Add a cache", "plan approved: Use an LRU cache, not Redis.")
 
 
+def test_what_a_person_adds_to_an_agreement_is_told_with_it() -> None:
+    recording = Recording().prompt("Implement the storage layer.").answer("Should I store the vectors as float16?")
+    (told,) = recording.prompt("yes. but make it float32, recall matters").draft().decisions
+    assert told.note == "agreed in e3: but make it float32, recall matters"
+
+
 @pytest.mark.parametrize("reply", ["yes", "OK, do it.", "Sounds good!", "I agree completely. Then commit.", "lgtm"])
 @pytest.mark.parametrize(
     ("proposal", "told"),

@@ -49,6 +49,11 @@ def test_the_same_program_with_another_task_is_another_command(failing: str, oth
     assert (failure.following, failure.passed, [*failure.cure]) == (None, None, [])
 
 
+def test_a_count_of_no_failures_is_none() -> None:
+    recording = Recording().bash("airflow dags backfill", "Backfill done. succeeded: 1 failed: 0")
+    assert follow(recording) == []
+
+
 def test_an_option_that_the_passing_run_has_no_more_is_no_cure() -> None:
     recording = Recording().bash("torchrun train.py", "RuntimeError: unused parameters", failed=True)
     recording.bash("torchrun train.py --find-unused", "RuntimeError: CUDA out of memory", failed=True)

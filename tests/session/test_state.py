@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 from tests.session.recording import Recording
 
-from scrimshaw.models import Trust
+from scrimshaw.models import ItemKind, Trust
 from scrimshaw.search.results import StateLine
 from scrimshaw.session.resume import Occasion
 from scrimshaw.session.state import MOST_HEARD, fit_lines, read_notes, session_state
@@ -248,6 +248,15 @@ def test_the_last_answer_is_told_once() -> None:
         ("said", "session:s#e3"),
         ("also said", "session:s#e2"),
     ]
+
+
+def test_a_change_that_was_taken_back_is_told_no_more() -> None:
+    recording = Recording().prompt(TASK).edit("/shop/queue.py", "+retries = 5")
+    recording.item(ItemKind.FILE, "Edit /shop/queue.py\n+retries = 5").answer("The limit is 5.")
+    told = [line.part for line in session_state(recording.events, recording.items, Occasion.START)]
+    recording.bash("git checkout -- queue.py").answer("It is as before.")
+    left = [line.part for line in session_state(recording.events, recording.items, Occasion.START)]
+    assert ("changed" in told, "changed" in left) == (True, False)
 
 
 def test_a_cleared_context_is_told_the_task_alone() -> None:

@@ -99,7 +99,7 @@ def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: i
 
 
 def add_state(engine: Engine, query: str, found: SearchResult, session: Session | None, budget: int) -> SearchResult:
-    """What was found, with the state of work if the query asks for nothing else: "what is left to do?"."""
+    """The result; of a query that only asks where the work stands, such as "what is left?", with that for `nearest`."""
     state = list[StateLine]()
     with engine.degradations.note_failure(SESSION):
         if asks_only_for_session(query) and (about := session or next(iter(engine.sessions.latest()), None)):

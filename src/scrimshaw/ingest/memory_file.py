@@ -62,8 +62,8 @@ class MemoryFile:
     #: Front matter as plain mappings, lists, None and text; numbers and dates stay as they are written.
     values: Mapping[str, object] = field(default_factory=dict)
     problem: UnreadableFile | None = None  #: Why the front matter could not be read; `values` is empty then.
-    base: "MemoryFile | None" = None  #: The parsed file that this one was edited from; the keys that differ.
-    changes: Mapping[str, object] = field(default_factory=dict)
+    base: "MemoryFile | None" = None  #: The parsed file that this one was edited from.
+    changes: Mapping[str, object] = field(default_factory=dict)  #: The keys that differ from it.
 
     @cached_property
     def text(self) -> str:
