@@ -172,6 +172,14 @@ def test_a_validation_moves_confidence_and_is_a_review(agent: Agent) -> None:
 # Never
 
 
+@pytest.mark.parametrize("name", ["mem:hot", "hot.md", "[[hot]]"])
+def test_a_validation_by_another_name_goes_on_from_the_last(agent: Agent, name: str) -> None:
+    agent.found("walrus", track_access=True)  # a review as well, and no validation
+    validate(agent.engine, "hot", useful=True)
+    validated = validate(agent.engine, name, useful=True)
+    assert (validated.id, validated.confidence, validated.validations) == ("hot", 0.7, 2)
+
+
 @pytest.mark.parametrize("front_matter", NEVER_FADE)
 def test_some_memories_never_fade(agent: Agent, vault: Path, clock: Clock, front_matter: str) -> None:
     write_memory(vault, "stays", "The walrus sang all night.", f"{front_matter}\nupdated: {clock.ago(9000)}")

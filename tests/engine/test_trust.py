@@ -103,6 +103,14 @@ def test_a_memory_has_the_trust_of_its_lineage(engine: Engine, vault: Path, memo
     assert resolve_trust(engine.index, {}, Degradations()) == {}
 
 
+@pytest.mark.parametrize("name", ["note", "note.md", "mem:note", "[[note]]"])
+def test_a_memory_has_the_trust_of_its_lineage_by_every_name(engine: Engine, vault: Path, name: str) -> None:
+    write_memory(vault, "page", "zebra", "provenance: {trust: web}")
+    write_memory(vault, "note", "zebra", "relations: {derived_from: [page]}")
+    scan(engine)
+    assert get(engine, name).memory.provenance.trust == Trust.WEB
+
+
 def test_every_search_reports_that_the_lineage_cannot_be_read(open_memory: OpenMemory, vault: Path) -> None:
     write_memory(vault, "a", "# Zebra\n\nThe zebra runs.")
     engine = open_memory("[features]\ncausal_boost = false\n")

@@ -97,6 +97,7 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
         if name in ("", memory_id):
             raise
         return get(engine, name, anchor or memory_id.partition("#")[2].removesuffix("]]"))
+    memory_id = stored.id  # which a text may name in another way
     memory = lineage.resolve_trust(engine.index, {memory_id: stored}, degradations)[memory_id]
     path = Path(memory.path)
     with storage_errors("read", path):
@@ -225,9 +226,10 @@ def validate(engine: Engine, memory_id: str, *, useful: bool) -> Validated:
         counts = {"useful": state.useful + useful, "not_useful": state.not_useful + (not useful)}
         return replace(state, confidence=confidence, **counts)
 
-    state = engine.journal.update_review(memory_id, change)
+    state = engine.journal.update_review(memory.id, change)
     promotable = state.confidence >= PROMOTE_CONFIDENCE and state.useful >= PROMOTE_REVIEWS
-    return Validated(id=memory_id, confidence=state.confidence, validations=state.reviews, promotable=promotable)
+    times = state.useful + state.not_useful  # reading it is a review too
+    return Validated(id=memory.id, confidence=state.confidence, validations=times, promotable=promotable)
 
 
 def _review(engine: Engine, memory: Memory, grade: Grade, before: Review | None) -> Review:
