@@ -10,7 +10,7 @@ from tests.samples import SECRET, write_memory
 
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import rebuild, scan, skipped_files
-from scrimshaw.engine.links import drift_why, link, stats, unlink
+from scrimshaw.engine.links import dependencies, drift_why, link, stats, unlink
 from scrimshaw.engine.write import NewText, find_cues, save, update
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly, UnreadableFile
 from scrimshaw.models import EdgeKind, Relation
@@ -42,6 +42,23 @@ def links_file(project: Path) -> Path:
 
 
 # Our own memories
+
+
+@pytest.mark.parametrize("form", ["mem:{}", "{}.md", "[[{}]]"])
+@pytest.mark.parametrize("source", ["new", "docs/guide"])
+def test_a_memory_is_linked_by_the_name_that_texts_give_it(notes: Engine, source: str, form: str) -> None:
+    linked = link(notes, form.format(source), form.format("old"), SUPERSEDES)
+    assert stated(notes) == [(linked.source, "supersedes", "old", 1.0, "")]
+    (row,) = notes.journal.history(linked.source, 1)
+    assert (row["action"], row["linked_memory_ids"]) == ("link", [linked.source, "old"])
+    assert [edge.source for edge in drift_why(notes, form.format("old")).replaced_by] == [linked.source]
+    assert [edge.source for edge in dependencies(notes, form.format("old"), hops=1, direction="both")] == [
+        linked.source
+    ]
+    with pytest.raises(InvalidRequest):
+        link(notes, form.format("new"), "new", SUPERSEDES)
+    unlink(notes, form.format(source), form.format("old"), SUPERSEDES)
+    assert stated(notes) == []
 
 
 def test_a_link_stands_in_the_front_matter_of_its_source(notes: Engine, vault: Path) -> None:

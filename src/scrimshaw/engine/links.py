@@ -16,6 +16,7 @@ from scrimshaw.engine.ledger import RecordedChange, apply_changes, links_path, r
 from scrimshaw.engine.trust import demand_label_kept, limit_unlinked
 from scrimshaw.engine.write import rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly
+from scrimshaw.ingest.markdown import parse_reference
 from scrimshaw.ingest.memory_file import MemoryFile, add_relation, remove_relation
 from scrimshaw.ingest.redact import redact, redact_edit
 from scrimshaw.models import Action, Edge, EdgeKind, Entry, Filters, Memory, Neighbor, Relation
@@ -66,9 +67,10 @@ def link(
     session: str = "",
 ) -> Linked:
     """Add a relation, or change its strength (0..1) and evidence; raises NotFound, InvalidRequest, ReadOnly."""
+    memory = engine.memory(source)
+    source, target = memory.id, engine.memory(target).id
     if source == target:
         raise InvalidRequest(f"{source!r} cannot be linked to itself.", "Name another target.", parameter="target_id")
-    memory, _ = engine.memory(source), engine.memory(target)
     known = _find_edges(engine, source, target, relation)
     states_itself = any(edge.kind == EdgeKind.RELATION for edge in known)
     if not memory.writable and states_itself:
@@ -97,6 +99,7 @@ def unlink(
 ) -> Linked:
     """Remove a relation, even to a target that is gone; raises NotFound if it does not exist."""
     memory = engine.memory(source)
+    source = memory.id
     known = _find_edges(engine, source, target, relation)
     if not known:
         raise NotFound(f"{source!r} does not say that it {relation} {target!r}.", "List its relations first.")
@@ -136,7 +139,7 @@ def drift_why(
     engine: Engine, memory_id: str, *, max_depth: int = 3, direction: str = "both", relations: Sequence[Relation] = ()
 ) -> Drift:
     """What replaced a memory, and its causal chain up to so many hops; `relations` restrict only the chain."""
-    engine.memory(memory_id)
+    memory_id = engine.memory(memory_id).id
     walk = partial(engine.index.neighbors, [memory_id])
     walked = walk(hops=max_depth, direction=direction, relations=tuple(relations or Relation))
     later, earlier = (
@@ -156,7 +159,7 @@ def drift_why(
 
 def dependencies(engine: Engine, memory_id: str, *, hops: int, direction: str) -> list[Neighbor]:
     """The edges to and from a memory, exactly as the files state them, even dangling ones; raises NotFound."""
-    engine.memory(memory_id)
+    memory_id = engine.memory(memory_id).id
     found = engine.index.neighbors([memory_id], hops=hops, direction=direction)
     reached = {memory_id: 0}
     for step in found:
@@ -194,7 +197,7 @@ def newest_first(superseding: Sequence[Neighbor], created: Mapping[str, str]) ->
 def _find_edges(engine: Engine, source: str, target: str, relation: Relation) -> list[Edge]:
     """The edges that already state this, however they spell the target; raises ReadOnly for what names of files say."""
     edges = engine.index.edges(source, relation=relation)
-    known = [edge for edge, meant in edges if target in (meant, edge.target)]
+    known = [edge for edge, meant in edges if {target, parse_reference(target)} & {meant, edge.target}]
     if any(edge.kind == EdgeKind.NEIGHBOURS for edge in known):
         message = "This relation follows from the names of the two files in their folder."
         raise ReadOnly(message, "Rename one of them to end it.")
