@@ -621,7 +621,7 @@ def test_a_memory_is_changed_and_deleted_by_the_name_that_texts_give_it(engine: 
     scan(engine)
     assert update(engine, name, {"title": "Gate"}).id == "notes/a"
     assert "title: Gate" in path.read_text()
-    assert delete(engine, [name]) == ["notes/a"]
+    assert delete(engine, [name, "notes/a"]) == ["notes/a"]
     assert not path.exists()
     with pytest.raises(NotFound, match="notes/a"):
         delete(engine, [name])
