@@ -208,6 +208,12 @@ def test_a_query_is_added_at_the_end_and_the_rest_is_left_as_it_was(library: Eng
     assert (library.folder / "golden.toml").read_text().startswith("# mine\n[[query]]\ntext = 'a'  # why\n")
 
 
+def test_a_query_expects_the_memory_and_not_the_name_given_for_it(library: Engine) -> None:
+    added = add_golden(library, "when does the tide turn", ["mem:tides", "tides.md"], 5)
+    assert added.expect == ("tides",)
+    assert canary.check(library).lost == ()
+
+
 def test_what_cannot_be_added(library: Engine) -> None:
     add_golden(library, "tide", ["tides"], 5)
     before = (library.folder / "golden.toml").read_bytes()

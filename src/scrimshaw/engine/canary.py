@@ -229,9 +229,8 @@ def golden_file(engine: Engine) -> GoldenFile:
 
 def add_golden(engine: Engine, text: str, expect: Sequence[str], within: int) -> Golden:
     """Add a query at the end; raises NotFound for an unknown id, InvalidRequest, AlreadyExists, UnreadableFile."""
-    golden = Golden(engine.searcher.validate(text), tuple(dict.fromkeys(expect)), within)
-    for memory_id in golden.expect:
-        engine.memory(memory_id)
+    ids = dict.fromkeys(engine.memory(memory_id).id for memory_id in expect)
+    golden = Golden(engine.searcher.validate(text), tuple(ids), within)
     path = engine.settings.folder / GOLDEN_FILE
     with engine.write_lock():
         if any(known.text == golden.text for known in golden_file(engine).queries):
