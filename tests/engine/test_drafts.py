@@ -12,11 +12,11 @@ from tests.samples import SECRET
 from tests.scenarios.client import Client
 
 from scrimshaw.app.background import Worker
-from scrimshaw.engine import Engine, drafts, index, read, write
+from scrimshaw.engine import Engine, drafts, index, links, read, write
 from scrimshaw.engine.context import resume_state
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.memory_file import parse_memory_file
-from scrimshaw.models import DRAFT_JOB, Filters, JobState, Tier, Trust
+from scrimshaw.models import DRAFT_JOB, Filters, JobState, Relation, Tier, Trust
 from scrimshaw.session.resume import Occasion
 
 CHOICE = "I decided to use apsw instead of sqlite3, because it bundles a current SQLite."
@@ -98,6 +98,24 @@ def test_the_same_sessions_file_is_renewed_not_doubled(engine: Engine, client: C
     assert (second.status, second.memory_id) == ("accepted", first.memory_id)
     assert "journal_mode=WAL" in file_of(engine, first.memory_id)
     assert len(list(vault.rglob("*.md"))) == 1
+
+
+def test_what_was_stated_of_a_sessions_memory_outlasts_its_next_draft(open_memory: OpenMemory, client: Client) -> None:
+    engine = open_memory("[drafts]\nreview = true\n")
+    works(client)
+    drafts.make_draft(engine, client.session)
+    saved = drafts.promote_draft(engine, drafts.list_rejected(engine)[0].name)
+    write.save(engine, write.NewText(content="# Cursors\n\nWe keep one cursor for each thread.\n", id="cursors"))
+    write.update(engine, saved.id, {"tier": "critical", "visibility": "private"}, actor="human")
+    links.link(engine, saved.id, "cursors", Relation.SUPERSEDES)
+    client.calls("Bash", {"command": "git commit -am 'Keep WAL'"}, "[main 2b3c4d5] Keep WAL")
+    drafts.make_draft(engine, client.session)
+    drafts.promote_draft(engine, drafts.list_rejected(engine)[0].name)
+    file = parse_memory_file(file_of(engine, saved.id))
+    assert "Keep WAL" in file.body
+    assert (file.values["tier"], file.values["visibility"]) == ("critical", "private")
+    assert file.values["relations"] == {"supersedes": ["cursors"]}
+    assert engine.memory(saved.id).quality
 
 
 def test_a_memory_that_somebody_changed_is_left_alone(engine: Engine, client: Client) -> None:

@@ -20,7 +20,7 @@ from scrimshaw.engine.read import touch
 from scrimshaw.engine.write import DRAFTED, NewText, Saved, compose_memory, retire, rewrite, save, slug
 from scrimshaw.errors import NotFound, ScrimshawError, StorageFailure
 from scrimshaw.ingest.markdown import parse_headings
-from scrimshaw.ingest.memory_file import MemoryFile, parse_memory_file
+from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import (
     DRAFT_JOB,
@@ -262,9 +262,12 @@ def promote_draft(engine: Engine, name: str) -> Saved:
     )
     last = find_draft(engine, session)
     if last and (memory := engine.index.get([last.memory_id]).get(last.memory_id)):
-        renewed = compose_memory(engine, new, redact(new.title).text, redact(new.content))[0]
+        renewed, _, verdict = compose_memory(engine, new, redact(new.title).text, redact(new.content))
+        # What was stated of the memory since, such as its tier and relations, is not the draft's to change.
+        changes = {key: value for key, value in renewed.values.items() if key != "tier"}
+        changes["quality"] = {"score": verdict.score, "flags": list(verdict.flags)}
         entry = Entry(action=Action.UPDATE, memory_id=last.memory_id, reason=new.reason, actor="human", session=session)
-        saved = rewrite(engine, memory, lambda _: renewed, entry)
+        saved = rewrite(engine, memory, lambda before: edit_memory_file(before, changes, renewed.body), entry)
     else:
         saved = save(engine, new, force=True)
     with suppress(StorageFailure):  # a draft left behind expires later
