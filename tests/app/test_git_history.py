@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 from tests.app.command_line import Cli
 from tests.app.test_git_merge import cli, project, run_git, start  # noqa: F401 - fixtures
+from tests.conftest import OpenMemory
+
+from scrimshaw.config import StorageSettings
+from scrimshaw.engine.revisions import search_past
+from scrimshaw.search.results import SearchRequest
 
 SECRET = "ghp_" + "a1B2c3D4e5" * 4
 
@@ -65,6 +72,18 @@ def test_search_as_of_a_commit_finds_what_there_was(project: Path, cli: Cli) -> 
     shown = cli("search", "oak", "--at", "HEAD~1")
     assert f"as of {then['degradations'][0]['failure_mode'][6:16]}" in shown.out + shown.err
     assert "no commit" in cli("search", "oak", "--at", "v9").err
+
+
+def test_the_past_is_searched_in_files_where_the_databases_are_on_a_server(
+    project: Path,  # noqa: F811
+    cli: Cli,  # noqa: F811
+    open_memory: OpenMemory,
+) -> None:
+    start(project)
+    engine = open_memory()
+    server = msgspec.structs.replace(engine.settings, storage=StorageSettings(engine="postgres", vault="harbour"))
+    result = search_past(replace(engine, settings=server), SearchRequest(query="oak"), "HEAD")
+    assert [hit.memory.id for hit in result.hits] == ["gate"]
 
 
 def test_the_old_id_leads_to_a_renamed_memory(project: Path, cli: Cli) -> None:  # noqa: F811

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.config import Settings
+from scrimshaw.config import Settings, StorageSettings
 from scrimshaw.engine import read
 from scrimshaw.engine.core import Engine, open_engine
 from scrimshaw.engine.index import scan
@@ -130,6 +130,7 @@ def _open_past(settings: Settings, commit: Commit) -> Iterator[Engine]:
             home=project.parent / "home",
             serena_home=None,
             embedding=replace(settings.embedding, provider="none"),
+            storage=StorageSettings(),  # a server's databases are those of now
             sources=tuple(each for each in settings.sources if not Path(each.root).is_absolute()),
             peers=(),
         )
