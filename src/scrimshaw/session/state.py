@@ -3,9 +3,12 @@
 Every line names the event or the item it comes from, and nothing is included that a later event contradicts.
 """
 
+import os
 import re
+import time
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -293,7 +296,7 @@ def tell_state(
             asking.append((about, lines))
     else:
         about, lines = asking.pop(0) if asking else (own, [])
-    if about.process != own.process and Path(f"/proc/{about.process}").exists():  # it broke off if its process is gone
+    if about.process != own.process and is_running(about):
         lines = [replace(line, part="still running") if line.part == "broke off" else line for line in lines]
     lines = _name_work_tree(lines, about)
     others = dict.fromkeys([each for each, _ in asking if each.last_event > about.last_event], "asked since")
@@ -304,6 +307,15 @@ def tell_state(
         tasks = session_state(sessions.events(each.id), sessions.items(each.id), Occasion.CLEAR)
         lines[1:1] = [replace(line, part=part) for line in _name_work_tree(tasks, each)]
     return lines
+
+
+def is_running(session: Session) -> bool:
+    """Whether the session's client still runs, and its number does not belong to a process that began later."""
+    with suppress(OSError):  # after the name, which may contain anything, the twentieth field tells when it began
+        ticks = Path(f"/proc/{session.process}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
+        uptime_s = float(Path("/proc/uptime").read_text().split()[0])
+        return time.time() - uptime_s + int(ticks) / os.sysconf("SC_CLK_TCK") <= session.last_event
+    return False
 
 
 def _name_work_tree(lines: list[StateLine], about: Session) -> list[StateLine]:

@@ -136,6 +136,11 @@ def test_a_killed_session_is_told_as_broken_off_and_one_beside_it_is_named(engin
     engine.sessions.open("S1", process=1, now=0.0)  # the process of another client, which runs
     told = context_of(report(project, "SessionStart", "S4", source="startup"))
     assert "still running (session:S1#e3, trust tool)" in told
+    with subprocess.Popen(["sleep", "60"]) as later:  # which got the number of a client that is gone
+        engine.sessions.open("S1", process=later.pid, now=0.0)
+        told = context_of(report(project, "SessionStart", "S5", source="startup"))
+        later.kill()
+    assert "broke off (session:S1#e3, trust tool)" in told
 
 
 def test_what_a_person_chose_and_the_agent_s_tasks_are_told(engine: Engine, project: Path) -> None:
