@@ -145,6 +145,20 @@ def test_a_session_without_calls_leaves_nothing(engine: Engine, client: Client, 
     assert not list(vault.rglob("*.md"))
 
 
+def test_a_draft_that_waits_goes_when_a_later_one_is_accepted(open_memory: OpenMemory, client: Client) -> None:
+    works(client)
+    made = drafts.make_draft(open_memory(), client.session)
+    client.calls("Bash", {"command": "git commit -am 'Keep WAL'"}, "[main 2b3c4d5] Keep WAL")
+    engine = open_memory("[drafts]\nreview = true\n")
+    drafts.make_draft(engine, client.session)
+    assert drafts.count_waiting(engine) == 1
+    client.calls("Bash", {"command": "git commit -am 'Close cursors'"}, "[main 3c4d5e6] Close cursors")
+    engine = open_memory()
+    assert drafts.make_draft(engine, client.session).memory_id == made.memory_id
+    assert "Close cursors" in file_of(engine, made.memory_id)
+    assert drafts.list_rejected(engine) == []
+
+
 def test_an_unknown_session_is_named(engine: Engine) -> None:
     with pytest.raises(NotFound, match="nobody"):
         drafts.make_draft(engine, "nobody")

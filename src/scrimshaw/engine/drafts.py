@@ -118,6 +118,8 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
         outcome = DraftOutcome(session=session_id, status="empty", memory_id=former_id)
     else:
         outcome = _renew_memory(engine, new, former_id) if former_id else _save_draft(engine, new)
+    if outcome.status == "accepted" and (_vault(engine).root / f"{slug(session_id)}.md").is_file():
+        discard_drafts(engine, [slug(session_id)])  # an older one, which would take back what came since
     drafted = Drafted(session=session_id, events=events[-1].number, memory_id=outcome.memory_id, at=engine.clock())
     engine.sessions.record_draft(drafted)
     touch(engine, _find_used(engine, session_id, events))
@@ -160,8 +162,6 @@ def _save_draft(engine: Engine, new: NewText) -> DraftOutcome:
     outcome = DraftOutcome(session=new.session, status="accepted", quality=saved.quality)
     if saved.status != "saved":
         return _set_aside(engine, new, outcome, saved.reasons or (WAITS,))
-    if (_vault(engine).root / f"{slug(new.session)}.md").is_file():
-        discard_drafts(engine, [slug(new.session)])
     return replace(outcome, memory_id=saved.id, path=saved.path)
 
 
