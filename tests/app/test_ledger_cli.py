@@ -17,9 +17,9 @@ from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, importers, open_engine
-from scrimshaw.engine.drafts import ORIGIN, consolidate, propose
+from scrimshaw.engine.drafts import consolidate, propose
 from scrimshaw.engine.index import rebuild, scan
-from scrimshaw.engine.write import NewText, save
+from scrimshaw.engine.write import DRAFTED, NewText, save
 from scrimshaw.models import MemoryType
 
 
@@ -146,7 +146,7 @@ def test_a_merge_of_memories_is_recorded_as_such(engine: Engine) -> None:
     for number, text in enumerate((LONG, OTHER)):
         new = NewText(
             content=f"# Session {number}\n\n{text}\n", id=f"s{number}", type=MemoryType.SESSION, topics=("ship",),
-            triggers=("ship compass", "waxed thread"), origin=ORIGIN,
+            triggers=("ship compass", "waxed thread"), origin=DRAFTED,
         )  # fmt: skip
         save(engine, new, force=True)
     (proposal,) = propose(engine)

@@ -201,7 +201,7 @@ def test_promoting_makes_a_memory_of_it(engine: Engine, rejected: str) -> None:
     assert read.get(engine, saved.id).body
     (row,) = engine.journal.history(saved.id)
     assert (row["actor"], row["session"], row["reason"]) == ("human", "0e24ab77-session", "promoted by hand")
-    assert engine.memory(saved.id).provenance.source == drafts.ORIGIN
+    assert engine.memory(saved.id).provenance.source == write.DRAFTED
 
 
 def test_an_accepted_draft_replaces_the_rejected_one(engine: Engine, client: Client) -> None:

@@ -88,12 +88,6 @@ def test_blank_text_makes_no_chunk_of_its_own() -> None:
     assert [each.anchor for each in chunks] == ["a"]
 
 
-@pytest.mark.parametrize("size", [0, -1])
-def test_a_size_must_be_positive(size: int) -> None:
-    with pytest.raises(ValueError, match="positive"):
-        split_chunks("T", "x", size=size)
-
-
 _blocks = st.lists(
     st.sampled_from(["# H\n", "## Sub part\n", "### Deep\n", "word ", "a sentence. ", "\n", "\n\n", "x" * 30, "é"]),
     max_size=60,

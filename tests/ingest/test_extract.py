@@ -17,7 +17,7 @@ from scrimshaw.ingest.extraction import (
     order_rules,
     summarize,
 )
-from scrimshaw.ingest.tool_calls import ToolCall, describe_call
+from scrimshaw.ingest.tool_calls import ToolCall, canonical_tool, describe_call
 from scrimshaw.models import ItemKind
 
 SOURCE = "\n".join(f"{number}\tdef step_{number}(): ..." for number in range(1, 81))
@@ -234,7 +234,8 @@ def test_command_may_be_a_list_of_words(command: object) -> None:
 
 def test_patch_names_its_file() -> None:
     patch = "*** Begin Patch\n*** Update File: src/app.py\n@@\n-retries = 1\n+retries = 3\n*** End Patch"
-    extraction = extract(describe_call(ToolCall(tool="apply_patch", arguments={"input": patch})), default_rules())
+    call = ToolCall(tool=canonical_tool("apply_patch"), arguments={"input": patch})
+    extraction = extract(describe_call(call), default_rules())
     assert extraction is not None
     assert (extraction.rule_id, extraction.path) == ("edit", "src/app.py")
     assert "+retries = 3" in extraction.text

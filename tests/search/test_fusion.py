@@ -125,11 +125,9 @@ def test_what_lacks_a_vector_is_taken_to_be_as_near_as_its_words(lacking: tuple[
     assert [found["new"].score, found["old"].score] == pytest.approx([score, 0.4 * 0.5 + 0.6])
 
 
-def test_bad_input_is_refused() -> None:
+def test_a_channel_without_a_weight_is_refused() -> None:
     with pytest.raises(KeyError):
         fused([listed("unknown", {"a": 1.0})])
-    with pytest.raises(ValueError, match=r"^a channel's weight cannot be negative$"):
-        fused([listed(TEXT, {"a": 1.0})], {TEXT: -1.0})
 
 
 _RANGES = {TEXT: (0.0, 40.0), VECTOR: (-1.0, 1.0), "trigger": (0.0, 1.0), "graph": (0.0, 1.0)}

@@ -23,7 +23,6 @@ _QUESTION = re.compile(r"(what|how|where|when|why|who|which)\b", re.IGNORECASE)
 _SHORT_QUERY = 50  # characters
 _DEEP_INTENTS = frozenset({Intent.ADD_FEATURE, Intent.REFACTOR, Intent.SECURITY_AUDIT, Intent.FIND_SPEC})
 _STATE_SHARE = 0.7  # of a resume's budget, the share that the session's own state may take before memories get theirs
-
 _LINE_TOKENS = 12  # of a line's names in an answer as JSON
 
 Search = Callable[[Engine, SearchRequest, Session | None], SearchResult]

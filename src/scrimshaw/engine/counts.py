@@ -99,11 +99,7 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
     for memory in memories:
         by_folder[memory.id.partition("/")[0] if "/" in memory.id else ""].append(memory)
     folders = (
-        Folder(
-            name=name,
-            count=len(members),
-            updated=max(memory.updated for memory in members),
-        )
+        Folder(name=name, count=len(members), updated=max(memory.updated for memory in members))
         for name, members in sorted(by_folder.items())
     )
     dates = sorted(memory.updated for memory in memories if memory.updated)

@@ -49,7 +49,6 @@ from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
 from scrimshaw.storage.paths import Vault, locate
 
 SESSIONS = "sessions"
-ORIGIN = DRAFTED
 _DAY_S = 86_400.0
 _TITLE_IN_ID = 50
 # A memory of more sessions than this would be a log.
@@ -106,7 +105,7 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
         triggers=draft.trigger_phrases,
         topics=draft.topics,
         session=draft.session,
-        origin=ORIGIN,
+        origin=DRAFTED,
         # The lowest trust of what the draft quotes, and at most an agent's.
         trust=Trust.WEB if "Web" in tools else Trust.TOOL if tools else Trust.AGENT,
         reason="the session ended",
@@ -184,7 +183,7 @@ def _renew_memory(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
     waits = engine.settings.drafts.review  # so nothing is overwritten unseen
     if not current or not history:
         return unchanged
-    if not waits and (history[0]["actor"], history[0]["new_hash"]) != (ORIGIN, current.content_hash):
+    if not waits and (history[0]["actor"], history[0]["new_hash"]) != (DRAFTED, current.content_hash):
         return unchanged
     file, _, verdict = compose_memory(engine, new, redact(new.title).text, redact(new.content))
     if not verdict.is_accepted:
@@ -192,7 +191,7 @@ def _renew_memory(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
     if waits:
         return _set_aside(engine, new, unchanged, (WAITS,))
     reason = "the session went on"
-    entry = Entry(action=Action.UPDATE, memory_id=memory_id, reason=reason, actor=ORIGIN, session=new.session)
+    entry = Entry(action=Action.UPDATE, memory_id=memory_id, reason=reason, actor=DRAFTED, session=new.session)
     saved = rewrite(engine, current, lambda _: file, entry, expected_hash=current.content_hash)
     quality = Quality(score=verdict.score, flags=verdict.flags)
     return replace(unchanged, status="accepted", path=saved.path, quality=quality)
@@ -254,7 +253,7 @@ def promote_draft(engine: Engine, name: str) -> Saved:
         topics=document.topics,
         questions=document.questions,
         session=session,
-        origin=ORIGIN,
+        origin=DRAFTED,
         actor="human",
         trust=document.provenance.trust,
         reason="promoted by hand",
@@ -348,7 +347,7 @@ def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> li
     since = engine.clock() - (days or engine.settings.drafts.consolidate_days) * _DAY_S
     filters = Filters(types=(MemoryType.SESSION,), since=format_time(since), topics=(topic,) if topic else ())
     found = engine.index.select(filters, sort="created", limit=-1, offset=0)
-    left = [memory for memory in found if memory.writable and memory.provenance.source == ORIGIN]
+    left = [memory for memory in found if memory.writable and memory.provenance.source == DRAFTED]
     left.sort(key=lambda memory: (memory.created, memory.id))
     proposals = []
     for name in [topic] if topic else _rank_by_count(each for memory in left for each in memory.topics):

@@ -36,7 +36,6 @@ from scrimshaw.toml_text import read_regular_file
 UNREADABLE = "unreadable_file"
 _QUOTED = re.compile(r"(?<!\w)'([^'\n]{2,})'|(\[[^\]\n]+\])")
 _MOST_RENAMES = 3
-
 DAYS = 14  # the window of the figures: two weeks show a change of habit
 
 

@@ -49,7 +49,6 @@ from scrimshaw.storage.scan import IGNORED_FOLDERS, SERENA
 Edit = Callable[[MemoryFile], MemoryFile]
 
 MANY = 10  # from this many deleted together on, restoring them one by one is impractical
-
 # What no UTF-8 text file can hold.
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 _NOT_IN_SLUG = re.compile(r"(?:\[redacted:[^\]\n]*\]|\W)+")  # a mark in place of a secret too

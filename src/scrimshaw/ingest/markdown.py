@@ -312,8 +312,6 @@ def split_chunks(
     title: str, body: str, headings: Sequence[Heading] = (), *, size: int = CHUNK_CHARS
 ) -> tuple[Chunk, ...]:
     """Chunks that cover `body` without gap or overlap, in order; at least one, so that a bare title is found too."""
-    if size < 1:
-        raise ValueError(f"size must be positive, not {size}")
     paths: list[tuple[str, ...]] = []  # for each heading its text and those of the headings above it, outermost first
     above: list[Heading] = []
     for heading in headings:

@@ -290,11 +290,7 @@ def _parse_observation(row: Json) -> Iterator[str]:
     yield from filter(None, (text(row.get(key)).strip() for key in ("subtitle", "narrative", "text")))
     for key, lead in (("facts", ""), ("files_modified", "Changed: "), ("files_read", "Read: ")):
         if words := _texts(row.get(key)):
-            yield (
-                f"{lead}{', '.join(f'`{each}`' for each in words)}"
-                if lead
-                else "\n".join(f"- {each}" for each in words)
-            )
+            yield f"{lead}{', '.join(map('`{}`'.format, words))}" if lead else "\n".join(map("- {}".format, words))
 
 
 def _parse_summary(row: Json) -> Iterator[str]:

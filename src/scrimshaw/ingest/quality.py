@@ -64,7 +64,6 @@ _WORK_ID = re.compile(r"\b\d{3}(?:-[a-z0-9]+){2,}\b")
 # More than two letters, or one of another script; not a number.
 _TELLING = re.compile(r"(?!\d+\Z)(?:\w{3,}|\w*[^\x00-\x7f]\w*)")
 _LETTERS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{1,2}|[^\\W\\d_]{4,}")
-_ANY = re.compile(r"\w+")
 _WORD = re.compile(r"[^\W_]+")
 _PATH_MARK = re.compile(r"[/\\]")
 _SESSION_ID = re.compile(r"session[ _]id", re.IGNORECASE)
@@ -368,9 +367,9 @@ def _find_filling(file: FileContents) -> _Defect | None:
     """A text without content."""
     words, prose = _WORD.findall(file.body.lower()), _FENCED.sub("", file.body)
     telling = filterfalse(_words("acknowledgements").__contains__, filter(_TELLING.fullmatch, words))
-    if not _ANY.search(file.body):
+    if not words:
         return f"{_BOILERPLATE}the file has no words of its own", True
-    if words and not next(telling, ""):
+    if not next(telling, ""):
         return f"{_BOILERPLATE}the text is too short to say anything", True
     if sum(map(_words("filler").__contains__, words)) > _FILLER_SHARE * len(words):
         return f"{_BOILERPLATE}the text is filling text", True

@@ -41,12 +41,10 @@ def fuse(
     trigger that matched, the strength of an edge). Weights count relative to each other among the lists that are not
     empty; a weight of 0 keeps a channel's candidates, with no share. Those `lacking` have no vector yet and are taken
     to be as near in meaning as in words; otherwise they would rank behind all that have one. Raises KeyError for a list
-    without a weight, ValueError for a negative one.
+    without a weight.
     """
     channels = sorted(channel for channel, matches in lists.items() if matches)
     given = [weights[channel] for channel in channels]
-    if any(weight < 0 for weight in given):
-        raise ValueError("a channel's weight cannot be negative")
     total, by_meaning = sum(given), weights[Channel.VECTOR] if lists.get(Channel.VECTOR) else 0.0
     scores: dict[str, float] = defaultdict(float)
     ranks: dict[str, dict[str, int]] = defaultdict(dict)

@@ -36,8 +36,6 @@ _SOFT = WORDS["soft"]  # words that say too little by themselves
 _TEXT_OF, _NOUN_OF = attrgetter("text"), attrgetter("noun")
 _SCRATCH = re.compile(r"(?i)\A(?:reproduc|repro_|verify_|check_|debug|tmp|temp|apply_|scratch|test_\w*\d)")
 
-Weighted = tuple[str, float]
-
 
 class _Word(NamedTuple):
     """A word that names a subject."""
@@ -49,7 +47,7 @@ class _Word(NamedTuple):
 
 
 def find_keywords(
-    texts: Sequence[Weighted], names: Iterable[str], paths: Sequence[str], whole: str
+    texts: Sequence[tuple[str, float]], names: Iterable[str], paths: Sequence[str], whole: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Up to eight trigger phrases of one to four words, the most telling first, and up to four topics.
 
