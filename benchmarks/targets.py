@@ -66,7 +66,7 @@ def measure(engine: Engine, text: str, queries: Sequence[str], rounds: int) -> M
     """Each target with the 95th percentile that was measured."""
     ids = [memory.id for memory in engine.index.select(Filters(), sort="id", limit=-1, offset=0)]
     session = working_with(engine, ids[:ITEMS])
-    boosts = sessions.session_context(engine, session, queries[0], DEPTH).boosts
+    boosts = sessions.collect_signals(engine, session, queries[0], DEPTH).boosts
     assert boosts
     seeds = {name: 1.0 - place / HITS for place, name in enumerate(ids[:HITS])}
 
@@ -79,7 +79,7 @@ def measure(engine: Engine, text: str, queries: Sequence[str], rounds: int) -> M
         return redact(text[start : start + PIECE])
 
     def boost_session(number: int) -> object:
-        return sessions.session_context(engine, session, queries[number % len(queries)], DEPTH)
+        return sessions.collect_signals(engine, session, queries[number % len(queries)], DEPTH)
 
     return {
         "boost of what a session works with": (targets.SESSION_BOOST_MS, _p95(boost_session, rounds)),

@@ -144,7 +144,7 @@ def run_shadows(
     chance = Random(seed)
     for query in queries:
         request = SearchRequest(query=query.query, limit=DEPTH, constitutional=False)
-        around = replace(sessions.session_context(engine, None, query.query, DEPTH), boosts=None)
+        around = replace(sessions.collect_signals(engine, None, query.query, DEPTH), boosts=None)
         base = engine.searcher.search(request, around)
         names = _ids(base)
         drawn = chance.sample(names, min(ITEMS, len(names)))
@@ -287,7 +287,7 @@ def change_settings(settings: Settings, changes: Iterable[str]) -> Settings:
 def _boosted(
     engine: Engine, query: JudgedQuery, case: Case, base: SearchResult, session: Session, request: SearchRequest
 ) -> Shadow:
-    session_ms, around = _timed(lambda: sessions.session_context(engine, session, query.query, DEPTH))
+    session_ms, around = _timed(lambda: sessions.collect_signals(engine, session, query.query, DEPTH))
     boosts = around.boosts
     if case == Case.UNBOUNDED:
         boosts = unbounded(sessions.attention_by_memory(engine, session))

@@ -16,7 +16,7 @@ from scrimshaw.engine.index import embed_pending, lacks_vectors, scan
 from scrimshaw.engine.read import search
 from scrimshaw.models import Channel, JobState
 from scrimshaw.search.embedders import MiniLMEmbedder
-from scrimshaw.search.results import Hit, SearchRequest, SessionContext
+from scrimshaw.search.results import Hit, SearchRequest, SessionSignals
 
 
 def fill(engine: Engine, vault: Path, texts: dict[str, str]) -> None:
@@ -93,7 +93,7 @@ def test_a_score_can_be_computed_by_hand(
     engine = open_memory(embedder=minilm)
     notes = {f"note-{number}": f"{NOTES['harbour']} Day {number}, ship {number * 7}." for number in range(20)}
     fill(engine, vault, {**NOTES, **notes, "short": "Seal on ice."})
-    context = SessionContext(boosts=lambda ids, _: {name: {"session": 0.1, "causal": 0.03} for name in ids[::2]})
+    context = SessionSignals(boosts=lambda ids, _: {name: {"session": 0.1, "causal": 0.03} for name in ids[::2]})
     request = SearchRequest(**{"query": "seal on ice", "limit": 30, **fields})
     hits = engine.searcher.search(request, context).hits
     for why, score in ((hit.explanation, hit.score) for hit in hits):

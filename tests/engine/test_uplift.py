@@ -13,7 +13,7 @@ from tests.samples import write_memory
 from scrimshaw.config import RolloutSettings
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
-from scrimshaw.engine.sessions import record_event, session_context
+from scrimshaw.engine.sessions import collect_signals, record_event
 from scrimshaw.engine.uplift import measure_uplift
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import EventKind, Observation, Session
@@ -41,8 +41,8 @@ def test_a_session_without_a_part_is_not_lifted(engine: Engine, vault: Path) -> 
     write_memory(vault, "gate", "The gate is oak.")
     scan(engine)
     session = Session(id="s")
-    assert session_context(engine, session, "gate", 5).boosts is not None
-    assert session_context(limit(engine, session_boost=0, causal_boost=0), session, "gate", 5).boosts is None
+    assert collect_signals(engine, session, "gate", 5).boosts is not None
+    assert collect_signals(limit(engine, session_boost=0, causal_boost=0), session, "gate", 5).boosts is None
 
 
 def work(engine: Engine, name: str, failures: int) -> None:

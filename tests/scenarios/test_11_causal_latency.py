@@ -61,7 +61,7 @@ def test_the_traversal_takes_less_than_ten_milliseconds(agent: Agent) -> None:
 def test_the_boost_takes_less_than_twenty(agent: Agent) -> None:
     names = agent.found("walrus", limit=HITS)
     seeds = {name: 1.0 - place / HITS for place, name in enumerate(names[:SEEDS])}
-    boosts = sessions.session_context(agent.engine, None, "walrus", HITS).boosts
+    boosts = sessions.collect_signals(agent.engine, None, "walrus", HITS).boosts
     assert boosts
     assert boosts(names, seeds)
     assert processor_ms(lambda _: boosts(names, seeds)) < targets.CAUSAL_BOOST_MS == 20.0

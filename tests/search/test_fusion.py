@@ -118,10 +118,10 @@ def test_a_weight_of_zero_keeps_candidates_without_a_share() -> None:
     assert fused([listed(TEXT, {"a": 2.0})], {TEXT: 0.0})[0].score == 0.0
 
 
-@pytest.mark.parametrize(("lacking", "score"), [((), 0.4), (("new",), 1.0)])
-def test_what_lacks_a_vector_is_taken_to_be_as_near_as_its_words(lacking: tuple[str, ...], score: float) -> None:
+@pytest.mark.parametrize(("without_vector", "score"), [((), 0.4), (("new",), 1.0)])
+def test_what_lacks_a_vector_is_taken_to_be_as_near_as_its_words(without_vector: tuple[str, ...], score: float) -> None:
     lists = dict([listed(TEXT, {"new": 4.0, "old": 2.0}), listed(VECTOR, {"old": 0.9})])
-    found = by_id(fuse(lists, WEIGHTS, DEEP, lacking=lacking))
+    found = by_id(fuse(lists, WEIGHTS, DEEP, without_vector=without_vector))
     assert [found["new"].score, found["old"].score] == pytest.approx([score, 0.4 * 0.5 + 0.6])
 
 

@@ -19,7 +19,7 @@ from scrimshaw.config import SessionSettings
 from scrimshaw.engine.sessions import item_as_memory
 from scrimshaw.models import Channel, Item, ItemKind, ItemSource, Memory, Retention, Stage, Tier
 from scrimshaw.search.pipeline import Searcher
-from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, SessionContext, StageTrace
+from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, SessionSignals, StageTrace
 from scrimshaw.search.routing import route
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.index import Index
@@ -131,7 +131,7 @@ def pages(searcher: Searcher, request: SearchRequest, recalled: tuple[Hit, ...] 
         if offset is None:
             return
         page = replace(request, offset=offset, first=number == 0)
-        result = searcher.search(page, SessionContext(now=NOW.timestamp(), recalled=recalled))
+        result = searcher.search(page, SessionSignals(now=NOW.timestamp(), recalled=recalled))
         yield result
         offset = result.next_offset
     raise AssertionError("the pages come to no end")
@@ -150,7 +150,7 @@ def test_over_all_pages_each_match_comes_once(
 ) -> None:
     asked = SearchRequest(query="walrus", limit=limit, include_content=whole, include_archived=archived)
     everything = SearchRequest(query="walrus", limit=1000, include_archived=archived)
-    whole_answer = crowd.search(everything, SessionContext(now=NOW.timestamp())).hits
+    whole_answer = crowd.search(everything, SessionSignals(now=NOW.timestamp())).hits
     expected = [hit.memory.id for hit in whole_answer]
     found = [hit for page in pages(crowd, asked, ENTRIES[:recalled]) for hit in page.hits]
     assert [hit.memory.id for hit in found if hit.memory.content_hash] == expected
@@ -160,7 +160,7 @@ def test_over_all_pages_each_match_comes_once(
 
 def test_the_crowd_is_parted_by_its_factors(crowd: Searcher) -> None:
     """Else the pages above would join however they were cut."""
-    hits = crowd.search(SearchRequest(query="walrus", limit=100), SessionContext(now=NOW.timestamp())).hits
+    hits = crowd.search(SearchRequest(query="walrus", limit=100), SessionSignals(now=NOW.timestamp())).hits
     fused = [hit.explanation.fused for hit in hits]
     assert fused != sorted(fused, reverse=True)
 

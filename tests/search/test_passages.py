@@ -123,7 +123,7 @@ def test_room_that_is_left_goes_to_the_first() -> None:
 
 
 def test_whole_texts_are_cut_and_push_no_hit_out() -> None:
-    packed = pack_hits(hits(*[SONG] * 3), ("walrus",), room_of(1200), reserve=600)  # type: ignore[arg-type]
+    packed = pack_hits(hits(*[SONG] * 3), ("walrus",), room_of(1200), margin=600)  # type: ignore[arg-type]
     assert len(packed) == 3
     assert len(packed[0].text) > PASSAGE
 

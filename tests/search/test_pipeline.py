@@ -31,7 +31,7 @@ from scrimshaw.models import (
 from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.search.passages import count_sent
 from scrimshaw.search.pipeline import Searcher
-from scrimshaw.search.results import SearchRequest, SearchResult, SessionContext
+from scrimshaw.search.results import SearchRequest, SearchResult, SessionSignals
 from scrimshaw.search.token_vectors import pack_tokens
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.storage.index import Index
@@ -63,7 +63,7 @@ class Search:
 
     def ask(self, query: str, **fields: Any) -> SearchResult:
         around = {name: fields.pop(name) for name in ("boosts", "reviews", "recalled", "now") if name in fields}
-        return self.searcher.search(SearchRequest(query=query, **fields), SessionContext(**around))
+        return self.searcher.search(SearchRequest(query=query, **fields), SessionSignals(**around))
 
 
 def configured(**settings: Any) -> Settings:

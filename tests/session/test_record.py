@@ -21,7 +21,7 @@ def test_answers_are_packed_and_a_prompt_begins_anew() -> None:
     recording = Recording().prompt("Why does the till beep?").answer("The bell is on.").answer("It can be muted.")
     recording.prompt("Mute it.").answer("Done.")
     assert texts(recording) == ["> Why does the till beep?\nThe bell is on.\nIt can be muted.", "> Mute it.\nDone."]
-    assert [each.context for each in make_passages(recording.events)] == ["", "Why does the till beep?"]
+    assert [each.prompt for each in make_passages(recording.events)] == ["", "Why does the till beep?"]
 
 
 def test_the_last_answer_counts_once_whoever_reports_it() -> None:

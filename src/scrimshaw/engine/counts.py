@@ -132,9 +132,9 @@ def contexts(engine: Engine, most: int | None = None) -> list[SessionTokens]:
         handed[row.session].append(row)
     found = [session for session in map(engine.sessions.get, handed) if session]
     found.sort(key=lambda session: -session.last_event)
-    told, known = list[SessionTokens](), engine.sessions.latest(limit=MOST_SESSIONS, with_work=True)
+    measured, known = list[SessionTokens](), engine.sessions.latest(limit=MOST_SESSIONS, with_work=True)
     for session in found[:most]:
-        rows, is_new = handed[session.id], len(told) < _MOST_MEASURED
+        rows, is_new = handed[session.id], len(measured) < _MOST_MEASURED
         pieces = measure_usage(engine, session, known) if is_new else ()
         used = [piece.tokens for piece in pieces if piece.use]
         sources = [item.source for item in engine.sessions.items(session.id)]
@@ -143,8 +143,8 @@ def contexts(engine: Engine, most: int | None = None) -> list[SessionTokens]:
         same |= {"redactions": sum(each.redaction_applied for each in sources)}
         same |= {"rules": Counter(each.extraction_rule_id for each in sources)}
         sums = {name: sum(map(attrgetter(name), rows)) for name in ("times", "tokens", "hits")}
-        told.append(SessionTokens(session=session.id, **same, **sums, occasions=tuple(rows)))
-    return told
+        measured.append(SessionTokens(session=session.id, **same, **sums, occasions=tuple(rows)))
+    return measured
 
 
 def rank_folders(folders: Sequence[Folder], by: str) -> list[Folder]:

@@ -128,9 +128,9 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
 def _find_used(engine: Engine, session_id: str, events: Sequence[RecordedEvent]) -> Iterable[Memory]:
     """The memories whose files a session opened, and those it was given and then named by id or title."""
     paths = {os.path.realpath(engine.settings.project / each.path) for each in events if each.path}
-    told = engine.index.get([*engine.sessions.hashes_shown(session_id)])
+    given = engine.index.get([*engine.sessions.hashes_shown(session_id)])
     said = "\n".join(each.text for each in events if each.kind in (EventKind.ANSWER, EventKind.TOOL))
-    named = (name for name, memory in told.items() if memory.title in said or ("/" in name and name in said))
+    named = (name for name, memory in given.items() if memory.title in said or ("/" in name and name in said))
     return engine.index.get([*engine.index.find_ids(paths=[*paths]), *named]).values()
 
 

@@ -45,14 +45,14 @@ class Fix(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def find_fixes(engine: Engine, error: str, limit: int = MOST_FIXES) -> list[Fix]:
     """Failures like this error: the most similar, of those as similar the ones that were fixed, then the newest."""
     lines = error[:LONGEST_ERROR].splitlines()
-    told = [_find_words(line) for line in lines if _ERROR.search(line)]
-    wanted = [*filter(None, told)] or [*filter(None, map(_find_words, lines))]
+    errors = [_find_words(line) for line in lines if _ERROR.search(line)]
+    wanted = [*filter(None, errors)] or [*filter(None, map(_find_words, lines))]
     every = set[str]().union(*wanted)
     calls = engine.sessions.find_calls(sorted(every, key=len, reverse=True)[:MOST_WORDS], MOST_CALLS)
     shares = [(round(_compare_output(wanted, each.text)[0], 1), each.session) for each in calls]
-    alike = sorted((each for each in shares if each[0] >= LEAST_SHARE), key=itemgetter(0), reverse=True)
+    similar = sorted((each for each in shares if each[0] >= LEAST_SHARE), key=itemgetter(0), reverse=True)
     found = list[tuple[float, bool, float, tuple[str, str], Callable[[], Fix]]]()
-    for session in [*dict.fromkeys(session for _, session in alike)][: 2 * limit]:
+    for session in [*dict.fromkeys(session for _, session in similar)][: 2 * limit]:
         events, items = engine.sessions.events(session), engine.sessions.items(session)
         runs, edits = failures.find_runs(events, items), failures.find_edits(events, items)
         failed = failures.find_failures(events, items, runs, edits)
@@ -74,8 +74,8 @@ def _compare_output(wanted: Sequence[set[str]], output: str) -> tuple[float, str
     lines += [f"{first} {second}" for first, second in pairwise(lines) if len(first) > _WRAPPED]
     found = {line: {*map(str.lower, _WORD.findall(line))} for line in lines}
     # (share of the line's words, how many words, the most similar line) for each line of the error
-    alike = [max(((len(words & found[line]), line) for line in found), key=itemgetter(0)) for words in wanted if found]
-    shares = [(count / max(1, len(words)), count, line) for (count, line), words in zip(alike, wanted, strict=False)]
+    near = [max(((len(words & found[line]), line) for line in found), key=itemgetter(0)) for words in wanted if found]
+    shares = [(count / max(1, len(words)), count, line) for (count, line), words in zip(near, wanted, strict=False)]
     _, _, best = max(shares, key=itemgetter(0), default=(0.0, 0, ""))
     return sum(map(itemgetter(1), shares)) / (sum(map(len, wanted)) or 1), best
 

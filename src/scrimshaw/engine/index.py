@@ -54,8 +54,8 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
             engine.journal.enqueue(engine.embed_job, "", {})
     engine.degradations.clear(INDEX)
     note_ledger_end(engine.folder)
-    told = [skip for skip in report.skipped if skip.reason != PRIVATE]
-    return replace(report, files=report.files - len(report.skipped) + len(told), skipped=(*told, *skipped))
+    public = [skip for skip in report.skipped if skip.reason != PRIVATE]
+    return replace(report, files=report.files - len(report.skipped) + len(public), skipped=(*public, *skipped))
 
 
 def _find_renames(engine: Engine, report: SyncReport) -> dict[str, str]:

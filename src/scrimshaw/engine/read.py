@@ -71,7 +71,7 @@ def search(engine: Engine, request: SearchRequest, session: Session | None = Non
     """The best memories for a query; raises InvalidRequest for a query that cannot be searched."""
     if not engine.settings.features.causal_boost:
         request = replace(request, channels=tuple(c for c in request.channels if c != Channel.GRAPH))
-    around = sessions.session_context(engine, session, request.query, request.limit or engine.settings.search.limit)
+    around = sessions.collect_signals(engine, session, request.query, request.limit or engine.settings.search.limit)
     result, dark = engine.searcher.search_both(request, around)
     found = engine.degradations.of(INDEX, RECALL, SESSION)
     pending = () if SCAN_PENDING in found or engine.index.generation() else (SCAN_PENDING,)

@@ -81,7 +81,7 @@ def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document
             heading="",
             start=start,
             end=end,
-            context=each.context,
+            context=each.prompt,
             at=format_time(each.at),
             trust=each.trust,
         )

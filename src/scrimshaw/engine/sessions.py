@@ -9,7 +9,7 @@ from scrimshaw.engine.core import Engine
 from scrimshaw.ingest.events import redact_id
 from scrimshaw.models import EventKind, Injected, Item, Memory, MemoryType, Observation, Provenance, Relation, Session
 from scrimshaw.search.boosts import cap_boosts, causal_boosts, session_boost
-from scrimshaw.search.results import Boosts, Explanation, Hit, SessionContext
+from scrimshaw.search.results import Boosts, Explanation, Hit, SessionSignals
 from scrimshaw.search.tokens import clip, count_tokens
 from scrimshaw.session import working_memory
 from scrimshaw.session.resume import recall_items
@@ -50,14 +50,14 @@ def rank_working_memory(engine: Engine, session: Session) -> list[tuple[Item, fl
     return rank(items, session.counter, now=engine.clock())
 
 
-def session_context(engine: Engine, session: Session | None, query: str, limit: int) -> SessionContext:
+def collect_signals(engine: Engine, session: Session | None, query: str, limit: int) -> SessionSignals:
     """What the session adds now to a search for `query`."""
     boosts, recalled = _boosts(engine, session, engine.settings.rollout), _recall_hits(engine, session, query, limit)
     # Whatever came before the last start or compaction is no longer in the session's context.
     starts = engine.sessions.events(session.id, EventKind.START, EventKind.COMPACT) if session else []
     in_context = (session.id if session else "", starts[-1].number if starts else 0)
     is_dark = engine.settings.rollout.dark_launch and engine.settings.search.log
-    return SessionContext(
+    return SessionSignals(
         now=engine.clock(),
         reviews=engine.journal.reviews,
         boosts=boosts,

@@ -88,11 +88,11 @@ def look_back(sessions: Sessions, known: Sequence[Session], at: float) -> Sessio
 
 def find_uses(events: Sequence[RecordedEvent], pieces: Sequence[InjectedPiece]) -> tuple[InjectedPiece, ...]:
     """The pieces, each with the use that the events after it show. Pure."""
-    context, wanted, uses = set[object](), [_find_terms(piece.text) for piece in pieces], [""] * len(pieces)
+    known, wanted, uses = set[object](), [_find_terms(piece.text) for piece in pieces], [""] * len(pieces)
     for event in events:
         call = event.text.partition("\n")[0] if event.kind is EventKind.TOOL else ""
         said = call or (event.text if event.kind in _ANSWERS else "")
-        fresh = _find_terms(said) - context if said else set()
+        fresh = _find_terms(said) - known if said else set()
         for place, piece in enumerate(pieces):
             name = piece.id.removeprefix(GLOBAL)
             file = f"/{name}.md" if "/" in name else f"/memories/{name}.md"
@@ -102,8 +102,8 @@ def find_uses(events: Sequence[RecordedEvent], pieces: Sequence[InjectedPiece]) 
             if is_soon and not uses[place] and len(fresh & wanted[place]) >= LEAST:
                 uses[place] = "written"
         if event.kind is EventKind.COMPACT:
-            context.clear()
-        context |= _find_terms(event.text)
+            known.clear()
+        known |= _find_terms(event.text)
     return tuple(replace_fields(piece, use=use) for piece, use in zip(pieces, uses, strict=True))
 
 

@@ -247,16 +247,16 @@ def _find_placeholders(file: FileContents) -> _Defect | None:
 
 def _find_placeholder(value: str, *, is_required: bool) -> str:
     """The placeholder in a field that is not filled in; text and long values may mention placeholders."""
-    told = _MENTION.sub("", value).strip("* _\t")
-    if _pattern("to_come").fullmatch(told):
-        return told
+    text = _MENTION.sub("", value).strip("* _\t")
+    if _pattern("to_come").fullmatch(text):
+        return text
     default = _sentences("default_description")[0]
-    if default.partition(" ")[0] in told.lower() and _plain_words(told) == default:
-        return f"the template's '{told}'"
-    marks = [*_pattern("placeholder").finditer(told)]
-    is_filling = marks and (is_required or _pattern("placeholder").sub("", told).count(" ") <= _FILLING_SPACES)
+    if default.partition(" ")[0] in text.lower() and _plain_words(text) == default:
+        return f"the template's '{text}'"
+    marks = [*_pattern("placeholder").finditer(text)]
+    is_filling = marks and (is_required or _pattern("placeholder").sub("", text).count(" ") <= _FILLING_SPACES)
     for mark in marks if is_filling else ():
-        before, after = told[max(0, mark.start() - _NEAR) : mark.start()], told[mark.end() : mark.end() + _NEAR]
+        before, after = text[max(0, mark.start() - _NEAR) : mark.start()], text[mark.end() : mark.end() + _NEAR]
         if not (_pattern("speaks_before").search(before) or _pattern("speaks_after").match(after)):
             return mark[0]
     return ""
@@ -384,13 +384,13 @@ def _find_filling(file: FileContents) -> _Defect | None:
 
 def measure_worth(file: FileContents) -> float:
     """How useful a session's file is to a successor, 0..1: decisions, changes, fixes, open points."""
-    told = {kind: [each.value for each in file.fields if _pattern(kind).search(each.section)] for kind in _WORTH}
-    decisions = told["decisions_in"] = [*find_decisions(file)]
+    values = {kind: [each.value for each in file.fields if _pattern(kind).search(each.section)] for kind in _WORTH}
+    decisions = values["decisions_in"] = [*find_decisions(file)]
     shares = {
         "decisions_in": sum(map(bool, map(_NAMES.search, decisions))) / max(1, len(decisions)),
-        "changes_in": sum(each.count(" ") >= _DECISION_WORDS for each in told["changes_in"]) / _ENOUGH_CHANGES,
-        "cures_in": sum(map(bool, map(_pattern("cured").search, told["cures_in"]))),
-        "rest_in": len(told["rest_in"]),
+        "changes_in": sum(each.count(" ") >= _DECISION_WORDS for each in values["changes_in"]) / _ENOUGH_CHANGES,
+        "cures_in": sum(map(bool, map(_pattern("cured").search, values["cures_in"]))),
+        "rest_in": len(values["rest_in"]),
     }
     return sum(weight * min(1.0, shares[kind]) for kind, weight in _WORTH.items())
 

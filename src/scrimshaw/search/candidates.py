@@ -28,7 +28,7 @@ from scrimshaw.search import decay, lineage
 from scrimshaw.search.degradation import WITHOUT, Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder, EmbedderUnavailable
 from scrimshaw.search.fusion import Fused
-from scrimshaw.search.results import Hit, SearchRequest, SessionContext, StageTrace
+from scrimshaw.search.results import Hit, SearchRequest, SessionSignals, StageTrace
 from scrimshaw.search.routing import Profile
 from scrimshaw.search.tokens import find_names, find_phrases
 from scrimshaw.storage.index import Index
@@ -59,7 +59,7 @@ class SearchState(Struct, kw_only=True):
     """The state of a running search: the request, what follows from it, what was found, and the trace."""
 
     request: SearchRequest
-    context: SessionContext
+    signals: SessionSignals
     limit: int
     terms: Sequence[str]
     profile: Profile
@@ -70,11 +70,11 @@ class SearchState(Struct, kw_only=True):
     chunks: Mapping[str, int] = {}  #: memory id -> its best chunk, by words if possible, otherwise by meaning
     nearest: Mapping[str, int] = {}  #: memory id -> its nearest chunk by meaning, if found
     questions: Mapping[str, int] = {}  #: memory id -> the question that matches better than its text
-    alike: Sequence[tuple[str, str]] = ()  #: pairs of the best memories with nearly the same passages
+    versions: Sequence[tuple[str, str]] = ()  #: pairs of the best memories with nearly the same passages
     phrases: Mapping[str, Sequence[str]] = {}  #: memory id -> its phrases that occur in the query
     record: dict[str, tuple[str, int, Memory]] = {}  #: passage id -> its document and chunk there, and as a memory
     query_tokens: Any = None  #: a row for each token of the query, where the model was asked
-    lacking: frozenset[str] = frozenset()  #: what words found and nothing is known of by meaning: it has no vector yet
+    without_vector: frozenset[str] = frozenset()  #: what only words found, since it has no vector yet
     vectors: tuple[int, int] = (0, 0)  #: the chunks searched by meaning: how many have a vector, and all
     has_all_vectors: bool = True
     archived: list[str] = []  #: memories that words or phrases found, and that are not shown since they have faded
@@ -132,9 +132,9 @@ class CandidateFinder:
         state.has_all_vectors = done >= total
         if not state.has_all_vectors:
             state.degradations.note(vectors_pending(done, total))
-            state.lacking = self._find_lacking(state)
+            state.without_vector = self._find_without_vector(state)
 
-    def _find_lacking(self, state: SearchState) -> frozenset[str]:
+    def _find_without_vector(self, state: SearchState) -> frozenset[str]:
         """The results found by words, but not by meaning, that have no vector yet."""
         near = {match.id for match in state.lists.get(Channel.VECTOR, ())}
         words = (match.id for match in state.lists.get(Channel.TEXT, ()))
@@ -159,7 +159,7 @@ class CandidateFinder:
         """Add passages of the record of sessions to the lists, except those in the asking session's context."""
         if not self._count_sessions(self._index.generation()):
             return
-        session, start = state.context.in_context
+        session, start = state.signals.in_context
         filters = replace(state.filters, source=RECORD)
         if session and start <= 1:
             filters = replace(filters, exclude=(*filters.exclude, f"session:{session}"))

@@ -32,16 +32,16 @@ def fuse(
     weights: Mapping[str, float],
     depth: int,
     span: float = SPAN,
-    lacking: Collection[str] = (),
+    without_vector: Collection[str] = (),
 ) -> list[Fused]:
     """One list from those of several channels, in any order; best first, ties by id.
 
     Each list has distinct ids, best first; `depth` is how many candidates a channel was asked for (50 costs up to .012
     nDCG@10, 200 gains less than 100). A channel other than text and vector gives its scores in [0, 1] already (a
     trigger that matched, the strength of an edge). Weights count relative to each other among the lists that are not
-    empty; a weight of 0 keeps a channel's candidates, with no share. Those `lacking` have no vector yet and are taken
-    to be as near in meaning as in words; otherwise they would rank behind all that have one. Raises KeyError for a list
-    without a weight.
+    empty; a weight of 0 keeps a channel's candidates, with no share. Those `without_vector` are taken to be as near in
+    meaning as in words; otherwise they would rank behind all that have one. Raises KeyError for a list without a
+    weight.
     """
     channels = sorted(channel for channel, matches in lists.items() if matches)
     given = [weights[channel] for channel in channels]
@@ -56,7 +56,7 @@ def fuse(
             scores[match.id] += (weight / total if total else 0.0) * evidence
             ranks[match.id][channel] = rank
             raw[match.id][channel] = match.score
-            if channel == Channel.TEXT and total and match.id in lacking:
+            if channel == Channel.TEXT and total and match.id in without_vector:
                 scores[match.id] += by_meaning / total * evidence
     fused = [Fused(name, min(1.0, score), ranks[name], raw[name]) for name, score in scores.items()]
     return sorted(fused, key=lambda hit: (-hit.score, hit.id))

@@ -44,9 +44,9 @@ def find_inherited_trusts(index: Index, ids: tuple[str, ...]) -> dict[str, Trust
     reached: dict[str, set[str]] = {}
     trusts: dict[str, list[Trust]] = {start: [_LEAST] for start in ids if start in lost}
     for edge in edges:  # for each start, the nearest come first
-        met = reached.setdefault(edge.start, {edge.start})
-        is_known = edge.place in origins and edge.place not in lost and (edge.hop <= DEEPEST or edge.place in met)
-        met.add(edge.place)
+        visited = reached.setdefault(edge.start, {edge.start})
+        is_known = edge.place in origins and edge.place not in lost and (edge.hop <= DEEPEST or edge.place in visited)
+        visited.add(edge.place)
         trusts.setdefault(edge.start, []).append(origins[edge.place].provenance.trust if is_known else _LEAST)
     lowest = {start: lowest_trust(each) for start, each in trusts.items()}
     return {start: trust for start, trust in lowest.items() if trust not in (Trust.HUMAN, Trust.FILE)}

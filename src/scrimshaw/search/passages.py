@@ -81,18 +81,18 @@ def cut_passage(text: str, terms: Iterable[str], room: int) -> str:
 
 
 def pack_hits(
-    hits: Iterable[Hit], terms: Sequence[str], spare: Spare, *, known: Mapping[str, str] = {}, reserve: int = 0
+    hits: Iterable[Hit], terms: Sequence[str], spare: Spare, *, known: Mapping[str, str] = {}, margin: int = 0
 ) -> list[Hit]:
-    """The first hits that fit, as passages, or as sentences if room is reserved for whole texts.
+    """The first hits that fit, as passages, or as sentences if `margin` characters are kept for whole texts.
 
     Remaining room is used to lengthen texts, best first. The first hit is always included, if only with a
     sentence; so is a passage in `known`, the digests by id of what the session was shown.
     """
     packed, wholes = list[Hit](), list[str]()
     for hit in hits:
-        whole = hit.text if reserve else _BLANK_LINES.sub("\n", hit.text)
-        brief = shorten_known(replace(hit, text=cut_passage(whole, terms, SENTENCE if reserve else PASSAGE)), known)
-        one = _fit_text(brief, brief.text, terms, _measure_among(spare, packed, (), reserve))
+        whole = hit.text if margin else _BLANK_LINES.sub("\n", hit.text)
+        brief = shorten_known(replace(hit, text=cut_passage(whole, terms, SENTENCE if margin else PASSAGE)), known)
+        one = _fit_text(brief, brief.text, terms, _measure_among(spare, packed, (), margin))
         if one is None and not packed:
             one = replace(brief, text=cut_passage(brief.text, terms, SENTENCE))
         if one is None:
@@ -110,9 +110,9 @@ def pack_hits(
     return packed
 
 
-def _measure_among(spare: Spare, before: Sequence[Hit], after: Sequence[Hit], reserve: int = 0) -> Callable[[Hit], int]:
-    """The room left with a hit between these, without the reserve."""
-    return lambda hit: spare([*before, hit, *after]) - reserve
+def _measure_among(spare: Spare, before: Sequence[Hit], after: Sequence[Hit], margin: int = 0) -> Callable[[Hit], int]:
+    """The room left with a hit between these, without the margin."""
+    return lambda hit: spare([*before, hit, *after]) - margin
 
 
 def shorten_known(hit: Hit, known: Mapping[str, str]) -> Hit:

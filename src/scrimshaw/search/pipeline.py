@@ -20,7 +20,7 @@ from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import Fused, fuse, scale_scores
 from scrimshaw.search.passages import SENTENCE, count_sent, cut_passage
 from scrimshaw.search.rerank import DIGITS
-from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, SessionContext
+from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, SessionSignals
 from scrimshaw.search.routing import route
 from scrimshaw.search.token_vectors import compare_vectors, is_packed, match_tokens
 from scrimshaw.search.tokens import query_terms
@@ -33,7 +33,7 @@ NEAREST = 3  # hits that are named where nothing is sure to answer
 RECALLED_STAY = 3  # so many hits from the session's record stay, however good the memories are
 GATHERED = 0.5  # the part of the way up to the best hit that others of its session go (docs/evaluation.md)
 PREFIX = 0.5  # a word that only begins like one of the query's says half as much
-NO_CONTEXT = SessionContext()
+NO_SIGNALS = SessionSignals()
 ALL_OF_LIMIT = 1000
 
 STRICT_MAX, ANY_LENGTH = 500, 20_000  # characters of a query, with `strict_queries` and without
@@ -57,13 +57,13 @@ class Searcher:
         self._model = "" if isinstance(embedder, Degradation) else embedder.model
         self._always_on: tuple[int, tuple[Hit, ...]] = (-1, ())
 
-    def search(self, request: SearchRequest, context: SessionContext = NO_CONTEXT) -> SearchResult:
+    def search(self, request: SearchRequest, signals: SessionSignals = NO_SIGNALS) -> SearchResult:
         """The best memories for a query; raises InvalidRequest for one that cannot be searched."""
-        return self.search_both(request, context)[0]
+        return self.search_both(request, signals)[0]
 
-    def search_both(self, request: SearchRequest, context: SessionContext) -> tuple[SearchResult, SearchResult | None]:
+    def search_both(self, request: SearchRequest, signals: SessionSignals) -> tuple[SearchResult, SearchResult | None]:
         """The answer, and the one with the boosts that the session does not get; only the last stage runs for it."""
-        state = self._begin(request, context)
+        state = self._begin(request, signals)
         self._finder.find(state)
         ids = {match.id for matches in state.lists.values() for match in matches}
         sizes = {str(channel): len(matches) for channel, matches in state.lists.items()}
@@ -76,12 +76,12 @@ class Searcher:
         ranked = self._rank(state, candidates)
         state.note(Stage.RERANK, len(candidates), len(ranked), lowered=sum(bool(each.factors) for each in ranked))
         ranked = self._fall_back(state, ranked)
-        if not (context.dark_boosts and request.first):
-            return self._answer(state, ranked, context.boosts), None
+        if not (signals.dark_boosts and request.first):
+            return self._answer(state, ranked, signals.boosts), None
         copies, apart = [replace(each) for each in ranked], replace(state, degradations=Degradations(), trace=[])
-        result = self._answer(state, ranked, context.boosts)
+        result = self._answer(state, ranked, signals.boosts)
         with suppress(ScrimshawError):  # it is only logged, so it must not cost the answer
-            return result, self._answer(apart, copies, context.dark_boosts)
+            return result, self._answer(apart, copies, signals.dark_boosts)
         return result, None
 
     def validate(self, query: str) -> str:
@@ -124,7 +124,7 @@ class Searcher:
             self._always_on = (generation, tuple(fitting))
         return self._always_on[1]
 
-    def _begin(self, request: SearchRequest, context: SessionContext) -> SearchState:
+    def _begin(self, request: SearchRequest, signals: SessionSignals) -> SearchState:
         reached, degradations, query = time.perf_counter(), Degradations(), self.validate(request.query)
         filters = request.filters
         always_on: tuple[Hit, ...] = ()
@@ -147,7 +147,7 @@ class Searcher:
         return SearchState(
             request=replace(request, query=query),
             limit=request.limit or self._settings.limit,
-            context=context,
+            signals=signals,
             terms=query_terms(query),
             profile=route(query),
             filters=filters,
@@ -158,17 +158,17 @@ class Searcher:
 
     def _look_up(self, state: SearchState, names: Iterable[str]) -> dict[str, Candidate]:
         """These memories as candidates, without those in an excluded retention state."""
-        request, context, asked = state.request, state.context, {*names}
+        request, signals, asked = state.request, state.signals, {*names}
         ids = [*asked - state.record.keys()]
         reviews: Mapping[str, Review] = {}
-        if context.reviews:
+        if signals.reviews:
             with state.degradations.tolerate(IndexPart.REVIEWS):
-                reviews = context.reviews(ids)
+                reviews = signals.reviews(ids)
         faintest = len(_STATES) - 1 - (request.decay and not request.include_archived)
         if request.min_state:
             faintest = min(faintest, _STATES.index(request.min_state))
         words = {match.id for name in (Channel.TEXT, Channel.TRIGGER) for match in state.lists.get(name, ())}
-        found, now = dict[str, Candidate](), context.now
+        found, now = dict[str, Candidate](), signals.now
         for name in asked & state.record.keys():  # passages of the record do not fade
             memory = state.record[name][-1]
             found[name] = Candidate(memory=memory, retrievability=1.0, state=Retention.HOT, confidence=0.5)
@@ -186,7 +186,7 @@ class Searcher:
     def _fuse(self, state: SearchState, known: dict[str, Candidate]) -> list[Candidate]:
         """The candidates in fused order, with causal neighbours of the best that no channel found."""
         entered, weights = len(known), state.profile.weights
-        found = fuse(state.lists, weights, self._settings.candidates, lacking=state.lacking)
+        found = fuse(state.lists, weights, self._settings.candidates, without_vector=state.without_vector)
         fused, near = [item for item in found if item.id in known], list[Match]()
         if Channel.GRAPH in state.request.channels:
             with state.degradations.tolerate(IndexPart.GRAPH):
@@ -212,7 +212,7 @@ class Searcher:
         request = state.request
         if request.rerank:
             self._compare_passages(state, candidates[: rerank.COMPARED])
-        told = {memory.provenance.session for *_, memory in state.record.values()}
+        recorded = {memory.provenance.session for *_, memory in state.record.values()}
         for each in candidates:
             if request.rerank:
                 each.factors = rerank.score_factors(
@@ -221,7 +221,7 @@ class Searcher:
                     confidence=each.confidence,
                     retrievability=each.retrievability if request.decay else 1.0,
                     length_penalty=request.length_penalty,
-                    told=told,
+                    recorded=recorded,
                 )
             score = max(0.0, round(each.fused.score, DIGITS) + sum(each.terms.values()))
             each.score = score * math.prod(each.factors.values())
@@ -259,14 +259,14 @@ class Searcher:
             known = [each for each in best if places[each.memory.id] in matches and vectors.get(each.memory.id)]
             if known:
                 own = [vectors[each.memory.id] for each in known]
-                alike = _set_terms(known, [matches[places[each.memory.id]] for each in known], own)
+                versions = _set_terms(known, [matches[places[each.memory.id]] for each in known], own)
                 # A passage without a vector is taken to match the query's tokens as well as its words.
                 guesses = rerank.compare_values([each.fused.score for each in best], rerank.COEFFICIENTS["tokens"])
                 for each, term in zip(best, guesses, strict=True):
-                    if each.memory.id in state.lacking:
+                    if each.memory.id in state.without_vector:
                         each.terms = {"tokens": term}
-                pairs = ((known[one].memory.id, known[other].memory.id) for one, other in alike)
-                state.alike = [pair for pair in pairs if not state.record.keys() & {*pair}]
+                pairs = ((known[one].memory.id, known[other].memory.id) for one, other in versions)
+                state.versions = [pair for pair in pairs if not state.record.keys() & {*pair}]
 
     def _fall_back(self, state: SearchState, ranked: list[Candidate]) -> list[Candidate]:
         """If nothing was found, memories with words that begin like those of the query."""
@@ -290,8 +290,8 @@ class Searcher:
         """Replace a session's memory by the passage, if both say the same about the query."""
         best = ranked[: self._settings.limit * 2]
         passages = [each for each in best if each.memory.id in state.record]
-        told = {each.memory.provenance.session for each in passages}
-        stating = [each for each in best if each not in passages and each.memory.provenance.session in told]
+        recorded = {each.memory.provenance.session for each in passages}
+        stating = [each for each in best if each not in passages and each.memory.provenance.session in recorded]
         texts = self._read_pieces(state, [*stating, *passages]) if stating else {}
         folded = set[str]()
         for each in stating:
@@ -322,7 +322,7 @@ class Searcher:
         _apply_boosts(state, ranked, find_boosts)
         ranked = _gather_session(state, self._fold_statements(state, ranked), self._settings.limit)
         page = ranked[request.offset : request.offset + state.limit]
-        recalled = state.context.recalled if request.first else ()
+        recalled = state.signals.recalled if request.first else ()
         always_on = state.always_on if request.first else ()
         hits = self._make_hits(state, page)
         if recalled:
@@ -334,7 +334,7 @@ class Searcher:
         confidence, nearest = max((hit.confidence for hit in hits), default=0.0), list[Hit]()
         # refuse only if everything was searched by meaning, with a calibrated model
         by_meaning = Channel.VECTOR in state.lists and state.has_all_vectors and self._model in CALIBRATIONS
-        may_refuse = by_meaning and not (request.all_of or state.context.recalled)
+        may_refuse = by_meaning and not (request.all_of or state.signals.recalled)
         if confidence < request.min_confidence and may_refuse and request.first:
             titles = [hit.memory.title for hit in hits]
             first = [hit for place, hit in enumerate(hits) if titles.index(hit.memory.title) == place][:NEAREST]
@@ -398,19 +398,19 @@ class Searcher:
         return hits
 
 
-def _set_terms(best: Sequence[Candidate], met: Sequence[float], vectors: Sequence[bytes]) -> list[list[int]]:
+def _set_terms(best: Sequence[Candidate], token_matches: Sequence[float], vectors: Sequence[bytes]) -> list[list[int]]:
     """Set the terms that comparison with the others adds to each score: by tokens, vector and length.
 
     Returns the pairs, by position, with nearly the same passages.
     """
-    tokens = rerank.compare_values(met, rerank.COEFFICIENTS["tokens"])
+    tokens = rerank.compare_values(token_matches, rerank.COEFFICIENTS["tokens"])
     scores = [each.fused.score + term for each, term in zip(best, tokens, strict=True)]
-    agreement, alike = compare_vectors(vectors, scores, rerank.SAME_TEXT)
+    agreement, versions = compare_vectors(vectors, scores, rerank.SAME_TEXT)
     values = {"agreement": agreement, "length": [math.log1p(each.memory.length) for each in best]}
     others = {name: rerank.compare_values(of, rerank.COEFFICIENTS[name]) for name, of in values.items()}
     for each, *terms in zip(best, tokens, *others.values(), strict=True):
         each.terms = dict(zip(("tokens", *others), terms, strict=True))
-    return alike
+    return versions
 
 
 def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate]) -> None:
@@ -423,7 +423,7 @@ def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate
         known[newer].supersedes += (older,)
     dates = {name: each.memory.updated or each.memory.created for name, each in known.items()}
     later = [
-        sorted(pair, key=lambda name: dates[name], reverse=True) for pair in state.alike if set(pair) <= set(known)
+        sorted(pair, key=lambda name: dates[name], reverse=True) for pair in state.versions if set(pair) <= set(known)
     ]
     later = [pair for pair in later if dates[pair[1]] and dates[pair[0]] > dates[pair[1]]]
     for newer, older in sorted([*stated, *map(tuple, later)], key=lambda pair: (dates[pair[0]], pair)):

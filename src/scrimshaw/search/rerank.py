@@ -53,11 +53,11 @@ def score_factors(
     confidence: float = 0.5,
     retrievability: float = 1.0,
     length_penalty: bool = True,
-    told: Collection[str] = (),
+    recorded: Collection[str] = (),
 ) -> dict[str, float]:
     """The factors other than 1, by name; `confidence` is the share of validations that found it useful, or 0.5.
 
-    `told` are the sessions whose record was found too, and not only the memory that summarises them.
+    `recorded` are the sessions whose record was found too, and not only the memory that summarises them.
     """
     lowering = dict[str, float]()
     if memory.tier in TIER_FACTORS:
@@ -68,7 +68,7 @@ def score_factors(
         lowering["length"] = SHORT_FACTOR if memory.length < SHORT else LONG_FACTOR
     if confidence < 0.5:
         lowering["validation"] = 1.0 - (1.0 - UNTRUSTED_FACTOR) * (0.5 - confidence) * 2
-    if memory.type == MemoryType.SESSION and memory.provenance.session in told:
+    if memory.type == MemoryType.SESSION and memory.provenance.session in recorded:
         lowering["retold"] = RETOLD_FACTOR
     if retrievability < 1.0:
         lowering["retrievability"] = 0.9 + 0.1 * retrievability

@@ -78,7 +78,7 @@ class PeerHit(Struct, frozen=True, kw_only=True):
 Boosts = Callable[[Sequence[str], Mapping[str, float]], Mapping[str, Mapping[str, float]]]
 
 
-class SessionContext(Struct, frozen=True, kw_only=True):
+class SessionSignals(Struct, frozen=True, kw_only=True):
     """What the session and the current time add to a search."""
 
     now: float = 0.0  #: seconds since 1970; nothing fades without it

@@ -8,7 +8,7 @@ from operator import attrgetter
 from scrimshaw.ingest.dialogs import ANSWERED, APPROVED
 from scrimshaw.models import EventKind
 from scrimshaw.session import statements
-from scrimshaw.session.sections import ALIKE, FEWEST_WORDS, LONG_WORD, NO_CHOICES, QUOTED, Record, find_stems, is_clear
+from scrimshaw.session.sections import FEWEST_WORDS, LONG_WORD, NO_CHOICES, QUOTED, SHARED, Record, find_stems, is_clear
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line
 
 MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
@@ -41,9 +41,9 @@ def find_decisions(record: Record) -> list[Statement]:
             continue
         words = set(LONG_WORD.findall(sentences[place].text.lower()))
         counts = {at: len(words & other) / max(1, min(len(words), len(other))) for at, other in chosen.items()}
-        alike = [at for at, share in counts.items() if share >= ALIKE]
-        if place > max(alike, default=-1):  # of similar ones the last counts
-            chosen = {at: other for at, other in chosen.items() if at not in alike} | {place: words}
+        similar = [at for at, share in counts.items() if share >= SHARED]
+        if place > max(similar, default=-1):  # of similar ones the last counts
+            chosen = {at: other for at, other in chosen.items() if at not in similar} | {place: words}
     found = []
     for place in sorted(chosen):
         text, by, event = sentences[place].text, sentences[place].by, sentences[place].event

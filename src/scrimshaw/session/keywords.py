@@ -76,16 +76,16 @@ def _choose_phrases(scores: Mapping[str, float], whole: str, common: Sequence[st
         (score * (1 + math.log(max(1, text.count(lower)))), lower, place, phrase)
         for score, lower, place, phrase in best[:_WEIGHED]
     )
-    found, alike = dict[str, set[str]](), list[str]()
+    found, similar = dict[str, set[str]](), list[str]()
     for phrase in [*map(itemgetter(-1), ranked), *common]:
         words = {word.rstrip("s") for word in re.findall(r"\w+", phrase.lower())}
         if any(len(words & other) * 2 >= min(len(words), len(other)) for other in found.values()):
-            alike.append(phrase)
+            similar.append(phrase)
         else:
             found.setdefault(phrase, words)
             if len(found) == MOST_PHRASES:
                 break
-    return (*found, *alike[: max(0, _FEW - len(found))])  # a short session has few subjects
+    return (*found, *similar[: max(0, _FEW - len(found))])  # a short session has few subjects
 
 
 def _choose_topics(counts: dict[str, float], paths: Sequence[str]) -> tuple[str, ...]:

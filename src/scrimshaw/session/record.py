@@ -11,7 +11,7 @@ from scrimshaw.session.statements import flatten, repeats_answers
 
 # Measured on recorded sessions: 450 and 900 characters answer fewer questions for the same tokens.
 PASSAGE_CHARACTERS = 600
-CONTEXT_CHARACTERS = 120  # of the prompt that a passage follows, embedded before it
+PROMPT_CHARACTERS = 120  # of the prompt that a passage follows, embedded before it
 LINE_CHARACTERS, ERROR_LINES = 200, 3  # of a call, its result line and each line of its error
 _OPENINGS = (EventKind.PROMPT, EventKind.START, EventKind.COMPACT)  # no passage spans them
 _BOUNDARIES = ("\n\n", "\n", ". ", " ")  # where a text may be cut, best first
@@ -27,7 +27,7 @@ class Passage(Struct):
     part: int  #: counts from 1 among the passages that begin in this event
     events: list[int]
     text: str
-    context: str  #: the head of the prompt before it
+    prompt: str  #: the head of the prompt before it
     at: float  #: time of its last event, seconds since 1970
     trust: Trust
 
@@ -39,7 +39,7 @@ class Passage(Struct):
 
 def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
     """The passages of a session in order; a prompt, a start or another trust begins a new one."""
-    made, last, context, answers = list[Passage](), dict[bool, Passage](), "", list[str]()
+    made, last, prompt, answers = list[Passage](), dict[bool, Passage](), "", list[str]()
     for event in events:
         trust, text = _describe_event(event)
         if event.kind is EventKind.ANSWER:
@@ -55,10 +55,10 @@ def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
                 before.text, before.at = f"{before.text}\n{piece}", event.at
                 before.events.append(event.number)
                 continue
-            last[stream] = Passage(event.number, number, [event.number], piece, context, event.at, trust)
+            last[stream] = Passage(event.number, number, [event.number], piece, prompt, event.at, trust)
             made.append(last[stream])
         if event.kind is EventKind.PROMPT:
-            context = " ".join(event.text.split())[:CONTEXT_CHARACTERS]
+            prompt = " ".join(event.text.split())[:PROMPT_CHARACTERS]
     return made
 
 

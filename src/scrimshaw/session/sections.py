@@ -36,7 +36,7 @@ from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
 # Of statements
-ALIKE = 0.6  # share of common words above which two sentences are about one choice
+SHARED = 0.6  # share of common words above which two sentences are about one choice
 FEWEST_WORDS, _SHORT = 4, 8  # words of a sentence; of a request to undo everything
 _LEAST_SUBJECTS = 2  # words that name a subject, in a sentence that can be understood alone
 _DECISION = PATTERNS["decisions"]
@@ -198,8 +198,8 @@ def find_outcome(record: Record) -> list[Statement]:
     calls = {each.source.source_call_id for each in record.items if each.source.extraction_rule_id == "issue-changed"}
     lines = [(event.text.splitlines()[1:2], event.number) for event in record.events if event.call_id in calls]
     answers = [Statement(statements.cut_line(line[0].strip()), number) for line, number in lines if line]
-    told = _CHANGE["tracker_answer"]
-    tracked = [each for each in answers if told.search(each.text) and not each.text.endswith(": Closed")]
+    tells = _CHANGE["tracker_answer"]
+    tracked = [each for each in answers if tells.search(each.text) and not each.text.endswith(": Closed")]
     shown = record.commits[-MOST_COMMITS:] or _find_difference(record)
     done = [*_find_results(record), *tracked[-MOST_TRACKED:]]
     return [*filterfalse(partial(_repeats_change, shown), done), *shown]
@@ -245,9 +245,9 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     else:
         found = found or find_reasons(record, worth)
     chosen = dict.fromkeys([*find_reasons(record, worth, 1), *found])
-    told = [Statement(each.text, each.event) for each in chosen]
+    facts = [Statement(each.text, each.event) for each in chosen]
     act = [] if find_outcome(record) else _find_last_act(record)
-    return [*told, *(each for each in act if each.event > max((one.event for one in told), default=0))]
+    return [*facts, *(each for each in act if each.event > max((one.event for one in facts), default=0))]
 
 
 def _find_last_act(record: Record) -> list[Statement]:
@@ -270,7 +270,7 @@ def find_reasons(record: Record, sentences: Sequence[Sentence], kinds_told: int 
     vague = (*map(_DECISION.__getitem__, NO_CHOICES), _FAILURE["not_a_cause"])
     for place, each in enumerate(sentences):
         words = set(LONG_WORD.findall(each.text.lower()))
-        is_said = len(words & asked) >= ALIKE * len(words)  # the task says it
+        is_said = len(words & asked) >= SHARED * len(words)  # the task says it
         shared = len(changed.intersection(_NAME.findall(" ".join(QUOTED.findall(each.text)))))
         kinds = [kind for kind, cues in enumerate(_REASONS[:kinds_told]) if any(cue.search(each.text) for cue in cues)]
         if shared and kinds and not is_said and not any(pattern.search(each.text) for pattern in vague):
@@ -343,7 +343,7 @@ def relative_paths(paths: Iterable[str]) -> list[str]:
 def find_problems(record: Record) -> list[Statement]:
     """Failures whose cure a later run shows, and causes that the agent named and acted on: of many the last ones."""
     most = min(MOST_PROBLEMS, LEAST_PROBLEMS + record.calls // _CALLS_PER_PROBLEM)
-    causes, told = find_causes(record), list[Statement]()
+    causes, solved = find_causes(record), list[Statement]()
     for each in record.failures:
         if each.overcome and each.error:
             number = each.run.event.number
@@ -356,8 +356,8 @@ def find_problems(record: Record) -> list[Statement]:
             causes = [cause for cause in causes if not number < cause.event < end]
             how = f"{'passed' if each.passed else 'got further'} in e{(each.passed or each.overcome).number}"
             ran = each.run.families[0].partition("::")[0]
-            told.append(Statement(each.error, number, f"`{ran}` {how} after: {cure}"))
-    return sorted([*causes, *told][-most:], key=attrgetter("event"))
+            solved.append(Statement(each.error, number, f"`{ran}` {how} after: {cure}"))
+    return sorted([*causes, *solved][-most:], key=attrgetter("event"))
 
 
 def find_causes(record: Record) -> list[Statement]:
@@ -375,7 +375,7 @@ def find_causes(record: Record) -> list[Statement]:
         text = after.text if not is_clear(each.text) and after.event == each.event else each.text  # "Found the cause."
         words = set(LONG_WORD.findall(text.lower()))
         is_firm = is_clear(text) and each.event not in musings
-        if is_cause and is_met and is_firm and len(words & asked) < ALIKE * len(words):
+        if is_cause and is_met and is_firm and len(words & asked) < SHARED * len(words):
             found.setdefault(each.event, Statement(text, each.event))
     return sorted(found.values(), key=attrgetter("event"))
 
@@ -479,7 +479,7 @@ def find_next_step(record: Record) -> Statement | None:
     acts = [each for each in kept if each.kind in _ACTS]
     after = kept[kept.index(acts[-1]) :] if acts else kept
     is_answered = EventKind.STOP in map(attrgetter("kind"), after)  # maybe in words said before, such as "Done."
-    if not is_answered and (asked := _find_unanswered(record, acts)):
+    if not is_answered and (asked := _find_open_request(record, acts)):
         enough = next((place for place, each in enumerate(asked) if is_clear(each.text)), 0)
         text = " ".join([each.text for each in asked[: enough + 1]])
         return Statement(statements.cut_line(text, LONGEST_SENTENCE), asked[0].event)
@@ -500,7 +500,7 @@ def find_next_step(record: Record) -> Statement | None:
     return Statement(step, answer.number, f"then: {more}" if more else "") if step and not is_done else None
 
 
-def _find_unanswered(record: Record, acts: Sequence[RecordedEvent]) -> Sequence[Sentence]:
+def _find_open_request(record: Record, acts: Sequence[RecordedEvent]) -> Sequence[Sentence]:
     """The last request, if only calls, announcements and prompts such as "retry" follow it."""
     asked, breaks_off = list[Sentence](), acts and acts[-1].kind == EventKind.TOOL
     for act in reversed(acts):

@@ -32,7 +32,7 @@ from scrimshaw.storage.sessions import Sessions
 
 # Characters of a line, of the agent's last words, and of the shortest useful line at the end of the budget.
 LONGEST_TEXT, LONGEST_WORDS, SHORTEST_CUT = 400, 650, 80
-MOST_NAMED, MOST_ANSWERS = 8, 10  # files in a line; last answers to look for telling ones in
+MOST_NAMED, MOST_LAST_ANSWERS = 8, 10  # files in a line; last answers to look for telling ones in
 MOST_HEARD = 120  # last events whose agent texts are read: a start must take only milliseconds
 MOST_EMPTY, MOST_PARALLEL = 20, 2  # sessions
 _RECENT = 0.85  # of the events of a session; an agent's earlier plans are mostly done
@@ -82,11 +82,11 @@ def session_state(
     """
     if not items and {EventKind.START}.issuperset(map(attrgetter("kind"), events)):
         return []
-    record, told, known = Record(events, items, MOST_HEARD), dict[str, list[StateLine]](), list[str]()
+    record, chosen, known = Record(events, items, MOST_HEARD), dict[str, list[StateLine]](), list[str]()
     lines = {**_find_lines(record, _PARTS[occasion].keys() - (notes or {}).keys()), **(notes or {})}
     for part in sorted(_PARTS[occasion], key=_SAID.__contains__):  # the agent's words without what other lines quote
-        told[part] = _choose_lines(lines.get(part, ()), _PARTS[occasion][part], known, is_said=part in _SAID)
-    return [*chain.from_iterable(map(told.__getitem__, _PARTS[occasion]))]
+        chosen[part] = _choose_lines(lines.get(part, ()), _PARTS[occasion][part], known, is_said=part in _SAID)
+    return [*chain.from_iterable(map(chosen.__getitem__, _PARTS[occasion]))]
 
 
 def read_notes(body: str, events: Sequence[RecordedEvent], trust: str, origin: str) -> Notes:
@@ -226,7 +226,7 @@ def _find_last_words(record: Record) -> Iterator[Statement]:
     """The agent's last telling answers, each cut from its end to the length of a line."""
     heard = record.answers()
     answers = [[*sentences] for _, sentences in groupby(heard, key=attrgetter("event"))]
-    for sentences in answers[-MOST_ANSWERS:]:
+    for sentences in answers[-MOST_LAST_ANSWERS:]:
         while len(text := statements.join_sentences(sentences)) > LONGEST_WORDS and len(sentences) > 1:
             sentences.pop(0)
         is_last = sentences[-1] is heard[-1]  # "it is `flags.toml` now" corrects what came before
@@ -275,9 +275,9 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
 
 
 def tell_state(
-    sessions: Sessions, index: Index | None, own: Session, occasion: Occasion, *, with_own: bool
+    sessions: Sessions, index: Index | None, own: Session, occasion: Occasion, *, own_first: bool
 ) -> list[StateLine]:
-    """The state of the session itself, `with_own` and if it has work, otherwise of the newest other one that has.
+    """The state of the session itself, if `own_first` and it has work, otherwise of the newest other one that has.
 
     A start skips sessions that only asked, and names them. If a session's memory covers all its events, the
     memory's text is used, including a person's changes. Tasks of parallel sessions are included. After a compaction the
@@ -285,7 +285,7 @@ def tell_state(
     """
     earlier = sessions.latest(before=own.id, limit=MOST_EMPTY, with_work=True) if occasion != Occasion.COMPACT else []
     asking = list[tuple[Session, list[StateLine]]]()
-    for about in [*([own] if with_own else []), *earlier]:
+    for about in [*([own] if own_first else []), *earlier]:
         events, items = sessions.events(about.id), sessions.items(about.id)
         lines = session_state(events, items, occasion, _find_notes(sessions, index, events))
         if occasion == Occasion.COMPACT or _holds_work(lines, events, items):

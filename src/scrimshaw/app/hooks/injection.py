@@ -56,7 +56,7 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
     if not settings.rollout.includes("injection", event.session):
         return ""
     sessions, told = storage.sessions, list[str]()
-    for asked in _find_unanswered(sessions, event) if event.kind is EventKind.TOOL else [event]:
+    for asked in _find_held_back(sessions, event) if event.kind is EventKind.TOOL else [event]:
         text, recalled = "", dict[str, str]()
         if asked.kind is EventKind.START and settings.features.auto_resume:
             text = _tell_state(storage, asked, settings)
@@ -74,7 +74,7 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
     return client.format_reply(event.kind, "\n".join(told))
 
 
-def _find_unanswered(sessions: Sessions, call: Event) -> list[Event]:
+def _find_held_back(sessions: Sessions, call: Event) -> list[Event]:
     """The start and prompts since the previous call: some clients only pass on replies to calls."""
     *earlier, _ = sessions.events(call.session, EventKind.START, EventKind.PROMPT, EventKind.TOOL)
     since = [*takewhile(lambda each: each.kind is not EventKind.TOOL, () if call.agent else reversed(earlier))]
@@ -90,7 +90,7 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
     occasion, own = _OCCASIONS.get(event.occasion, Occasion.START), storage.sessions.get(event.session)
     index = storage.index if storage.has_index else None
     goes_on = occasion in (Occasion.RESUME, Occasion.COMPACT)
-    lines = tell_state(storage.sessions, index, own, occasion, with_own=goes_on) if own else []
+    lines = tell_state(storage.sessions, index, own, occasion, own_first=goes_on) if own else []
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)
     if goes_on and lines and not lines[0].origin.startswith((f"session:{event.session}#", f"session:{event.session}/")):
         occasion = Occasion.START  # its own has no work yet

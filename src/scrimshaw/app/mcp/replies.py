@@ -128,7 +128,7 @@ def fit_reply(
     def spare(hits: Sequence[Hit]) -> int:
         return room - count_reply(search_reply(result.keep_hits(hits)), wrap)
 
-    return result.keep_hits(pack_hits(result.hits, terms, spare, known=known, reserve=room // 2 if is_whole else 0))
+    return result.keep_hits(pack_hits(result.hits, terms, spare, known=known, margin=room // 2 if is_whole else 0))
 
 
 def count_reply(reply: SearchReply, wrap: Callable[[SearchReply], Reply] = lambda reply: reply) -> int:
