@@ -219,3 +219,15 @@ def test_whatever_part_fails_is_degraded_and_what_follows_the_files_goes_on(libr
         background._attempt(part, fail)
         (found,) = library.degradations.of(part)
         assert "The disk is full." in found.failure_mode
+
+
+def test_a_folder_that_is_renamed_or_moved_away_is_followed(
+    library: Engine, vault: Path, started: Callable[[], Background], tmp_path: Path
+) -> None:
+    started().wait_until_fresh(PATIENCE_S)
+    write_memory(vault, "old/beef", "# Salt beef\nIt is kept in barrels.")
+    assert until(lambda: "old/beef" in library.index.get(["old/beef"]))
+    (vault / "old").rename(vault / "new")
+    assert until(lambda: [*library.index.get(["old/beef", "new/beef"])] == ["new/beef"])
+    (vault / "new").rename(tmp_path / "elsewhere")
+    assert until(lambda: not library.index.get(["new/beef"]))

@@ -20,7 +20,7 @@ from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, WATCHER
 from scrimshaw.errors import InvalidRequest, PeerFailed, ScrimshawError, StorageFailure, VaultBusy
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import DRAFT_JOB, DRAFTS_LOCK, Degradation, Job, JobState
-from scrimshaw.storage.scan import SUFFIXES
+from scrimshaw.storage.scan import IGNORED_FOLDERS, SUFFIXES
 from scrimshaw.storage.transaction import lock
 
 # Answers wait at most so long in all for the first scan, from the first question on: longer than 1,000 unchanged files
@@ -259,7 +259,7 @@ class Background:
 
         If the system cannot watch the files, yield every POLL_S.
         """
-        from watchfiles import watch  # noqa: PLC0415 - native and slow to import; start-up has no use for it
+        from watchfiles import Change, watch  # noqa: PLC0415 - native and slow to import; start-up has no use for it
 
         changes_seen = watch(
             *roots,
@@ -273,6 +273,8 @@ class Background:
         try:
             for number, changes in enumerate(changes_seen):
                 is_ours = any(path.lower().endswith((*SUFFIXES, "links.toml")) for _, path in changes)
+                # Of a folder that is new or gone, the system does not name the files.
+                is_ours |= any(what != Change.modified and may_be_folder(path) for what, path in changes)
                 if is_ours or number == 0 or self._find_opening() != self._opening:
                     yield
         except (OSError, RuntimeError) as error:  # watchfiles' own failures are RuntimeErrors
@@ -353,6 +355,13 @@ class Background:
         self._fresh.wait()
         self._attempt("checkpoint", partial(checkpoints.backup_if_due, self._engine))
         self._worker.run()
+
+
+def may_be_folder(path: str) -> bool:
+    """Whether a path that may lead to documents is a folder, or may have been one: most files have a suffix."""
+    place = Path(path)
+    is_outside = {".git", *IGNORED_FOLDERS}.isdisjoint(place.parts)
+    return is_outside and (place.is_dir() or not (place.suffix or place.name.startswith(".")))
 
 
 def outermost_folders(roots: Iterable[Path]) -> list[Path]:
