@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from mcp.client.client import Client
 from tests.http_server import PROGRAM, HttpServer, serve_http, write_shop
 from tests.samples import write_memory
 
+from scrimshaw.app.http.server import RATE_PER_S, Gate
 from scrimshaw.app.http.tokens import TokenFile, TokenScope
 from scrimshaw.app.mcp.tools import choose
 
@@ -179,6 +182,28 @@ def test_a_token_that_asks_without_end_is_slowed_down(server: HttpServer, shop: 
         answers = b"".join(iter(lambda: connection.recv(65_536), b""))
     assert b" 429 " in answers
     assert b"Retry-After: 1" in answers or b"retry-after: 1" in answers
+
+
+def test_a_token_that_never_waits_still_gets_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, secret = TokenFile(tmp_path).create("wild", {}, 1.0)
+    clock, passed = [0.0], list[float]()
+
+    async def answer(*_: Any) -> None:
+        passed.append(clock[0])
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request"}
+
+    async def send(_: Any) -> None:
+        pass
+
+    monkeypatch.setattr("scrimshaw.app.http.server.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    gate = Gate(answer, TokenFile(tmp_path), SimpleNamespace(admit=lambda token: token), frozenset({"localhost"}))  # type: ignore[arg-type]
+    headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {secret}".encode())]
+    for number in range(1500):
+        clock[0] = number / (2 * RATE_PER_S)
+        asyncio.run(gate({"type": "http", "method": "GET", "path": "/mcp", "headers": headers}, receive, send))
+    assert len([at for at in passed if at > 10.0]) >= 4 * RATE_PER_S
 
 
 def test_metrics_count_calls_and_tell_sizes(server: HttpServer, writer: str) -> None:

@@ -184,8 +184,10 @@ class Gate:
         now = time.monotonic()
         credit, since = self._credit.get(found.digest, (BURST, now))
         credit = min(BURST, credit + (now - since) * RATE_PER_S)
-        self._credit[found.digest] = (max(0.0, credit - 1), now)
-        if credit < 1:
+        is_over = credit < 1
+        # A refusal costs nothing: otherwise one program that never waits would shut out all with its token.
+        self._credit[found.digest] = (credit if is_over else credit - 1, now)
+        if is_over:
             return _refuse(429, "rate", "Too many requests.", {"Retry-After": "1"})
         request.scope[_CALLER] = self._vaults.admit(found)
         return None
