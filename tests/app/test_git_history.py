@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import pytest
 from tests.app.command_line import Cli
 from tests.app.test_git_merge import cli, project, run_git, start  # noqa: F401 - fixtures
 from tests.conftest import OpenMemory
@@ -14,6 +15,7 @@ from tests.conftest import OpenMemory
 from scrimshaw.config import StorageSettings
 from scrimshaw.engine.revisions import search_past
 from scrimshaw.search.results import SearchRequest
+from scrimshaw.storage.git import find_commit
 
 SECRET = "ghp_" + "a1B2c3D4e5" * 4
 
@@ -84,6 +86,17 @@ def test_the_past_is_searched_in_files_where_the_databases_are_on_a_server(
     server = msgspec.structs.replace(engine.settings, storage=StorageSettings(engine="postgres", vault="harbour"))
     result = search_past(replace(engine, settings=server), SearchRequest(query="oak"), "HEAD")
     assert [hit.memory.id for hit in result.hits] == ["gate"]
+
+
+def test_a_bare_date_means_the_end_of_that_day(
+    project: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for clock in ("00:00:01", "23:59:58"):
+        monkeypatch.setenv("GIT_COMMITTER_DATE", f"2020-01-31T{clock}")
+        run_git(project, "commit", "-q", "--allow-empty", "-m", clock)
+    assert find_commit(project, "2020-01-31").subject == "23:59:58"
+    assert find_commit(project, "2020-01-31T12:00:00").subject == "00:00:01"
 
 
 def test_the_old_id_leads_to_a_renamed_memory(project: Path, cli: Cli) -> None:  # noqa: F811

@@ -295,7 +295,9 @@ _COMMIT_FORMAT = f"--format={_MARK}%H%x00%cI%x00%an%x00%s%x00"
 def find_commit(folder: Path, revision: str) -> Commit:
     """The commit that a branch, a tag, a hash or an ISO date names; raises StorageFailure, NotFound."""
     if _DATE.match(revision):
-        name = ask_git(folder, "rev-list", "-1", f"--before={revision}", "HEAD", "--").strip()
+        # Git would take a bare date for that day at the present time of day.
+        moment = revision if len(revision) > len("2026-01-31") else f"{revision} 23:59:59"
+        name = ask_git(folder, "rev-list", "-1", f"--before={moment}", "HEAD", "--").strip()
     else:
         command = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         name = ask_git(folder, *command, answers=(0, 1, 128)).strip()
