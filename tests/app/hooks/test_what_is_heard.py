@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -292,3 +293,21 @@ def test_what_was_said_in_a_pause_is_not_heard_after_it(engine: Engine, project:
     write_rows(project / "t.jsonl", {**rows[0], **before}, {**rows[1], **after})
     _stop(project, "claude", project / "t.jsonl")
     assert [item.text for item in engine.sessions.items("S1")] == [DECIDED]
+
+
+@pytest.mark.parametrize(("began", "heard"), [(-60, []), (60, ["Lock the vault."])])
+def test_after_a_pause_new_sessions_of_cline_are_heard_though_its_files_tell_no_times(
+    engine: Engine, project: Path, monkeypatch: pytest.MonkeyPatch, began: int, heard: list[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(project))
+    for act in ("pause", "resume"):
+        assert main(["capture", act, "--project", str(project)]) == 0
+    session = f"{int((time.time() + began) * 1000)}_ejzj4"
+    file = project / f".cline/data/sessions/{session}/{session}.messages.json"
+    file.parent.mkdir(parents=True)
+    asked = {"role": "user", "content": [{"type": "text", "text": "<user_input>Lock the vault.</user_input>"}]}
+    file.write_text(json.dumps({"sessionId": session, "messages": [asked]}, indent=2), encoding="utf-8")
+    about: Json = {"sessionContext": {"rootSessionId": session}, "workspaceRoots": [str(project)]}
+    sent = cline.payload(**about, taskComplete={}, turn={"outputText": "Done."})
+    assert hook(project, json.dumps(sent).encode(), "cline").stderr == b""
+    assert [event.text for event in engine.sessions.events(session, EventKind.PROMPT)] == heard

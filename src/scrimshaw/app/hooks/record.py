@@ -122,7 +122,8 @@ def hear_late_words(storage: Storage, settings: Settings, session: Session, most
     path = client.find_transcript(session.id, Path.home()) if client else None
     with suppress(OSError):  # the file may be gone by now
         if client and path and settings.is_capturing and path.stat().st_mtime > rested:
-            said = tuple(last_answers(client, skip_pause(read_turn(client, path, most), settings.folder / RESUMED)))
+            lines = skip_pause(read_turn(client, path, most), settings.folder / RESUMED, session.id)
+            said = tuple(last_answers(client, lines))
             event = Event(client=client.name, kind=EventKind.STOP, session=session.id, said=said)
             _observe(storage, settings, rested - 1, event)  # a past event does not reopen the session
 
@@ -162,7 +163,7 @@ def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tu
             event = structs.replace(event, failed=client.read_outcome(lines, event.call_id))
         place = next((place for place, row in enumerate(lines) if event.call_id in row), len(lines))
         lines = lines[max(0, place - RECENT_ROWS) : place]
-    lines = skip_pause(lines, settings.folder / RESUMED)
+    lines = skip_pause(lines, settings.folder / RESUMED, event.session)
     missed = [structs.replace(each, session=event.session, cwd=event.cwd) for each in client.read_missed_events(lines)]
     event = structs.replace(event, said=(*event.said, *last_answers(client, lines)))
     if event.context_used is None and not is_call:
@@ -170,9 +171,15 @@ def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tu
     return event, missed
 
 
-def skip_pause(lines: list[str], resumed: Path) -> list[str]:
-    """The lines after the last pause, by the times in them: text of the pause stays unrecorded."""
+def skip_pause(lines: list[str], resumed: Path, session: str) -> list[str]:
+    """The lines after the last pause, by the times in them: text of the pause stays unrecorded.
+
+    Cline's have none, but the ids of its sessions begin with their time in milliseconds.
+    """
     if not resumed.exists():
+        return lines
+    begun = re.match(r"(\d{13})_", session)
+    if begun and int(begun[1]) / 1000 >= resumed.stat().st_mtime:
         return lines
     since, times = resumed.stat().st_mtime, (re.search(r'"timestamp":\s*"([^"]+)"', line) for line in lines)
     return lines[next((place for place, at in enumerate(times) if at and parse_time(at[1]) >= since), len(lines)) :]
