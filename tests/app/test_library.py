@@ -10,6 +10,8 @@ import pytest
 
 import scrimshaw
 from scrimshaw.app.cli.main import main
+from scrimshaw.app.mcp.protocol import Dispatcher
+from scrimshaw.app.mcp.tools import choose
 from scrimshaw.errors import ConfigError, NotFound
 
 README = Path(__file__).parents[2] / "README.md"
@@ -47,6 +49,16 @@ def test_a_memory_is_saved_found_changed_and_deleted(project: Path) -> None:
         assert memory.delete("ferry") == ["ferry"]
         with pytest.raises(NotFound):
             memory.get("ferry")
+
+
+def test_a_text_saved_and_changed_ends_like_any_text_file(project: Path) -> None:
+    with scrimshaw.open(project) as memory:
+        memory.save("The ferry waits.", id="ferry")
+        assert main(["edit", "ferry", "--content", "The ferry goes."]) == 0
+        assert memory.get("ferry").body == "The ferry goes.\n"
+        assert memory.update("ferry", "The ferry goes.").status == "unchanged"
+        assert Dispatcher(choose("all"), memory.engine).run("memory_update", {"id": "ferry", "content": "It sank."})
+        assert memory.get("ferry").body == "It sank.\n"
 
 
 def test_files_that_changed_meanwhile_are_followed(project: Path) -> None:

@@ -120,7 +120,7 @@ def save(
             frame.run_editor(path)
             content = content_of("", path)
     new = write.NewText(
-        content=content if content.endswith("\n") else f"{content}\n",  # like any text file
+        content=write.end_last_line(content),
         id=memory_id,
         title=title,
         type=type_,
@@ -167,10 +167,10 @@ def edit(
     stated = {key: value for key, value in changes.items() if value is not None}
     if not stated and content is None:
         return _edit_by_hand(engine, memory, yes)
-    text = None if content is None else content_of(content)
+    text = None if content is None else write.end_last_line(content_of(content))
     known = expect or memory.content_hash
     saved = write.update(engine, memory_id, stated, content=text, expected_hash=known, actor="human")
-    return replace(saved, notices=doubts)
+    return replace(saved, notices=(*doubts, *saved.notices))
 
 
 @command(app, "trust", "docs/agents.md", render=lambda ids: [f"{each}  vouched for" for each in ids], empty=_NO_CLAIM)
