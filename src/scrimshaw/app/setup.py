@@ -326,7 +326,12 @@ class JsonEditor(Editor):
         return value
 
     def _rewrite(self, text: str, value: Json) -> str:
-        return edit_json(text, value)
+        """The text with `value`, parsed again to check it: a comment may hide what follows on its line."""
+        result = edit_json(text, value)
+        with suppress(ConfigError):
+            if self._parse(result) == value:
+                return result
+        raise ConfigError(f"{self.path} cannot be changed safely.", "Put each `//` comment on a line of its own.")
 
 
 class TomlEditor(JsonEditor):

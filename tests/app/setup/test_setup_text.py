@@ -164,6 +164,12 @@ def test_json_that_cannot_be_changed_is_named(text: str, said: str) -> None:
         JSON_EDIT.add(text)
 
 
+def test_json_in_which_a_comment_would_hide_what_follows_is_left_alone() -> None:
+    text = '{ // mine\n  "mcpServers": {"scrimshaw": {"command": "scrimshaw"}}, "theme": "dark" }\n'
+    with pytest.raises(ConfigError, match=r"s\.json cannot be changed safely"):
+        JSON_EDIT.remove(text)
+
+
 NAMES = st.text(st.sampled_from("abc-_ é.\"'"), min_size=1, max_size=4)
 TABLES = st.dictionaries(NAMES, st.integers() | st.text(max_size=5) | st.lists(st.integers(), max_size=2), max_size=3)
 TOML = st.fixed_dictionaries(
