@@ -192,6 +192,14 @@ def test_show_filters_and_limits(three: Engine, cli: Cli) -> None:
     assert "no such entry" in cli("ledger", "show", "--memory", "nothing").out
 
 
+def test_a_memory_is_named_as_answers_print_it(three: Engine, cli: Cli) -> None:
+    (name,) = {row["memory_id"] for row in three.journal.history(limit=1)}
+    for given in (f"{name}.md", f".scrimshaw/memories/{name}.md:1"):
+        assert [row["id"] for row in cli("ledger", "show", "--memory", given, "--limit", "1", "--json").json] == [name]
+        assert cli("golden", "add", f"what stands in {given}", given, "--json").json["expect"] == [name]
+        assert f"{name}.md" in cli("purge", "--memory", given, "--dry-run").out
+
+
 @pytest.mark.parametrize(
     ("sql", "broken"),
     [

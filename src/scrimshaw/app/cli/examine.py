@@ -285,7 +285,7 @@ def add_golden(
     within: Annotated[int, typer.Option(min=1, max=100, help="How many of the first hits to look in.")] = canary.WITHIN,
 ) -> Golden:
     """Add a question with its answers; `scrimshaw doctor` and each server at its start ask it again."""
-    added = canary.add_golden(engine, query, ids, within)
+    added = canary.add_golden(engine, query, [frame.find_id(engine, each) for each in ids], within)
     frame.fill_few(engine)
     if isinstance(lost := canary.ask_golden(engine, added), Lost):
         note(f"{lost.sentence} {lost.advice}")

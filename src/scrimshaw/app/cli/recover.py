@@ -209,7 +209,7 @@ def show_ledger(
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 20,
 ) -> Sequence[Row]:
     """Show the newest changes: which memory, what, by whom and why."""
-    session = session and frame.find_session(engine, session)
+    session, memory = session and frame.find_session(engine, session), memory and frame.find_id(engine, memory)
     rows = engine.journal.history(memory, limit, session=session)
     return [{PUBLIC_NAMES.get(name, name): value for name, value in row.items()} for row in rows]
 
@@ -409,7 +409,10 @@ def purge_traces(
     text = "" if memory else _read_secret(secret, secret_file)
 
     def make_target(engine: Engine) -> PurgeTarget:
-        found = purge.memory_target(engine, [memory]) if memory else purge.secret_target(text, is_pattern=pattern)
+        if memory:
+            found = purge.memory_target(engine, [frame.find_id(engine, memory)])
+        else:
+            found = purge.secret_target(text, is_pattern=pattern)
         return msgspec.structs.replace(found, include_global=include_global)
 
     with open_memory(project, fresh=False) as engine, ExitStack() as others:
