@@ -132,8 +132,8 @@ def find_left_out(project: Path, read: Collection[str], exclude: Sequence[str]) 
     excluded, top = compile_globs(exclude), os.path.realpath(project)
     for folder, below, names in islice(os.walk(top), MOST_FOLDERS):
         below[:] = sorted(set(below) - IGNORED_FOLDERS - _MACHINERY)
-        for path in (f"{folder}/{name}" for name in names if name.lower().endswith(SUFFIXES)):
-            name = path.removeprefix(f"{top}/")
+        for path in (Path(folder, name) for name in names if name.lower().endswith(SUFFIXES)):
+            name = path.relative_to(top).as_posix()
             if os.path.realpath(path) not in read:
                 yield name, "hidden" if _is_hidden(name) else "excluded" if excluded.fullmatch(name) else "ignored"
 
@@ -179,7 +179,7 @@ def _walk_patterns(source: Source, root: str) -> Iterator[_DocumentFile | Skip]:
             yield from (found for found in walk if isinstance(found, Skip) or _takes(wanted, prefix, found.name))
             continue
         yield from (
-            _DocumentFile(f"{root}/{name}", lowered, Path(root, name))
+            _DocumentFile(str(path := Path(root, name)), lowered, path)  # as the system writes it, like all others
             for name in listed
             if name.startswith(prefix) and IGNORED_FOLDERS.isdisjoint(name.split("/")) and not excluded.fullmatch(name)
             if _takes(wanted, prefix, lowered := _lower_suffix(name))
