@@ -24,6 +24,13 @@ def test_a_note_that_the_gate_rejects_is_a_failure(cli: Cli) -> None:
     assert cli("save", "TODO", "--force").code == 0
 
 
+@pytest.mark.parametrize("options", [("--lexical-only", "--semantic-only"), ("--channels", "vector", "--lexical-only")])
+def test_a_search_takes_one_choice_of_channels(cli: Cli, options: tuple[str, ...]) -> None:
+    refused = cli("search", "gate", *options)
+    assert refused.code == 2
+    assert "Give one of --channels, --lexical-only and --semantic-only" in refused.err
+
+
 @pytest.fixture
 def worked(cli: Cli, project: Path) -> Cli:
     """Two sessions whose ids begin alike."""
