@@ -28,6 +28,7 @@ from scrimshaw.engine.health import check_health
 from scrimshaw.errors import NoSemanticSearch, NotFound, PeerFailed
 from scrimshaw.models import Channel, Filters, Status
 from scrimshaw.router import ask
+from scrimshaw.router.kinds import fill_in
 from scrimshaw.search.results import SearchRequest, SearchResult
 
 PATIENT_S = 60.0
@@ -52,6 +53,14 @@ def test_a_peer_over_stdio_adds_to_own_hits(open_with: Open, notes: Notes, kind:
     assert not faults(result)
     found = ask.get_from_peer(engine, result.peers[0].id)
     assert (found.body, found.memory.provenance.trust) == (TIDE, "web")
+
+
+def test_a_value_may_be_a_part_of_an_argument() -> None:
+    template = {"title": "{project}: {name}", "count": "{limit}", "query": ["{query}", "{other} {}"]}
+    values = {"project": "shop", "name": "gate", "limit": 3, "query": "is {name} a word?"}
+    assert fill_in(template, values) == {
+        "title": "shop: gate", "count": 3, "query": ["is {name} a word?", "{other} {}"]
+    }  # fmt: skip
 
 
 def test_another_scrimshaw_is_a_peer(open_with: Open, tmp_path: Path) -> None:

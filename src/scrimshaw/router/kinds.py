@@ -1,5 +1,6 @@
 """How to call each kind of memory server and read its answers: from a table that settings can override."""
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from scrimshaw.toml_text import parse_toml
 Use = Literal["search", "get", "list", "create", "update", "retire"]
 PREFIX = "peer:"  # of ids at a peer
 LARGEST_LIMIT = 20  # what Forgetful allows
+_NAME = re.compile(r"\{(\w+)\}")  # of a value in a template
 
 
 class PeerTool(Struct, frozen=True, kw_only=True):
@@ -53,7 +55,7 @@ def fill_in(template: Any, values: Mapping[str, Any]) -> Any:
     """Arguments with `{name}` replaced by the value of that name, of its own type if that is the whole text."""
     if isinstance(template, str):
         alone = values.get(template[1:-1]) if template.startswith("{") else None
-        return template if alone is None else alone
+        return _NAME.sub(lambda found: str(values.get(found[1], found[0])), template) if alone is None else alone
     if isinstance(template, Mapping):
         return {name: fill_in(each, values) for name, each in template.items()}
     return [fill_in(each, values) for each in template] if isinstance(template, list | tuple) else template
