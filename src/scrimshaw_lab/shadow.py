@@ -237,7 +237,7 @@ def find_known_items(engine: Engine, count: int, *, seed: int = 0) -> list[Judge
 
     Half of them are titles if there are enough. May be fewer than `count`.
     """
-    memories = engine.index.select(Filters(), sort="id", limit=-1, offset=0)
+    memories = engine.index.select(Filters())
     titles = _unique([(memory.id, memory.title) for memory in memories])
     sections = _unique(list(_headings(engine, memories)), known={title for _, title in titles})
     chance = Random(seed)

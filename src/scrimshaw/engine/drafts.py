@@ -312,7 +312,7 @@ def expire_drafts(engine: Engine) -> tuple[list[str], list[str]]:
     drafts = [each.name for each in over]
     discard_drafts(engine, drafts)
     before = format_time(now - engine.settings.drafts.expire_days * _DAY_S)
-    temporary = engine.index.select(Filters(tiers=(Tier.TEMPORARY,), until=before), sort="id", limit=-1, offset=0)
+    temporary = engine.index.select(Filters(tiers=(Tier.TEMPORARY,), until=before))
     gone = [each for each in temporary if each.writable and each.provenance.trust not in (Trust.HUMAN, Trust.FILE)]
     return drafts, retire(engine, gone, "temporary, and its time is over", "retention", only_unchanged=True)
 
@@ -346,7 +346,7 @@ def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> li
     """A proposal for each topic that several recent session memories share, largest first; each memory in only one."""
     since = engine.clock() - (days or engine.settings.drafts.consolidate_days) * _DAY_S
     filters = Filters(types=(MemoryType.SESSION,), since=format_time(since), topics=(topic,) if topic else ())
-    found = engine.index.select(filters, sort="created", limit=-1, offset=0)
+    found = engine.index.select(filters, sort="created")
     left = [memory for memory in found if memory.writable and memory.provenance.source == DRAFTED]
     left.sort(key=lambda memory: (memory.created, memory.id))
     proposals = []

@@ -199,7 +199,7 @@ def _check_index(engine: Engine) -> Result | str:
 
 
 def _check_text(engine: Engine) -> Result | str:
-    memories = engine.index.select(_EVERY, sort="id", limit=LOOKED_THROUGH, offset=0)
+    memories = engine.index.select(_EVERY, limit=LOOKED_THROUGH)
     words = ((memory, word) for memory in memories for word in query_terms(memory.title) if word.isascii())
     memory, word = next(words, (None, "memory"))
     filters = Filters(only=None if memory is None else (memory.id,), include_deprecated=True)
@@ -233,7 +233,7 @@ def _check_vectors(engine: Engine) -> Result | str:
 
 
 def _check_triggers(engine: Engine) -> Result | str:
-    for memory in engine.index.select(_EVERY, sort="id", limit=LOOKED_THROUGH, offset=0):
+    for memory in engine.index.select(_EVERY, limit=LOOKED_THROUGH):
         for phrase in filter(find_head, memory.triggers):
             if memory.id in engine.searcher.match_phrases(phrase):
                 return f"a phrase of {memory.id} brings it"
@@ -247,7 +247,7 @@ def _check_graph(engine: Engine) -> Result | str:
         read_links(links_path(engine), str)
     except UnreadableFile as error:
         return Result(Status.DEGRADED, error.message, degrade("links", error))
-    memories = engine.index.select(_EVERY, sort="id", limit=LOOKED_THROUGH, offset=0)
+    memories = engine.index.select(_EVERY, limit=LOOKED_THROUGH)
     edges = engine.index.edges(*(memory.id for memory in memories)) if memories else []
     resolved = [(edge.source, place) for edge, place in edges if place not in ("", edge.source)]
     if not resolved:

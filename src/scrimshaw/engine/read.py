@@ -158,7 +158,7 @@ def match_triggers(
     """The memories whose trigger phrases are in a text, best first; with `cognitive` attention limits the text."""
     phrases = engine.searcher.match_phrases(text)
     filters = Filters(only=tuple(phrases), folder=folder, min_quality_score=engine.settings.search.min_quality_score)
-    memories = engine.index.select(filters, sort="id", limit=len(phrases), offset=0)
+    memories = engine.index.select(filters, limit=len(phrases))
     memories.sort(key=lambda memory: (-sum(map(len, phrases[memory.id])), memory.id))
     memories = [*with_trust(engine, {memory.id: memory for memory in memories[:limit]}).values()]
     attention_now = sessions.attention_by_memory(engine, session) if session else {}

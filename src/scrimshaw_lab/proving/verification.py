@@ -294,7 +294,7 @@ def _wrong_index(engine: Engine, files: Mapping[str, bytes], fault: Fault) -> It
         index.rebuild(engine)
     for skip in index.skipped_files(engine):
         yield Finding(Kind.INDEX, f"{skip.path} was skipped: {skip.reason}")
-    found = engine.index.select(Filters(include_deprecated=True), sort="id", limit=-1, offset=0)
+    found = engine.index.select(Filters(include_deprecated=True))
     held = {memory.id: memory.content_hash for memory in found}
     for name in sorted(held.keys() | files.keys()):
         digest = content_hash(files[name]) if name in files else None

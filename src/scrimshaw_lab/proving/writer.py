@@ -81,7 +81,7 @@ def next_plan(desk: Desk, token: str) -> Planned:
 
 def own_memories(engine: Engine, name: str) -> list[str]:
     """The ids of the memories that a process of this name wrote."""
-    found = engine.index.select(Filters(folder=name, include_deprecated=True), sort="id", limit=-1, offset=0)
+    found = engine.index.select(Filters(folder=name, include_deprecated=True))
     return [memory.id for memory in found]
 
 

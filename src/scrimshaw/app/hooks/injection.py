@@ -113,7 +113,7 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
 
 def _tell_rules(index: Index, limit: int) -> tuple[str, dict[str, str]]:
     """Constitutional memories of at most so many tokens for the start of a context; hashes by id."""
-    found = index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)), sort="id", limit=-1, offset=0)
+    found = index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)))
     if not found:
         return "", {}
     ids = tuple(memory.id for memory in found)
@@ -157,7 +157,7 @@ def _find_memories(
     phrases = find_phrases(prompt, partial(index.phrases, titles=True))
     matches = index.match_text(Query((words,)), filters, _MOST_MATCHES) if bound < math.inf else []
     chunks = {**dict.fromkeys(phrases, 0), **{each.id: max(each.chunk, 0) for each in matches if each.score >= bound}}
-    found = index.select(replace(filters, only=tuple(chunks)), sort="id", limit=-1, offset=0) if chunks else []
+    found = index.select(replace(filters, only=tuple(chunks))) if chunks else []
     texts = dict.fromkeys(chunks, "")
     texts |= {name: piece.text for (name, _), piece in index.pieces([*chunks.items()]).items()}
     sure = dict[str, int]()
