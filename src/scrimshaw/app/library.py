@@ -61,7 +61,7 @@ class OpenMemory(AbstractContextManager["OpenMemory"]):
         It goes into the project's own vault, or among Serena's memories where these are all there is; `vault` chooses.
         """
         new = NewText(
-            content=write.end_last_line(text),
+            content=text.removesuffix("\n") + "\n",  # like any text file
             id=id,
             title=title,
             type=MemoryType(type) if type else None,
@@ -74,8 +74,7 @@ class OpenMemory(AbstractContextManager["OpenMemory"]):
 
     def update(self, memory_id: str, text: str | None = None, **changes: object) -> Saved:
         """Change a memory's text, keys of its front matter, or both: `memory.update("gate", tier="important")`."""
-        content = None if text is None else write.end_last_line(text)
-        return write.update(self.engine, memory_id, changes, content=content)
+        return write.update(self.engine, memory_id, changes, content=text and text.removesuffix("\n") + "\n")
 
     def delete(self, *memory_ids: str) -> Sequence[str]:
         """Delete memories, all or none; `scrimshaw undo` restores them."""

@@ -251,11 +251,6 @@ def choose_vault(engine: Engine, memory_id: str = "") -> str:
     return SERENA if all(each.provenance.source == DRAFTED for each in list_own(engine)) else ""
 
 
-def end_last_line(text: str) -> str:
-    """A text that somebody gave, with a line end like any text file; an empty one stays empty."""
-    return f"{text}\n" if text and not text.endswith("\n") else text
-
-
 def update(
     engine: Engine,
     memory_id: str,

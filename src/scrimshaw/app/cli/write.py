@@ -120,7 +120,7 @@ def save(
             frame.run_editor(path)
             content = content_of("", path)
     new = write.NewText(
-        content=write.end_last_line(content),
+        content=content.removesuffix("\n") + "\n",  # like any text file
         id=memory_id,
         title=title,
         type=type_,
@@ -167,7 +167,7 @@ def edit(
     stated = {key: value for key, value in changes.items() if value is not None}
     if not stated and content is None:
         return _edit_by_hand(engine, memory, yes)
-    text = None if content is None else write.end_last_line(content_of(content))
+    text = None if content is None else content_of(content).removesuffix("\n") + "\n"
     known = expect or memory.content_hash
     saved = write.update(engine, memory_id, stated, content=text, expected_hash=known, actor="human")
     return replace(saved, notices=(*doubts, *saved.notices))

@@ -317,7 +317,7 @@ def memory_save(
         hint = "Give its keys as parameters and only the text as content, or write a file and give its file_path."
         raise InvalidRequest("The content begins with front matter.", hint, parameter="content")
     text = write.NewText(
-        content=write.end_last_line(content),
+        content=content.removesuffix("\n") + "\n",  # as text files end
         id=id,
         title=title,
         type=type,
@@ -357,8 +357,14 @@ def memory_update(
     if not changes and content is None:
         raise InvalidRequest("There is nothing to change.", "Name a key or content.", parameter="content")
     session = session_id_of(engine, session_id)
-    content = None if content is None else write.end_last_line(content)
-    saved = write.update(engine, id, changes, content=content, expected_hash=expected_hash, session=session)
+    saved = write.update(
+        engine,
+        id,
+        changes,
+        content=content and content.removesuffix("\n") + "\n",
+        expected_hash=expected_hash,
+        session=session,
+    )
     return _save_reply(engine, saved)
 
 
