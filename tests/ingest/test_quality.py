@@ -92,6 +92,7 @@ def test_every_fixture_is_in_a_table() -> None:
          "New files match the rules of the house, headers and types included.\n", "malformed_field"),
         ("- See /tmp/a.log\n- See /tmp/b.log\n- See /private/tmp/c.log\n", "stale_references"),
         ("<system-reminder>\nSave it.\n</system-reminder>\n", "has_contamination"),
+        ("## Next\n\n- Shall I commit it anyway, or wait for the image?\n", "has_contamination"),
     ],
 )  # fmt: skip
 def test_a_defect_is_found_in_an_otherwise_good_session(added: str, flag: str) -> None:
@@ -106,6 +107,7 @@ def test_a_defect_is_found_in_an_otherwise_good_session(added: str, flag: str) -
     "added",
     [
         "## Next\n\n- TODO list of the vendor is at https://example.org/todo\n",
+        "## Next\n\n- Shall I commit it anyway, or wait for the image? (e31)\n",
         "- **Blockers**: None\n",
         "- **Blockers**: the vendor has not answered, CI is red\n",
         "- **Blockers**: Denied access to the staging network\n",

@@ -66,6 +66,7 @@ _TELLING = re.compile(r"(?!\d+\Z)(?:\w{3,}|\w*[^\x00-\x7f]\w*)")
 _LETTERS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{1,2}|[^\\W\\d_]{4,}")
 _WORD = re.compile(r"[^\W_]+")
 _PATH_MARK = re.compile(r"[/\\]")
+_QUOTED_EVENT = re.compile(r"\(e\d+\)\Z")  # a draft quotes what was asked last, as it was said
 _SESSION_ID = re.compile(r"session[ _]id", re.IGNORECASE)
 _SECTION_OF, _NAME_OF = attrgetter("section"), attrgetter("name")
 
@@ -316,9 +317,10 @@ def _find_fallback_decision(file: FileContents) -> _Defect | None:
 def _find_narration(file: FileContents) -> _Defect | None:
     """Narration, tool traces and chat replies, even in the title."""
     for text in filter(None, (file.title, parse_line(file.values.get("description")), file.body)):
-        if found := find_chatter(text, file.chatter):
-            piece = " ".join(text[found[0].start : found[0].end].split())
-            return f"{found[0].kind} \u2014 remove '{_shorten(piece)}' and the like", True
+        for piece in find_chatter(text, file.chatter):
+            if not _QUOTED_EVENT.search(text, piece.block.start, piece.block.end):
+                said = " ".join(text[piece.start : piece.end].split())
+                return f"{piece.kind} \u2014 remove '{_shorten(said)}' and the like", True
     return None
 
 
