@@ -94,3 +94,9 @@ def test_every_word_said_stands_in_the_passage_that_its_event_leads_to(said: lis
             assert event.number in passages[place].events
             told = "".join("".join(each.text.split()) for each in passages if event.number in each.events)
             assert "".join(event.text.split()) in told
+
+
+def test_what_was_refused_is_found_with_its_refusal() -> None:
+    recording = Recording().prompt("Upgrade the queue.").answer("I'll reset the database.")
+    said = texts(recording.prompt("no!! never reset it. write a migration"))
+    assert said[0].endswith("I'll reset the database.\n> no!! never reset it.")

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, RecordedEvent, Trust
-from scrimshaw.session.statements import flatten, repeats_answers
+from scrimshaw.session.statements import PATTERNS, cut_line, flatten, repeats_answers, split_paragraph
 
 # Measured on recorded sessions: 450 and 900 characters answer fewer questions for the same tokens.
 PASSAGE_CHARACTERS = 600
@@ -17,6 +17,7 @@ _OPENINGS = (EventKind.PROMPT, EventKind.START, EventKind.COMPACT)  # no passage
 _BOUNDARIES = ("\n\n", "\n", ". ", " ")  # where a text may be cut, best first
 _SILENT_TOOLS = ("Read", "Grep", "Glob", "TodoWrite", "TaskCreate", "TaskUpdate", "TaskOutput")
 _TELLING_TOOLS = ("Ask", "Plan", "Agent", "ReportFindings")  # what they show or report is recorded whole
+_REFUSAL = PATTERNS["decisions"]["refusal"]
 _ERROR = re.compile(r"(?i)\b(?:\w*(?:error|exception)|fail(?:ed|ure)?|fatal|cannot|denied|not found|traceback)\b")
 
 
@@ -48,6 +49,7 @@ def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
             continue
         stream = event.kind is EventKind.TOOL
         if event.kind in _OPENINGS:
+            _add_refusal(last.pop(False, None), event)
             last.clear()
         for number, piece in enumerate(_cut(text), start=1):
             before = last.get(stream)
@@ -71,6 +73,12 @@ def find_passage(passages: Sequence[Passage], anchor: str) -> int | None:
     holding = (place for place, each in enumerate(passages) if number in each.events)
     before = (place for place in reversed(range(len(passages))) if passages[place].event <= number)
     return next(holding, next(before, 0 if passages else None))  # a start is in no passage
+
+
+def _add_refusal(proposed: Passage | None, prompt: RecordedEvent) -> None:
+    """End a passage with a person's refusal: whoever finds what was proposed has to learn that it was refused."""
+    if proposed and prompt.kind is EventKind.PROMPT and _REFUSAL.search(prompt.text):
+        proposed.text += f"\n> {cut_line(next(split_paragraph(prompt.text.strip())).strip())}"
 
 
 def _describe_event(event: RecordedEvent) -> tuple[Trust, str]:
