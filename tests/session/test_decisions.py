@@ -110,6 +110,8 @@ def test_what_a_person_takes_back_is_no_choice_any_more() -> None:
     [
         ("no!! never float for money. cast the old ones to decimal", None),
         ("I don't want bigger runners then. budget is frozen until january", None),
+        ("Please store the fees in cents, not floats. The export truncates.", None),
+        ("ok scratch that. I asked the office: one sum per ferry, not per seat. Group by ferry please.", None),
         ("Is it slow? Never cache the tides, they change hourly.", "Never cache the tides, they change hourly."),
     ],
 )
@@ -209,6 +211,28 @@ def test_a_pick_may_go_on() -> None:
     )
     recording.prompt("2, but flags must be readable without the database")
     assert "In a file flags.toml" in found(recording)
+    assert recording.draft().decisions[0].note == "chosen in e3: but flags must be readable without the database"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "is_told"), [("NEVER apply from a laptop.", False), ("no no. use the pipeline", True), ("go on", True)]
+)
+def test_what_a_person_forbids_is_taken_back(refusal: str, *, is_told: bool) -> None:
+    plan = "I'm applying the role, because the workflow needs it."
+    recording = Recording().prompt("Use roles in the harbour.").edit("oidc.tf").answer(plan)
+    assert (plan in found(recording.prompt(refusal).edit("plan.yml"))) == is_told
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The notify goes into a trigger rather than into the code, because the backfill script would be missed.",
+        "The harbour restarts each night. A lost key means a second label, so I'm putting keys into Postgres.",
+        "The readers fight for one lock. I am taking it out again, since it is slower.",
+    ],
+)
+def test_a_choice_needs_no_agent_and_has_its_ground_before_it(said: str) -> None:
+    assert found(Recording().prompt("Print labels for the harbour.").answer(said).edit("keys.sql")) == [said]
 
 
 def test_a_step_that_names_what_the_last_difference_adds_is_a_choice() -> None:

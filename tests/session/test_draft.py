@@ -411,6 +411,8 @@ def test_where_nothing_accounts_for_a_difference_its_reason_is_told() -> None:
     recording = Recording().prompt("Fix the loader.").read("src/load.py")
     recording.answer("`load_rows` assumes that `row_cache` holds rows of this tenant. I'll read the tests.")
     shown = "diff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n"
+    for number in range(8):  # what is acted on at once is a cause
+        recording.read(f"tests/load_{number}.py")
     recording.edit("src/load.py").bash(
         "git diff", f"\n{shown}-    row_cache.get(key)\n+    row_cache.get(tenant, key)\n"
     )
@@ -774,6 +776,20 @@ def test_of_runs_of_the_same_selected_tests_the_last_counts() -> None:
     )
     (run,) = recording.bash("pytest tests/api.py::test_limit", "1 passed in 0.1s").draft().tests
     assert run.note == "green, 1 passed in 0.1s"
+
+
+@pytest.mark.parametrize(
+    ("part", "whole"),
+    [
+        ("vendor/bin/pest tests/Unit/VatTest.php", "vendor/bin/pest"),
+        ("vendor/bin/pest --filter=Vat", 'sh -c "vendor/bin/phpstan analyse && vendor/bin/pest"'),
+        ('./gradlew clean test --tests "*VatTest"', "./gradlew test --console=plain"),
+    ],
+)
+def test_a_green_run_of_all_tests_settles_a_red_one_of_a_part(part: str, whole: str) -> None:
+    recording = Recording().prompt("Round the tax of the harbour.").edit("vat.php")
+    recording.bash(part, "1 failed, 1 passed", failed=True).edit("vat.php", "+round").bash(whole, "302 passed")
+    assert [each.note for each in recording.draft().tests] == ["green, 302 passed"]
 
 
 def test_a_whole_run_says_more_than_selections_of_it() -> None:

@@ -52,9 +52,10 @@ def find_decisions(record: Record) -> list[Statement]:
             runs = (tuple(run) for _, run in groupby(sentences, lambda each: (each.event, each.text.endswith("?"))))
             whole = " ".join([each.text for each in next(run for run in runs if sentences[place] in run)])
             is_said = any(each.number == event and statements.contains_text(each, whole) for each in record.events)
-            text = whole if len(whole) <= statements.LONGEST_LINE and is_said else text
-        elif not gives_reason and (cause := _find_cause(sentences, place)):
-            text = both if len(both := f"{cause.text} {text}") < LONGEST_SENTENCE else text
+            text = whole if len(whole) <= LONGEST_SENTENCE and is_said else text
+        elif (ends := _DECISION["concludes"].search(text)) or not gives_reason:
+            cause = _find_cause(sentences, place, whatever=bool(ends))
+            text = both if cause and len(both := f"{cause.text} {text}") < LONGEST_SENTENCE else text
         found.append(Statement(text, event))
     found += [each for each in commits if _DECISION["alternative"].search(each.text)]
     found = sorted(found, key=attrgetter("event"))[-2 * most :]
@@ -82,7 +83,9 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         if said and (pick := _DECISION["pick"].match(reply)):
             listed = re.findall(rf"(?im)^\W*(?:option |approach )?{pick[1]}\b\W+(.+)", answer.text)
             chosen = [*map(statements.trim, listed)][-1:]
-            yield from (Statement(each, answer.number, f"chosen in e{prompt.number}") for each in chosen)
+            more = " ".join([*filter(None, [pick[2]]), prompt.text.strip()[len(reply) :]]).strip(" ,")
+            added = f": {cut_line(' '.join(more.split()))}" if more else ""
+            yield from (Statement(each, answer.number, f"chosen in e{prompt.number}{added}") for each in chosen)
         if not said or not _DECISION["assent"].match(reply):
             continue
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
@@ -98,7 +101,8 @@ def _weigh_decision(record: Record, place: int, difference: str) -> float:
     sentence, text = record.sentences[place], record.sentences[place].text
     fewest = FEWEST_WORDS - (sentence.by == USER)  # "go with uv"
     is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= fewest and is_clear(text, 1)
-    if not is_fit or any(_DECISION[name].search(text) for name in NO_CHOICES):
+    vague = NO_CHOICES[: 2 if _DECISION["weighed"].search(text) else 3 + (sentence.by == USER)]
+    if not is_fit or any(_DECISION[name].search(text) for name in vague):
         return 0.0
     if _DECISION_HEADING.search(sentence.heading):
         return _UNDER_HEADING
@@ -107,7 +111,8 @@ def _weigh_decision(record: Record, place: int, difference: str) -> float:
     wish, explicit = bool(_DECISION["wish"].search(text)), bool(_DECISION["explicit"].search(text))
     objects = bool(record.withdrawn.get(sentence.turn - 1) or _DECISION["objection"].search(text))
     alternative = bool(_DECISION["alternative"].search(text)) or (wish and objects)
-    is_choice = explicit or (wish and alternative) or bool(_DECISION["stance"].search(text))
+    changes_mind = sentence.turn - 1 in record.withdrawn and not _DECISION["refusal"].search(text)
+    is_choice = explicit or ((wish or changes_mind) and alternative) or bool(_DECISION["stance"].search(text))
     return is_choice * (2.0 + 2 * explicit + alternative + bool(_DECISION["reason"].search(text)))
 
 
@@ -127,7 +132,8 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     is_kept = lasts if difference else is_done or sentence.event in record.carried_out
     is_plan = _DECISION["planned"].search(text) and not is_kept
     is_report = _CHANGE["result"].search(text) and not explicit
-    if is_past or is_plan or is_report or (is_doubted and not lasts) or not _DECISION["agency"].search(text):
+    is_own = _DECISION["agency"].search(text) or _DECISION["weighed"].search(text)
+    if is_past or is_plan or is_report or (is_doubted and not lasts) or not is_own:
         return 0.0
     acts = bool(_DECISION["act"].search(_CODE.sub(" ", text))) and not text.endswith(":")
     reason = bool(_DECISION["reason"].search(text)) or _find_cause(sentences, place) is not None
@@ -141,9 +147,9 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     return 2 * explicit + 1.5 * alternative + reason + is_done
 
 
-def _find_cause(sentences: Sequence[Sentence], place: int) -> Sentence | None:
-    """The sentence just before, if it says what was wrong."""
+def _find_cause(sentences: Sequence[Sentence], place: int, *, whatever: bool = False) -> Sentence | None:
+    """The sentence just before, if it says what was wrong, or `whatever` it says."""
     before = sentences[max(0, place - 1)]
     is_near = place > 0 and before.event == sentences[place].event and not before.is_item
-    is_trouble = is_near and is_clear(before.text, 1) and _DECISION["trouble"].search(before.text)
+    is_trouble = is_near and is_clear(before.text, 1) and (whatever or _DECISION["trouble"].search(before.text))
     return before if is_trouble and not any(_DECISION[name].search(before.text) for name in NO_CHOICES) else None

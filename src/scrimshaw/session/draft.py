@@ -49,6 +49,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     task: Statement | None
     decisions: tuple[Statement, ...]
     changed: tuple[Statement, ...]
+    uncommitted: tuple[Statement, ...] = ()  #: files changed after the last commit, if there is one
     tests: tuple[Statement, ...] = ()  #: how they ended in the last run
     problems: tuple[Statement, ...]  #: what failed, and how it was solved
     open: tuple[Statement, ...]
@@ -96,6 +97,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         task=task,
         decisions=decisions,
         changed=changes,
+        uncommitted=tuple(sections.find_uncommitted(record)) if record.commits else (),
         tests=prove(record.test_runs),
         problems=problems,
         findings=findings,
@@ -155,8 +157,12 @@ def find_later_requests(record: Record, task: Statement | None) -> list[Statemen
     for event, prompt in _group_prompts(record.sentences).items():
         is_later = task and event > task.event and prompt[0].by == USER and prompt[0].turn in record.changes_by_turn
         # "The upload fails on Windows. Find out why and fix it."
-        pairs = (pair for pair in pairwise(prompt) if sections.is_clear(pair[0].text) and _is_imperative(pair[1].text))
-        if is_later and (asked := next(chain(zip(filter(_is_request, prompt), strict=True), pairs), ())):
+        pairs = [pair for pair in pairwise(prompt) if sections.is_clear(pair[0].text)]
+        referring = [pair for pair in pairs if _REQUEST["refers"].search(pair[1].text) and _is_request(pair[1])]
+        alone = zip(filter(_is_request, prompt), strict=True)
+        needs = ([x] for x in prompt if _REQUEST["need"].search(x.text) and sections.is_clear(x.text))
+        asked = next(chain(referring, alone, (pair for pair in pairs if _is_imperative(pair[1].text)), needs), ())
+        if is_later and asked:
             found.append(Statement(" ".join([each.text for each in asked]), event))
     ranked = sorted(found, key=lambda each: -min(_ENOUGH_SUBJECTS, count_subjects(each.text)))[:MOST_REQUESTS]
     return sorted(ranked, key=attrgetter("event"))
@@ -300,11 +306,12 @@ def render_body(draft: Draft) -> str:
     """The Markdown body, a line per statement with its event; if it is too long, the longest sections shrink."""
     files = [each for each in draft.changed if _is_file(each)]
     changed = [each for each in draft.changed if not _is_file(each)]
+    uncommitted = map("- not committed: {0.text} (e{0.event})".format, draft.uncommitted)
     bodies = {
         "Task": [*map(_line, filter(None, [draft.task]))],
         "Asked later": [*map(_line, draft.requests)],
         "Decisions": [*map(_line, draft.decisions)],
-        "Changed": [*map(_line, changed), *_folder_lines(files)],
+        "Changed": [*map(_line, changed), *_folder_lines(files), *uncommitted],
         "Found": [*map(_line, draft.findings)],
         "Tests": [*map(_line, draft.tests)],
         "Problems": [*map(_line, draft.problems)],

@@ -39,7 +39,8 @@ _WORD = re.compile(r"[a-z]{4,}")
 _FOLDER, _LOOK = re.compile(r"(?:\A|[;&] *)cd ([/~][^\s;&]*)"), re.compile(r" (?:--help|--version|-h|-V)\b")
 _SHARED_WORDS = WORDS["empty"] | WORDS["soft"] | WORDS["folders"] | WORDS["extensions"] | {"assert", "edited"}
 MOST_TEST_RUNS = 2
-_SELECTS = re.compile(r" -(?:k|run|t(?! \.)|-grep)\b|::")  # options that choose among the tests of a file
+_SHORT_OUTPUT = 5  # lines
+_SELECTS = re.compile(r" -(?:k|run|t(?! \.)|-grep|-tests?|-filter)\b|::")  # options that choose among tests
 _NUMBER = re.compile(r"\d+")  # numbers alone do not make another error
 
 Edits = Mapping[str, Sequence[int]]  # the numbers of the events that changed a file, by path as the tool gave it
@@ -132,15 +133,16 @@ def _choose_paths(taken: re.Match[str], paths: Iterable[str]) -> list[str]:
 
 def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[CommandRun]:
     """The commands that were run, in order, except those that read, search or move files."""
-    errors = {each.source.source_call_id for each in items if each.kind == ItemKind.ERROR}
+    reported = {each.source.source_call_id for each in items if each.kind == ItemKind.ERROR}
     found = []
     for event in events:
         is_command = event.kind == EventKind.TOOL and event.tool == "Bash" and not event.path
         if is_command and (families := _find_families(event.text.partition("\n")[0])):
             tells = any(sign in event.text for sign in _SIGNS) and _FAILURE["failing"].search(event.text)
-            failed = event.failed is True or event.call_id in errors or bool(tells)
-            lines = (find_errors(event) or [""], _FAILED_TEST.findall(event.text)) if failed else ()
-            found.append(CommandRun(event, families, failed, *lines))
+            failed = event.failed is True or event.call_id in reported or bool(tells)
+            errors = (find_errors(event) or _read_short_output(event)) if failed else ()
+            tests = _FAILED_TEST.findall(event.text) if failed else ()
+            found.append(CommandRun(event, families, failed, errors, tests))
     return found
 
 
@@ -148,6 +150,7 @@ def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[Co
 def _find_families(command: str) -> Sequence[str]:
     """Program and purpose of each step that matters: `cd a && mix test 2>&1 | tail` runs `mix test`."""
     found = list[str]()
+    command = _COMMAND["shell"].sub(r"\1\2", command)
     for step in _COMMAND["step"].findall(command) if parse_command(command).name == "Run" else ():
         bare = _COMMAND["build_options"].sub(r"\1", _COMMAND["wrapper"].sub("", step.split("|")[0].strip()))
         words = [word for word in bare.split() if not _COMMAND["no_word"].match(word)]
@@ -160,6 +163,7 @@ def _find_families(command: str) -> Sequence[str]:
             # In `helm -n shop list` options come before what it does, and another query is another command.
             end = len(words) if options == 1 and not _TEST.search(step) else max(2, options)
             purpose = [word for word in words[1:end] if re.match(r"[A-Za-z][\w.:/-]*\Z", word)]
+            purpose = purpose[len(purpose) > 1 and purpose[0] == "clean" :]  # `mvn clean verify` verifies
             family = " ".join([words[0], *purpose[: 1 if words[0] == "git" else _FAMILY_WORDS - 1]])
             found.append(cut_line(" ".join(words)) if _COMMAND["queries"].match(words[0]) else family)
     return found
@@ -273,7 +277,7 @@ def _find_cure(
         acts[act], done[act] = error.lower() if is_told else f"{path} {change}", path
     for event in between:
         command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.path else ""
-        if _FAILURE["remedy"].search(command) and not _LOOK.search(command):
+        if _FAILURE["remedy"].search(command) and not (event.failed or _LOOK.search(command)):
             act = f"`{cut_line(command, LONGEST_ACT)}`"
             takes_back = _COMMAND["takes_back"].search(command)  # what it reverts is no subject
             acts[act], done[act] = "" if takes_back else command, command
@@ -304,6 +308,12 @@ def find_errors(event: RecordedEvent, kinds: Sequence[re.Pattern[str]] = _ERROR_
     first = [line for before, line in pairwise(["", *lines]) if not (before[:2] == line[:2] == "E ")]
     found = ([cut_line(" ".join(line.split())) for line in first if pattern.match(line)] for pattern in kinds)
     return next(filter(None, found), [])
+
+
+def _read_short_output(event: RecordedEvent) -> list[str]:
+    """The first line of an output so short that it can only be the error; otherwise an empty one."""
+    lines = [line for line in event.text.splitlines()[1:] if not _FAILURE["noise"].search(line)]
+    return [cut_line(" ".join(lines[0].split())) if event.failed and 1 <= len(lines) <= _SHORT_OUTPUT else ""]
 
 
 def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence[Sentence]) -> list[Statement]:

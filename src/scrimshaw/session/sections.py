@@ -5,12 +5,14 @@ Every function returns statements, each with the event that proves it.
 
 import re
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import chain, filterfalse, pairwise
+from itertools import chain, filterfalse, pairwise, takewhile
 from operator import attrgetter, itemgetter
 from os.path import commonprefix
+
+from msgspec.structs import replace
 
 from scrimshaw.ingest.dialogs import FINDINGS, TASK, TASK_LIST
 from scrimshaw.ingest.events import CUT_MIDDLE
@@ -44,9 +46,9 @@ NO_CHOICES = ("not_a_decision", "exploring", "scaffold", "pick")  # what a pick 
 LONG_WORD, QUOTED = re.compile(r"\w{3,}"), re.compile(r"`[^`\n]+`")
 
 # Changes
-MOST_FINDINGS, _ENOUGH_STATEMENTS = 5, 2
+MOST_FINDINGS, MOST_REPORTED, _ENOUGH_STATEMENTS = 5, 10, 2
 _CLOSING = 5  # answers among which one says how the work ended
-MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES = 8, 12, 40, 4, 4
+MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES, MOST_NAMED = 8, 12, 40, 4, 4, 8
 LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
 LONGEST_CHANGE = 240  # characters of code, added and removed
 _RETOLD, _STEM = 0.45, 5  # share of a result's words that a commit also has; first characters that equal words share
@@ -86,6 +88,13 @@ class Record:
         self.calls = sum(event.kind == EventKind.TOOL for event in events)
         acts = (each.number for each in reversed(events) if each.kind in _ACTS)
         self.last_event = next(acts, events[-1].number if events else 0)
+
+    @cached_property
+    def broke_off(self) -> RecordedEvent | None:
+        """The last call or prompt, if the turn did not end with words."""
+        acts = (each for each in reversed(self.events) if each.kind not in (EventKind.START, EventKind.END))
+        last = next(acts, None)
+        return last if last and last.kind in (EventKind.TOOL, EventKind.PROMPT) else None
 
     @cached_property
     def sentences(self) -> Sequence[Sentence]:
@@ -131,8 +140,10 @@ class Record:
         found = dict[int, frozenset[str]]()
         for each in (one for one in self.sentences if one.by == USER):
             is_short = len(each.text.split()) < _SHORT
-            if not each.place and _DECISION["refusal"].search(each.text):
-                found[each.turn - 1] = find_stems(each.text)
+            left = _DECISION["left"].findall(each.text) if _DECISION["wish"].search(each.text) else []
+            refused = each.text if _DECISION["refusal"].search(each.text) else " ".join(left)
+            if refused and not each.place:
+                found[each.turn - 1] = find_stems(refused)
             if any(_DECISION[cue].search(each.text) for cue in ("withdrawal_of_all", "withdrawal")[: 1 + is_short]):
                 found[each.turn - 1] = frozenset()
         return found
@@ -172,9 +183,22 @@ class Record:
                 said = said if event.kind == EventKind.TOOL and event.path and not acts else 0
         return found
 
+    @cached_property
+    def noted(self) -> frozenset[int]:
+        """The answers that only take note: the short ones of turns without a call."""
+        turns, busy, turn = dict[int, int](), set[int](), 0
+        for event in self.events:
+            turn += statements.begins_turn(event)
+            if event.kind == EventKind.TOOL:
+                busy.add(turn)
+            elif event.kind != EventKind.PROMPT and _OPEN["noted"].match(event.text):
+                turns[event.number] = turn
+        return frozenset(number for number, turn in turns.items() if turn not in busy)
+
     def answers(self) -> list[Sentence]:
-        """What the agent said, and the person did not take back."""
-        return [each for each in self.sentences if each.by == AGENT and not self.is_withdrawn(each)]
+        """What the agent said, and the person did not take back, except that it takes note."""
+        said = [each for each in self.sentences if each.by == AGENT and each.event not in self.noted]
+        return [*filterfalse(self.is_withdrawn, said)]
 
 
 def is_clear(text: str, least: int = _LEAST_SUBJECTS) -> bool:
@@ -232,6 +256,9 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
         last = max((each.turn for each in worth), default=0)
     closing = [*dict.fromkeys(each.event for each in answers if each.turn == last)][-_CLOSING:]
     done = [each for each in worth if each not in found and not _CHANGE["no_account"].search(each.heading)]
+    if not record.changes_by_turn:  # the report of an investigation, whatever was asked after it
+        counts = Counter(map(attrgetter("event"), done))
+        closing = sorted(counts, key=lambda event: (counts[event], event))
     for event in reversed(closing):
         account = [each for each in done if each.event == event]
         whole = " ".join(each.text for each in answers if each.event == event)
@@ -239,8 +266,9 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
         is_prose = event == answers[-1].event and not all(each.is_item for each in account)
         if _CHANGE["musing"].search(whole):  # the items of a list count even if the agent thinks aloud around it
             account = [each for each in account if each.is_item]
-        if account and (tells or is_prose):
-            found = [*filterfalse(partial(_repeats_change, changes), [*found, *account[:MOST_FINDINGS]])]
+        if account and (tells or is_prose or not record.changes_by_turn):
+            most = MOST_FINDINGS if record.changes_by_turn else MOST_REPORTED
+            found = [*filterfalse(partial(_repeats_change, changes), [*found, *account[:most]])]
             break
     else:
         found = found or find_reasons(record, worth)
@@ -329,6 +357,17 @@ def list_changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
     return [Statement(paths[path], lasting[path][0]) for path in sorted(ranked)]
 
 
+def find_uncommitted(record: Record) -> Iterator[Statement]:
+    """The files changed after the last commit, and after git last reported a clean work tree."""
+    clean = [event.number for event in record.events if event.tool == "Bash" and _CHANGE["clean"].search(event.text)]
+    last = max([*clean, *map(attrgetter("event"), record.commits)], default=0)
+    later = {path: [each for each in numbers if each > last] for path, numbers in record.edits.items()}
+    changed = list_changed_files(dict(filter(itemgetter(1), later.items())))
+    if changed:
+        more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
+        yield Statement(", ".join(each.text for each in changed[:MOST_NAMED]) + more, changed[-1].event)
+
+
 def relative_paths(paths: Iterable[str]) -> list[str]:
     """Paths below the common folder of all changed files of the project; a single file keeps its folder's name."""
     scratch = _CHANGE["scratch"]
@@ -348,16 +387,45 @@ def find_problems(record: Record) -> list[Statement]:
         if each.overcome and each.error:
             number = each.run.event.number
             end = min(number + _NEAR, each.following.event.number if each.following else 0)
-            why = [f"(e{cause.event}) {cause.text}" for cause in causes if number < cause.event < end]
-            cure = "; ".join([*why[-1:], *each.cure])
+            why = [cause for cause in causes if number < cause.event < end] or _find_explanation(record, each)
+            cure = "; ".join([*(f"(e{cause.event}) {cause.text}" for cause in why[-1:]), *each.cure])
             is_shown = each.cure or (each.following and not each.following.failed)
             if not cure or not is_shown or _FILE_ALONE.fullmatch(cure):
                 continue
             causes = [cause for cause in causes if not number < cause.event < end]
-            how = f"{'passed' if each.passed else 'got further'} in e{(each.passed or each.overcome).number}"
+            how = f"{'passed' if each.overcome == each.passed else 'got further'} in e{each.overcome.number}"
             ran = each.run.families[0].partition("::")[0]
             solved.append(Statement(each.error, number, f"`{ran}` {how} after: {cure}"))
     return sorted([*causes, *solved][-most:], key=attrgetter("event"))
+
+
+def _find_explanation(record: Record, failure: Failure) -> list[Statement]:
+    """What the agent said soon after a failure, before what it did about it."""
+    begin, end = failure.run.event.number, failure.overcome.number if failure.overcome else 0
+    if failure.run.families[0].startswith("git ") or any(map(_CHANGE["scratch"].search, failure.run.command.split())):
+        return []
+    asked = (each.number for each in record.events if each.number > begin and statements.begins_turn(each))
+    end = min(end, begin + _NEAR, next(asked, end))
+    numbers = [each.event for each in record.answers() if begin < each.event < end]
+    return _read_explanation(record, numbers[-1]) if numbers else []
+
+
+def _read_facts(record: Record, number: int, change: RecordedEvent) -> Iterator[Statement]:
+    """What an answer soon before a change says of the code, if it names some and leads not on from something else."""
+    for each in _read_explanation(record, number) if change.number < number + _NEAR else ():
+        is_vague = any(cue.search(each.text) for cue in (_FAILURE["not_a_cause"], _OPEN["aside"]))
+        if not is_vague and QUOTED.search(each.text) and count_subjects(each.text) > _LEAST_SUBJECTS:
+            yield each
+
+
+def _read_explanation(record: Record, number: int) -> list[Statement]:
+    """The sentences of an answer that state what is, if they say enough and the agent is not thinking aloud."""
+    texts = [each.text for each in record.answers() if each.event == number]
+    cues = (_FAILURE["no_trouble"], _DECISION["exploring"], _DECISION["scaffold"], _CHANGE["result"])
+    firm = [text for text in texts if not any(cue.search(text) for cue in cues)]
+    whole = " ".join(firm)
+    is_clear_enough = any(map(is_clear, firm)) and len(whole) <= LONGEST_SENTENCE
+    return [Statement(whole, number)] if is_clear_enough and not _CHANGE["musing"].search(" ".join(texts)) else []
 
 
 def find_causes(record: Record) -> list[Statement]:
@@ -381,7 +449,7 @@ def find_causes(record: Record) -> list[Statement]:
 
 
 def _find_reactions(record: Record) -> dict[int, Statement]:
-    """What was said before a lasting change, after a failed call or as a cause: the fault, and the act."""
+    """What was said before a lasting change: facts, and after a failed call or as a cause the fault, and the act."""
     failed = set(map(attrgetter("event.number"), filter(attrgetter("failed"), record.runs)))
     runs = "\n".join(map(attrgetter("event.text"), record.runs))
     found, answers = dict[int, Statement](), defaultdict[int, list[str]](list)
@@ -393,6 +461,8 @@ def _find_reactions(record: Record) -> dict[int, Statement]:
         has_failed = before.failed or before.number in failed
         texts, after = answers[said.number], record.carried_out[said.number]
         command = after.text.partition("\n")[0] if not after.path else ""
+        facts = () if before.kind == EventKind.PROMPT else _read_facts(record, said.number, after)
+        found |= {fact.event: fact for fact in facts}  # right after a prompt an answer repeats what was asked
         is_redone = command and f"{command}==" in runs  # another version was needed
         if is_redone or (not has_failed and not _FAILURE["diagnosis"].search(said.text)):
             continue
@@ -424,7 +494,8 @@ def find_unsolved(record: Record) -> list[Statement]:
 def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list[Statement]:
     """The last failures, unfinished tasks of a task list, and what was said to be left."""
     left, changed = _find_unfinished_tasks(record), max(chain([0], *record.edits.values()))
-    heard, busy = [*filterfalse(record.is_withdrawn, record.sentences)], max(record.changes_by_turn, default=-1)
+    heard = [*chain.from_iterable(map(_split_clauses, filterfalse(record.is_withdrawn, record.sentences)))]
+    busy = max(record.changes_by_turn, default=-1)
     # What is asked after the last work does not settle what its answer left.
     closing = dict(map(attrgetter("turn", "event"), record.answers())).get(busy, 0)
     for before, each in zip([None, *heard], heard, strict=False):
@@ -440,6 +511,13 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
     return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]
 
 
+def _split_clauses(said: Sentence) -> Iterator[Sentence]:
+    """What follows "Both are done;" says something else."""
+    begin, mark, rest = said.text.partition("; ")
+    is_done = mark and said.by == AGENT and _CHANGE["finished"].match(begin)
+    yield from [replace(said, text=begin), replace(said, text=rest)] if is_done else [said]
+
+
 def _says_what_is_left(said: Sentence, share: float, is_known: bool, is_closing: bool) -> bool:
     """Whether a sentence, after this share of all events, says what is left to do, or fails for an older reason."""
     label = _OPEN["label"]
@@ -447,7 +525,8 @@ def _says_what_is_left(said: Sentence, share: float, is_known: bool, is_closing:
     is_unfinished = is_known or is_named or _OPEN["unfinished"].search(said.text)
     is_left = is_unfinished if share >= _RECENT_SHARE or is_closing else False
     is_left = is_left or (share >= _LATER_SHARE and _OPEN["deferred"].search(said.text))
-    is_argument = said.is_item and said.by == AGENT and _OPEN["argument"].search(said.heading)
+    cues = (_OPEN["argument"], _OPEN["done"])
+    is_argument = said.is_item and said.by == AGENT and any(cue.search(said.heading) for cue in cues)
     return bool(is_left and not is_argument)
 
 
@@ -472,21 +551,28 @@ def _find_unfinished_tasks(record: Record) -> list[Statement]:
 
 
 def find_next_step(record: Record) -> Statement | None:
-    """What was left to do when the session ended: a request without an answer; otherwise what the last answer names as
-    next, or asks or announces at its end, unless the last calls did it already.
+    """What was left to do when the session ended: a request without an answer, or of which the agent only took note;
+    otherwise what the last answer names as next, or asks or announces at its end, unless the last calls did it already.
     """
-    kept = [each for each in record.events if not _OPEN["bookkeeping"].match(each.text) or each.kind != EventKind.TOOL]
+    heard, away = record.events, _OPEN["bookkeeping"]
+    kept = [x for x in heard if x.number not in record.noted and not (x.kind == EventKind.TOOL and away.match(x.text))]
     acts = [each for each in kept if each.kind in _ACTS]
     after = kept[kept.index(acts[-1]) :] if acts else kept
     is_answered = EventKind.STOP in map(attrgetter("kind"), after)  # maybe in words said before, such as "Done."
     if not is_answered and (asked := _find_open_request(record, acts)):
         enough = next((place for place, each in enumerate(asked) if is_clear(each.text)), 0)
         text = " ".join([each.text for each in asked[: enough + 1]])
-        return Statement(statements.cut_line(text, LONGEST_SENTENCE), asked[0].event)
-    if not acts or acts[-1].kind != EventKind.ANSWER:  # a later call did it, or something else
-        return None
+        is_settled = max(record.noted, default=0) > acts[-1].number and not is_clear(text)
+        is_put_off = _OPEN["deferred"].search(text) and record.noted
+        step = Statement(statements.cut_line(text, LONGEST_SENTENCE), asked[0].event)
+        return None if is_settled or is_put_off else step
+    # otherwise a later call did it, or something else
+    return _find_announced_step(record, acts[-1]) if acts and acts[-1].kind == EventKind.ANSWER else None
+
+
+def _find_announced_step(record: Record, answer: RecordedEvent) -> Statement | None:
+    """What an answer names as next, or asks or announces at its end; of a list some of the rest is its note."""
     tools = [event.text.partition("\n")[0].lower() for event in record.events if event.kind == EventKind.TOOL]
-    answer, calls = acts[-1], tools[-_LAST_CALLS:]
     closing = [each for each in record.answers() if each.event == answer.number]
     named = [each.text for each in closing if _OPEN["next"].search(each.text) or _OPEN["next"].search(each.heading)]
     lines = [line.strip() for line in answer.text.splitlines() if line.strip()]
@@ -494,9 +580,13 @@ def find_next_step(record: Record) -> Statement | None:
     named += [last] if last.endswith("?") or _OPEN["lead_in"].match(last) else []
     step = next((each for each in named if count_subjects(each) and len(each) <= LONGEST_SENTENCE), "")
     words = [*_OPEN["ready_to"].findall(step), *_OPEN["lead_in"].sub("", step).split()[:1]]
-    is_done = any(re.search(rf"\b{re.escape(word.lower())}", each) for word in words for each in calls)
-    listed = [each.text for each in closing if each.is_item and _OPEN["next"].search(each.heading)]
-    more = "; ".join([each.rstrip(".") for each in listed[1:MOST_STEPS]]) if listed[:1] == [step] else ""
+    is_done = any(re.search(rf"\b{re.escape(word.lower())}", each) for word in words for each in tools[-_LAST_CALLS:])
+    items = takewhile(lambda line: line.endswith("?") and statements.trim(line) != line, reversed(lines))
+    questions = [statements.trim(line) for line in items][::-1]
+    steps = [each.text for each in closing if each.is_item and _OPEN["next"].search(each.heading)]
+    listed = questions if statements.trim(step) in questions else steps if step in steps[:1] else []
+    more = "; ".join([each.rstrip(".") for each in listed[1:MOST_STEPS]])
+    step = listed[0] if more else step
     return Statement(step, answer.number, f"then: {more}" if more else "") if step and not is_done else None
 
 

@@ -32,7 +32,7 @@ from scrimshaw.storage.sessions import Sessions
 
 # Characters of a line, of the agent's last words, and of the shortest useful line at the end of the budget.
 LONGEST_TEXT, LONGEST_WORDS, SHORTEST_CUT = 400, 650, 80
-MOST_NAMED, MOST_LAST_ANSWERS = 8, 10  # files in a line; last answers to look for telling ones in
+MOST_LAST_ANSWERS = 10  # last answers to look for telling ones in
 MOST_HEARD = 120  # last events whose agent texts are read: a start must take only milliseconds
 MOST_EMPTY, MOST_PARALLEL = 20, 2  # sessions
 _RECENT = 0.85  # of the events of a session; an agent's earlier plans are mostly done
@@ -70,7 +70,6 @@ _ITEM_PARTS = {
     ItemKind.PLAN: "open",
 }
 _THANKS = statements.PATTERNS["open_points"]["thanks"]
-_CLEAN = re.compile(r"(?m)^nothing to commit, working tree clean")
 
 
 def session_state(
@@ -234,24 +233,12 @@ def _find_last_words(record: Record) -> Iterator[Statement]:
             yield Statement(text, sentences[0].event)
 
 
-def _find_uncommitted(record: Record) -> Iterator[Statement]:
-    """The files changed after the last commit, and after git last reported a clean work tree."""
-    clean = [event.number for event in record.events if event.tool == "Bash" and _CLEAN.search(event.text)]
-    last = max([*clean, *(each.event for each in record.commits)], default=0)
-    later = {path: [each for each in numbers if each > last] for path, numbers in record.edits.items()}
-    changed = sections.list_changed_files({path: numbers for path, numbers in later.items() if numbers})
-    if changed:
-        more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
-        yield Statement(", ".join(each.text for each in changed[:MOST_NAMED]) + more, changed[-1].event)
-
-
 def _find_break(record: Record) -> Iterator[Statement]:
     """The last call or prompt of a session whose turn did not end."""
-    acts = [event for event in record.events if event.kind != EventKind.START]
-    if acts and acts[-1].kind in (EventKind.TOOL, EventKind.PROMPT):
-        command = statements.cut_line(acts[-1].text.partition("\n")[0])
-        last = f"after `{command}`" if acts[-1].kind == EventKind.TOOL else "before an answer"
-        yield Statement(f"in the middle of a turn, {last}", acts[-1].number)
+    if act := record.broke_off:
+        command = statements.cut_line(act.text.partition("\n")[0])
+        last = f"after `{command}`" if act.kind == EventKind.TOOL else "before an answer"
+        yield Statement(f"in the middle of a turn, {last}", act.number)
 
 
 _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
@@ -267,7 +254,7 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "decisions": find_decisions,
     "done": lambda record: (each for each in sections.find_outcome(record) if each.note != COMMIT),
     "tests": attrgetter("test_runs"),
-    "not committed": _find_uncommitted,
+    "not committed": sections.find_uncommitted,
     "commits": lambda record: record.commits,
     "solved": sections.find_problems,
     "later task": _find_later_tasks,

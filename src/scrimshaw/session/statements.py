@@ -144,10 +144,12 @@ def _speaker(event: RecordedEvent) -> str:
 
 def _sentences_of(text: str, event: int, by: str, turn: int) -> Iterator[Sentence]:
     heading, place = "", 0
-    for block in _paragraphs(text):
+    blocks = [*_paragraphs(text)]
+    for block, following in zip(blocks, [*blocks[1:], ""], strict=False):
         title, is_item = trim(block), bool(_ITEM.match(block))
         # "That fails. Let's keep it so:" introduces the next call, but counts as a statement.
-        if _CUE["heading"].search(block) and len(block) < 100 and len([*split_paragraph(title)]) == 1:
+        is_title = _CUE["heading"].search(block) and len(block) < 100 and len([*split_paragraph(title)]) == 1
+        if is_title and (following or by != USER):  # "it crashes since today:" above a log that is left out
             heading = title
             continue
         for words in map(trim, split_paragraph(block)):

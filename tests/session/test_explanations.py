@@ -1,0 +1,182 @@
+"""What an agent says between two calls: why something failed, how the code is, that it takes note."""
+
+from __future__ import annotations
+
+import pytest
+from tests.session.recording import Recording
+
+from scrimshaw.session.statements import Statement
+
+
+def texts(statements: tuple[Statement, ...]) -> list[str]:
+    return [each.text for each in statements]
+
+
+def fail(command: str, output: str, *said: str) -> Recording:
+    """A session in which a command failed, the agent said something and edited a file, and the command passed."""
+    recording = Recording().prompt("Print the tide tables of the harbour.").bash(command, output, failed=True)
+    for each in said:
+        recording.answer(each)
+    return recording.edit("/harbour/tides.go", "+FOR UPDATE").bash(command, "ok  harbour/tides 0.4s")
+
+
+RACE = "--- FAIL: TestSameKey (0.31s)\n    tides_test.go:41: duplicate key value (SQLSTATE 23505)"
+WHY = "Two requests race for the insert and the loser gets an error. `FOR UPDATE` makes it wait for the winner."
+
+
+def test_what_the_agent_said_of_a_failure_explains_it() -> None:
+    (problem,) = fail("go test ./tides/...", RACE, WHY).draft().problems
+    assert problem.text == "--- FAIL: TestSameKey (0.31s)"
+    assert problem.note.startswith(f"`go test` passed in e5 after: (e3) {WHY}")
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("go test ./tides/...", "Let me check the tide tables of the harbour again."),
+        (
+            "go test ./tides/...",
+            "Hmm, the insert races. But wait, the harbour has a lock? It does. So the table is wrong.",
+        ),
+        ("python reproduce_tides.py", WHY),
+        ("git push", WHY),
+    ],
+)
+def test_what_is_announced_or_mused_explains_nothing(command: str, said: str) -> None:
+    problems = fail(command, RACE.replace("--- FAIL: ", "Error: "), said).draft().problems
+    assert "(e3)" not in "".join(each.note for each in problems)
+
+
+def test_after_the_next_prompt_nothing_explains_a_failure() -> None:
+    recording = Recording().prompt("Print the tides.").bash("make tides", "Error: no ink in the printer", failed=True)
+    recording.prompt("Translate the pilot book.").answer(WHY).edit("/harbour/tides.go").bash("make tides", "ok")
+    assert WHY not in "".join(each.note for each in recording.draft().problems)
+
+
+def test_the_first_line_of_a_short_output_is_the_error() -> None:
+    output = '# package store\ndb/keys.sql:1:1: relation "keys" does not exist\ndb/keys.sql:4:1: relation "keys"'
+    (problem,) = fail("sqlc generate", output, "The generator reads `schema.sql`, which nobody keeps.").draft().problems
+    assert problem.text == 'db/keys.sql:1:1: relation "keys" does not exist'
+
+
+def test_an_error_that_gives_way_to_another_got_further() -> None:
+    recording = Recording().prompt("Test the tides.")
+    recording.bash(
+        "pytest",
+        "ImportError while loading conftest 'tests/conftest.py'.\nE   ModuleNotFoundError: No module named 'tides'",
+        failed=True,
+    )
+    recording.bash("pip install tides").bash("pytest", "E   ConnectionError: refused by the harbour", failed=True)
+    recording.edit("/harbour/settings.py").bash("pytest", "1 passed")
+    first = recording.draft().problems[0]
+    assert first.text == "E ModuleNotFoundError: No module named 'tides'"
+    assert first.note == "`pytest` got further in e4 after: `pip install tides`"
+
+
+def test_a_remedy_that_failed_is_no_cure() -> None:
+    recording = Recording().prompt("Build the harbour.")
+    recording.bash("cargo build", "error: cannot find -lsqlite3", failed=True)
+    recording.bash("apt-get install sqlite3", "a password is required", failed=True)
+    recording.edit("/harbour/Cargo.toml", "+bundled sqlite3").bash("cargo build", "Finished")
+    assert "apt-get" not in recording.draft().problems[0].note
+
+
+FACT = "`useEffect` depends on `packs` and sets `packs`: each result is a new array, which loops without end."
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (FACT, [FACT]),
+        ("Ah, `useEffect` sets `packs` without end in the harbour map.", []),
+        ("It works on the map.", []),
+    ],
+)
+def test_a_fact_stated_before_a_change_is_a_cause(said: str, told: list[str]) -> None:
+    recording = Recording().prompt("The map freezes after a download.").read("/app/Map.tsx").answer(said)
+    assert texts(recording.edit("/app/Map.tsx").draft().problems) == told
+
+
+def test_an_answer_that_repeats_the_prompt_is_no_fact() -> None:
+    recording = (
+        Recording().prompt("Store amounts in cents.").answer("Cents it is; the `refund` table gets `amount_cents`.")
+    )
+    assert recording.edit("/shop/refund.sql").draft().problems == ()
+
+
+NOTED = "Noted: the constraint comes after accounting has credited the duplicates."
+
+
+def test_an_investigation_is_told_by_its_report_and_not_by_what_came_after() -> None:
+    report = "The task was delivered twice by the broker. The run took 78 minutes, and the broker waits for 60."
+    recording = Recording().prompt("Find out why two invoices were sent.").read("/shop/tasks.py").answer(report)
+    recording.prompt("Let us do the unique constraint first, after accounting.").answer(NOTED)
+    draft = recording.draft()
+    assert texts(draft.findings) == report.replace(". The", ".|The").split("|")
+    assert NOTED not in "".join(texts(draft.decisions + draft.findings + draft.open))
+
+
+@pytest.mark.parametrize(
+    ("prompt", "step"),
+    [
+        ("leave the antimeridian for tomorrow, and dont commit until it is green", True),
+        ("nice, thanks!", False),
+        ("good work", False),
+    ],
+)
+def test_what_an_agent_only_takes_note_of_comes_next(prompt: str, *, step: bool) -> None:
+    recording = Recording().prompt("Cut the tiles of the harbour.").edit("/map/cut.rs").answer("The tiles are cut.")
+    found = recording.prompt(prompt).answer("OK, I leave it as it is.").draft().next_step
+    assert (found is not None and found.text == prompt) == step
+
+
+def test_two_questions_at_the_end_come_both_next() -> None:
+    recording = Recording().prompt("Send a digest of the harbour.").edit("/mail.py")
+    recording.answer(
+        "The digest is sent.\n\n1. Should changes after 18:00 go out at once?\n2. Should the office get it?"
+    )
+    step = recording.draft().next_step
+    assert step is not None
+    assert (step.text, step.note) == ("Should changes after 18:00 go out at once?", "then: Should the office get it?")
+
+
+def test_what_follows_the_news_that_all_is_done_is_open() -> None:
+    recording = Recording().prompt("Split the harbour regions.").edit("/map/split.ts")
+    recording.answer("Both done and committed; not tried on iOS, and old regions stay broken until the next download.")
+    assert texts(recording.draft().open) == ["not tried on iOS, and old regions stay broken until the next download."]
+
+
+def test_what_a_list_of_changes_calls_open_is_no_open_point() -> None:
+    recording = Recording().prompt("Refund tickets of the ferry in parts.").edit("/ferry/refund.kt")
+    recording.answer(
+        "## What changed\n\n- The refund service accepts an amount; without one it pays what is still open."
+    )
+    assert recording.draft().open == ()
+
+
+def test_files_changed_after_a_commit_are_told() -> None:
+    recording = Recording().prompt("Bump the compiler of the harbour.").edit("/harbour/gates.go")
+    recording.bash("git commit -am 'Close the gates'", "[main 1a2b3c4] Close the gates").edit("/harbour/go.mod")
+    assert texts(recording.draft().uncommitted) == ["go.mod"]
+
+
+def test_a_prompt_above_a_log_is_the_task() -> None:
+    recording = Recording().prompt("the tide webhook is crashing since this morning:\n\n```\npanic: nil\n```")
+    task = recording.edit("/harbour/hook.go").draft().task
+    assert task is not None
+    assert task.text.startswith("the tide webhook is crashing since this morning")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "asked"),
+    [
+        ("also regions over 6000 tiles fail silently. can u cap or split them", True),
+        ("the monthly report of the harbour has to run once, there is a unique option for that", True),
+        ("should the monthly report of the harbour run twice?", False),
+    ],
+)
+def test_what_has_to_become_so_is_asked_later(prompt: str, *, asked: bool) -> None:
+    recording = (
+        Recording().prompt("Print the tide tables of the harbour.").edit("/tides.py").answer("They are printed.")
+    )
+    assert (prompt in texts(recording.prompt(prompt).edit("/map.ts").answer("So it is.").draft().requests)) == asked
