@@ -81,6 +81,29 @@ def test_a_remedy_that_failed_is_no_cure() -> None:
     assert "apt-get" not in recording.draft().problems[0].note
 
 
+@pytest.mark.parametrize(
+    ("failed", "passed", "cure"),
+    [
+        ("cmake -S harbour", "cmake -S harbour -DTOOLS=vcpkg.cmake", "with `-DTOOLS=vcpkg.cmake`"),
+        ("terraform plan", "terraform plan -lock=false", "with `-lock=false`"),
+        (
+            "docker compose run --rm -e A=1 app php artisan index",
+            "docker compose run --rm -e A=1 -e KEY=x app php artisan index",
+            "with `KEY=x`",
+        ),
+        (
+            "npx playwright test",
+            "npx playwright install chromium && npx playwright test",
+            "with `npx playwright install chromium`",
+        ),
+    ],
+)
+def test_an_option_a_variable_or_a_step_that_was_added_is_the_cure(failed: str, passed: str, cure: str) -> None:
+    recording = Recording().prompt("Index the harbour.").bash(failed, "Error: the harbour is locked", failed=True)
+    (problem,) = recording.bash(passed, "done").draft().problems
+    assert problem.note.endswith(f"passed in e3 after: {cure}")
+
+
 FACT = "`useEffect` depends on `packs` and sets `packs`: each result is a new array, which loops without end."
 
 

@@ -296,7 +296,7 @@ def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:
         if run.families[0] in _find_families(step):
             yield from [step.split()[0]] if words[:1] == step.split()[:1] and "/" in words[0] else []
             # an option with its values; a word on its own is another subject, not another way
-            options = re.findall(r"(?<!\S)(?:--[^\s'\"]+(?: [^-\s|<>][^\s]*)*|\w+=(?:'[^']*'|\S+))", " ".join(words))
+            options = re.findall(r"(?<!\S)(?:--[^\s'\"]+(?: [^-\s|<>][^\s]*)*|-?\w+=(?:'[^']*'|\S+))", " ".join(words))
             yield from (each for each in options if not _FAILURE["no_cure"].search(each))
         elif words and (_FAILURE["remedy"].search(step) or step.split()[0] in ("source", ".")):
             yield step.strip()
