@@ -58,6 +58,10 @@ class SqlDatabase(ABC):
     def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
         """All rows of a query, as tuples."""
 
+    @abstractmethod
+    def size_bytes(self) -> int:
+        """Bytes on disk, with logs and indexes."""
+
     def explain_damage(self, error: Exception) -> DamagedDatabase:
         """The failure for contents that cannot be used."""
         hint = "Run `scrimshaw rebuild`." if self.schema == "index" else self.REPAIR
@@ -115,7 +119,7 @@ def conditions(filters: Filters) -> tuple[str, list[Any]]:
 
     Raises InvalidRequest for an impossible date.
     """
-    tiers, folder, only = filters.tiers, filters.folder.strip("/"), filters.only
+    tiers, folder, only, least = filters.tiers, filters.folder.strip("/"), filters.only, filters.min_quality_score
     below = folder, len(folder) + 1, f"{folder}/"
     since, until = filters.since and earliest(filters.since), filters.until and latest(filters.until)
     # Whether each applies, the condition, its arguments.
@@ -132,11 +136,7 @@ def conditions(filters: Filters) -> tuple[str, list[Any]]:
         # A memory without a date is not known to be old.
         (until, f"{_STATED} <> '' AND {_CHANGED} <= ?", (until,)),
         # A file written by hand is never hidden, whatever its score.
-        (
-            filters.min_quality_score is not None,
-            "(m.origin = 'file' OR m.quality IS NULL OR m.quality >= ?)",
-            (filters.min_quality_score,),
-        ),
+        (least is not None, "(m.origin = 'file' OR m.quality IS NULL OR m.quality >= ?)", (least,)),
         (only is not None, f"m.id IN ({marks(only or ())})", only or ()),
         (filters.exclude, f"m.id NOT IN ({marks(filters.exclude)})", filters.exclude),
     ]

@@ -213,7 +213,6 @@ class PostgresDatabase(SqlDatabase):
         return [f"the table {name} is missing" for name in self.tables if name not in known]
 
     def size_bytes(self) -> int:
-        """Bytes of the tables and their indexes."""
         total = "SELECT sum(pg_total_relation_size(to_regclass(name))) FROM unnest(?::text[]) AS name"
         return int(self.value(total, (self.tables,)) or 0)
 

@@ -56,12 +56,6 @@ class PostgresMaintenance(Maintenance):
                 raise psycopg.Rollback
         return missing
 
-    def size_bytes(self, database: DatabaseName, *, tokens: bool = False) -> int:
-        if tokens:
-            total = "SELECT coalesce(sum(length(packed)), 0) FROM token_vectors"
-            return int(self._databases[database].value(total)) if database == "index" else 0
-        return self._databases[database].size_bytes()
-
     def compact(self) -> list[Path]:
         for database in self._databases.values():
             with database.lend() as connection:

@@ -155,7 +155,6 @@ class Database(SqlDatabase):
         return None
 
     def size_bytes(self) -> int:
-        """Bytes of the database and its write-ahead log."""
         return sum(file.stat().st_size for file in (self.path, self.log) if file.exists())
 
     def close(self) -> None:
@@ -276,9 +275,8 @@ def follow_rows(write: apsw.Connection) -> Iterator[None]:
 
 def _sum_rows(connection: apsw.Connection) -> dict[str, int]:
     """The seals of the tables that have rows."""
-    sums = {
-        name: map(_digest, connection.execute(f'SELECT * FROM "{name}"')) for (name,) in connection.execute(_SEALED)
-    }
+    tables = connection.execute(_SEALED)
+    sums = {name: map(_digest, connection.execute(f'SELECT * FROM "{name}"')) for (name,) in tables}
     return {str(name): total for name, digests in sums.items() if (total := sum(digests) & _SEAL_BITS)}
 
 

@@ -71,11 +71,6 @@ class SqliteMaintenance(Maintenance):
                     connection.execute("ROLLBACK")
         return []
 
-    def size_bytes(self, database: DatabaseName, *, tokens: bool = False) -> int:
-        if tokens:
-            return int(self._databases[database].value("SELECT total(length(packed)) FROM token_vectors"))
-        return self._databases[database].size_bytes()
-
     def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
         for other in self._find_others():  # this index has their sessions too
             with other.write() as write:
