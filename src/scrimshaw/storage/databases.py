@@ -246,17 +246,12 @@ def is_damaged(folder: Path, *, busy_timeout_ms: int) -> bool:
     from scrimshaw.storage.journal import verify_chain  # noqa: PLC0415 - hooks have no use for it
 
     try:
-        journal = open_journal(folder, busy_timeout_ms=busy_timeout_ms)
+        with closing(open_journal(folder, busy_timeout_ms=busy_timeout_ms)) as journal:
+            with journal.lend() as connection:
+                rows, broken = verify_chain(connection)
+            return bool(broken or journal.check()) or rows < (read_ledger_end(folder) or 0)
     except DamagedDatabase:
         return True
-    try:
-        with journal.lend() as connection:
-            rows, broken = verify_chain(connection)
-        return bool(broken or journal.check()) or rows < (read_ledger_end(folder) or 0)
-    except DamagedDatabase:
-        return True
-    finally:
-        journal.close()
 
 
 def find_broken_entry(rows: Iterable[Row]) -> int:
@@ -332,7 +327,6 @@ def _had_journal(folder: Path, place: Path) -> bool:
 def _loss_error(path: Path, what: str) -> DamagedDatabase:
     message, hint = f"{path} {what}, but this project had a journal: its index or a checkpoint remembers it.", _HINT
     if (place := path.parent).name != PROJECT_FOLDER:
-        hint = (
-            f"If the project has another path in git now, rename its folder in {place.parent} to {place.name}. {hint}"
-        )
+        rename = f"rename its folder in {place.parent} to {place.name}"
+        hint = f"If the project has another path in git now, {rename}. {hint}"
     return DamagedDatabase(message, hint, path=str(path))
