@@ -328,12 +328,10 @@ def read_tree(folder: Path, commit: str, suffixes: Collection[str], most_bytes: 
         mode, _, name, size = head.split()
         if mode.startswith("100") and path.lower().endswith(tuple(suffixes)) and int(size) <= most_bytes:
             names.setdefault(name, []).append(path)
-    asked = "".join(f"{name}\n" for name in names).encode()
+    asked, known = "".join(f"{name}\n" for name in names).encode(), environment_for_git()
     command = ["git", "-C", str(folder), "cat-file", "--batch"]
     with storage_errors("ask git in", folder):
-        done = subprocess.run(
-            command, input=asked, capture_output=True, timeout=SEARCH_S, check=True, env=environment_for_git()
-        )
+        done = subprocess.run(command, input=asked, capture_output=True, timeout=SEARCH_S, check=True, env=known)
     stream = BytesIO(done.stdout)
     for paths in names.values():  # a line of name, kind and size, the content, a line end
         content = stream.read(int(stream.readline().split()[2]) + 1)[:-1]
@@ -345,11 +343,9 @@ def _read_commits(output: str) -> list[Commit]:
     for block in output.split(_MARK)[1:]:
         name, at, author, subject, rest = block.split("\0", 4)
         rest = rest.strip("\n")
-        is_patch = rest.startswith("diff ")
-        path = "" if is_patch else rest
-        if is_patch and (found := _PATCHED.search(rest)):
-            path = found[1]
-        patch = rest if is_patch else ""
+        patch = rest if rest.startswith("diff ") else ""
+        found = _PATCHED.search(patch)
+        path = found[1] if found else "" if patch else rest
         commits.append(Commit(commit=name, at=at, author=author, subject=subject, path=path, patch=patch))
     return commits
 
@@ -384,14 +380,13 @@ def search_git(project: Path, traces: Traces, paths: Sequence[Path] = (), own: C
             ask_git(project, "rev-parse", "--show-toplevel")  # raises: git refuses the repository, and says why
         return GitTraces()
     except StorageFailure as error:
-        return GitTraces(
-            degradation=Degradation(
-                failure_mode=error.message,
-                fallback_mode="its history was not searched",
-                confidence_impact="nothing is known of what git still has",
-                retry_recommendation="Make git run here, or search with `git log --all -p`.",
-            )
+        unasked = Degradation(
+            failure_mode=error.message,
+            fallback_mode="its history was not searched",
+            confidence_impact="nothing is known of what git still has",
+            retry_recommendation="Make git run here, or search with `git log --all -p`.",
         )
+        return GitTraces(degradation=unasked)
 
 
 def _search_repository(top: Path, traces: Traces, paths: Sequence[Path], own: Collection[Path]) -> GitTraces:
@@ -431,13 +426,9 @@ def _search_repository(top: Path, traces: Traces, paths: Sequence[Path], own: Co
 def _search_objects(top: Path, traces: Traces) -> tuple[int, list[tuple[str, str]]]:
     """(objects read; name and kind of those that contain it)."""
     command = ["git", "-C", str(top), "cat-file", "--batch", "--batch-all-objects", "--unordered"]
+    known, pipe, nobody = environment_for_git(), subprocess.PIPE, subprocess.DEVNULL
     objects, found = 0, list[tuple[str, str]]()
-    with (
-        storage_errors("ask git in", top),
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment_for_git()
-        ) as process,
-    ):
+    with storage_errors("ask git in", top), subprocess.Popen(command, stdout=pipe, stderr=nobody, env=known) as process:
         clock = threading.Timer(SEARCH_S, process.kill)
         clock.start()
         try:

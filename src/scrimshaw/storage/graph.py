@@ -47,9 +47,8 @@ def _walk_from(start: str, ahead: Mapping[str, Sequence[tuple[Link, bool]]], hop
             for link, outward in ahead.get(place, ()):
                 if link[:3] in found:
                     continue
-                neighbor = found[link[:3]] = Neighbor(
-                    start=start, hop=hop, path_strength=way, outward=outward, **link._asdict()
-                )
+                neighbor = Neighbor(start=start, hop=hop, path_strength=way, outward=outward, **link._asdict())
+                found[link[:3]] = neighbor
                 if neighbor.place not in seen:
                     reached[neighbor.place] = max(way * link.strength, reached.get(neighbor.place, 0.0))
         seen |= reached.keys()

@@ -43,6 +43,7 @@ _REPLACE_WAITING = (
     f" AND EXISTS (SELECT 1 FROM jobs AS own WHERE {_CLAIMED})"
 )
 _CANCEL = "UPDATE jobs SET state = 'cancelled' WHERE id = ? AND state IN ('queued', 'running', 'failed')"
+_CANCEL_EARLIER = "UPDATE jobs SET state = 'cancelled' WHERE state = 'failed' AND kind = ? AND key = ? AND id < ?"
 _REQUEUE = (
     "UPDATE jobs SET state = 'queued', attempts = 0, error = '', due = ?"
     " WHERE id = ? AND state IN ('failed', 'cancelled') AND NOT EXISTS ("
@@ -116,8 +117,7 @@ class Journal:
         with self._database.write() as write:
             take = f"DELETE FROM reviews WHERE memory_id = ? RETURNING {', '.join(_REVIEW)}"
             found = write.execute(take, (memory_id,)).fetchall()
-            state = change(make_struct(Review, found[0]) if found else None)
-            if state:
+            if state := change(make_struct(Review, found[0]) if found else None):
                 write.execute("DELETE FROM reviews WHERE memory_id = ?", (state.memory_id,))
                 insert(write, "reviews", asdict(state))
         return state
@@ -142,10 +142,8 @@ class Journal:
     def renew_lease(self, job: Job, done: int, total: int, lease_s: float) -> bool:
         """Report progress and keep the lease; False when the job was cancelled or lost to another worker."""
         with self._database.write() as write:
-            write.execute(
-                f"UPDATE jobs SET done = ?, total = ?, lease_until = ? WHERE {_CLAIMED}",
-                (done, total, time.time() + lease_s, job.id, job.attempts),
-            )
+            renew = f"UPDATE jobs SET done = ?, total = ?, lease_until = ? WHERE {_CLAIMED}"
+            write.execute(renew, (done, total, time.time() + lease_s, job.id, job.attempts))
             return write.changes() > 0
 
     def finish(self, job: Job, state: JobState, error: str = "", retry_in_s: float | None = None) -> None:
@@ -162,16 +160,11 @@ class Journal:
         with self._database.write() as write:
             if state == JobState.QUEUED:  # an identical waiting job is replaced
                 write.execute(_REPLACE_WAITING, (job.kind, job.key, job.id, job.attempts))
-            write.execute(
-                f"UPDATE jobs SET state = ?, error = ?, due = ?, attempts = attempts - ? WHERE {_CLAIMED}",
-                (state, error, due, int(is_given_back), job.id, job.attempts),
-            )
+            end = f"UPDATE jobs SET state = ?, error = ?, due = ?, attempts = attempts - ? WHERE {_CLAIMED}"
+            write.execute(end, (state, error, due, int(is_given_back), job.id, job.attempts))
             write.execute("DELETE FROM jobs WHERE state = 'done' AND due < ?", (now - KEPT_DONE_S,))
             if state == JobState.DONE:
-                write.execute(
-                    "UPDATE jobs SET state = 'cancelled' WHERE state = 'failed' AND kind = ? AND key = ? AND id < ?",
-                    (job.kind, job.key, job.id),
-                )
+                write.execute(_CANCEL_EARLIER, (job.kind, job.key, job.id))
 
     def jobs(self, states: Sequence[str] = (), *, number: int | None = None) -> list[Job]:
         """Jobs, newest first, of these states or of all; with `number` only the one of this id."""

@@ -257,8 +257,7 @@ def _classify(
         f"{info.st_size} bytes are more than the limit of {max_bytes}": info.st_size > max_bytes,
         "no permission to read it": not os.access(path, os.R_OK),
     }
-    reason = next((text for text, applies in objections.items() if applies), "")
-    if reason:
+    if reason := next((text for text, applies in objections.items() if applies), ""):
         yield _skip(found.path, reason)
     elif not is_ignored(memory_id):
         yield SourceFile(

@@ -122,9 +122,7 @@ class Sessions:
 
         `with_work` leaves out those without prompts, calls or answers.
         """
-        where = "WHERE id <> ?"
-        if with_work:
-            where += _HAS_WORK
+        where = f"WHERE id <> ?{_HAS_WORK if with_work else ''}"
         if processes is not None:
             where += f" AND state = 'active' AND process <> 0 AND process IN ({marks(processes)})"
         arguments = (before, *(processes or ()), limit)

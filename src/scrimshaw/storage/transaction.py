@@ -232,11 +232,10 @@ def recover(folder: Path, is_committed: Callable[[str], bool], roots: Iterable[P
         aside = marker.with_name(f"swap.json.refused-{secrets.token_hex(4)}")
         with storage_errors("move", marker):
             marker.rename(aside)
-        message = (
-            f"{marker} was not written by this memory ({error}). It was not followed, and is now called {aside.name}."
-        )
+        message = f"{marker} was not written by this memory ({error})."
         hint = "Try again. If a restore was interrupted here, its checkpoint auto-restore-* has the state before it."
-        raise StorageFailure(message, hint, path=str(aside)) from error
+        fate = f"It was not followed, and is now called {aside.name}."
+        raise StorageFailure(f"{message} {fate}", hint, path=str(aside)) from error
     _finish(folder, moves, is_committed=is_committed(found.mark))
 
 
