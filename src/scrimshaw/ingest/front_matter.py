@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from itertools import chain
 from typing import TypeVar
 
@@ -161,9 +162,7 @@ def convert_node(node: Node, seen: dict[int, object] | None = None) -> object:
             values[_join_surrogates(str(key.value))] = convert_node(value, seen)
         return values
     if isinstance(node, SequenceNode):
-        items = seen[id(node)] = list[object]()
-        for child in node.value:
-            items.append(convert_node(child, seen))
+        items = seen[id(node)] = [*map(partial(convert_node, seen=seen), node.value)]
         return items
     return None if str(node.tag) == _NULL else _join_surrogates(node.value)
 
@@ -255,10 +254,7 @@ def format_value(value: object, plain: re.Pattern[str] = _FLOW) -> str:
 
 def find_spelling(values: Values, key: str) -> str:
     """The spelling of a key in the file: its current name first, then the older ones."""
-    for name in (key, *SPELLINGS.get(key, ())):
-        if name in values:
-            return name
-    return key
+    return next(filter(values.__contains__, (key, *SPELLINGS.get(key, ()))), key)
 
 
 def parse_line(value: object) -> str:

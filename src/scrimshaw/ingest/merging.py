@@ -16,12 +16,9 @@ def merge_front_matter(base: MemoryFile, ours: MemoryFile, theirs: MemoryFile) -
     """
     sides = [(parse_time(file.values.get("updated")), file.text) for file in (ours, theirs)]
     merge = partial(_merge_value, theirs_wins=sides[1] > sides[0])
-    changes = dict[str, object]()
-    for key in dict.fromkeys([*ours.values, *theirs.values]):
-        before, own, other = (file.values.get(key) for file in (base, ours, theirs))
-        merged = merge(before, own, other)
-        if merged != own:
-            changes[key] = merged
+    keys = dict.fromkeys([*ours.values, *theirs.values])
+    merged = {key: merge(*(file.values.get(key) for file in (base, ours, theirs))) for key in keys}
+    changes = {key: value for key, value in merged.items() if value != ours.values.get(key)}
     return edit_memory_file(ours, changes) if changes else ours
 
 

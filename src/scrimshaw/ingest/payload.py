@@ -24,10 +24,7 @@ def text(value: object) -> str:
 
 def first_text(fields: Json, *keys: str) -> str:
     """The first non-empty text under one of `keys`."""
-    for key in keys:
-        if (found := fields.get(key)) and isinstance(found, str):
-            return found
-    return ""
+    return next(filter(None, map(text, map(fields.get, keys))), "")
 
 
 def section(fields: Json, *path: str) -> Json:

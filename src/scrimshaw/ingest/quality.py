@@ -263,11 +263,8 @@ def _find_placeholder(value: str, *, is_required: bool) -> str:
     return ""
 
 
-def _count_blanks(values: Mapping[str, object]) -> int:
-    count = 0
-    for value in values.values():
-        count += _count_blanks(value) if isinstance(value, Mapping) else value is None
-    return count
+def _count_blanks(value: object) -> int:
+    return sum(map(_count_blanks, value.values())) if isinstance(value, Mapping) else value is None
 
 
 def _find_malformed_folder(file: FileContents) -> _Defect | None:
@@ -298,19 +295,14 @@ def _find_malformed_blocker(file: FileContents) -> _Defect | None:
 
 def _find_fallback_decision(file: FileContents) -> _Defect | None:
     """A sentence in place of decisions, or a decision in name only."""
-    text, found = "", ""
-    for field in file.fields:
-        if "decision" in field.section:
-            text += f" {_plain_words(field.value)}"
-    for _, title in _list_decision_titles(file):
-        if not found and _pattern("pseudo_decision").fullmatch(_plain_words(title)):
-            found = f"'{title}' decides nothing"
-    for sentence in reversed(_sentences("fallback_decisions")) if text else ():
-        if sentence in text:
-            found = f"the file says '{sentence}'"
-    if not found:
+    text = " ".join(_plain_words(field.value) for field in file.fields if "decision" in field.section)
+    titles = (title for _, title in _list_decision_titles(file))
+    pseudo = (title for title in titles if _pattern("pseudo_decision").fullmatch(_plain_words(title)))
+    faults = [f"the file says '{sentence}'" for sentence in _sentences("fallback_decisions") if sentence in text]
+    faults += (f"'{title}' decides nothing" for title in pseudo)
+    if not faults:
         return None
-    reason = f"generic decision \u2014 {found}; write what was decided, or leave the section out"
+    reason = f"generic decision \u2014 {faults[0]}; write what was decided, or leave the section out"
     return reason, not find_decisions(file)
 
 
@@ -358,11 +350,20 @@ def _find_generic_title(file: FileContents) -> _Defect | None:
 
 def _find_boilerplate(file: FileContents) -> _Defect | None:
     """A session's file with hardly any words of its own, and no reason for a decision."""
+    texts = [(field.section, field.value) for field in file.fields]
+    texts += [(item.section, item.text) for item in file.headings if item.level > _SECTION_LEVEL]
+    own: set[str] = set()  # words that are not from a template or the names of its files
+    for section, text in texts:
+        plain = _plain_words(text)
+        is_template = plain in _sentences("stock") or plain.startswith(_sentences("stock_starts"))
+        # A word or two is a status or a name.
+        if section not in _words("frame") and not is_template and (plain.count(" ") > 1 or not plain.isascii()):
+            own.update(*(_LETTERS.findall(word.lower()) for word in text.split() if not _PATH_MARK.search(word)))
     is_framed = not _words("frame").isdisjoint([heading.section for heading in file.headings])
-    count, due = len(_own_words(file)), _FEWEST_WORDS_FRAMED if is_framed else _FEWEST_WORDS
-    if count >= due or any(map(_pattern("reason").search, find_decisions(file))):
+    due = _FEWEST_WORDS_FRAMED if is_framed else _FEWEST_WORDS
+    if len(own) >= due or any(map(_pattern("reason").search, find_decisions(file))):
         return None
-    return f"{_BOILERPLATE}the file has {count or 'no'} words of its own", True
+    return f"{_BOILERPLATE}the file has {len(own) or 'no'} words of its own", True
 
 
 def _find_filling(file: FileContents) -> _Defect | None:
@@ -395,20 +396,6 @@ def measure_worth(file: FileContents) -> float:
         "rest_in": len(values["rest_in"]),
     }
     return sum(weight * min(1.0, shares[kind]) for kind, weight in _WORTH.items())
-
-
-def _own_words(file: FileContents) -> set[str]:
-    """The words of a session's file that are not from a template or the names of its files."""
-    texts = [(field.section, field.value) for field in file.fields]
-    texts += [(item.section, item.text) for item in file.headings if item.level > _SECTION_LEVEL]
-    words: set[str] = set()
-    for section, text in texts:
-        plain = _plain_words(text)
-        is_template = plain in _sentences("stock") or plain.startswith(_sentences("stock_starts"))
-        # A word or two is a status or a name.
-        if section not in _words("frame") and not is_template and (plain.count(" ") > 1 or not plain.isascii()):
-            words.update(*(_LETTERS.findall(word.lower()) for word in text.split() if not _PATH_MARK.search(word)))
-    return words
 
 
 def _find_repeated_decisions(file: FileContents) -> _Defect | None:

@@ -147,9 +147,8 @@ def _is_possible(path: str, *, rooted: bool = False) -> bool:
 
 def _is_certain(path: str) -> bool:
     """Whether the form alone identifies a path: a file's extension, a numbered folder, dots at the start."""
-    return path.startswith(("./", "../")) or bool(
-        _pattern("file").fullmatch(path.rpartition("/")[2]) or _pattern("numbered").search(path)
-    )
+    form = _pattern("file").fullmatch(path.rpartition("/")[2]) or _pattern("numbered").search(path)
+    return form is not None or path.startswith(("./", "../"))
 
 
 def _join_path(base: str, path: str) -> str:

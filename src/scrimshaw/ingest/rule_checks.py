@@ -49,8 +49,7 @@ def check_rules(tables: Sequence[object]) -> tuple[tuple[Rule, ...], list[RulePr
     own = read_rules(tables)
     rules = join_rules(own, default_rules())
     problems = find_problems(rules) if own else []  # the tests check the default rules
-    fatal = [f"{problem.message}; {problem.advice}" for problem in problems if problem.fatal]
-    if fatal:
+    if fatal := [f"{problem.message}; {problem.advice}" for problem in problems if problem.fatal]:
         listing = "\n  ".join(["The extraction rules cannot be used:", *fatal])
         raise ConfigError(listing, "Correct [[rules]] and start again.")
     return rules, problems
@@ -93,8 +92,7 @@ def find_problems(rules: Sequence[Rule]) -> list[RuleProblem]:
         problems.append(RuleProblem(rule_id=name, message=f"two rules are called {name!r}", advice=advice, fatal=True))
     ordered = order_rules(rules)
     for position, late in enumerate(ordered):
-        early = next((rule for rule in ordered[:position] if _covers(rule, late)), None)
-        if early:
+        if early := next((rule for rule in ordered[:position] if _covers(rule, late)), None):
             message = f"rule {late.id!r} can never win: {early.id!r} comes first and matches all it matches"
             advice = f"give {late.id!r} a smaller priority than {early.priority}, or narrow {early.id!r}"
             problems.append(RuleProblem(rule_id=late.id, message=message, advice=advice, fatal=False))

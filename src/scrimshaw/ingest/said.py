@@ -3,7 +3,6 @@
 A hook reads every answer this way, so it is only a few patterns on sentences; a draft reads more closely.
 """
 
-from collections.abc import Iterator
 from functools import partial
 
 from msgspec import Struct
@@ -26,7 +25,9 @@ class Said(Struct, frozen=True, kw_only=True):
 
 def find_said(text: str, *, by_person: bool = False) -> Said | None:
     """The decisions in a text, or else its next steps: the last ones, a sentence each; usually none."""
-    sentences = [each for each in _split(text) if not _pattern("unsettled").search(each)]
+    pieces = _pattern("sentence_end").split(_pattern("fenced").sub("\n", text[:LONGEST_READ]))
+    bare = (" ".join(_pattern("marks").sub("", piece).split()) for piece in pieces)
+    sentences = [each for each in bare if _SHORTEST <= len(each) <= _LONGEST and not _pattern("unsettled").search(each)]
     choices = ("decided", "wished") if by_person else ("decided",)
     for kind, cues in ((ItemKind.DECISION, choices), (ItemKind.PLAN, ("planned",))):
         patterns = [*map(_pattern, cues)]
@@ -36,10 +37,3 @@ def find_said(text: str, *, by_person: bool = False) -> Said | None:
         if found:
             return Said(kind=kind, text=" ".join(found))
     return None
-
-
-def _split(text: str) -> Iterator[str]:
-    for sentence in _pattern("sentence_end").split(_pattern("fenced").sub("\n", text[:LONGEST_READ])):
-        bare = " ".join(_pattern("marks").sub("", sentence).split())
-        if _SHORTEST <= len(bare) <= _LONGEST:
-            yield bare
