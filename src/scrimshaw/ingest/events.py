@@ -162,13 +162,7 @@ def redact_call(event: Event) -> ToolCall:
             return dict(zip(map(str, value), map(clean, value.values()), strict=True))
         return [*map(clean, value)] if isinstance(value, list | tuple) else value
 
-    return ToolCall(
-        tool=event.tool,
-        arguments=clean(event.arguments),
-        output=clean(event.output),
-        failed=event.failed,
-        call_id=event.call_id,
-    )
+    return ToolCall(tool=event.tool, arguments=clean(event.arguments), output=clean(event.output), failed=event.failed)
 
 
 def _extract_item(event: Event, activity: Activity, rules: Sequence[Rule], drop_ratio: float) -> NewItem | None:

@@ -82,7 +82,6 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     arguments: Mapping[str, Any] = {}
     output: str = ""
     failed: bool | None = None  #: None if the client does not say
-    call_id: str = ""
 
 
 class Activity(Struct, frozen=True, kw_only=True):
