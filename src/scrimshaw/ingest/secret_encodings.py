@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from scrimshaw.errors import InvalidRequest
+from scrimshaw.ingest.extraction import compile_pattern
 from scrimshaw.models import PURGED
 
 # Shorter texts occur everywhere by chance, and too little of their base64 is specific.
@@ -132,10 +133,8 @@ def traces_of_pattern(pattern: str) -> SecretTraces:
     import re2  # noqa: PLC0415 - native library, needed only where something is purged
 
     _require_unicode(pattern, "pattern")
-    options = re2.Options()
-    options.log_errors = False
     try:
-        expression = re2.compile(pattern, options)
+        expression = compile_pattern(pattern)
     except re2.error as error:
         why = error.args[0].decode(errors="replace") if error.args else ""
         raise InvalidRequest(f"RE2 does not accept the pattern: {why}.", "Correct it.", parameter="pattern") from error
