@@ -147,7 +147,6 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     place = read_file(engine, memory_id, vault_name=new.vault)  # raises ReadOnly
     similar = similar_memories(engine, content.text, exclude=memory_id)
     file, text, verdict = compose_memory(engine, new, title, content, clean)
-    file, text = _compose_bare(new, title, content, clean) if is_bare else (file, text)
     is_accepted = verdict.is_accepted or force
     outcome = describe(
         id=memory_id,
@@ -199,7 +198,7 @@ def _redact_content(engine: Engine, content: str, clean: Redact = redact) -> Red
 def compose_memory(
     engine: Engine, new: NewText, title: str, content: Redacted, clean: Redact = redact
 ) -> tuple[MemoryFile, Redacted, QualityVerdict]:
-    """The file of a new memory with the verdict on it written into its front matter."""
+    """The file of a new memory with the verdict on it, which all but Serena's have in their front matter."""
     moment = new.created or format_time(time.time())
     about = {**({"session": new.session} if new.session else {}), **({"by": engine.person} if engine.person else {})}
     kind = new.type or (find_type(title, content.text) if new.origin == AGENT else MemoryType.GENERAL)
@@ -217,31 +216,30 @@ def compose_memory(
     }
     file = render_memory_file({**values, **new.facts}, content.text)
     verdict = judge(file, tool_calls=new.tool_calls, phrases=engine.settings.quality.phrases)
-    quality = {"score": verdict.score, "flags": verdict.flags}
-    file = render_memory_file({**values, "quality": quality, **new.facts}, content.text)
+    if new.vault == SERENA:
+        file = _compose_bare(new, title, content.text, values)
+    else:
+        quality = {"score": verdict.score, "flags": verdict.flags}
+        file = render_memory_file({**values, "quality": quality, **new.facts}, content.text)
     text = redact_head(file.text.removesuffix(content.text), content.text)
     return (file if text.text == file.text else parse_memory_file(text.text)), text, verdict
 
 
-def _compose_bare(new: NewText, title: str, content: Redacted, clean: Redact) -> tuple[MemoryFile, Redacted]:
+def _compose_bare(new: NewText, title: str, text: str, values: Mapping[str, object]) -> MemoryFile:
     """The file of a memory of Serena's, which its agents read as it is: the text, and only the keys that were given."""
-    heading, text = f"# {title}\n", content.text
-    is_headed = text.startswith("#")
-    if new.title and not is_headed:
-        text = f"{heading}\n{text}"
-    keys: dict[str, object] = {
+    heading, is_headed = f"# {title}\n", text.startswith("#")
+    keys = {
+        **values,
         "title": title if new.title and is_headed and not text.startswith(heading) else "",
         "type": "" if new.type in (None, MemoryType.GENERAL) else str(new.type),
         "tier": "" if new.tier == Tier.NORMAL else str(new.tier),
-        "trigger_phrases": [*map(_TEXT_OF, map(clean, new.triggers))],
-        "topics": [*map(_TEXT_OF, map(clean, new.topics))],
-        "questions": [*map(_TEXT_OF, map(clean, new.questions))],
-        "relations": group_relations(new.relations),
+        **dict.fromkeys(("provenance", "created", "updated")),
+        **new.facts,
     }
-    stated = {key: value for key, value in {**keys, **new.facts}.items() if value}
-    file = edit_memory_file(parse_memory_file(""), stated, text)
-    whole = redact_head(file.text.removesuffix(content.text), content.text)
-    return (file if whole.text == file.text else parse_memory_file(whole.text)), whole
+    stated = {key: value for key, value in keys.items() if value}
+    return edit_memory_file(
+        parse_memory_file(""), stated, f"{heading}\n{text}" if new.title and not is_headed else text
+    )
 
 
 def choose_vault(engine: Engine, memory_id: str = "") -> str:
@@ -457,8 +455,7 @@ def check_new_id(memory_id: str) -> str:
     """The id in its final form; names are stored unredacted, so one that contains a secret is refused."""
     if redact(memory_id).spans:
         raise InvalidMemoryId("The id holds a secret.", "Choose another.", parameter="id", rule="it holds a secret")
-    unread = IGNORED_FOLDERS.intersection(memory_id.split("/")[:-1])
-    if unread:
+    if unread := IGNORED_FOLDERS.intersection(memory_id.split("/")[:-1]):
         rule = f"no memory is read from a folder {min(unread)!r}"
         raise InvalidMemoryId(f"{memory_id!r} cannot be used: {rule}.", "Choose another.", parameter="id", rule=rule)
     return check_id(memory_id)
