@@ -58,39 +58,33 @@ def import_workspace(engine: Engine, place: Path, *, dry_run: bool = False) -> I
 
 def _read_folder(engine: Engine, place: Path) -> FoundMemories:
     """The records below a folder that no source reads, and how many documents are read in place or skipped."""
-    files, manifest = sorted(place.resolve().rglob("*.md")), engine.index.manifest()
+    top, manifest = place.resolve(), engine.index.manifest()
+    files = sorted(top.rglob("*.md"))
     ids = [state.memory_id for file in files if (state := manifest.get(str(file))) and state.memory_id]
     if ids:
         poor = sum(memory.tier == Tier.TEMPORARY for memory in engine.index.get(ids).values())
         reason = f"{len(ids)} documents are read in place, {poor} of them as temporary"
         yield ImportResult(source=SPEC_KIT, place=str(place), status="read", reasons=(reason,))
-    left = 0
-    for file in files:
-        name = file.relative_to(place.resolve()).with_suffix("").as_posix()
-        if str(file) in manifest:
-            continue
-        if artifact_class(PurePosixPath(file)) is ArtifactClass.MEMORY:
-            yield from read_page(SPEC_KIT, file, parse_record, name)
-        else:
-            left += 1
-    if left:
+    unread = [file for file in files if str(file) not in manifest]
+    records = [file for file in unread if artifact_class(PurePosixPath(file)) is ArtifactClass.MEMORY]
+    for file in records:
+        yield from read_page(SPEC_KIT, file, parse_record, file.relative_to(top).with_suffix("").as_posix())
+    if left := len(unread) - len(records):
         reason = f"{left} documents are not records of sessions; they are read once they are in the project"
         yield leave_out(SPEC_KIT, str(place), reason)
 
 
 def _read_rows(path: Path, rows: Sequence[Json], known: Mapping[str, str]) -> FoundMemories:
     """The records whose file does not exist here, with their text from the database."""
-    left = 0
-    for row in rows:
-        if text(row.get("document_type")) in ("", "memory") and not row.get("parent_id") and not _locate(row, known):
-            try:
-                if text(row.get("content_text")).strip():
-                    yield str(path), parse_record_row(row)
-                else:
-                    left += 1
-            except UnreadableFile as error:
-                yield leave_out(SPEC_KIT, str(path), error)
-    if left:
+    records = (row for row in rows if text(row.get("document_type")) in ("", "memory") and not row.get("parent_id"))
+    gone = [row for row in records if not _locate(row, known)]
+    written = [row for row in gone if text(row.get("content_text")).strip()]
+    for row in written:
+        try:
+            yield str(path), parse_record_row(row)
+        except UnreadableFile as error:
+            yield leave_out(SPEC_KIT, str(path), error)
+    if left := len(gone) - len(written):
         yield leave_out(SPEC_KIT, str(path), f"{left} records have neither a file here nor a text in the database")
 
 
