@@ -244,20 +244,17 @@ def promote_draft(engine: Engine, name: str) -> Saved:
     """Make a draft a memory as it is, or update its session's; raises NotFound, UnreadableFile and as `save`."""
     file, document = _parse_rejected(engine, name)
     session = document.provenance.session
+    same = {name: getattr(document, name) for name in ("title", "triggers", "topics", "questions", "created")}
     new = NewText(
         content=file.body,
         id=_memory_id(document.created, document.title, session),
-        title=document.title,
+        **same,
         type=MemoryType.SESSION,
-        triggers=document.triggers,
-        topics=document.topics,
-        questions=document.questions,
         session=session,
         origin=DRAFTED,
         actor="human",
         trust=document.provenance.trust,
         reason="promoted by hand",
-        created=document.created,
     )
     last = find_draft(engine, session)
     if last and (memory := engine.index.get([last.memory_id]).get(last.memory_id)):

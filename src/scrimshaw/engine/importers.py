@@ -222,14 +222,10 @@ def _save_path(
     parsed = parse_memory_file(raw, str(path))
     parsed.raise_problem()
     document = engine.parse(file, parsed)
+    same = {name: getattr(document, name) for name in ("title", "type", "tier", "triggers", "topics", "questions")}
     new = NewText(
         content=document.body.text,
-        title=document.title,
-        type=document.type,
-        tier=document.tier,
-        triggers=document.triggers,
-        topics=document.topics,
-        questions=document.questions,
+        **same,
         origin=IMPORTED,
         trust=lowest_trust((Trust.AGENT, document.provenance.trust)),
         relations=tuple(edge for edge in document.edges if edge.relation == Relation.DERIVED_FROM),
