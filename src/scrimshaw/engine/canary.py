@@ -256,8 +256,7 @@ def ask_golden(engine: Engine, golden: Golden, by_meaning: bool = True) -> Answe
     why = "; ".join(f"{fault}: {', '.join(names)}" for fault, names in faults.items() if names)
     asked = FLAG if is_suspicious(golden.text) else repr(golden.text)  # the file may come with a clone
     sentence = f"The golden query {asked} in {GOLDEN_FILE} lost {len(missing)} of {len(golden.expect)}; {why}."
-    mend = (
-        "Bring back what is gone" if gone else "If it was found before, run `scrimshaw rebuild`; else reword the memory"
-    )
+    mend = "If it was found before, run `scrimshaw rebuild`; else reword the memory"
+    mend = "Bring back what is gone" if gone else mend
     advice = f"{mend}, or change or remove the query in {engine.settings.folder.name}/{GOLDEN_FILE}."
     return Lost(query=golden.text, missing=missing, sentence=sentence, advice=advice)

@@ -70,9 +70,12 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
         warning = pressure.describe_pressure(share, level)
         view = PressureView(level=level, ratio=share, source=source, warning=warning)
     mode = asked.mode
-    if mode == Mode.AUTO:
-        resumable = session is not None and engine.settings.features.auto_resume
-        mode = pressure.narrow_mode(_choose_mode(asked, resumable=resumable), view.level)
+    if mode == Mode.AUTO:  # deep for a long task or work that touches much; resume on words that ask for it
+        is_task = len(asked.query) >= _SHORT_QUERY and not _QUESTION.match(asked.query)
+        mode = Mode.DEEP if (asked.intent in _DEEP_INTENTS if asked.intent else is_task) else Mode.FOCUSED
+        if session and engine.settings.features.auto_resume and RECALL.search(asked.query):
+            mode = Mode.RESUME
+        mode = pressure.narrow_mode(mode, view.level)
     shown = len(find_shown(engine, session)) if session else 0
     share, high = view.ratio or 0.0, thresholds[1]
     budget = pressure.token_budget(mode, view.level, settings, share=share, high=high, shown=shown)
@@ -105,12 +108,3 @@ def add_state(engine: Engine, query: str, found: SearchResult, session: Session 
             lines = tell_state(engine.sessions, engine.index, about, Occasion.START, own_first=True)
             state, *_ = fit_lines(lines, int(budget * _STATE_SHARE), lambda text: count_sent(text) + _LINE_TOKENS)
     return replace(found, state=tuple(state), nearest=()) if state else found
-
-
-def _choose_mode(asked: ContextRequest, *, resumable: bool) -> Mode:
-    """Resume on words that ask for it; deep for a long task or work that touches much; otherwise focused."""
-    if resumable and RECALL.search(asked.query):
-        return Mode.RESUME
-    is_task = len(asked.query) >= _SHORT_QUERY and not _QUESTION.match(asked.query)
-    is_deep = asked.intent in _DEEP_INTENTS if asked.intent else is_task
-    return Mode.DEEP if is_deep else Mode.FOCUSED

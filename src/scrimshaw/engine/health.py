@@ -282,11 +282,10 @@ def _check_journal(engine: Engine) -> Result | str:
     detail = f"a row was written to {engine.storage.journal_name} and undone"
     if not (place_below_git(engine.folder) and old.exists()):
         return detail
-    is_own = place == engine.folder
-    why = (
-        "`git clean` reaches it until nobody has it open and git does not hold it" if is_own else f"nobody reads {old}"
-    )
-    advice = "Stop what has it open, and take it out of git if it is there." if is_own else f"Remove {old}."
+    why, advice = f"nobody reads {old}", f"Remove {old}."
+    if is_own := place == engine.folder:
+        why = "`git clean` reaches it until nobody has it open and git does not hold it"
+        advice = "Stop what has it open, and take it out of git if it is there."
     return Result(Status.DEGRADED, f"{detail}; {why}", expected=is_own, advice=advice)
 
 

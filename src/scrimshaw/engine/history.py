@@ -84,8 +84,7 @@ class _Undo:
         file = self.files[name]
         if row["prior_hash"] and (text := self.engine.journal.prior_text(name, row["prior_hash"])) is not None:
             prior = redact(text)
-        trouble = self._find_trouble(row, file, prior)
-        if trouble:
+        if trouble := self._find_trouble(row, file, prior):
             file.is_stuck = True
         else:
             self.undone[row["seq"]] = row, file.text

@@ -202,6 +202,7 @@ def external_entry(file: LedgerFile, recorded: str | None, new_name: str = "") -
     """The row of a change that no tool made: `recorded` is the ledger's last hash, None for a file new to it."""
     name, current = file.name, file.hash
     event = "was removed" if not current else "changed" if recorded else "came back"
+    renamed = {"renamed_to": new_name} if new_name and not current else {}
     reason = "first seen" if recorded is None else f"the file {event} outside Scrimshaw"
     actor, before = "external" if file.source == SERENA or name.startswith(GLOBAL) else "human", recorded or ""
     return Entry(
@@ -211,8 +212,5 @@ def external_entry(file: LedgerFile, recorded: str | None, new_name: str = "") -
         prior_hash=before,
         new_hash=current,
         actor=actor,
-        decision_meta={
-            **_IN_VAULT.get(file.source, {}),
-            **({"renamed_to": new_name} if new_name and not current else {}),
-        },
+        decision_meta={**_IN_VAULT.get(file.source, {}), **renamed},
     )

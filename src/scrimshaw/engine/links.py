@@ -142,9 +142,8 @@ def drift_why(
     memory_id = engine.memory(memory_id).id
     walk = partial(engine.index.neighbors, [memory_id])
     walked = walk(hops=max_depth, direction=direction, relations=tuple(relations or Relation))
-    later, earlier = (
-        walk(hops=DEEPEST, direction=way, relations=(Relation.SUPERSEDES,)) for way in ("incoming", "outgoing")
-    )
+    replaced = partial(walk, hops=DEEPEST, relations=(Relation.SUPERSEDES,))
+    later, earlier = replaced(direction="incoming"), replaced(direction="outgoing")
     named = {name for edge in (*walked, *later, *earlier) for name in (edge.source, edge.target)}
     memories = engine.index.get(sorted(named))
     by_relation = {name.value: tuple(edge for edge in walked if edge.relation == name) for name in Relation}

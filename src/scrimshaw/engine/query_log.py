@@ -83,22 +83,20 @@ def log_search(
     """Log a search with its answer, and that of a dark launch, unless the log is off or capture is paused."""
     if not engine.settings.is_capturing:
         return
-    append(
-        engine,
-        LoggedSearch(
-            at=round(engine.clock(), 3),
-            session=session.id if session else "",
-            query=redact(request.query).text,
-            intent=request.intent or "",
-            channels=tuple(map(str, request.channels)),
-            confidence=round(result.confidence, 3),
-            shown=tuple((hit.memory.id, round(hit.score, 4)) for hit in result.hits),
-            dark=tuple(hit.memory.id for hit in dark.hits) if dark else None,
-            lifted=sum(bool(hit.explanation.boosts) for hit in result.hits),
-            stages={str(each.stage): round(each.ms, 3) for each in result.trace},
-            failures=tuple(each.failure_mode.partition(":")[0] for each in result.degradations),
-        ),
+    line = LoggedSearch(
+        at=round(engine.clock(), 3),
+        session=session.id if session else "",
+        query=redact(request.query).text,
+        intent=request.intent or "",
+        channels=tuple(map(str, request.channels)),
+        confidence=round(result.confidence, 3),
+        shown=tuple((hit.memory.id, round(hit.score, 4)) for hit in result.hits),
+        dark=tuple(hit.memory.id for hit in dark.hits) if dark else None,
+        lifted=sum(bool(hit.explanation.boosts) for hit in result.hits),
+        stages={str(each.stage): round(each.ms, 3) for each in result.trace},
+        failures=tuple(each.failure_mode.partition(":")[0] for each in result.degradations),
     )
+    append(engine, line)
 
 
 def read_log(engine: Engine) -> list[_Line]:

@@ -140,8 +140,7 @@ def attention_by_memory(engine: Engine, session: Session) -> dict[str, float]:
     memories = {memory.path: memory.id for memory in engine.index.get(ids).values()} if ids else {}
     found: dict[str, float] = {}
     for item, attention in held:
-        name = item.memory_id or memories.get(files.get(item.path, ""), "")
-        if name:
+        if name := item.memory_id or memories.get(files.get(item.path, ""), ""):
             found[name] = max(attention, found.get(name, 0.0))
     return found
 
