@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -116,17 +117,8 @@ def make_answers(event: Event, texts: Sequence[str], known: Container[str] = ())
     """The agent's texts whose hash is not `known`, each once, with the item to keep of it."""
     names = dict(zip(map(hash_text, texts), texts, strict=True))
     spoken = [(name, _clip(text)) for name, text in names.items() if name not in known]
-    return [
-        Observation(
-            session=event.session,
-            kind=EventKind.ANSWER,
-            text=text,
-            client=event.client,
-            call_id=name,
-            item=_hear_item(text, name, Trust.AGENT),
-        )
-        for name, text in spoken
-    ]
+    answer = partial(Observation, session=event.session, kind=EventKind.ANSWER, client=event.client)
+    return [answer(text=text, call_id=name, item=_hear_item(text, name, Trust.AGENT)) for name, text in spoken]
 
 
 def _hear_item(text: Redacted, call_id: str, trust: Trust) -> NewItem | None:
