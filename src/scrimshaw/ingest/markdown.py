@@ -319,16 +319,12 @@ def split_chunks(
         paths.append(tuple(outer.text for outer in above))
     chunks = []
     for ordinal, (start, end, number) in enumerate(_merge_pieces(body, headings, size)):
-        anchor = text = ""
-        path: tuple[str, ...] = ()
-        if number >= 0:
-            heading = headings[number]
-            anchor, text = heading.anchor, heading.text
-            path = paths[number][: -1 if heading.start >= start else None]
-        names = dict.fromkeys((title, *path))
-        names.pop("", None)
+        own = headings[number] if number >= 0 else Heading(level=1, text="", anchor="", start=0)
+        path = paths[number][: -1 if own.start >= start else None] if number >= 0 else ()
+        names = dict.fromkeys(filter(None, (title, *path)))
         context = " > ".join(names) + "\n" if names else ""
-        chunks.append(Chunk(ordinal=ordinal, anchor=anchor, heading=text, start=start, end=end, context=context))
+        chunk = Chunk(ordinal=ordinal, anchor=own.anchor, heading=own.text, start=start, end=end, context=context)
+        chunks.append(chunk)
     return tuple(chunks)
 
 
