@@ -81,7 +81,17 @@ def is_suspicious(text: str) -> bool:
         is_quoted = sign.kind != "fence" and _is_quoted(folded, fences, sign)
         weight = sign.weight * (_QUOTED if is_quoted else 1)
         placed.append(sign._replace(start=origin.find(sign.start), weight=weight))
-    return _is_crowded(sorted(placed))
+    placed.sort()
+    first = 0
+    for last, sign in enumerate(placed):
+        while sign.start - placed[first].start > _NEAR:
+            first += 1
+        best: dict[int, float] = {}  # the same cue counts once
+        for near in placed[first : last + 1]:
+            best[near.cue] = max(near.weight, best.get(near.cue, 0.0))
+        if sum(best.values()) >= ENOUGH - 1e-9:
+            return True
+    return False
 
 
 @cache
@@ -142,19 +152,5 @@ def _is_quoted(folded: str, fences: Sequence[int], sign: _Sign) -> bool:
         head, mark, inside = before.rpartition(opening)
         is_open = before.count(opening) % 2 == 1 if opening == closing else bool(mark) and closing not in inside
         if is_open and closing in after and not head.rstrip().endswith(_VALUE_FOLLOWS):
-            return True
-    return False
-
-
-def _is_crowded(signs: Sequence[_Sign]) -> bool:
-    """Whether enough of the signs, sorted by place, are near each other; the same cue counts once."""
-    first = 0
-    for last, sign in enumerate(signs):
-        while sign.start - signs[first].start > _NEAR:
-            first += 1
-        best: dict[int, float] = {}
-        for near in signs[first : last + 1]:
-            best[near.cue] = max(near.weight, best.get(near.cue, 0.0))
-        if sum(best.values()) >= ENOUGH - 1e-9:
             return True
     return False
