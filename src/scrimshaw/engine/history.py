@@ -136,8 +136,7 @@ def undo(engine: Engine, *, session: str = "", entry: int = 0, redo: bool = Fals
         work = _Undo(engine, [row for row in rows if row["seq"] not in undone_by])
         for row in _choose(work.valid, rows, undone_by, session, entry, redo=redo):
             work.add(row)
-        is_written = bool(work.undone) and not dry_run
-        if is_written:
+        if is_written := bool(work.undone) and not dry_run:
             _write(engine, work)
     if is_written:
         catch_up(engine)

@@ -60,8 +60,7 @@ def _read_folder(engine: Engine, place: Path) -> FoundMemories:
     """The records below a folder that no source reads, and how many documents are read in place or skipped."""
     top, manifest = place.resolve(), engine.index.manifest()
     files = sorted(top.rglob("*.md"))
-    ids = [state.memory_id for file in files if (state := manifest.get(str(file))) and state.memory_id]
-    if ids:
+    if ids := [state.memory_id for file in files if (state := manifest.get(str(file))) and state.memory_id]:
         poor = sum(memory.tier == Tier.TEMPORARY for memory in engine.index.get(ids).values())
         reason = f"{len(ids)} documents are read in place, {poor} of them as temporary"
         yield ImportResult(source=SPEC_KIT, place=str(place), status="read", reasons=(reason,))

@@ -262,10 +262,8 @@ class Sessions:
 
     def learnings(self, folder: str, *, session: str = "", limit: int = 10) -> list[Learning]:
         """Pre- and postflights of a folder's tasks, newest first."""
-        sql = (
-            f"SELECT {', '.join(_LEARNING)} FROM learnings WHERE folder = ? AND ? IN ('', session)"
-            " ORDER BY at DESC, rowid DESC LIMIT ?"
-        )
+        where = "folder = ? AND ? IN ('', session) ORDER BY at DESC, rowid DESC LIMIT ?"
+        sql = f"SELECT {', '.join(_LEARNING)} FROM learnings WHERE {where}"
         rows = [dict(zip(_LEARNING, row, strict=True)) for row in self._database.rows(sql, (folder, session, limit))]
         return [msgspec.convert(row | {"gaps": msgspec.json.decode(row["gaps"])}, Learning) for row in rows]
 
