@@ -90,13 +90,6 @@ class Record:
         self.last_event = next(acts, events[-1].number if events else 0)
 
     @cached_property
-    def broke_off(self) -> RecordedEvent | None:
-        """The last call or prompt, if the turn did not end with words."""
-        acts = (each for each in reversed(self.events) if each.kind not in (EventKind.START, EventKind.END))
-        last = next(acts, None)
-        return last if last and last.kind in (EventKind.TOOL, EventKind.PROMPT) else None
-
-    @cached_property
     def sentences(self) -> Sequence[Sentence]:
         """What was said."""
         asked = [event for event in self.events[: -self._most] if event.kind in (EventKind.PROMPT, EventKind.COMPACT)]

@@ -235,10 +235,11 @@ def _find_last_words(record: Record) -> Iterator[Statement]:
 
 def _find_break(record: Record) -> Iterator[Statement]:
     """The last call or prompt of a session whose turn did not end."""
-    if act := record.broke_off:
-        command = statements.cut_line(act.text.partition("\n")[0])
-        last = f"after `{command}`" if act.kind == EventKind.TOOL else "before an answer"
-        yield Statement(f"in the middle of a turn, {last}", act.number)
+    acts = [event for event in record.events if event.kind not in (EventKind.START, EventKind.END)]
+    if acts and acts[-1].kind in (EventKind.TOOL, EventKind.PROMPT):
+        command = statements.cut_line(acts[-1].text.partition("\n")[0])
+        last = f"after `{command}`" if acts[-1].kind == EventKind.TOOL else "before an answer"
+        yield Statement(f"in the middle of a turn, {last}", acts[-1].number)
 
 
 _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {

@@ -174,7 +174,7 @@ def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tu
 def skip_pause(lines: list[str], resumed: Path, session: str) -> list[str]:
     """The lines after the last pause, by the times in them: text of the pause stays unrecorded.
 
-    Cline's have none, but the ids of its sessions begin with their time in milliseconds.
+    Those of one client have none, but the ids of its sessions begin with their time in milliseconds.
     """
     if not resumed.exists():
         return lines
