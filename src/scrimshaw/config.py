@@ -393,16 +393,16 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
         switches = [field.encode_name for field in msgspec.structs.fields(FeatureSettings) if field.type is not str]
         off = {key: False for key in switches if key != "profile" and ("features", key) not in given}
         sections["features"] = msgspec.structs.replace(sections["features"], **off)
-    return Settings(
-        project=project,
-        home=home,
-        serena_home=serena_home,
-        sources=sources,
-        rules=rules,
-        peers=(*peers.values(),),
-        vaults=vaults,
-        **sections,
-    )
+    tables: dict[str, Any] = {"sources": sources, "rules": rules, "peers": (*peers.values(),), "vaults": vaults}
+    return Settings(project=project, home=home, serena_home=serena_home, **tables, **sections)
+
+
+def load_memory(project: Path) -> Settings:
+    """The settings of a project that has a memory, as from `load`; raises ConfigError also for one that has none."""
+    settings = load(project)
+    if not settings.folder.is_dir():
+        raise ConfigError(f"{settings.project} has no memory yet.", "Run `scrimshaw init` there first.")
+    return settings
 
 
 def find_local_peers(project: Path) -> dict[str, PeerSettings]:

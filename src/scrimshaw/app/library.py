@@ -5,11 +5,10 @@ from contextlib import AbstractContextManager
 from os import PathLike
 from pathlib import Path
 
-from scrimshaw.config import find_project, load
+from scrimshaw.config import find_project, load_memory
 from scrimshaw.engine import Engine, index, open_engine, read, write
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.write import NewText, Saved
-from scrimshaw.errors import ConfigError
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import Filters, Memory, MemoryType, Tier, VaultName
 from scrimshaw.search.results import Hit, SearchRequest
@@ -90,8 +89,6 @@ class OpenMemory(AbstractContextManager["OpenMemory"]):
 
 def open_memory(path: str | PathLike[str] = ".") -> OpenMemory:
     """Open the memory of the project at or around a folder; raises ConfigError if there is none."""
-    settings = load(find_project(Path(path)))
-    if not settings.folder.is_dir():
-        raise ConfigError(f"{settings.project} has no memory yet.", "Run `scrimshaw init` there first.")
+    settings = load_memory(find_project(Path(path)))
     check_rules(settings.rules)
     return OpenMemory(open_engine(settings))

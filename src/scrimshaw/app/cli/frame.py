@@ -19,21 +19,13 @@ import typer
 from scrimshaw import config
 from scrimshaw.app import processes
 from scrimshaw.app.cli.output import Advance, Lines, confirm, line, note, note_degradations, progress, show
-from scrimshaw.config import Settings, find_project, load
+from scrimshaw.config import Settings, find_project, load, load_memory
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.engine.core import project_sources
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import EMBED_BATCH
 from scrimshaw.engine.sessions import ITEM_PREFIX
-from scrimshaw.errors import (
-    ConfigError,
-    InvalidRequest,
-    NotFound,
-    ScrimshawError,
-    StorageFailure,
-    describe_os_error,
-    find_nearest,
-)
+from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, describe_os_error, find_nearest
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import Channel, Degradation, Filters, JobState, MemoryType, Skip, Tier
 from scrimshaw.search.embedders import EmbedderUnavailable
@@ -297,17 +289,12 @@ def run_editor(path: Path, line: int = 0) -> None:
         raise InvalidRequest(f"The editor {' '.join(editor)!r} failed: {fault}.", "Set EDITOR to one that works.")
 
 
-def settings_of(project: Path | None) -> Settings:
+def settings_of(project: Path | None, read: Callable[[Path], Settings] = load) -> Settings:
     """The settings of the named project, or of the one around the working folder."""
-    return load(project.absolute() if project else find_project(Path.cwd()))
+    return read(project.absolute() if project else find_project(Path.cwd()))
 
 
-def settings_of_memory(project: Path | None) -> Settings:
-    """The settings of a project that has a memory; raises ConfigError for one that has none."""
-    settings = settings_of(project)
-    if not settings.folder.is_dir():
-        raise ConfigError(f"{settings.project} has no memory yet.", "Run `scrimshaw init` there first.")
-    return settings
+settings_of_memory = partial(settings_of, read=load_memory)  # raises ConfigError for a project without a memory
 
 
 @contextmanager

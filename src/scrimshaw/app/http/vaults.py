@@ -21,12 +21,12 @@ from scrimshaw.app.mcp.backend import PROMPTS, Memories
 from scrimshaw.app.mcp.protocol import Backend, Dispatcher
 from scrimshaw.app.mcp.schema import ToolSpec
 from scrimshaw.app.mcp.tools import choose
-from scrimshaw.config import VaultSettings, load
+from scrimshaw.config import VaultSettings, load_memory
 from scrimshaw.engine import Engine, open_engine
 from scrimshaw.engine.core import GLOBAL
 from scrimshaw.engine.index import vectors_ready
 from scrimshaw.engine.query_log import search_figures
-from scrimshaw.errors import ConfigError, Forbidden, ReadOnly, ScrimshawError
+from scrimshaw.errors import Forbidden, ReadOnly, ScrimshawError
 from scrimshaw.models import Filters, JobState
 
 # In addition to read-only tools; tools that affect more than single memories are for administrators.
@@ -83,10 +83,7 @@ class Vaults:
                     each.stop()
 
     def _open_vault(self, closing: ExitStack, name: str) -> Engine:
-        settings = load(self._folders[name])
-        if not settings.folder.is_dir():
-            raise ConfigError(f"{settings.project} has no memory yet.", "Run `scrimshaw init` there first.")
-        engine = closing.enter_context(open_engine(settings, for_team=True))
+        engine = closing.enter_context(open_engine(load_memory(self._folders[name]), for_team=True))
         background = Background(engine)
         closing.callback(background.stop)
         background.start()
