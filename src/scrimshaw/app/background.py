@@ -198,7 +198,7 @@ class Background:
     """Threads of a server: one follows the files, one runs jobs, one checks again now and then."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self.engine = engine
         self._worker = Worker(engine)
         self._stop = threading.Event()
         self._fresh = threading.Event()
@@ -212,7 +212,7 @@ class Background:
 
     def start(self) -> None:
         """Start; returns at once. Until the first scan is done, answers say so."""
-        self._engine.degradations.put(INDEX, SCAN_PENDING)
+        self.engine.degradations.put(INDEX, SCAN_PENDING)
         for thread in self._threads:
             thread.start()
 
@@ -246,12 +246,12 @@ class Background:
         self._attempt("canary", self._test_recall)
         patience.cancel()
         self._fresh.set()
-        roots = outermost_folders(source.root for source in self._engine.sources)
+        roots = outermost_folders(source.root for source in self.engine.sources)
         self._attempt(SYNC, self._request_sync)
         for _ in self._watch(roots) if roots else ():
             self._attempt(INDEX, self._scan)
             self._attempt(SYNC, self._request_sync)
-            self._attempt("checkpoint", partial(checkpoints.backup_if_due, self._engine))
+            self._attempt("checkpoint", partial(checkpoints.backup_if_due, self.engine))
             self._attempt("canary", partial(self._test_recall, only_change=True))
 
     def _watch(self, roots: list[Path]) -> Iterator[None]:
@@ -286,43 +286,43 @@ class Background:
                 confidence_impact="a change by hand is found that much later",
                 retry_recommendation=advice,
             )
-            self._engine.degradations.put(WATCHER, unwatched)
+            self.engine.degradations.put(WATCHER, unwatched)
         while not self._stop.wait(POLL_S):
             yield
 
     def _find_opening(self) -> int:
         """A number that changes when somebody removes the index, so that a new one is opened."""
         with suppress(StorageFailure):  # the next question reports it
-            self._engine.index.generation()  # opens the current file
-        return self._engine.storage.openings
+            self.engine.index.generation()  # opens the current file
+        return self.engine.storage.openings
 
     def _scan(self) -> None:
         self._opening = self._find_opening()
-        self._is_new = not self._engine.index.generation()
-        if mended := index.scan(self._engine).mended:
+        self._is_new = not self.engine.index.generation()
+        if mended := index.scan(self.engine).mended:
             _log.warning("The index had lost %s memories; their files were read again.", mended)
         if self._fresh.is_set():
             with suppress(VaultBusy):  # no question waits for a writer; the next scan tidies up
-                index.tidy(self._engine)
+                index.tidy(self.engine)
 
     def _finish_drafts(self) -> None:
         """Queue the drafts of sessions that ended or fell silent, and remove those that have expired."""
-        drafts.queue_drafts(self._engine)
-        drafts.expire_drafts(self._engine)
+        drafts.queue_drafts(self.engine)
+        drafts.expire_drafts(self.engine)
 
     def _request_sync(self) -> None:
         """Queue a sync where the settings want one after each change."""
-        settings = self._engine.settings
+        settings = self.engine.settings
         if settings.router.sync_immediate and any(peer.sync for peer in settings.peers):
-            before, self._synced_generation = self._synced_generation, self._engine.index.generation()
+            before, self._synced_generation = self._synced_generation, self.engine.index.generation()
             if before != self._synced_generation:
-                self._engine.journal.enqueue(SYNC, "", {})
+                self.engine.journal.enqueue(SYNC, "", {})
 
     def _test_recall(self, *, only_change: bool = False) -> None:
         """Ask known questions again; answers then report what is not found."""
-        before, self._tested_generation = self._tested_generation, self._engine.index.generation()
-        if not only_change or before != self._tested_generation or self._engine.degradations.of(RECALL):
-            canary.check(self._engine, budget_s=CANARY_S)
+        before, self._tested_generation = self._tested_generation, self.engine.index.generation()
+        if not only_change or before != self._tested_generation or self.engine.degradations.of(RECALL):
+            canary.check(self.engine, budget_s=CANARY_S)
 
     def _look_again(self) -> None:
         """Check again now and then, while idle: an index may be damaged without a change of any file."""
@@ -347,13 +347,13 @@ class Background:
             else:  # its message may quote anything
                 _log.error("%s failed with %s\n%s", part, name, "".join(traceback.format_tb(error.__traceback__)))
                 fault = ScrimshawError(_BUG.format(name), "Report the bug with what the log says.")
-            self._engine.degradations.put(part, fault)
+            self.engine.degradations.put(part, fault)
         else:
-            self._engine.degradations.clear(part)
+            self.engine.degradations.clear(part)
 
     def _run_jobs(self) -> None:
         self._fresh.wait()
-        self._attempt("checkpoint", partial(checkpoints.backup_if_due, self._engine))
+        self._attempt("checkpoint", partial(checkpoints.backup_if_due, self.engine))
         self._worker.run()
 
 

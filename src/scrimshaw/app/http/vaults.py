@@ -35,13 +35,6 @@ _ID_PARAMETERS = ("id", "source_id", "target_id", "folder")
 _Commit = Callable[[Engine, str], AbstractContextManager[Mapping[str, str]]]
 
 
-class OpenVault(NamedTuple):
-    """A served memory."""
-
-    engine: Engine
-    background: Background
-
-
 class Caller(NamedTuple):
     """The owner of a request's token, and what it may do in the vaults of this server, by name."""
 
@@ -55,7 +48,7 @@ class Vaults:
 
     def __init__(self, folders: Mapping[str, Path], toolsets: str, stated: Iterable[VaultSettings] = ()) -> None:
         self._folders, self._tools, self._stated = folders, choose(toolsets), {each.name: each for each in stated}
-        self._open, self.exchanges = dict[str, OpenVault](), dict[str, Exchange]()
+        self._open, self.exchanges = dict[str, Background](), dict[str, Exchange]()
         self._commits = dict[str, _Commit]()
         self.metrics = Metrics()
 
@@ -87,7 +80,7 @@ class Vaults:
         background = Background(engine)
         closing.callback(background.stop)
         background.start()
-        self._open[name] = OpenVault(engine, background)
+        self._open[name] = background
         return engine
 
     @property
@@ -95,7 +88,7 @@ class Vaults:
         """Whether all are open, except those whose remote failed, and have scanned their files once."""
         failed = {name for name, each in self.exchanges.items() if each.has_failed}
         is_open = self._folders.keys() - failed <= self._open.keys()
-        return is_open and all(each.background.wait_until_fresh(0) for each in self._open.copy().values())
+        return is_open and all(each.wait_until_fresh(0) for each in self._open.copy().values())
 
     def admit(self, token: Token) -> Caller:
         """What a token may do here; it does not learn of other vaults."""
@@ -117,7 +110,7 @@ class Vaults:
 
         def wait() -> None:
             for name in names:
-                self._open[name].background.wait_briefly()
+                self._open[name].wait_briefly()
 
         dispatcher, prompts = single[names[0]], {each.name: each for each in PROMPTS}
         if len(names) == 1:
