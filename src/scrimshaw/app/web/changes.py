@@ -1,7 +1,7 @@
 """The page of the ledger: who changed what, with a button to undo it; and the jobs that are not done."""
 
-from scrimshaw.app.web.markup import Child, join, tag
-from scrimshaw.app.web.page import Page, Site, Values, format_moment, link_memory, make_form, make_table, parse_number
+from scrimshaw.app.web.markup import Child, join, make_table, tag
+from scrimshaw.app.web.page import Page, Site, Values, format_moment, link_memory, make_form, parse_number
 from scrimshaw.engine import history
 from scrimshaw.errors import Conflict
 from scrimshaw.models import Action, JobState

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from scrimshaw.app.checks import process_checks
-from scrimshaw.app.web.markup import Child, Html, join, link, make_url, tag
-from scrimshaw.app.web.page import Page, Site, Values, draw_lines, make_bar, make_table, parse_number, render_notes
+from scrimshaw.app.web.markup import Child, Html, draw_lines, join, link, make_bar, make_table, make_url, tag
+from scrimshaw.app.web.page import Page, Site, Values, parse_number, render_notes
 from scrimshaw.engine import counts
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.lint import DAYS, list_grades, sum_grades

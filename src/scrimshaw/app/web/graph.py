@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from scrimshaw.app.web.markup import Html, join, link, make_url, tag
+from scrimshaw.app.web.markup import Html, join, link, make_table, make_url, tag
 from scrimshaw.app.web.memory import make_edge_table
-from scrimshaw.app.web.page import Page, Site, Values, link_memory, make_table, parse_number, read_asset
+from scrimshaw.app.web.page import Page, Site, Values, link_memory, parse_number, read_asset
 from scrimshaw.engine import Engine, links
 from scrimshaw.models import EdgeKind, Memory, Neighbor
 

@@ -1,7 +1,7 @@
 """HTML built from calls: every text is escaped when it is inserted, except `Html`."""
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 from urllib.parse import quote, urlencode
 
@@ -54,3 +54,29 @@ def make_url(path: str, name: str = "", **query: object) -> str:
     """The address of a page, about the thing with this name if there is one; empty values are left out of the query."""
     given = {key: value for key, value in query.items() if value not in ("", None, False)}
     return path + (f"/{quote(name)}" if name else "") + (f"?{urlencode(given)}" if given else "")
+
+
+def make_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Child]]) -> Html:
+    """A table whose first column names its rows."""
+    columns = tag("tr", [tag("th", name, scope="col") for name in head])
+    body = [tag("tr", tag("th", first, scope="row"), [tag("td", cell) for cell in cells]) for first, *cells in rows]
+    table = tag("table", tag("caption", caption), tag("thead", columns), tag("tbody", body))
+    return tag("div", table, class_="scroll", role="region", aria_label=caption, tabindex="0")
+
+
+def make_bar(share: float, kind: str = "", label: str = "") -> Html:
+    """A bar of a share 0..1 of its width, read out as `label`; without one the number is beside it."""
+    width = round(100 * min(1.0, max(0.0, share)), 1)
+    bar = tag("rect", width=f"{width}%", height="100%", rx="2")
+    spoken = {"role": "img", "aria_label": label} if label else {"aria_hidden": "true"}
+    return tag("svg", bar, class_=f"bar {kind}".strip(), **spoken)
+
+
+def draw_lines(lines: Iterable[tuple[str, str, Sequence[tuple[float, float]]]], width: float, label: str) -> Html:
+    """Curves of values 0..1 from left to right, each with a class and a name; `width` is the largest x."""
+    shapes = []
+    for kind, name, points in lines:
+        course = " ".join(f"{x:g},{100 - 100 * y:g}" for x, y in points)
+        shapes.append(tag("polyline", tag("title", name), points=course, class_=kind))
+    frame = {"viewBox": f"0 0 {width:g} 100", "preserveAspectRatio": "none"}
+    return tag("svg", shapes, class_="plot", role="img", aria_label=label, **frame)

@@ -1,8 +1,8 @@
 """The page of one memory: its text, its front matter, its relations, and its history."""
 
 from scrimshaw.app.web.markdown import render_markdown
-from scrimshaw.app.web.markup import Html, join, link, make_url, tag
-from scrimshaw.app.web.page import Page, Site, Values, describe_memory, link_memory, make_table, render_notes
+from scrimshaw.app.web.markup import Html, join, link, make_table, make_url, tag
+from scrimshaw.app.web.page import Page, Site, Values, describe_memory, link_memory, render_notes
 from scrimshaw.engine import links, query_log, read
 from scrimshaw.engine.query_log import LoggedRead
 from scrimshaw.engine.read import MemoryText
@@ -28,11 +28,8 @@ def show_memory(site: Site, values: Values) -> Page:
     else:
         meant = {edge.target: name for edge, name in engine.index.edges(memory.id) if name}
         body = render_markdown(found.body, memory.id, meant, memory.provenance.session)
-    parts: list[Html | None] = [
-        tag("article", body, class_="markdown"),
-        render_notes(found.degradations),
-        _render_facts(found),
-    ]
+    article = tag("article", body, class_="markdown")
+    parts: list[Html | None] = [article, render_notes(found.degradations), _render_facts(found)]
     if not memory.id.startswith(ITEM_PREFIX):
         if edges := links.dependencies(engine, memory.id, hops=1, direction="both"):
             walk = tag("p", link("Walk the graph from here", make_url("/graph", memory.id)))
@@ -64,16 +61,11 @@ def _render_facts(found: MemoryText) -> Html:
 
 def make_edge_table(edges: list[Neighbor]) -> Html:
     """The relations as sentences of three words, with their evidence."""
+    lost = tag("span", "leads nowhere", class_="mark warning")
+    others = (join(edge.target, " ", lost) if edge.unresolved else link_memory(edge.target) for edge in edges)
     rows = (
-        (
-            link_memory(edge.source),
-            edge.relation.replace("_", " "),
-            [edge.target, " ", tag("span", "leads nowhere", class_="mark warning")]
-            if edge.unresolved
-            else link_memory(edge.target),
-            edge.evidence,
-        )
-        for edge in edges
+        (link_memory(edge.source), edge.relation.replace("_", " "), other, edge.evidence)
+        for edge, other in zip(edges, others, strict=True)
     )
     return make_table("Relations", ("memory", "relation", "other", "evidence"), rows)
 

@@ -2,14 +2,14 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.resources import files
 from typing import NamedTuple
 
 from scrimshaw.app.hooks.fencing import is_withheld
-from scrimshaw.app.web.markup import Child, Html, join, link, make_url, tag
+from scrimshaw.app.web.markup import Html, join, link, make_url, tag
 from scrimshaw.engine import Engine, index
 from scrimshaw.engine.drafts import count_waiting
 from scrimshaw.models import Degradation, Memory, MemoryType, Tier, Trust
@@ -143,32 +143,6 @@ def link_event(session: str, number: int, text: str) -> Html:
     """A link to one event of a session, on the page of the session that has it."""
     first = (number - 1) // EVENTS_SHOWN * EVENTS_SHOWN + 1
     return link(text, make_url("/sessions", session, first=first if first > 1 else "") + f"#e{number}")
-
-
-def make_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Child]]) -> Html:
-    """A table whose first column names its rows."""
-    columns = tag("tr", [tag("th", name, scope="col") for name in head])
-    body = [tag("tr", tag("th", first, scope="row"), [tag("td", cell) for cell in cells]) for first, *cells in rows]
-    table = tag("table", tag("caption", caption), tag("thead", columns), tag("tbody", body))
-    return tag("div", table, class_="scroll", role="region", aria_label=caption, tabindex="0")
-
-
-def make_bar(share: float, kind: str = "", label: str = "") -> Html:
-    """A bar of a share 0..1 of its width, read out as `label`; without one the number is beside it."""
-    width = round(100 * min(1.0, max(0.0, share)), 1)
-    bar = tag("rect", width=f"{width}%", height="100%", rx="2")
-    spoken = {"role": "img", "aria_label": label} if label else {"aria_hidden": "true"}
-    return tag("svg", bar, class_=f"bar {kind}".strip(), **spoken)
-
-
-def draw_lines(lines: Iterable[tuple[str, str, Sequence[tuple[float, float]]]], width: float, label: str) -> Html:
-    """Curves of values 0..1 from left to right, each with a class and a name; `width` is the largest x."""
-    shapes = []
-    for kind, name, points in lines:
-        course = " ".join(f"{x:g},{100 - 100 * y:g}" for x, y in points)
-        shapes.append(tag("polyline", tag("title", name), points=course, class_=kind))
-    frame = {"viewBox": f"0 0 {width:g} 100", "preserveAspectRatio": "none"}
-    return tag("svg", shapes, class_="plot", role="img", aria_label=label, **frame)
 
 
 def parse_number(values: Values, name: str) -> int:

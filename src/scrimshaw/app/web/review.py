@@ -92,15 +92,8 @@ def _render_draft(site: Site, draft: RejectedDraft) -> Html:
     ends = "" if waits else f"goes {datetime.fromtimestamp(draft.expires):%Y-%m-%d}"
     facts = [tag("span", fact) for fact in (quality, ends, "renews its memory" if is_renewal else "") if fact]
     session = link("its session", make_url("/sessions", draft.session)) if draft.session else None
-    buttons = [
-        make_form(
-            site,
-            "/drafts/accept",
-            "Accept" if waits else "Accept all the same",
-            "main" if waits else "",
-            name=draft.name,
-        ),
-        make_form(site, "/drafts/reject", "Reject", name=draft.name),
-    ]
+    label, kind = ("Accept", "main") if waits else ("Accept all the same", "")
+    accept = make_form(site, "/drafts/accept", label, kind, name=draft.name)
+    reject = make_form(site, "/drafts/reject", "Reject", name=draft.name)
     head = [tag("h3", draft.title), tag("p", facts, session, class_="facts")]
-    return tag("article", head, reasons, body, tag("div", buttons))
+    return tag("article", head, reasons, body, tag("div", accept, reject))

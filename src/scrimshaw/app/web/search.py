@@ -4,8 +4,8 @@ import re
 from itertools import groupby
 
 from scrimshaw.app.hooks.fencing import neutralise_state_lines
-from scrimshaw.app.web.markup import Html, escape, join, tag
-from scrimshaw.app.web.page import Page, Site, Values, describe_memory, link_memory, make_bar, make_table, render_notes
+from scrimshaw.app.web.markup import Html, escape, join, make_bar, make_table, tag
+from scrimshaw.app.web.page import Page, Site, Values, describe_memory, link_memory, render_notes
 from scrimshaw.engine import counts
 from scrimshaw.engine.context import resume_state
 from scrimshaw.models import Filters, Session

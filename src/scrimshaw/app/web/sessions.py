@@ -4,19 +4,8 @@ import textwrap
 from collections import Counter
 from collections.abc import Mapping
 
-from scrimshaw.app.web.markup import Child, Html, join, link, make_url, tag
-from scrimshaw.app.web.page import (
-    EVENTS_SHOWN,
-    Page,
-    Site,
-    Values,
-    draw_lines,
-    format_moment,
-    link_memory,
-    make_bar,
-    make_table,
-    parse_number,
-)
+from scrimshaw.app.web.markup import Child, Html, draw_lines, join, link, make_bar, make_table, make_url, tag
+from scrimshaw.app.web.page import EVENTS_SHOWN, Page, Site, Values, format_moment, link_memory, parse_number
 from scrimshaw.engine.drafts import find_draft
 from scrimshaw.engine.record import title_session
 from scrimshaw.engine.sessions import rank_working_memory
@@ -81,12 +70,8 @@ def show_session(site: Site, values: Values) -> Page:
     ]
     title = tag("h2", "What happened", id="course")
     course = tag("section", title, tag("p", [(page, " ") for page in pages]), timeline)
-    parts = [
-        _render_about(site, session, len(events)),
-        course,
-        _render_attention(site, session),
-        _render_sent(site, session),
-    ]
+    about = _render_about(site, session, len(events))
+    parts = [about, course, _render_attention(site, session), _render_sent(site, session)]
     record = next(iter(engine.sessions.records(name)), None)
     return Page(title_session(engine, record) if record else name, join(parts), "/sessions")
 
