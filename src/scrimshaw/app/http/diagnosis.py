@@ -42,20 +42,19 @@ def examine_server(url: str, secret: str) -> Iterator[Finding]:
         yield Finding("encryption", Severity.WARNING, detail, "Let a proxy end TLS, or use --tls-cert (docs/team.md).")
     headers = {"Authorization": f"Bearer {secret}"} if secret else {}
     with httpx2.Client(base_url=base, headers=headers, timeout=PATIENCE_S) as http:
-        for part in (_examine_process, _examine_token, _examine_vaults):
-            try:
+        try:
+            for part in (_examine_process, _examine_token):
                 yield from part(http)
-            except* (httpx2.HTTPError, ValueError, MCPError) as group:  # ValueError: not a server of Scrimshaw
-                error: BaseException = group
-                while isinstance(error, BaseExceptionGroup):
-                    error = error.exceptions[0]
-                detail = f"{base}: {' '.join(str(error).split())[:200] or type(error).__name__}"
-                hint = "Check the address, that the server runs under this --name, and the proxy in front of it."
-                failure = Finding("answers", Severity.PROBLEM, detail, hint)
-            else:
-                continue
-            yield failure
+        except* (httpx2.HTTPError, ValueError, MCPError) as group:  # ValueError: not a server of Scrimshaw
+            error: BaseException = group
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            detail = f"{base}: {' '.join(str(error).split())[:200] or type(error).__name__}"
+            hint = "Check the address, that the server runs under this --name, and the proxy in front of it."
+            failure = Finding("answers", Severity.PROBLEM, detail, hint)
+        else:
             return
+        yield failure
 
 
 def _examine_process(http: httpx2.Client) -> Iterator[Finding]:
@@ -73,7 +72,7 @@ def _examine_process(http: httpx2.Client) -> Iterator[Finding]:
 
 
 def _examine_token(http: httpx2.Client) -> Iterator[Finding]:
-    """What the token permits, and until when."""
+    """What the token permits, and until when; then each vault that it may enter."""
     hint = "On the server: `scrimshaw token list`, then `scrimshaw token create NAME`."
     if "authorization" not in http.headers:
         yield Finding("token", Severity.NOTE, "none was given, so no vault was examined", "Add --token-file.")
@@ -93,12 +92,11 @@ def _examine_token(http: httpx2.Client) -> Iterator[Finding]:
         yield Finding("token", Severity.WARNING, detail, f"It expires soon. {hint}")
     else:
         yield Finding("token", Severity.OK, detail)
+    yield from _examine_vaults(http, token)
 
 
-def _examine_vaults(http: httpx2.Client) -> Iterator[Finding]:
-    """Protocol and version, and the health of each vault that the token may enter; nothing without a token."""
-    known = http.get("/token")
-    token = msgspec.json.decode(known.content) if known.status_code == 200 else {"scopes": {}}
+def _examine_vaults(http: httpx2.Client, token: Mapping[str, Any]) -> Iterator[Finding]:
+    """Protocol and version, and the health of each vault that the token may enter."""
     for vault in (waiting := token.get("waiting", ())):
         hint = "See the server's log: its remote cannot be cloned, or has no memory."
         yield Finding(f"vault:{vault}", Severity.PROBLEM, "the server has not opened it", hint)
