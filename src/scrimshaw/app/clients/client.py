@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -237,14 +237,14 @@ class Client:
 
     def find_sessions(self, project: Path, home: Path) -> list[StoredSession]:
         """The sessions of a project that the client keeps below `home`; raises UnreadableFile."""
-        return self._group_files(self.transcript_files(project, home), project)
+        return [*self._group_files(self.transcript_files(project, home), project)]
 
     def sessions_at(self, place: Path) -> list[StoredSession]:
         """The sessions in a file, or in all files below a folder, of any project."""
         files = place.rglob("*.json*") if place.is_dir() else [place]
-        return self._group_files((file for file in files if file.suffix in (".json", ".jsonl")), None)
+        return [*self._group_files((file for file in files if file.suffix in (".json", ".jsonl")), None)]
 
-    def _group_files(self, files: Iterable[Path], project: Path | None) -> list[StoredSession]:
+    def _group_files(self, files: Iterable[Path], project: Path | None) -> Iterator[StoredSession]:
         """One entry per session: its own file, then those of its sub-agents. A file that names none is left out."""
         groups: dict[str, list[tuple[Path, float]]] = {}
         for file in sorted(files):
@@ -253,23 +253,19 @@ class Client:
             session = self.session_of_file(file, begun)
             if session and (project is None or self.is_of_project(file, head, begun, project)):
                 groups.setdefault(session, []).append((file, begun.events[0].at if begun.events else 0.0))
-        found = []
         for session, group in groups.items():
             # Every client puts the session's id, or its beginning, into the name of its own file or folder.
             own_first = sorted((file for file, _ in group), key=lambda file: session[:8] not in file.name)
-            found.append(
-                StoredSession(
-                    client=self.name,
-                    session=session,
-                    place=str(own_first[0]),
-                    folder=str(own_first[0].parent),
-                    size=sum(file.stat().st_size for file in own_first if file.exists()),
-                    began=min((at for _, at in group if at), default=0.0),
-                    read_texts=partial(_read_texts, own_first),
-                    parse=self.parse_transcript,
-                )
+            yield StoredSession(
+                client=self.name,
+                session=session,
+                place=str(own_first[0]),
+                folder=str(own_first[0].parent),
+                size=sum(file.stat().st_size for file in own_first if file.exists()),
+                began=min((at for _, at in group if at), default=0.0),
+                read_texts=partial(_read_texts, own_first),
+                parse=self.parse_transcript,
             )
-        return found
 
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         """Its files below the root of a scope, with what setup puts there."""

@@ -8,17 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from scrimshaw.app.clients.client import (
-    SERVER,
-    Client,
-    OwnFile,
-    Programs,
-    Scope,
-    SetupFiles,
-    SharedFile,
-    is_within,
-    name_events,
-)
+from scrimshaw.app.clients.client import Client, OwnFile, Programs, Scope, SetupFiles, is_within, name_events
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event, StoredSession, Transcript, TranscriptBuilder, parse_time
 from scrimshaw.ingest.tool_calls import canonical_tool
@@ -56,6 +46,7 @@ class OpenCode(Client):
         end="session.deleted",
     )
     reply_key = "context"
+    servers_key = "mcp"
 
     def event_name(self, payload: js.Json, hint: str) -> str:
         return js.text(payload.get("event")) or hint
@@ -115,10 +106,14 @@ class OpenCode(Client):
         return self._sessions_in(place, None) if (place / _DATABASE).is_file() else super().sessions_at(place)
 
     def _sessions_in(self, folder: Path, project: Path | None) -> list[StoredSession]:
+        """The sessions in OpenCode's data folder, oldest first; raises UnreadableFile."""
         groups: dict[str, list[js.Json]] = {}
-        for about in _list_sessions(folder):
-            if project is None or is_within(about["directory"], project):
-                groups.setdefault(about["parentID"] or about["id"], []).append(about)
+        file = folder / _DATABASE
+        rows = read_foreign_rows(file, _SESSIONS, hint=_HINT) if file.is_file() else ()
+        for name, parent, directory, created in rows:
+            if project is None or is_within(directory, project):
+                about = {"id": name, "parentID": parent, "directory": directory, "created": created}
+                groups.setdefault(parent or name, []).append(about)
         return [
             StoredSession(
                 client=self.name,
@@ -126,7 +121,7 @@ class OpenCode(Client):
                 place=f"{folder}#{name}",
                 folder=str(folder.parent),
                 size=0,
-                began=group[0]["created"],
+                began=(js.number(group[0]["created"]) or 0.0) / 1000,
                 read_texts=partial(_export_all, folder, sorted(group, key=lambda each: each["id"] != name)),
                 parse=self.parse_transcript,
             )
@@ -135,11 +130,12 @@ class OpenCode(Client):
 
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         config, folder = (".config/opencode",) * 2 if scope == Scope.USER else (".", ".opencode")
+        servers = self.name_server(root, programs)
         entry = {"type": "local", "command": [programs.server, "serve"], "enabled": True}
         base = {"$schema": "https://opencode.ai/config.json"}
         plugin = _PLUGIN.read_text(encoding="utf-8").replace(_PLUGIN_COMMAND, json.dumps([programs.hook, self.name]))
         return (
-            SharedFile(path=root / config / "opencode.json", place=("mcp", SERVER), entry=entry, base=base),
+            structs.replace(servers, path=root / config / "opencode.json", entry=entry, base=base),
             OwnFile(path=root / folder / "plugin/scrimshaw.js", text=plugin, mark=_PLUGIN_MARK),
         )
 
@@ -174,16 +170,6 @@ def _read_call(part: js.Json, builder: TranscriptBuilder, at: float, agent: str)
 
 def _is_spoken(part: js.Json) -> bool:
     return part.get("type") == "text" and not part.get("synthetic") and not part.get("ignored")
-
-
-def _list_sessions(folder: Path) -> list[js.Json]:
-    """The sessions in OpenCode's data folder, oldest first, times in seconds; raises UnreadableFile."""
-    if not (folder / _DATABASE).is_file():
-        return []
-    return [
-        {"id": name, "parentID": parent, "directory": directory, "created": (js.number(created) or 0.0) / 1000}
-        for name, parent, directory, created in read_foreign_rows(folder / _DATABASE, _SESSIONS, hint=_HINT)
-    ]
 
 
 def _export_all(folder: Path, group: list[js.Json]) -> list[str]:
