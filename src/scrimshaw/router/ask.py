@@ -61,21 +61,14 @@ def probe_peer(engine: Engine, stated: PeerSettings) -> SourceStatus:
 
     known = IdMap(find_id_map(engine.settings.home, stated, label_copies(engine.settings.project)))
     changed = datetime.fromtimestamp(known.path.stat().st_mtime, UTC) if known.copies else None
-    answered_ms, fault, exit_code = None, "", 0
+    synced = changed.isoformat(timespec="seconds") if changed else ""
+    place, copies = stated.url or " ".join(stated.command), len(known.copies)
+    status = SourceStatus(name=stated.name, kind="peer", place=place, memories=copies, synced=synced)
     try:
-        answered_ms = round(connect_peer(stated, engine.settings.router).probe() * 1000, 1)
+        took_s = connect_peer(stated, engine.settings.router).probe()
     except PeerFailed as error:
-        fault, exit_code = error.message, error.exit_code
-    return SourceStatus(
-        name=stated.name,
-        kind="peer",
-        place=stated.url or " ".join(stated.command),
-        memories=len(known.copies),
-        answered_ms=answered_ms,
-        synced=changed.isoformat(timespec="seconds") if changed else "",
-        fault=fault,
-        exit_code=exit_code,
-    )
+        return replace(status, fault=error.message, exit_code=error.exit_code)
+    return replace(status, answered_ms=round(took_s * 1000, 1))
 
 
 def start_peers(settings: Settings) -> None:

@@ -1,6 +1,6 @@
 """One search over several memories: each ranks its own hits, and the most confident of all come first."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 
@@ -52,23 +52,11 @@ def merge_hits(results: Sequence[Sequence[Hit]]) -> list[Hit]:
 def _name_vault(vault: str, result: SearchResult) -> SearchResult:
     """The result with the vault's name in every id, in its trace and in its degradations."""
 
-    def name(hits: Iterable[Hit]) -> tuple[Hit, ...]:
-        return tuple(
-            replace(
-                hit,
-                memory=replace(hit.memory, id=f"{vault}{SEPARATOR}{hit.memory.id}"),
-                supersedes=tuple(f"{vault}{SEPARATOR}{each}" for each in hit.supersedes),
-            )
-            for hit in hits
-        )
+    def name(hit: Hit) -> Hit:
+        supersedes = tuple(f"{vault}{SEPARATOR}{each}" for each in hit.supersedes)
+        return replace(hit, memory=replace(hit.memory, id=f"{vault}{SEPARATOR}{hit.memory.id}"), supersedes=supersedes)
 
+    hits = {part: tuple(map(name, getattr(result, part))) for part in ("hits", "always_on", "nearest")}
     trace = (replace(stage, notes={**stage.notes, "vault": vault}) for stage in result.trace)
     faults = (replace(each, failure_mode=f"{vault}: {each.failure_mode}") for each in result.degradations)
-    return replace(
-        result,
-        hits=name(result.hits),
-        always_on=name(result.always_on),
-        nearest=name(result.nearest),
-        trace=tuple(trace),
-        degradations=tuple(faults),
-    )
+    return replace(result, **hits, trace=tuple(trace), degradations=tuple(faults))
