@@ -4,7 +4,7 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from itertools import chain, groupby
@@ -222,14 +222,16 @@ def _render_uplift(found: Uplift) -> Lines:
         yield "No measurable benefit so far: every interval includes zero."
 
 
+_RENDERERS: Mapping[type, Callable[[Any], Lines]] = {
+    SearchFigures: _render_searches,
+    Uplift: _render_uplift,
+    dict: _render_figures,
+    list: _render_contexts,
+}
+
+
 def _render_counted(result: Any, by: Sequence[str] | None) -> Lines:
-    if isinstance(result, SearchFigures):
-        return _render_searches(result)
-    if isinstance(result, Uplift):
-        return _render_uplift(result)
-    if isinstance(result, Stats):
-        return _render_stats(result, by)
-    return _render_figures(result) if isinstance(result, dict) else _render_contexts(result)
+    return _render_stats(result, by) if isinstance(result, Stats) else _RENDERERS[type(result)](result)
 
 
 def _render_fixes(found: Sequence[Fix]) -> Lines:

@@ -32,6 +32,7 @@ from scrimshaw.storage.scan import Source
 app = typer.Typer()
 
 ALL = "all"
+Format = Literal["markdown", "jsonl", "html"]
 CLIENT_CONFIG = {"mcpServers": {"scrimshaw": {"command": "scrimshaw", "args": ["serve"]}}}
 MOST_LINES = 30
 _SCOPE_ADVICE = {
@@ -228,9 +229,7 @@ def import_(
 
 @app.command(epilog=example("scrimshaw export --output backup", "scrimshaw export --html memories.html"))
 def export(
-    format_: Annotated[
-        Literal["markdown", "jsonl", "html"], typer.Option("--format", help="How to write.")
-    ] = "markdown",
+    format_: Annotated[Format, typer.Option("--format", help="How to write.")] = "markdown",
     output: Annotated[Path | None, typer.Option(help="A folder or file; else standard output.", **frame.OUTPUT)] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="One page to search in.", **frame.OUTPUT)] = None,
     private: Annotated[bool, typer.Option("--private", help="With --html: private ones and your vault too.")] = False,

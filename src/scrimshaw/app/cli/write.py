@@ -322,9 +322,8 @@ def _confirm_words(question: str, yes: bool, *found: MemoryText) -> tuple[str, .
 
 def _find_draft(engine: Engine, name: str) -> str:
     """The name of a rejected draft, of which the beginning is enough; raises NotFound."""
-    return frame.find_by_beginning(
-        "draft", name, (path.stem for path in (engine.settings.folder / DRAFTS).glob("*.md"))
-    )
+    known = (path.stem for path in (engine.settings.folder / DRAFTS).glob("*.md"))
+    return frame.find_by_beginning("draft", name, known)
 
 
 def _merge(present: Iterable[str], add: Texts, remove: Texts) -> Texts:

@@ -119,7 +119,6 @@ def fit_reply(
     """
     room = budget * TOKEN_CHARACTERS
     result = replace(result, always_on=tuple(shorten_known(hit, known) for hit in result.always_on))
-
     if result.peers:
         text_room = room * (_PEER_SHARE if result.hits else _PEER_SHARE_ALONE) // len(result.peers)
         peers = (replace(hit, text=cut_passage(hit.text, terms, int(text_room))) for hit in result.peers)

@@ -83,10 +83,8 @@ def memory_delete(
     """Retire a memory, or all below a folder. Undo can restore them unless they are purged."""
     if bool(id) == bool(folder):
         raise InvalidRequest("A delete takes an id or a folder.", "Give exactly one.", parameter="id")
-    ids = [id]
-    if folder:
-        below = Filters(folder=folder, include_deprecated=True)
-        ids = [memory.id for memory in read.list_writable(engine, below)]
+    below = Filters(folder=folder, include_deprecated=True)
+    ids = [memory.id for memory in read.list_writable(engine, below)] if folder else [id]
     deleted = write.delete(engine, ids, purge=purge, session=session_id_of(engine, session_id))
     return DeleteReply(deleted=deleted, count=len(deleted), degraded=engine.degradations.of(INDEX))
 

@@ -66,7 +66,6 @@ Questions = Annotated[
     ),
 ]
 
-
 Asks = Annotated[Intent, Meta(description="Purpose: decides mode auto, does not affect ranking.")]
 Share = Annotated[float, Meta(ge=0, le=1)]
 WholeTexts = Annotated[bool, Meta(description="Whole texts, as the budget allows.")]
@@ -356,15 +355,8 @@ def memory_update(
             changes[name] = list(value) if isinstance(value, tuple) else str(value)
     if not changes and content is None:
         raise InvalidRequest("There is nothing to change.", "Name a key or content.", parameter="content")
-    session = session_id_of(engine, session_id)
-    saved = write.update(
-        engine,
-        id,
-        changes,
-        content=content and content.removesuffix("\n") + "\n",
-        expected_hash=expected_hash,
-        session=session,
-    )
+    session, text = session_id_of(engine, session_id), content and content.removesuffix("\n") + "\n"
+    saved = write.update(engine, id, changes, content=text, expected_hash=expected_hash, session=session)
     return _save_reply(engine, saved)
 
 
