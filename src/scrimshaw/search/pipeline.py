@@ -451,9 +451,8 @@ def _gather_session(state: SearchState, ranked: Sequence[Candidate], limit: int)
     best = ranked[0]
     beside = [each for each in passages if each.memory.provenance.session == best.memory.provenance.session]
     scores = [each.score + GATHERED * (best.score - each.score) for each in beside]
-    is_call = {each.memory.id: each.memory.provenance.trust != Trust.AGENT for each in beside}
-    ranks = {each.memory.id: each.score + each.terms.get("tokens", 0.0) for each in beside}
-    in_order = sorted(beside, key=lambda each: CALL_BEHIND * is_call[each.memory.id] - ranks[each.memory.id])
+    lags = {each.memory.id: CALL_BEHIND * (each.memory.provenance.trust != Trust.AGENT) for each in beside}
+    in_order = sorted(beside, key=lambda each: lags[each.memory.id] - each.score - each.terms.get("tokens", 0.0))
     for each, score in zip(in_order, scores, strict=True):
         if score != each.score:
             each.factors, each.score = {**each.factors, "session record": score / each.score}, score

@@ -17,7 +17,6 @@ _OPENINGS = (EventKind.PROMPT, EventKind.START, EventKind.COMPACT)  # no passage
 _BOUNDARIES = ("\n\n", "\n", ". ", " ")  # where a text may be cut, best first
 _SILENT_TOOLS = ("Read", "Grep", "Glob", "TodoWrite", "TaskCreate", "TaskUpdate", "TaskOutput")
 _TELLING_TOOLS = ("Ask", "Plan", "Agent", "ReportFindings")  # what they show or report is recorded whole
-_REFUSAL = PATTERNS["decisions"]["refusal"]
 _ERROR = re.compile(r"(?i)\b(?:\w*(?:error|exception)|fail(?:ed|ure)?|fatal|cannot|denied|not found|traceback)\b")
 
 
@@ -77,7 +76,7 @@ def find_passage(passages: Sequence[Passage], anchor: str) -> int | None:
 
 def _add_refusal(proposed: Passage | None, prompt: RecordedEvent) -> None:
     """End a passage with a person's refusal: whoever finds what was proposed has to learn that it was refused."""
-    if proposed and prompt.kind is EventKind.PROMPT and _REFUSAL.search(prompt.text):
+    if proposed and prompt.kind is EventKind.PROMPT and PATTERNS["decisions"]["refusal"].search(prompt.text):
         proposed.text += f"\n> {cut_line(next(split_paragraph(prompt.text.strip())).strip())}"
 
 

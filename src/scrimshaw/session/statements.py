@@ -144,8 +144,7 @@ def _speaker(event: RecordedEvent) -> str:
 
 def _sentences_of(text: str, event: int, by: str, turn: int) -> Iterator[Sentence]:
     heading, place = "", 0
-    blocks = [*_paragraphs(text)]
-    for block, following in zip(blocks, [*blocks[1:], ""], strict=False):
+    for block, following in pairwise([*_paragraphs(text), ""]):
         title, is_item = trim(block), bool(_ITEM.match(block))
         # "That fails. Let's keep it so:" introduces the next call, but counts as a statement.
         is_title = _CUE["heading"].search(block) and len(block) < 100 and len([*split_paragraph(title)]) == 1

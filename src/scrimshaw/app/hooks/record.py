@@ -176,12 +176,10 @@ def skip_pause(lines: list[str], resumed: Path, session: str) -> list[str]:
 
     Those of one client have none, but the ids of its sessions begin with their time in milliseconds.
     """
-    if not resumed.exists():
+    since, begun = resumed.stat().st_mtime if resumed.exists() else 0.0, re.match(r"\d{13}(?=_)", session)
+    if since <= (int(begun[0]) / 1000 if begun else 0.0):
         return lines
-    begun = re.match(r"(\d{13})_", session)
-    if begun and int(begun[1]) / 1000 >= resumed.stat().st_mtime:
-        return lines
-    since, times = resumed.stat().st_mtime, (re.search(r'"timestamp":\s*"([^"]+)"', line) for line in lines)
+    times = (re.search(r'"timestamp":\s*"([^"]+)"', line) for line in lines)
     return lines[next((place for place, at in enumerate(times) if at and parse_time(at[1]) >= since), len(lines)) :]
 
 
