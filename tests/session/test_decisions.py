@@ -112,6 +112,8 @@ def test_what_a_person_takes_back_is_no_choice_any_more() -> None:
         ("I don't want bigger runners then. budget is frozen until january", None),
         ("Please store the fees in cents, not floats. The export truncates.", None),
         ("ok scratch that. I asked the office: one sum per ferry, not per seat. Group by ferry please.", None),
+        ("Could you please make it seven? Refunds arrive up to five days later.", None),
+        ("btw do not raise the slot size, the layout is frozen since 200 units have it", None),
         ("Is it slow? Never cache the tides, they change hourly.", "Never cache the tides, they change hourly."),
     ],
 )
@@ -203,6 +205,16 @@ def test_what_a_person_guesses_is_none() -> None:
 )
 def test_an_agents_choice_is_one_in_any_tense(text: str) -> None:
     assert found(Recording().prompt("Move the jobs to a queue.").answer(text)) == [text]
+
+
+def test_an_agreement_may_go_on() -> None:
+    recording = Recording().prompt("Build the harbour for fewer machines.").edit("build.yml")
+    recording.answer("The old machines need a second build. Should I drop the build for darwin?")
+    (agreed,) = recording.prompt("yes, but only next release. announce it").draft().decisions
+    assert (agreed.text, agreed.note) == (
+        "Should I drop the build for darwin?",
+        "agreed in e4: but only next release. announce it",
+    )
 
 
 def test_a_pick_may_go_on() -> None:

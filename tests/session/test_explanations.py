@@ -203,3 +203,46 @@ def test_what_has_to_become_so_is_asked_later(prompt: str, *, asked: bool) -> No
         Recording().prompt("Print the tide tables of the harbour.").edit("/tides.py").answer("They are printed.")
     )
     assert (prompt in texts(recording.prompt(prompt).edit("/map.ts").answer("So it is.").draft().requests)) == asked
+
+
+@pytest.mark.parametrize(
+    ("lines", "error"),
+    [
+        (["⨯ release failed error=", "git is dirty: cannot release"], "git is dirty: cannot release"),
+        (["region `FLASH' overflowed: error: no room", "collect2: error: ld returned 1 exit status"],
+         "region `FLASH' overflowed: error: no room"),
+        (["07:57:59 Encountered an error:", "Error: the package is missing"], "Error: the package is missing"),
+    ],
+)  # fmt: skip
+def test_a_line_that_only_announces_an_error_is_none(lines: list[str], error: str) -> None:
+    (problem,) = fail("make release", "\n".join(lines), WHY).draft().problems
+    assert problem.text == error
+
+
+def test_what_is_put_aside_and_taken_back_is_no_cure() -> None:
+    recording = Recording().prompt("Mend the harbour.").bash("make test", "Error: the gate is shut", failed=True)
+    recording.bash("git stash && make test; git stash pop", "ok")
+    assert "stash" not in "".join(each.note for each in recording.draft().problems)
+
+
+def test_a_cause_that_was_found_is_told_without_the_news_of_it() -> None:
+    cause = "The carrier answers slower than our timeout, and the retry makes a second label."
+    recording = Recording().prompt("Some parcels get two labels.").read("/shop/job.rb").answer(f"Found it. {cause}")
+    assert texts(recording.edit("/shop/job.rb").draft().problems) == [cause]
+
+
+def test_a_fact_before_a_question_counts_once_the_person_has_answered() -> None:
+    fact = "`fatalError` fires for `.unauthorized`, which is exactly the denied permission of the harbour."
+    recording = Recording().prompt("The app dies at launch.").read("/app/Manager.swift")
+    recording.answer(f"{fact} Which one do you want: a banner, or nothing?").prompt("a banner")
+    assert texts(recording.edit("/app/Banner.swift").draft().problems) == [fact]
+
+
+def test_what_is_not_pushed_is_open() -> None:
+    recording = Recording().prompt("Release the harbour.").edit("/version.go").answer("Tagged v0.9.0, nothing pushed.")
+    assert texts(recording.draft().open) == ["Tagged v0.9.0, nothing pushed."]
+
+
+def test_a_title_names_what_is_wrong_and_not_that_it_is_to_be_found_out() -> None:
+    recording = Recording().prompt("some parcels get two labels. find out why and fix it, no new gems pls")
+    assert recording.edit("/shop/job.rb").answer("It is fixed.").draft().title == "Some parcels get two labels"

@@ -43,8 +43,7 @@ def _check_watcher(engine: Engine) -> Result | str:
 
     stop = threading.Event()
     stop.set()
-    roots = outermost_folders(source.root for source in engine.sources)
-    if not roots:
+    if not (roots := outermost_folders(source.root for source in engine.sources)):
         return "there is no folder to watch yet"
     try:
         next(watch(*roots, stop_event=stop), None)

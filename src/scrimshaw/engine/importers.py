@@ -363,8 +363,7 @@ def assign_ids(source: str, names: Sequence[str], places: Sequence[str]) -> list
 
 def _save_other(engine: Engine, new: NewText, result: partial[ImportResult], dry_run: bool) -> ImportResult:
     """Save a memory, or update what an earlier import saved; a change made here since is never lost."""
-    earlier = engine.index.find_ids(differing_in_case=new.id)
-    if not earlier:
+    if not (earlier := engine.index.find_ids(differing_in_case=new.id)):
         saved = save(engine, new, dry_run=dry_run)
         if saved.status == "rejected" and result.keywords["source"] == SPEC_KIT and saved.quality:
             # Somebody wrote these to be kept: even the lowest quality is kept for a while.

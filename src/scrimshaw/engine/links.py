@@ -100,8 +100,7 @@ def unlink(
     """Remove a relation, even to a target that is gone; raises NotFound if it does not exist."""
     memory = engine.memory(source)
     source = memory.id
-    known = _find_edges(engine, source, target, relation)
-    if not known:
+    if not (known := _find_edges(engine, source, target, relation)):
         raise NotFound(f"{source!r} does not say that it {relation} {target!r}.", "List its relations first.")
     inside = [edge for edge in known if edge.kind == EdgeKind.RELATION]
     entry = _link_entry(Action.UNLINK, known[0], actor, session)

@@ -264,8 +264,7 @@ def _own_passages(engine: Engine, texts: Sequence[str], files: Sequence[Path]) -
     others = [path for path in _read_files(engine) if path.resolve() not in files]
     while own:
         passages = traces_of_passages(own)
-        shared = {form for path in others for form in passages.found(read_bytes(path))}
-        if not shared:
+        if not (shared := {form for path in others for form in passages.found(read_bytes(path))}):
             break
         # Again, since a line may be part of the longer one that was found.
         own = [line for line in own if shared.isdisjoint(secret_encodings.passage_forms(line))]

@@ -8,7 +8,8 @@ from operator import attrgetter
 from scrimshaw.ingest.dialogs import ANSWERED, APPROVED
 from scrimshaw.models import EventKind
 from scrimshaw.session import statements
-from scrimshaw.session.sections import FEWEST_WORDS, LONG_WORD, NO_CHOICES, QUOTED, SHARED, Record, find_stems, is_clear
+from scrimshaw.session.keywords import find_stems, is_clear
+from scrimshaw.session.sections import FEWEST_WORDS, LONG_WORD, NO_CHOICES, QUOTED, SHARED, Record
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line
 
 MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
@@ -44,12 +45,13 @@ def find_decisions(record: Record) -> list[Statement]:
         similar = [at for at, share in counts.items() if share >= SHARED]
         if place > max(similar, default=-1):  # of similar ones the last counts
             chosen = {at: other for at, other in chosen.items() if at not in similar} | {place: words}
-    found = []
+    found, asks = [], _DECISION["question"].match
     for place in sorted(chosen):
         text, by, event = sentences[place].text, sentences[place].by, sentences[place].event
         gives_reason = by == USER or _DECISION["reason"].search(text) or place - 1 in chosen
         if by == USER and sentences[place].turn > 1:  # what is around it says why; the first prompt is the task
-            runs = (tuple(run) for _, run in groupby(sentences, lambda each: (each.event, each.text.endswith("?"))))
+            alike = groupby(sentences, lambda each: (each.event, asks(each.text) is None))
+            runs = (tuple(run) for _, run in alike)
             whole = " ".join([each.text for each in next(run for run in runs if sentences[place] in run)])
             is_said = any(each.number == event and statements.contains_text(each, whole) for each in record.events)
             text = whole if len(whole) <= LONGEST_SENTENCE and is_said else text
@@ -91,7 +93,7 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
         last = [each for each in said[max(0, asked - 1) : asked + 1] if is_clear(each.text, 1) and not each.is_item]
         if last and not _DECISION["routine"].search(last[-1].text):
-            rest = prompt.text.strip()[len(reply) :]
+            rest = prompt.text.strip()[reply.find(" but ") if " but " in reply else len(reply) :]
             added = f": {cut_line(' '.join(rest.split()))}" if _DECISION["amends"].match(rest) else ""
             yield Statement(last[-1].text, answer.number, f"agreed in e{prompt.number}{added}")
 
@@ -101,6 +103,8 @@ def _weigh_decision(record: Record, place: int, difference: str) -> float:
     sentence, text = record.sentences[place], record.sentences[place].text
     fewest = FEWEST_WORDS - (sentence.by == USER)  # "go with uv"
     is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= fewest and is_clear(text, 1)
+    if sentence.by == USER and _DECISION["amends_by_asking"].search(text):
+        return 2.0
     vague = NO_CHOICES[: 2 if _DECISION["weighed"].search(text) else 3 + (sentence.by == USER)]
     if not is_fit or any(_DECISION[name].search(text) for name in vague):
         return 0.0

@@ -157,10 +157,10 @@ def find_later_requests(record: Record, task: Statement | None) -> list[Statemen
     for event, prompt in _group_prompts(record.sentences).items():
         is_later = task and event > task.event and prompt[0].by == USER and prompt[0].turn in record.changes_by_turn
         # "The upload fails on Windows. Find out why and fix it."
-        pairs = [pair for pair in pairwise(prompt) if sections.is_clear(pair[0].text)]
+        pairs = [pair for pair in pairwise(prompt) if keywords.is_clear(pair[0].text)]
         referring = [pair for pair in pairs if _REQUEST["refers"].search(pair[1].text) and _is_request(pair[1])]
         alone = zip(filter(_is_request, prompt), strict=True)
-        needs = ([x] for x in prompt if _REQUEST["need"].search(x.text) and sections.is_clear(x.text))
+        needs = ([x] for x in prompt if _REQUEST["need"].search(x.text) and keywords.is_clear(x.text))
         asked = next(chain(referring, alone, (pair for pair in pairs if _is_imperative(pair[1].text)), needs), ())
         if is_later and asked:
             found.append(Statement(" ".join([each.text for each in asked]), event))
@@ -177,8 +177,8 @@ def _make_title(
     committed = [each.text for each in changes if each.note == COMMIT]
     reverted = "".join(each for each in committed if each.casefold().startswith("revert"))
     commits = [_commit_subject(each) for each in committed if each not in reverted]
-    spoken = Counter(chain.from_iterable(sections.find_stems(each.text) for each in sentences))
-    commits.sort(key=lambda subject: sum(spoken[stem] for stem in sections.find_stems(subject)))
+    spoken = Counter(chain.from_iterable(keywords.find_stems(each.text) for each in sentences))
+    commits.sort(key=lambda subject: sum(spoken[stem] for stem in keywords.find_stems(subject)))
     outcome = commits[-1] if commits else _headline([each.text for each in requests[:1]])
     # specific: four words that name a subject, or two in a sentence, not counting issue numbers
     subjects = count_subjects(request) - sum(map(count_subjects, keywords.find_issue_numbers(request)))
@@ -234,7 +234,7 @@ def _is_request(sentence: Sentence) -> bool:
     text, bare = sentence.text, _strip_courtesy(sentence.text)
     if len(text) > LONGEST_SENTENCE or _REQUEST["question_only"].search(bare):
         return False
-    if not sections.is_clear(text, 1) or len(text.split()) < _FEWEST_WORDS:
+    if not keywords.is_clear(text, 1) or len(text.split()) < _FEWEST_WORDS:
         return False
     if _IMPERATIVE.match(bare):
         return count_subjects(text) > bool(_REQUEST["dangling"].match(bare))
@@ -282,7 +282,8 @@ def _headline(texts: Sequence[str]) -> str:
     if count_subjects(" ".join(texts[:1])) < _SUBJECTS + 1:
         strong = [text for text in texts if _REQUEST["named_goal"].search(text)]
         first = texts[:_FIRST_SENTENCES]
-        goals = [each for each in first if _REQUEST["goal"].search(each) or _is_imperative(each)]
+        named = [each for each in first if not _REQUEST["unnamed"].search(each)]
+        goals = [each for each in named if _REQUEST["goal"].search(each) or _is_imperative(each)]
         ranked = [*strong, *goals, *texts[:2]]
     best = next((text for text in ranked if count_subjects(text) >= 1), ranked[0] if ranked else "")
     opened = re.split(r" #{2,6} ", _strip_opening(statements.flatten(best)))[0]  # headings below the first one

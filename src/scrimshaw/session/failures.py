@@ -292,7 +292,7 @@ def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:
     """The steps, options and variables that the next run of a command has in addition."""
     known = run.command.split()
     for step in _COMMAND["step"].findall(following.command):
-        words = [word for word in step.split() if word not in known]
+        words = [word for word in step.split() if word not in known and "git stash" not in step]
         if run.families[0] in _find_families(step):
             yield from [step.split()[0]] if words[:1] == step.split()[:1] and "/" in words[0] else []
             # an option with its values; a word on its own is another subject, not another way

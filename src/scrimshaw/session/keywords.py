@@ -10,7 +10,7 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from scrimshaw.models import MemoryType
-from scrimshaw.search.tokens import STOP_WORDS
+from scrimshaw.search.tokens import STOP_WORDS, query_terms
 from scrimshaw.session.statements import FENCE, LANGUAGES, PATTERNS, WORDS
 
 MOST_PHRASES, MOST_WORDS, MOST_TOPICS = 8, 4, 4
@@ -18,6 +18,8 @@ _LONGEST_PHRASE, _SHORTEST_WORD = 40, 3
 _OPENING_LINES = 3  # of a text, after its title: they decide its type
 _WEIGHED = 80  # phrases that are counted in the whole session
 _FEW = 3
+LEAST_SUBJECTS = 2  # words that name a subject, in a sentence that can be understood alone
+_STEM = 5  # first characters that equal words share
 _SOLID = 2  # occurrences that make an ordinary word a topic
 # Weight by number of words: two or three say most, a name alone says as much as two.
 _WORTH = {1: 1.3, 2: 1.5, 3: 1.5, 4: 1.2}
@@ -196,3 +198,13 @@ def _names_subject(word: str) -> bool:
 def _is_empty(word: str) -> bool:
     lower, empty = word.lower(), WORDS["empty"]
     return lower in empty or lower in STOP_WORDS or lower in WORDS["extensions"] or lower.rstrip("s") in empty
+
+
+def is_clear(text: str, least: int = LEAST_SUBJECTS) -> bool:
+    """Whether a sentence has so many words that name its subject, and does not only point at an earlier one."""
+    return count_subjects(text) >= least and not PATTERNS["open_points"]["pointing"].match(text)
+
+
+def find_stems(text: str) -> frozenset[str]:
+    """The beginnings of the words that name the subject of a text."""
+    return frozenset(word[:_STEM] for word in query_terms(text, limit=len(text)))

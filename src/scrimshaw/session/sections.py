@@ -18,7 +18,6 @@ from scrimshaw.ingest.dialogs import FINDINGS, TASK, TASK_LIST
 from scrimshaw.ingest.events import CUT_MIDDLE
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, Item, RecordedEvent
-from scrimshaw.search.tokens import query_terms
 from scrimshaw.session import statements
 from scrimshaw.session.failures import (
     COMMIT,
@@ -34,13 +33,12 @@ from scrimshaw.session.failures import (
     find_runs,
     find_test_runs,
 )
-from scrimshaw.session.keywords import count_subjects
+from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems, is_clear
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
 # Of statements
 SHARED = 0.6  # share of common words above which two sentences are about one choice
 FEWEST_WORDS, _SHORT = 4, 8  # words of a sentence; of a request to undo everything
-_LEAST_SUBJECTS = 2  # words that name a subject, in a sentence that can be understood alone
 _DECISION = PATTERNS["decisions"]
 NO_CHOICES = ("not_a_decision", "exploring", "scaffold", "pick")  # what a pick names says more than the pick
 LONG_WORD, QUOTED = re.compile(r"\w{3,}"), re.compile(r"`[^`\n]+`")
@@ -51,7 +49,7 @@ _CLOSING = 5  # answers among which one says how the work ended
 MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES, MOST_NAMED = 8, 12, 40, 4, 4, 8
 LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
 LONGEST_CHANGE = 240  # characters of code, added and removed
-_RETOLD, _STEM = 0.45, 5  # share of a result's words that a commit also has; first characters that equal words share
+_RETOLD = 0.45  # share of a result's words that a commit also has
 _CHANGE = PATTERNS["changes"]
 # What was wrong, and why the change is right: one of each is told.
 _REASONS = ((PATTERNS["failures"]["diagnosis"],), (_DECISION["reason"], _CHANGE["effect"], _CHANGE["necessary"]))
@@ -161,18 +159,21 @@ class Record:
 
     @cached_property
     def carried_out(self) -> Mapping[int, RecordedEvent]:
-        """The lasting change that follows each answer after at most some reading, by answer."""
-        found, edited, said = dict[int, RecordedEvent](), set[int](), 0
+        """The lasting change that follows each answer after at most some reading and a person's answer, by answer."""
+        found, edited, said, proposed, asked = dict[int, RecordedEvent](), set[int](), 0, 0, False
         for path, numbers in self.edits.items():
             edited.update(() if _CHANGE["scratch"].search(path) else numbers)
         for event in self.events:
             if event.kind == EventKind.ANSWER:
-                said = event.number
-            elif said:
+                said, asked = event.number, "?" in event.text
+            elif event.kind == EventKind.PROMPT:
+                proposed, said = said * asked, 0
+            elif said or proposed:
                 command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.failed else ""
                 acts = event.number in edited or _FAILURE["remedy"].search(command) or _CHANGE["act"].search(command)
                 if acts:
-                    found[said] = event
+                    found |= dict.fromkeys(filter(None, (proposed, said)), event)
+                    proposed = 0
                 said = said if event.kind == EventKind.TOOL and event.path and not acts else 0
         return found
 
@@ -192,11 +193,6 @@ class Record:
         """What the agent said, and the person did not take back, except that it takes note."""
         said = [each for each in self.sentences if each.by == AGENT and each.event not in self.noted]
         return [*filterfalse(self.is_withdrawn, said)]
-
-
-def is_clear(text: str, least: int = _LEAST_SUBJECTS) -> bool:
-    """Whether a sentence has so many words that name its subject, and does not only point at an earlier one."""
-    return count_subjects(text) >= least and not _OPEN["pointing"].match(text)
 
 
 def find_changes(record: Record) -> list[Statement]:
@@ -228,12 +224,7 @@ def _repeats_change(changes: Sequence[Statement], said: Statement | Sentence) ->
     retold = (each for each in changes if "`" not in each.note)  # an account of code is not
     shared = (len(words & find_stems(f"{each.text} {each.note}")) for each in retold)
     is_handed_over = any(each.note == COMMIT for each in changes) and _CHANGE["handed_over"].search(said.text)
-    return bool(is_handed_over) or max(shared, default=0) >= max(_LEAST_SUBJECTS, _RETOLD * len(words))
-
-
-def find_stems(text: str) -> frozenset[str]:
-    """The beginnings of the words that name the subject of a text."""
-    return frozenset(word[:_STEM] for word in query_terms(text, limit=len(text)))
+    return bool(is_handed_over) or max(shared, default=0) >= max(LEAST_SUBJECTS, _RETOLD * len(words))
 
 
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
@@ -308,7 +299,7 @@ def _find_results(record: Record) -> list[Statement]:
     firm = [each for each in answers if not any(cue.search(each.text) for cue in vague[each.turn == max(busy) :])]
     if record.test_runs:
         firm = [each for each in firm if not _CHANGE["tally"].search(each.text)]
-    least = _LEAST_SUBJECTS if record.commits or record.difference else 1  # these say more than a vague word
+    least = LEAST_SUBJECTS if record.commits or record.difference else 1  # these say more than a vague word
     done = [each for each in firm if _CHANGE["result"].search(each.text) and is_clear(each.text, least)]
     closing = {each.turn: each.event for each in firm}
     long = [each for each in done if each.event == closing[each.turn]]
@@ -355,8 +346,7 @@ def find_uncommitted(record: Record) -> Iterator[Statement]:
     clean = [event.number for event in record.events if event.tool == "Bash" and _CHANGE["clean"].search(event.text)]
     last = max([*clean, *map(attrgetter("event"), record.commits)], default=0)
     later = {path: [each for each in numbers if each > last] for path, numbers in record.edits.items()}
-    changed = list_changed_files(dict(filter(itemgetter(1), later.items())))
-    if changed:
+    if changed := list_changed_files(dict(filter(itemgetter(1), later.items()))):
         more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
         yield Statement(", ".join(each.text for each in changed[:MOST_NAMED]) + more, changed[-1].event)
 
@@ -407,7 +397,7 @@ def _read_facts(record: Record, number: int, change: RecordedEvent) -> Iterator[
     """What an answer soon before a change says of the code, if it names some and leads not on from something else."""
     for each in _read_explanation(record, number) if change.number < number + _NEAR else ():
         is_vague = any(cue.search(each.text) for cue in (_FAILURE["not_a_cause"], _OPEN["aside"]))
-        if not is_vague and QUOTED.search(each.text) and count_subjects(each.text) > _LEAST_SUBJECTS:
+        if not is_vague and QUOTED.search(each.text) and count_subjects(each.text) > LEAST_SUBJECTS:
             yield each
 
 
@@ -497,7 +487,7 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
             continue
         is_part = before and before.event == each.event and _OPEN["pointing"].match(each.text)
         text = f"{before.text} {each.text}" if before and is_part else each.text
-        least = 1 if is_known or is_closing else _LEAST_SUBJECTS
+        least = 1 if is_known or is_closing else LEAST_SUBJECTS
         is_telling = is_clear(text, least) and len(text.split()) >= FEWEST_WORDS
         if is_telling and not _OPEN["not_open"].search(text):
             left.append(Statement(text, each.event))

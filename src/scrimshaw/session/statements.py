@@ -36,7 +36,7 @@ PATTERNS: Mapping[str, Mapping[str, re.Pattern[str]]] = {
 
 LONGEST_LINE = 200  # characters of a quoted line
 USER, AGENT, SUMMARY = "user", "agent", "summary"
-LONGEST_SENTENCE, SHORTEST_SENTENCE, SHORTEST_PROMPT = 360, 12, 4  # characters
+LONGEST_SENTENCE, SHORTEST_SENTENCE, SHORTEST_PROMPT = 360, 9, 4  # characters
 
 _CUE = PATTERNS["statements"]
 FENCE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t\r]*$|\Z)")

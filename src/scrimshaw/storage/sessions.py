@@ -122,7 +122,9 @@ class Sessions:
 
         `with_work` leaves out those without prompts, calls or answers.
         """
-        where = f"WHERE id <> ?{_HAS_WORK if with_work else ''}"
+        where = "WHERE id <> ?"
+        if with_work:
+            where += _HAS_WORK
         if processes is not None:
             where += f" AND state = 'active' AND process <> 0 AND process IN ({marks(processes)})"
         arguments = (before, *(processes or ()), limit)
@@ -262,8 +264,9 @@ class Sessions:
 
     def learnings(self, folder: str, *, session: str = "", limit: int = 10) -> list[Learning]:
         """Pre- and postflights of a folder's tasks, newest first."""
-        where = "folder = ? AND ? IN ('', session) ORDER BY at DESC, rowid DESC LIMIT ?"
-        sql = f"SELECT {', '.join(_LEARNING)} FROM learnings WHERE {where}"
+        columns = ", ".join(_LEARNING)
+        which = "folder = ? AND ? IN ('', session) ORDER BY at DESC, rowid DESC LIMIT ?"
+        sql = f"SELECT {columns} FROM learnings WHERE {which}"
         rows = [dict(zip(_LEARNING, row, strict=True)) for row in self._database.rows(sql, (folder, session, limit))]
         return [msgspec.convert(row | {"gaps": msgspec.json.decode(row["gaps"])}, Learning) for row in rows]
 

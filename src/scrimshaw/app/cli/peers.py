@@ -67,8 +67,7 @@ def sync(
     One way, from here to the peer. Exit code 1 if a peer refused some, 3 if one did not answer, 4 if it rejected the
     credentials.
     """
-    peers = _find_peers(engine, peer)
-    if not peers:
+    if not (peers := _find_peers(engine, peer)):
         raise ConfigError("No peer is to be synced.", "Name one with --peer, or set sync = true in its [[peers]].")
     from scrimshaw.router.peer_copies import sync_peer  # noqa: PLC0415 - asyncio, for who has peers
 

@@ -47,8 +47,7 @@ def create(settings: Settings) -> tuple[list[str], list[str]]:
     with storage_errors("make", folder):
         vault.mkdir(parents=True, exist_ok=True)
         for name, text in ((CONFIG_FILE, config_text()), (".gitignore", GITIGNORE)):
-            is_new = not os.path.lexists(folder / name)
-            if is_new:
+            if is_new := not os.path.lexists(folder / name):
                 (folder / name).write_text(text, encoding="utf-8", newline="\n")
             (made if is_new else kept).append(name)
     return made, kept

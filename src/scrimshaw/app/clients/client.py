@@ -299,8 +299,7 @@ class Client:
 
 def read_report(report: str) -> tuple[str, int]:
     """The output and exit code in the report that some clients make of a shell command, 0 if it has none."""
-    head = re.match(_REPORT_HEAD, report)
-    if not head:
+    if not (head := re.match(_REPORT_HEAD, report)):
         return report, 0
     lines = report[head.end() :].split("\n")
     fields: dict[str, str] = {}

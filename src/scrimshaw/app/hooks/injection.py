@@ -113,8 +113,7 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
 
 def _tell_rules(index: Index, limit: int) -> tuple[str, dict[str, str]]:
     """Constitutional memories of at most so many tokens for the start of a context; hashes by id."""
-    found = index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)))
-    if not found:
+    if not (found := index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)))):
         return "", {}
     ids = tuple(memory.id for memory in found)
     trusts, bodies = lineage.find_inherited_trusts(index, ids), index.bodies(ids)

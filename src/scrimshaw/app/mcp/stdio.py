@@ -120,8 +120,7 @@ def _parse(line: bytes) -> tuple[wire.JSONRPCMessage | None, int, str]:
 
 def _refuse(line: bytes, code: int, reason: str) -> Iterator[bytes]:
     """An error for each request in a line, without an id if that cannot be read; none for responses, notifications."""
-    text = line.decode("utf-8", "replace").strip("\ufeff \t\r\n")
-    if not text:
+    if not (text := line.decode("utf-8", "replace").strip("\ufeff \t\r\n")):
         return
     try:
         found = json.loads(text)

@@ -34,8 +34,7 @@ def show_search(site: Site, values: Values) -> Page:
 
 def render_answer(result: SearchResult, terms: tuple[str, ...]) -> Html:
     """The hits with their reasons, or that nothing is known, with the nearest memories."""
-    count = len(result.hits)
-    if count:
+    if count := len(result.hits):
         sure = format_sureness(result.confidence)
         words = f"{count} {'answer' if count == 1 else 'answers'}, {sure} sure that one is right."
     else:

@@ -134,8 +134,7 @@ def _render_attention(site: Site, session: Session) -> Html | None:
 def _render_sent(site: Site, session: Session) -> Html | None:
     """What the model was sent, by occasion, its use of what was sent unasked, and the memories it was shown."""
     sessions = site.engine.sessions
-    sent = sessions.injections(session.id)
-    if not sent:
+    if not (sent := sessions.injections(session.id)):
         return None
     rows = ((each.occasion, each.times, each.tokens, each.hits, format_moment(each.at)) for each in sent)
     table = make_table("Texts sent to the model", ("occasion", "texts", "tokens", "hits", "last"), rows)

@@ -66,8 +66,7 @@ class SqliteIndex(Index):
             self._database.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # it has deleted texts until it is overwritten
 
     def match_text(self, query: Query, filters: Filters, limit: int) -> list[Match]:
-        expression = match_expression(query)
-        if not expression:
+        if not (expression := match_expression(query)):
             return []
         generation, (where, arguments) = self.generation(), conditions(filters)
         many = self._word_lists_mb and self._searched and self._database.value("SELECT max(row) FROM chunks")
