@@ -78,7 +78,7 @@ def _find_dialogs(record: Record) -> Iterator[Statement]:
 
 def _find_agreed(record: Record) -> Iterator[Statement]:
     """What the agent proposed in an answer, if the person's next words agree or name one of several by its number."""
-    answers = {number: [*said] for number, said in groupby(record.answers(), attrgetter("event"))}
+    answers = {number: [*said] for number, said in groupby(record.answers, attrgetter("event"))}
     for answer, prompt in pairwise(record.events):
         said = answers.get(answer.number, []) if statements.begins_turn(prompt) else []
         reply = next(statements.split_paragraph(prompt.text.strip()))

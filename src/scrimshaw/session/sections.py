@@ -189,10 +189,10 @@ class Record:
                 turns[event.number] = turn
         return frozenset(number for number, turn in turns.items() if turn not in busy)
 
-    def answers(self) -> list[Sentence]:
+    @cached_property
+    def answers(self) -> Sequence[Sentence]:
         """What the agent said, and the person did not take back, except that it takes note."""
-        said = [each for each in self.sentences if each.by == AGENT and each.event not in self.noted]
-        return [*filterfalse(self.is_withdrawn, said)]
+        return [x for x in self.sentences if x.by == AGENT and x.event not in self.noted and not self.is_withdrawn(x)]
 
 
 def find_changes(record: Record) -> list[Statement]:
@@ -229,7 +229,7 @@ def _repeats_change(changes: Sequence[Statement], said: Statement | Sentence) ->
 
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
     """What follows a heading of findings, and how the work ended, in the words of the answer that reports it."""
-    answers = record.answers()
+    answers = record.answers
     firm = [each for each in answers if not _CHANGE["not_a_finding"].search(each.text)]
     firm = [each for each in firm if not each.is_item or _CHANGE["told"].search(each.text) or _VERB.search(each.text)]
     worth = [each for each in firm if is_clear(each.text) and not _CHANGE["status"].search(each.text)]
@@ -293,7 +293,7 @@ def find_reasons(record: Record, sentences: Sequence[Sentence], kinds_told: int 
 def _find_results(record: Record) -> list[Statement]:
     """What the last answer to each request says was done, and that tests pass if no run shows it."""
     busy = record.changes_by_turn
-    answers = [each for each in record.answers() if each.turn in busy]
+    answers = [each for each in record.answers if each.turn in busy]
     vague = (_CHANGE["whole"], _CHANGE["not_a_result"], _CHANGE["status"], _DECISION["scaffold"])
     # only in the last turn the whole may be finished
     firm = [each for each in answers if not any(cue.search(each.text) for cue in vague[each.turn == max(busy) :])]
@@ -389,7 +389,7 @@ def _find_explanation(record: Record, failure: Failure) -> list[Statement]:
         return []
     asked = (each.number for each in record.events if each.number > begin and statements.begins_turn(each))
     end = min(end, begin + _NEAR, next(asked, end))
-    numbers = [each.event for each in record.answers() if begin < each.event < end]
+    numbers = [each.event for each in record.answers if begin < each.event < end]
     return _read_explanation(record, numbers[-1]) if numbers else []
 
 
@@ -403,7 +403,7 @@ def _read_facts(record: Record, number: int, change: RecordedEvent) -> Iterator[
 
 def _read_explanation(record: Record, number: int) -> list[Statement]:
     """The sentences of an answer that state what is, if they say enough and the agent is not thinking aloud."""
-    texts = [each.text for each in record.answers() if each.event == number]
+    texts = [each.text for each in record.answers if each.event == number]
     cues = (_FAILURE["no_trouble"], _DECISION["exploring"], _DECISION["scaffold"], _CHANGE["result"])
     firm = [text for text in texts if not any(cue.search(text) for cue in cues)]
     whole = " ".join(firm)
@@ -436,7 +436,7 @@ def _find_reactions(record: Record) -> dict[int, Statement]:
     failed = set(map(attrgetter("event.number"), filter(attrgetter("failed"), record.runs)))
     runs = "\n".join(map(attrgetter("event.text"), record.runs))
     found, answers = dict[int, Statement](), defaultdict[int, list[str]](list)
-    for each in record.answers():
+    for each in record.answers:
         answers[each.event].append(each.text)
     for before, said in pairwise(record.events):
         if said.number not in record.carried_out or _CHANGE["musing"].search(said.text):
@@ -480,7 +480,7 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
     heard = [*chain.from_iterable(map(_split_clauses, filterfalse(record.is_withdrawn, record.sentences)))]
     busy = max(record.changes_by_turn, default=-1)
     # What is asked after the last work does not settle what its answer left.
-    closing = dict(map(attrgetter("turn", "event"), record.answers())).get(busy, 0)
+    closing = dict(map(attrgetter("turn", "event"), record.answers)).get(busy, 0)
     for before, each in zip([None, *heard], heard, strict=False):
         is_known, is_closing = bool(_FAILURE["known_before"].search(each.text)), each.event == closing > changed
         if not _says_what_is_left(each, each.event / max(1, record.last_event), is_known, is_closing):
@@ -556,7 +556,7 @@ def find_next_step(record: Record) -> Statement | None:
 def _find_announced_step(record: Record, answer: RecordedEvent) -> Statement | None:
     """What an answer names as next, or asks or announces at its end; of a list some of the rest is its note."""
     tools = [event.text.partition("\n")[0].lower() for event in record.events if event.kind == EventKind.TOOL]
-    closing = [each for each in record.answers() if each.event == answer.number]
+    closing = [each for each in record.answers if each.event == answer.number]
     named = [each.text for each in closing if _OPEN["next"].search(each.text) or _OPEN["next"].search(each.heading)]
     lines = [line.strip() for line in answer.text.splitlines() if line.strip()]
     last = [*statements.split_paragraph(lines[-1])][-1].strip() if lines else ""

@@ -223,7 +223,7 @@ def _list_prompts(record: Record) -> list[Statement]:
 
 def _find_last_words(record: Record) -> Iterator[Statement]:
     """The agent's last telling answers, each cut from its end to the length of a line."""
-    heard = record.answers()
+    heard = record.answers
     answers = [[*sentences] for _, sentences in groupby(heard, key=attrgetter("event"))]
     for sentences in answers[-MOST_LAST_ANSWERS:]:
         while len(text := statements.join_sentences(sentences)) > LONGEST_WORDS and len(sentences) > 1:
