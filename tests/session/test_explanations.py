@@ -144,6 +144,7 @@ def test_an_investigation_is_told_by_its_report_and_not_by_what_came_after() -> 
     [
         ("leave the antimeridian for tomorrow, and dont commit until it is green", True),
         ("nice, thanks!", False),
+        ("great, thanks a lot, that's all i needed!", False),
         ("good work", False),
     ],
 )
