@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.session.recording import Recording
 
+from scrimshaw.session.resume import Occasion
+from scrimshaw.session.state import session_state
 from scrimshaw.session.statements import Statement
 
 
@@ -247,3 +249,22 @@ def test_what_is_not_pushed_is_open() -> None:
 def test_a_title_names_what_is_wrong_and_not_that_it_is_to_be_found_out() -> None:
     recording = Recording().prompt("some parcels get two labels. find out why and fix it, no new gems pls")
     assert recording.edit("/shop/job.rb").answer("It is fixed.").draft().title == "Some parcels get two labels"
+
+
+def test_a_request_that_nobody_answered_comes_next_though_another_was_taken_note_of() -> None:
+    recording = Recording().prompt("Cut the tiles of the harbour.").edit("/map/cut.rs").answer("The tiles are cut.")
+    recording.prompt("leave the antimeridian for tomorrow").answer("OK, I leave it.")
+    last = "Open a follow-up issue for the tide index of the harbour."
+    step = recording.prompt(last).draft().next_step
+    assert step is not None
+    assert step.text == last
+
+
+def test_the_answer_to_thanks_is_not_the_last_word() -> None:
+    recording = (
+        Recording().prompt("Close the gate.").edit("/gate.py").answer("The gate of the harbour closes at dusk now.")
+    )
+    recording.prompt("thanks!").answer("You're welcome! Good luck with the harbour and the ferry.")
+    told = [each.text for each in session_state(recording.events, recording.items, Occasion.START)]
+    assert any("closes at dusk" in text for text in told)
+    assert not any("Good luck" in text for text in told)

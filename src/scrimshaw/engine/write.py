@@ -480,8 +480,7 @@ def similar_memories(engine: Engine, text: str, *, exclude: str = "") -> tuple[S
     settings = engine.settings.search
     own_sketch = compute_minhash(text)
     shared = max(1, round(settings.related * _SAMPLE_LUCK * len(own_sketch)))
-    ids = engine.index.near_duplicates(own_sketch, shared=shared, limit=_CANDIDATES + 1)
-    if not ids:
+    if not (ids := engine.index.near_duplicates(own_sketch, shared=shared, limit=_CANDIDATES + 1)):
         return ()
     memories, own = engine.index.get(ids), split_runs(text)
     found = []

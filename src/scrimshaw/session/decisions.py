@@ -9,7 +9,7 @@ from scrimshaw.ingest.dialogs import ANSWERED, APPROVED
 from scrimshaw.models import EventKind
 from scrimshaw.session import statements
 from scrimshaw.session.keywords import find_stems, is_clear
-from scrimshaw.session.sections import FEWEST_WORDS, LONG_WORD, NO_CHOICES, QUOTED, SHARED, Record
+from scrimshaw.session.sections import FEWEST_WORDS, LONG_WORD, NO_CHOICES, QUOTED, SAME_CHOICE, Record
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line
 
 MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
@@ -18,6 +18,7 @@ _UNDER_HEADING = 5.0  # the weight of a line under a heading "Decisions"
 _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices were stated
 _DECISION, _CHANGE = PATTERNS["decisions"], PATTERNS["changes"]
 _DECISION_HEADING = re.compile(r"(?i)\bdecisions?\b")
+_EXPLICIT = ("explicit", "weighed")
 _TELLING_CODE = 6  # characters, including the backquotes
 _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 
@@ -42,16 +43,16 @@ def find_decisions(record: Record) -> list[Statement]:
             continue
         words = set(LONG_WORD.findall(sentences[place].text.lower()))
         counts = {at: len(words & other) / max(1, min(len(words), len(other))) for at, other in chosen.items()}
-        similar = [at for at, share in counts.items() if share >= SHARED]
+        similar = [at for at, share in counts.items() if share >= SAME_CHOICE]
         if place > max(similar, default=-1):  # of similar ones the last counts
             chosen = {at: other for at, other in chosen.items() if at not in similar} | {place: words}
-    found, asks = [], _DECISION["question"].match
+    found, amends = [], _DECISION["amends_by_asking"].search
     for place in sorted(chosen):
         text, by, event = sentences[place].text, sentences[place].by, sentences[place].event
         gives_reason = by == USER or _DECISION["reason"].search(text) or place - 1 in chosen
         if by == USER and sentences[place].turn > 1:  # what is around it says why; the first prompt is the task
-            alike = groupby(sentences, lambda each: (each.event, asks(each.text) is None))
-            runs = (tuple(run) for _, run in alike)
+            kinds = groupby(sentences, lambda each: (each.event, each.text.endswith("?") and not amends(each.text)))
+            runs = (tuple(run) for _, run in kinds)
             whole = " ".join([each.text for each in next(run for run in runs if sentences[place] in run)])
             is_said = any(each.number == event and statements.contains_text(each, whole) for each in record.events)
             text = whole if len(whole) <= LONGEST_SENTENCE and is_said else text
@@ -112,7 +113,7 @@ def _weigh_decision(record: Record, place: int, difference: str) -> float:
         return _UNDER_HEADING
     if sentence.by != USER:
         return _weigh_agents(record, place, difference)
-    wish, explicit = bool(_DECISION["wish"].search(text)), bool(_DECISION["explicit"].search(text))
+    wish, explicit = bool(_DECISION["wish"].search(text)), any(_DECISION[cue].search(text) for cue in _EXPLICIT)
     objects = bool(record.withdrawn.get(sentence.turn - 1) or _DECISION["objection"].search(text))
     alternative = bool(_DECISION["alternative"].search(text)) or (wish and objects)
     changes_mind = sentence.turn - 1 in record.withdrawn and not _DECISION["refusal"].search(text)
@@ -124,7 +125,8 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     sentences, edited, text = record.sentences, record.changes_by_turn, record.sentences[place].text
     sentence, following = sentences[place], sentences[place + 1 : place + 2]
     changes = edited.get(sentence.turn, "") if sentence.by == AGENT else "".join(edited.values())
-    explicit, alternative = bool(_DECISION["explicit"].search(text)), bool(_DECISION["alternative"].search(text))
+    explicit = any(_DECISION[cue].search(text) for cue in _EXPLICIT)
+    alternative = bool(_DECISION["alternative"].search(text))
     # if other sentences of its turns changed something, it reported that
     is_past = edited and not changes and not explicit
     # if the next sentence doubts it

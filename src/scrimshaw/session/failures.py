@@ -9,7 +9,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from itertools import pairwise, takewhile
+from itertools import filterfalse, pairwise, takewhile
 from operator import attrgetter
 from typing import NamedTuple, cast
 
@@ -39,7 +39,7 @@ _WORD = re.compile(r"[a-z]{4,}")
 _FOLDER, _LOOK = re.compile(r"(?:\A|[;&] *)cd ([/~][^\s;&]*)"), re.compile(r" (?:--help|--version|-h|-V)\b")
 _SHARED_WORDS = WORDS["empty"] | WORDS["soft"] | WORDS["folders"] | WORDS["extensions"] | {"assert", "edited"}
 MOST_TEST_RUNS = 2
-_SHORT_OUTPUT = 5  # lines
+_SHORT_OUTPUT = 5  # lines; a longer one may begin with anything
 _SELECTS = re.compile(r" -(?:k|run|t(?! \.)|-grep|-tests?|-filter)\b|::")  # options that choose among tests
 _NUMBER = re.compile(r"\d+")  # numbers alone do not make another error
 
@@ -291,8 +291,8 @@ def _find_cure(
 def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:
     """The steps, options and variables that the next run of a command has in addition."""
     known = run.command.split()
-    for step in _COMMAND["step"].findall(following.command):
-        words = [word for word in step.split() if word not in known and "git stash" not in step]
+    for step in filterfalse(_COMMAND["stash"].search, _COMMAND["step"].findall(following.command)):
+        words = [word for word in step.split() if word not in known]
         if run.families[0] in _find_families(step):
             yield from [step.split()[0]] if words[:1] == step.split()[:1] and "/" in words[0] else []
             # an option with its values; a word on its own is another subject, not another way

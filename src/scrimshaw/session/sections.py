@@ -37,7 +37,7 @@ from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stem
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
 # Of statements
-SHARED = 0.6  # share of common words above which two sentences are about one choice
+SAME_CHOICE = 0.6  # share of common words above which two sentences are about one choice
 FEWEST_WORDS, _SHORT = 4, 8  # words of a sentence; of a request to undo everything
 _DECISION = PATTERNS["decisions"]
 NO_CHOICES = ("not_a_decision", "exploring", "scaffold", "pick")  # what a pick names says more than the pick
@@ -131,8 +131,8 @@ class Record:
         found = dict[int, frozenset[str]]()
         for each in (one for one in self.sentences if one.by == USER):
             is_short = len(each.text.split()) < _SHORT
-            left = _DECISION["left"].findall(each.text) if _DECISION["wish"].search(each.text) else []
-            refused = each.text if _DECISION["refusal"].search(each.text) else " ".join(left)
+            unwanted = _DECISION["unwanted"].findall(each.text) if _DECISION["wish"].search(each.text) else []
+            refused = each.text if _DECISION["refusal"].search(each.text) else " ".join(unwanted)
             if refused and not each.place:
                 found[each.turn - 1] = find_stems(refused)
             if any(_DECISION[cue].search(each.text) for cue in ("withdrawal_of_all", "withdrawal")[: 1 + is_short]):
@@ -282,7 +282,7 @@ def find_reasons(record: Record, sentences: Sequence[Sentence], kinds_told: int 
     vague = (*map(_DECISION.__getitem__, NO_CHOICES), _FAILURE["not_a_cause"])
     for place, each in enumerate(sentences):
         words = set(LONG_WORD.findall(each.text.lower()))
-        is_said = len(words & asked) >= SHARED * len(words)  # the task says it
+        is_said = len(words & asked) >= SAME_CHOICE * len(words)  # the task says it
         shared = len(changed.intersection(_NAME.findall(" ".join(QUOTED.findall(each.text)))))
         kinds = [kind for kind, cues in enumerate(_REASONS[:kinds_told]) if any(cue.search(each.text) for cue in cues)]
         if shared and kinds and not is_said and not any(pattern.search(each.text) for pattern in vague):
@@ -426,7 +426,7 @@ def find_causes(record: Record) -> list[Statement]:
         text = after.text if not is_clear(each.text) and after.event == each.event else each.text  # "Found the cause."
         words = set(LONG_WORD.findall(text.lower()))
         is_firm = is_clear(text) and each.event not in musings
-        if is_cause and is_met and is_firm and len(words & asked) < SHARED * len(words):
+        if is_cause and is_met and is_firm and len(words & asked) < SAME_CHOICE * len(words):
             found.setdefault(each.event, Statement(text, each.event))
     return sorted(found.values(), key=attrgetter("event"))
 
@@ -545,10 +545,9 @@ def find_next_step(record: Record) -> Statement | None:
     if not is_answered and (asked := _find_open_request(record, acts)):
         enough = next((place for place, each in enumerate(asked) if is_clear(each.text)), 0)
         text = " ".join([each.text for each in asked[: enough + 1]])
-        is_settled = max(record.noted, default=0) > acts[-1].number and not is_clear(text)
-        is_put_off = _OPEN["deferred"].search(text) and record.noted
-        step = Statement(statements.cut_line(text, LONGEST_SENTENCE), asked[0].event)
-        return None if is_settled or is_put_off else step
+        is_noted = max(record.noted, default=0) > acts[-1].number
+        is_settled = is_noted and (_OPEN["deferred"].search(text) or not is_clear(text))  # put off, it is an open point
+        return None if is_settled else Statement(statements.cut_line(text, LONGEST_SENTENCE), asked[0].event)
     # otherwise a later call did it, or something else
     return _find_announced_step(record, acts[-1]) if acts and acts[-1].kind == EventKind.ANSWER else None
 
