@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 from tests.session.recording import Recording
 
-from scrimshaw.models import ItemKind, Trust
+from scrimshaw.models import EventKind, ItemKind, Trust
 from scrimshaw.search.results import StateLine
 from scrimshaw.session.resume import Occasion
 from scrimshaw.session.state import MOST_HEARD, fit_lines, read_notes, session_state
@@ -194,6 +194,11 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
     ),
     "a turn that did not end": (
         Recording().prompt(TASK).bash("make check"),
+        {"broke off": "make check"},
+        (),
+    ),
+    "a client that was closed in a turn": (
+        Recording().prompt(TASK).bash("make check")._add(EventKind.END, ""),
         {"broke off": "make check"},
         (),
     ),
