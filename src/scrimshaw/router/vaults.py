@@ -1,6 +1,7 @@
 """One search over several memories: each ranks its own hits, and the most confident of all come first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from heapq import merge
 from itertools import chain
 from operator import attrgetter
 
@@ -22,7 +23,7 @@ def search_vaults(vaults: Mapping[str, Engine], request: SearchRequest) -> Searc
     limit = request.limit or next(iter(vaults.values())).settings.search.limit
     deep = replace(request, offset=0, limit=request.offset + limit)
     results = [_name_vault(name, read.search(engine, deep)) for name, engine in vaults.items()]
-    hits = merge_hits([result.hits for result in results])
+    hits = list(merge(*(result.hits for result in results), key=_SURENESS, reverse=True))
     has_more = len(hits) > request.offset + limit or any(result.next_offset is not None for result in results)
     page = hits[request.offset : request.offset + limit]
     nearest = sorted(chain.from_iterable(result.nearest for result in results), key=_SURENESS, reverse=True)
@@ -38,15 +39,6 @@ def search_vaults(vaults: Mapping[str, Engine], request: SearchRequest) -> Searc
         trace=tuple(chain.from_iterable(result.trace for result in results)),
         degradations=tuple(chain.from_iterable(result.degradations for result in results)),
     )
-
-
-def merge_hits(results: Sequence[Sequence[Hit]]) -> list[Hit]:
-    """The hits of all vaults in one order: always the most confident of the vaults' next hits."""
-    waiting, merged = [[*reversed(hits)] for hits in results if hits], list[Hit]()
-    while waiting:
-        merged.append(max(waiting, key=lambda hits: _SURENESS(hits[-1])).pop())
-        waiting = [hits for hits in waiting if hits]
-    return merged
 
 
 def _name_vault(vault: str, result: SearchResult) -> SearchResult:
