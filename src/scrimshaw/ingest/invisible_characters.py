@@ -44,12 +44,11 @@ def replace_invisible(text: str) -> str:
 
 def escape_invisible(encoded: str) -> str:
     """Equivalent JSON in which every such character of a string is escaped."""
-    return encoded if encoded.isascii() and "\x7f" not in encoded else UNSEEN_IN_JSON.sub(_spell_out, encoded)
+    if encoded.isascii() and "\x7f" not in encoded:
+        return encoded
+    import json  # noqa: PLC0415 - hooks escape nothing
 
-
-def _spell_out(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+    return UNSEEN_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], encoded)
 
 
 def fold_text(text: str) -> tuple[str, View]:
