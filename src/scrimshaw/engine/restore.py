@@ -30,8 +30,9 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Filters, Redacted
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.archive import Archive, open_archive
-from scrimshaw.storage.databases import find_broken_entry, is_damaged, move_journal, note_ledger_end, read_ledger_end
+from scrimshaw.storage.databases import is_damaged, move_journal, note_ledger_end, read_ledger_end
 from scrimshaw.storage.durable import storage_errors
+from scrimshaw.storage.journal import LEDGER, find_break
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.place import CHECKPOINTS, JOURNAL, find_place
 from scrimshaw.storage.ports import Row, StoredText
@@ -334,8 +335,8 @@ def demand_chained(path: Path, schema: int) -> None:
     """Read all rows of a checkpoint; raises UnusableArchive if the chain is broken or reading fails."""
     try:
         with open_archive(path, schema) as archive:
-            rows = archive.rows()
-            broken = find_broken_entry(row for table, row in rows if table == "ledger")
+            rows, names = archive.rows(), LEDGER.split(", ")
+            _, broken = find_break([row.get(name) for name in names] for table, row in rows if table == "ledger")
             deque(rows, maxlen=0)  # to its end, so that it is closed
     except StorageFailure as error:
         raise UnusableArchive(error.message, "Use another one.", **error.details) from error

@@ -19,7 +19,6 @@ from scrimshaw.config import PROJECT_FOLDER
 from scrimshaw.errors import DamagedDatabase, ScrimshawError, StorageFailure, UnreadableFile
 from scrimshaw.storage.durable import storage_errors, sync_folder
 from scrimshaw.storage.place import CHECKPOINTS, JOURNAL, claim_place, find_place, find_siblings, place_below_git
-from scrimshaw.storage.ports import Row
 from scrimshaw.storage.sqlite.database import Database, newest_migration, open_file
 
 if TYPE_CHECKING:
@@ -252,13 +251,6 @@ def is_damaged(folder: Path, *, busy_timeout_ms: int) -> bool:
             return bool(broken or journal.check()) or rows < (read_ledger_end(folder) or 0)
     except DamagedDatabase:
         return True
-
-
-def find_broken_entry(rows: Iterable[Row]) -> int:
-    """The number of the first of these ledger rows that breaks the chain, 0 if none does."""
-    from scrimshaw.storage.journal import LEDGER, find_break  # noqa: PLC0415 - only for checkpoints
-
-    return find_break([row.get(name) for name in LEDGER.split(", ")] for row in rows)[1]
 
 
 def note_ledger_end(folder: Path, *, is_restored: bool = False) -> None:
