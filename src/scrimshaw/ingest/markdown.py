@@ -301,8 +301,13 @@ def resolve_name(name: str, folder: str) -> str:
     """A name that starts with a dot is a path from the folder; the index resolves any other."""
     if not name.startswith(("./", "../")):
         return name
-    path = posixpath.normpath(posixpath.join(folder, name))
-    return "" if path == "." or path.startswith("..") else path
+    return join_path(folder, name)
+
+
+def join_path(folder: str, path: str) -> str:
+    """The path from a folder, normalised; empty for the root itself and anything above it."""
+    place = posixpath.normpath(posixpath.join(folder, path))
+    return "" if place == "." or place.startswith("..") else place
 
 
 # Chunks

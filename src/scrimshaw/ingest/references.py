@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from msgspec import Struct
 
-from scrimshaw.ingest.markdown import decode_url
+from scrimshaw.ingest.markdown import decode_url, join_path
 from scrimshaw.ingest.tables import load_pattern
 
 Exists = Callable[[str], bool]
@@ -78,10 +78,10 @@ def find_stale(
         if is_wikilink and path.removesuffix(".md") in names:
             return False
         ways = (path, f"{path}.md") if is_wikilink else (path,)
-        places = [place for way in ways for base in bases if (place := _join_path(base, way))]
+        places = [place for way in ways for base in bases if (place := join_path(base, way))]
         if not places or any(map(exists, places)):
             return False
-        return reference.certain or any(exists(_join_path(base, path.partition("/")[0])) for base in bases)
+        return reference.certain or any(exists(join_path(base, path.partition("/")[0])) for base in bases)
 
     return tuple(filter(is_stale, references))
 
@@ -149,12 +149,6 @@ def _is_certain(path: str) -> bool:
     """Whether the form alone identifies a path: a file's extension, a numbered folder, dots at the start."""
     form = _pattern("file").fullmatch(path.rpartition("/")[2]) or _pattern("numbered").search(path)
     return form is not None or path.startswith(("./", "../"))
-
-
-def _join_path(base: str, path: str) -> str:
-    """A path relative to the project; empty for the project itself and anything above it."""
-    place = posixpath.normpath(posixpath.join(base, path))
-    return "" if place == "." or place.startswith("..") else place
 
 
 def _is_below(path: str, prefix: str) -> bool:
