@@ -3,6 +3,7 @@
 The only thing written is a repair: references to moved files get the new paths.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -76,7 +77,7 @@ class ProjectFiles:
         self._names = frozenset(name for memory_id in ids for name in (memory_id, memory_id.rpartition("/")[2]))
         # Where paths may start: at the root, in the vault, in the folders of specs.
         self._roots = ("", *inside, *(folder for folder in SPEC_FOLDERS if (self.project / folder).is_dir()))
-        self.exists = cache(self._look_up)
+        self.exists = cache(lambda path: os.path.exists(self.project / path))  # noqa: PTH110 - false for impossible names
 
     def find_stale(self, found: Sequence[Reference], path: Path) -> tuple[Reference, ...]:
         """The references of a file to paths that do not exist; none for a file outside the project."""
@@ -93,11 +94,6 @@ class ProjectFiles:
     def _folder(self, path: Path) -> str:
         folder = path.parent.relative_to(self.project).as_posix()
         return "" if folder == "." else folder
-
-    def _look_up(self, path: str) -> bool:
-        with suppress(OSError):  # such as a name that no file can have
-            return (self.project / path).exists()
-        return False
 
 
 def lint(settings: Settings, paths: Sequence[Path] = (), *, follow: bool = False) -> list[Linted]:
