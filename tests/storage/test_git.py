@@ -9,7 +9,7 @@ import pytest
 
 from scrimshaw.errors import StorageFailure
 from scrimshaw.storage import git as asking
-from scrimshaw.storage.git import CommitDates, Deleted, last_text, list_deleted_files
+from scrimshaw.storage.git import CommitDates, Deleted, list_deleted_files, read_before
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -53,9 +53,7 @@ def test_deleted_files_come_newest_first_with_their_text(repository: Path) -> No
     names = [(each.path, each.commit) for each in found(repository)]
     assert sorted(names[:2]) == [("docs/drei ü.md", second), ("docs/two words.md", second)]
     assert names[2:] == [("one.md", first)]
-    assert [last_text(repository, each) for each in found(repository)][
-        2
-    ] == "# one.md\n\nWhat was decided about one.md.\n"
+    assert read_before(repository, first, "one.md") == "# one.md\n\nWhat was decided about one.md.\n"
     assert found(repository)[2].at.startswith("20")
 
 
@@ -76,7 +74,7 @@ def test_a_file_that_was_deleted_twice_is_told_with_the_last_time(repository: Pa
         last = commit(repository, f"{text} end")
     (deleted,) = found(repository)
     assert deleted.commit == last
-    assert last_text(repository, deleted) == "second"
+    assert read_before(repository, last, "one.md") == "second"
 
 
 def test_without_a_repository_it_says_so(tmp_path: Path) -> None:
@@ -98,7 +96,7 @@ def test_a_git_that_does_not_answer_is_given_up(repository: Path, monkeypatch: p
 
 def test_a_commit_that_git_does_not_know_has_no_text(repository: Path) -> None:
     with pytest.raises(StorageFailure, match="git could not be asked"):
-        last_text(repository, Deleted(path="one.md", commit="0" * 40, at=""))
+        read_before(repository, "0" * 40, "one.md")
 
 
 def test_a_project_below_the_top_of_its_repository_finds_its_own(repository: Path) -> None:
@@ -107,9 +105,8 @@ def test_a_project_below_the_top_of_its_repository_finds_its_own(repository: Pat
     last = commit(repository, "less")
     (deleted,) = found(repository / "docs")
     assert (deleted.path, deleted.commit) == ("two words.md", last)
-    assert (
-        last_text(repository / "docs", deleted) == "# docs/two words.md\n\nWhat was decided about docs/two words.md.\n"
-    )
+    text = read_before(repository / "docs", deleted.commit, deleted.path)
+    assert text == "# docs/two words.md\n\nWhat was decided about docs/two words.md.\n"
 
 
 # Dates

@@ -45,7 +45,7 @@ from scrimshaw.models import ArtifactClass, EventKind, Job, MemoryType, Relation
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.storage.databases import read_foreign_tables
 from scrimshaw.storage.durable import storage_errors
-from scrimshaw.storage.git import Deleted, last_text, list_deleted_files
+from scrimshaw.storage.git import Deleted, list_deleted_files, read_before
 from scrimshaw.storage.paths import printable
 from scrimshaw.storage.scan import artifact_class
 
@@ -331,7 +331,7 @@ def _read_decisions(engine: Engine) -> FoundMemories:
         commit, name = deleted.commit[:12], PurePosixPath(deleted.path).stem
         place = f"{commit}:{deleted.path}"
         try:
-            text = last_text(project, deleted)
+            text = read_before(project, deleted.commit, deleted.path)
         except StorageFailure as error:
             yield leave_out(DECISIONS, place, error.message)
             continue

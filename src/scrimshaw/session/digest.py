@@ -22,7 +22,7 @@ from scrimshaw.ingest.memory_file import is_private, parse_memory_file
 from scrimshaw.models import format_time
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.durable import read_if_there
-from scrimshaw.storage.git import CommitAuthor, Deleted, find_author, last_text, list_changed_files
+from scrimshaw.storage.git import CommitAuthor, find_author, list_changed_files, read_before
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.place import find_arrivals
 from scrimshaw.storage.scan import SERENA, SERENA_MEMORIES
@@ -97,7 +97,7 @@ def list_committed(project: Path, since: float, own: CommitAuthor) -> Iterator[_
     for each in list_changed_files(project, before, since, [*_VAULTS.values()]):
         is_own = own.includes(each.author.name) if each.author.is_of_server else each.author.address == own.address
         if each.path.endswith(SUFFIX) and not is_own:
-            read = partial(last_text, project, Deleted(path=each.path, commit=each.commit, at=""))
+            read = partial(read_before, project, each.commit, each.path)
             yield _FileStep(each.path, _WHAT.get(each.status, CHANGED), _show_name(each.author.name), each.at, read)
 
 

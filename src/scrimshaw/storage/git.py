@@ -264,9 +264,9 @@ def list_deleted_files(project: Path, suffix: str) -> list[Deleted]:
     return [each for each in found.values() if not (project / each.path).exists()]
 
 
-def last_text(project: Path, deleted: Deleted) -> str:
-    """The text of a file before the commit that deleted it; raises StorageFailure."""
-    return ask_git(project, "show", f"{deleted.commit}^:./{deleted.path}")
+def read_before(project: Path, commit: str, path: str) -> str:
+    """The text of a file before a commit; raises StorageFailure."""
+    return ask_git(project, "show", f"{commit}^:./{path}")
 
 
 def list_moved_files(project: Path) -> Iterator[tuple[str, str]]:
