@@ -91,6 +91,7 @@ def test_what_the_agent_says_beats_what_its_client_reported(agent: Agent) -> Non
     reported, said = inside.context(DEEP_TASK), inside.context(DEEP_TASK, token_usage=0.2)
     assert (reported["mode"], reported["pressure"]["source"], reported["pressure"]["ratio"]) == ("quick", "client", 0.9)
     assert (said["mode"], said["pressure"]["source"], said["pressure"]["ratio"]) == ("deep", "argument", 0.2)
+    assert inside.context(DEEP_TASK, token_usage=0.0)["mode"] == "deep"
 
 
 def test_unknown_use_narrows_nothing_and_is_logged_once(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:

@@ -12,9 +12,7 @@ from scrimshaw.config import ContextSettings, SessionSettings
 from scrimshaw.models import Mode, Pressure
 from scrimshaw.session.pressure import (
     SMALLEST_ANSWER,
-    Usage,
     describe_pressure,
-    find_usage,
     narrow_mode,
     pressure_level,
     token_budget,
@@ -100,21 +98,6 @@ def test_a_fuller_context_never_brings_more(mode: Mode, one: float | None, two: 
     emptier, fuller = sorted((one or 0.0, two or 0.0))
     more, less = (allowed(mode, pressure_level(share, THRESHOLDS), share) for share in (emptier, fuller))
     assert more >= less
-
-
-@pytest.mark.parametrize(
-    ("argument", "reported", "expected"),
-    [
-        (0.3, 0.9, Usage(0.3, "argument")),
-        (0.0, 0.9, Usage(0.0, "argument")),
-        (1.0, None, Usage(1.0, "argument")),
-        (None, 0.9, Usage(0.9, "client")),
-        (None, 0.0, Usage(0.0, "client")),
-        (None, None, Usage(None, "unknown")),
-    ],
-)
-def test_the_argument_wins_then_the_client(argument: float | None, reported: float | None, expected: Usage) -> None:
-    assert find_usage(argument, reported) == expected
 
 
 @given(SHARES)

@@ -63,7 +63,10 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
     settings, thresholds = engine.settings.context, engine.settings.session.pressure_thresholds
     view = PressureView(level=Pressure.UNKNOWN, ratio=None, source="off", warning="")
     if engine.settings.features.pressure_policy:
-        share, source = pressure.find_usage(asked.token_usage, session.context_used if session else None)
+        share, source = asked.token_usage, "argument"
+        if share is None:  # the client's last report
+            share = session.context_used if session else None
+            source = "unknown" if share is None else "client"
         if share is None:
             _warn_once("tokenUsage not provided and estimator unavailable; pressure policy inactive")
         level = pressure.pressure_level(share, thresholds)

@@ -1,7 +1,6 @@
 """How full the client's context is, and how long an answer may be. Pure."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from scrimshaw.config import ContextSettings
 from scrimshaw.models import Mode, Pressure
@@ -13,20 +12,6 @@ _WIDEST: Mapping[Pressure, Mode] = {Pressure.ELEVATED: Mode.FOCUSED, Pressure.HI
 SMALLEST_ANSWER = 200
 # Under pressure an answer gets half its budget when so many passages are in the context: some three full answers.
 _HALVED_BY = 20
-
-
-class Usage(NamedTuple):
-    """The share 0..1 of the context in use, None if unknown, and who reported it."""
-
-    share: float | None
-    source: str  #: `argument`, `client` or `unknown`
-
-
-def find_usage(argument: float | None, reported: float | None) -> Usage:
-    """The caller's value, otherwise the client's last report."""
-    if argument is None:
-        return Usage(reported, "unknown" if reported is None else "client")
-    return Usage(argument, "argument")
 
 
 def pressure_level(share: float | None, thresholds: tuple[float, float]) -> Pressure:
