@@ -1,7 +1,7 @@
 """OpenCode. Its hook is a plugin in JavaScript; sessions are in a SQLite database."""
 
 import json
-from collections.abc import Iterator
+from collections import defaultdict
 from functools import partial
 from pathlib import Path
 
@@ -174,19 +174,16 @@ def _is_spoken(part: js.Json) -> bool:
 
 def _export_all(folder: Path, group: list[js.Json]) -> list[str]:
     """Each session as `opencode export` prints it; raises UnreadableFile."""
-    infos = ({name: about[name] for name in ("id", "parentID", "directory")} for about in group)
-    return [
-        msgspec.json.encode({"info": info, "messages": list(_list_messages(folder, info["id"]))}).decode()
-        for info in infos
-    ]
-
-
-def _list_messages(folder: Path, session: str) -> Iterator[js.Json]:
-    parts: dict[str, list[js.Json]] = {}
-    for message, data in read_foreign_rows(folder / _DATABASE, _PARTS, session, hint=_HINT):
-        parts.setdefault(message, []).append(js.read_object(data))
-    for message, data in read_foreign_rows(folder / _DATABASE, _MESSAGES, session, hint=_HINT):
-        yield {"info": js.read_object(data), "parts": parts.get(message, [])}
+    ask, texts = partial(read_foreign_rows, folder / _DATABASE, hint=_HINT), list[str]()
+    for about in group:
+        parts = defaultdict[str, list[js.Json]](list)
+        for message, data in ask(_PARTS, about["id"]):
+            parts[message].append(js.read_object(data))
+        rows = ask(_MESSAGES, about["id"])
+        messages = [{"info": js.read_object(data), "parts": parts[message]} for message, data in rows]
+        info = {name: about[name] for name in ("id", "parentID", "directory")}
+        texts.append(msgspec.json.encode({"info": info, "messages": messages}).decode())
+    return texts
 
 
 CLIENT = OpenCode()
