@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from scrimshaw.engine.core import Engine
+from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import RECORD, Chunk, Document, Memory, MemoryType, Provenance, SourceFile, format_time
@@ -12,7 +13,6 @@ from scrimshaw.search.tokens import count_tokens
 from scrimshaw.session.record import Passage, find_passage, make_passages
 from scrimshaw.storage.ports import SessionRecord
 
-PREFIX = "session:"
 _DAY_S = 86_400.0
 _TITLE_CHARACTERS = 76  # answers show 80 characters of a title
 _CUT = "\n\f\n"  # separates passages, so that redacting the whole text keeps the borders
@@ -24,7 +24,7 @@ def sync_record(engine: Engine) -> None:
     records = engine.sessions.records()
     totals = accumulate(each.events for each in records)  # the newest sessions come first
     wanted = {
-        f"{PREFIX}{each.session}": each
+        f"{ITEM_PREFIX}{each.session}": each
         for each, total in zip(records, totals, strict=True)
         if total <= settings.record_events and now - each.at <= settings.record_days * _DAY_S
     }
@@ -45,7 +45,7 @@ def sync_record(engine: Engine) -> None:
 def read_passage(engine: Engine, passage_id: str) -> tuple[Memory, str]:
     """The passage with an id such as `session:SID#e12`, or that contains this event, with its neighbours."""
     path, _, anchor = passage_id.rpartition("#")
-    session = path.removeprefix(PREFIX)
+    session = path.removeprefix(ITEM_PREFIX)
     passages = make_passages(engine.sessions.events(session))
     place = find_passage(passages, anchor)
     if place is None:
