@@ -89,8 +89,7 @@ def _documents(text: str) -> None:
 def _edits(text: str) -> None:
     """A change can be read back, leaves the other keys and the body alone, and the same change changes nothing more."""
     try:
-        before = parse_memory_file(text)
-        before.raise_problem()
+        before = parse_memory_file(text).demand_readable()
         assert edit_memory_file(before, {}).text == text
         after = edit_memory_file(before, {"title": "new: 'title'", "topics": ["a", "b: c"]})
     except ScrimshawError:

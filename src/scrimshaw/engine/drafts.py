@@ -315,8 +315,7 @@ def expire_drafts(engine: Engine) -> tuple[list[str], list[str]]:
 
 
 def _parse_rejected(engine: Engine, name: str) -> tuple[MemoryFile, Document]:
-    file = parse_memory_file(_vault(engine).read(name), name)
-    file.raise_problem()
+    file = parse_memory_file(_vault(engine).read(name), name).demand_readable()
     return file, engine.parse(SourceFile(source=DRAFTS, memory_id=name, path=name, size=0, mtime_ns=0), file)
 
 

@@ -219,8 +219,7 @@ def _save_path(
             raise UnreadableFile(f"{path} has {size} bytes, more than {most}.", "Split it.")
         raw = path.read_bytes()
     file = SourceFile(source=INGEST, memory_id=path.stem, path=str(path), size=size, mtime_ns=0, writable=True)
-    parsed = parse_memory_file(raw, str(path))
-    parsed.raise_problem()
+    parsed = parse_memory_file(raw, str(path)).demand_readable()
     document = engine.parse(file, parsed)
     same = {name: getattr(document, name) for name in ("title", "type", "tier", "triggers", "topics", "questions")}
     new = NewText(

@@ -132,8 +132,7 @@ def _lint_file(settings: Settings, path: Path | Skip, known: ProjectFiles | None
     if isinstance(path, Skip):
         return Linted(path=name, state=LintState.SKIPPED, reasons=(path.reason,), lines=(0,))
     try:
-        file = parse_memory_file(read_regular_file(path), name)
-        file.raise_problem()
+        file = parse_memory_file(read_regular_file(path), name).demand_readable()
     except (UnreadableFile, OSError) as error:
         reason, line = f"{name} cannot be read: {describe_os_error(error)}.", 0
         if isinstance(error, UnreadableFile):

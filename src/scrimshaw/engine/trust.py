@@ -135,8 +135,7 @@ def demand_label_kept(engine: Engine, memory: Memory, relation: Relation, actor:
 
 def _limit_trust(file: MemoryFile, trust: Trust, default: Trust = Trust.HUMAN) -> MemoryFile:
     """The file, stating at most this trust; raises UnreadableFile if its front matter is broken."""
-    file.raise_problem()
-    if TRUST_RANKS[parse_provenance(file.values, default=default).trust] >= TRUST_RANKS[trust]:
+    if TRUST_RANKS[parse_provenance(file.demand_readable().values, default=default).trust] >= TRUST_RANKS[trust]:
         return file
     stated = file.values.get("provenance")
     fields = stated if isinstance(stated, Mapping) else {"source": parse_line(stated) or Provenance().source}

@@ -86,10 +86,11 @@ class MemoryFile:
         node = front.compose_yaml(self.yaml, "front matter") if self.yaml else None
         return node if isinstance(node, MappingNode) else None
 
-    def raise_problem(self) -> None:
-        """Raise UnreadableFile if the front matter could not be read."""
+    def demand_readable(self) -> "MemoryFile":
+        """The file itself; raises UnreadableFile if its front matter could not be read."""
         if self.problem:
             raise self.problem
+        return self
 
 
 def is_private(file: MemoryFile) -> bool:
@@ -153,8 +154,7 @@ def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str 
     A key is changed under the file's spelling. A file without front matter gets one only if there are keys for it,
     or so that a body starting with a `---` block is not read as one. Raises UnreadableFile where that is broken.
     """
-    file.raise_problem()
-    base = file.base or file
+    base = file.demand_readable().base or file
     values, names = dict(base.values), map(partial(front.find_spelling, file.values), changes)
     named = {**file.changes, **dict(zip(names, changes.values(), strict=True))}
     for key, value in [*named.items()]:
@@ -165,8 +165,7 @@ def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str 
         else:
             del named[key]
     opening, closing = file.opening, file.closing
-    bare = file if closing or named or body is None else parse_memory_file(body)
-    bare.raise_problem()
+    bare = file if closing or named or body is None else parse_memory_file(body).demand_readable()
     if not closing and (named or (bare is not file and bare.body != body)):
         closing = "---" + _newline(file)
         opening += closing
@@ -194,8 +193,7 @@ def add_relation(
 
 def remove_relation(file: MemoryFile, relation: Relation, target: str, *instead: object) -> MemoryFile:
     """The file without the relation to `target`, or with others `instead`; unchanged if there is none."""
-    file.raise_problem()
-    present = file.values.get("relations")
+    present = file.demand_readable().values.get("relations")
     relations = dict(present) if isinstance(present, Mapping) else {}
     stated = relations.pop(relation.value, None)
     items = stated if isinstance(stated, list) else [] if stated is None else [stated]

@@ -78,8 +78,7 @@ ParsedMemories = tuple[list[OtherMemory], Counter[str]]
 
 def parse_note(source: str, path: str) -> OtherMemory:
     """A note of basic-memory; `path` names one without a permalink. Raises UnreadableFile for broken front matter."""
-    file = parse_memory_file(source, path)
-    file.raise_problem()
+    file = parse_memory_file(source, path).demand_readable()
     values, body = file.values, file.body.strip()
     observations = _OBSERVATION.findall(body)
     tags = (tag for _, words in observations for tag in _TAG.findall(words))
@@ -137,8 +136,7 @@ def parse_graph(source: str) -> tuple[tuple[OtherMemory, ...], int]:
 
 def parse_guidance(source: str, stem: str) -> tuple[OtherMemory, ...]:
     """The sections of guidance for agents, such as `AGENTS.md`, and what comes before them; raises UnreadableFile."""
-    file = parse_memory_file(source, stem)
-    file.raise_problem()
+    file = parse_memory_file(source, stem).demand_readable()
     body = _COMMENT.sub("", file.body)
     headings, memories = parse_headings(body), []
     top = next((each for each in headings if each.level == 1), Heading(level=1, text="", anchor="", start=0))
@@ -160,8 +158,7 @@ def parse_guidance(source: str, stem: str) -> tuple[OtherMemory, ...]:
 
 def parse_record(source: str, path: str) -> OtherMemory:
     """A record of a session as Spec Kit writes it, named by its path; raises UnreadableFile for broken front matter."""
-    file = parse_memory_file(source, path)
-    file.raise_problem()
+    file = parse_memory_file(source, path).demand_readable()
     values, body = file.values, file.body.strip()
     return OtherMemory(
         id=path,

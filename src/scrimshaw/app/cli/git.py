@@ -74,9 +74,7 @@ def merge(
     """Merge a memory for git; exit code 1 if both sides changed the same lines of the text."""
     raw = [file.read_bytes() for file in (base, ours, theirs)]
     try:
-        before, own, other = (parse_memory_file(text, path or str(ours)) for text in raw)
-        for file in (before, own, other):
-            file.raise_problem()
+        before, own, other = (parse_memory_file(text, path or str(ours)).demand_readable() for text in raw)
         body, conflicts = merge_texts(*(file.body.encode() for file in (before, own, other)))
         merged = edit_memory_file(merge_front_matter(before, own, other), {}, body.decode()).raw
     except (UnreadableFile, UnicodeError):  # then the whole file is merged as text
