@@ -479,13 +479,13 @@ project, moment = Path(sys.argv[1]), sys.argv[2]
 die = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 engine = open_engine(load(project, home=project.parent / "home", environment={}))
 if moment == "after a rename":
-    go = transaction._go
-    transaction._go = lambda move: (go(move), die())
+    go = transaction._apply_move
+    transaction._apply_move = lambda move: (go(move), die())
 elif moment == "between the renames":
     transaction.Path.replace, calls = (lambda self, to: os.replace(self, to) if len(done) < 3 else die()), None
     done = []
-    real = transaction._go
-    transaction._go = lambda move: (done.extend([1, 1]), real(move))
+    real = transaction._apply_move
+    transaction._apply_move = lambda move: (done.extend([1, 1]), real(move))
 elif moment == "before the commit":
     from scrimshaw.storage.sqlite import maintenance
     maintenance.SqliteMaintenance.take_over = die

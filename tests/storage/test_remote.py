@@ -80,14 +80,14 @@ def test_what_is_only_there_comes_here_and_what_is_only_here_goes_there(sides: t
     server.remote.fetch()
     server.write("quay", "The quay is dry.\n")
     commit = server.commit("quay")
-    assert server.remote.settle() == {}
+    assert server.remote.rebase() == {}
     assert server.remote.push({"refs/heads/main": commit}) == {}
     assert server.show("main", "quay") == "The quay is dry."
     git(person.clone, "pull", "-q", "origin", "main")
     person.write("pier", "The pier is new.\n")
     person.push()
     server.remote.fetch()
-    server.remote.settle()
+    server.remote.rebase()
     assert server.read("pier") == "The pier is new.\n"
     assert git(server.clone, "status", "--porcelain") == ""
 
@@ -100,7 +100,7 @@ def test_both_sides_of_a_memory_are_merged_by_keys_and_lines(sides: tuple[Side, 
     commit = server.commit()
     server.remote.fetch()
     assert server.remote.push({"refs/heads/main": commit}) == {"refs/heads/main": "[rejected] (non-fast-forward)"}
-    assert server.remote.settle() == {}
+    assert server.remote.rebase() == {}
     head = git(server.clone, "rev-parse", "HEAD")
     assert server.remote.push({"refs/heads/main": head}) == {}
     merged = server.show("main")
@@ -123,7 +123,7 @@ def test_a_conflict_stands_aside_and_the_rest_goes_on(sides: tuple[Side, Side]) 
     server.commit("quay", "bo")
     server.remote.fetch()
     branch = f"refs/heads/scrimshaw/conflict-{conflict[:12]}"
-    assert server.remote.settle() == {conflict: branch}
+    assert server.remote.rebase() == {conflict: branch}
     assert "bronze" in server.read("gate")
     assert server.read("quay") == "The quay is dry.\n"
     assert server.remote.push(server.remote.list_refs("refs/heads/")) == {}
@@ -141,7 +141,7 @@ def test_what_was_taken_out_of_the_remotes_history_is_not_brought_back(sides: tu
     person.write("secret", "The key is under the mat.\n")
     person.push()
     server.remote.fetch()
-    server.remote.settle()
+    server.remote.rebase()
     server.write("quay", "The quay is dry.\n")
     server.commit("quay")
     git(person.clone, "reset", "-q", "--hard", "HEAD^")
@@ -150,7 +150,7 @@ def test_what_was_taken_out_of_the_remotes_history_is_not_brought_back(sides: tu
     git(person.clone, "commit", "-qm", "Without the secret")
     git(person.clone, "push", "-q", "--force", "origin", "HEAD:main")
     server.remote.fetch()
-    assert server.remote.settle() == {}
+    assert server.remote.rebase() == {}
     assert server.read("quay") == "The quay is dry.\n"
     assert server.read("pier") == "The pier is new.\n"
     assert git(server.clone, "log", "--format=%s", "-1", "--skip=1") == "Without the secret"
@@ -167,7 +167,7 @@ def test_a_file_that_somebody_changed_is_not_replaced(sides: tuple[Side, Side], 
     server.remote.fetch()
     before = git(server.clone, "rev-parse", "HEAD")
     with pytest.raises(StorageFailure, match=rf"{name}\.md"):
-        server.remote.settle()
+        server.remote.rebase()
     assert server.read(name) == "Here, and not committed.\n"
     assert git(server.clone, "rev-parse", "HEAD") == before
 
@@ -180,7 +180,7 @@ def test_a_file_that_git_ignores_is_not_replaced(sides: tuple[Side, Side]) -> No
     server.write("own", "Here.\n")
     server.remote.fetch()
     with pytest.raises(StorageFailure, match=r"own\.md"):
-        server.remote.settle()
+        server.remote.rebase()
     assert server.read("own") == "Here.\n"
 
 
@@ -191,7 +191,7 @@ def test_other_changes_in_the_work_tree_stay_while_it_moves(sides: tuple[Side, S
     server.edit(("oak.", "elm."))
     server.write("draft", "In the midst of this.\n")
     server.remote.fetch()
-    server.remote.settle()
+    server.remote.rebase()
     assert "elm." in server.read("gate")
     assert server.read("draft") == "In the midst of this.\n"
     assert server.read("pier") == "The pier is new.\n"
@@ -204,10 +204,10 @@ def test_a_change_for_review_is_on_a_branch_and_not_here(sides: tuple[Side, Side
     server.write("quay", "The quay is dry.\n")
     first = server.commit("quay")
     branch = "refs/heads/scrimshaw/ana-example-org"
-    assert server.remote.settle() == {first: branch}
+    assert server.remote.rebase() == {first: branch}
     server.edit(("oak.", "elm."))
     second = server.commit()
-    assert server.remote.settle() == {second: branch}
+    assert server.remote.rebase() == {second: branch}
     assert "oak." in server.read("gate")
     assert not (server.clone / MEMORIES / "quay.md").exists()
     assert git(server.clone, "rev-parse", "HEAD") == server.remote.base
@@ -223,7 +223,7 @@ def propose_quay(server: Side) -> None:
     server.remote.fetch()
     server.write("quay", "The quay is dry.\n")
     server.commit("quay")
-    server.remote.settle()
+    server.remote.rebase()
     server.remote.push(server.remote.list_refs("refs/heads/scrimshaw/"))
 
 
@@ -242,11 +242,11 @@ def test_after_a_review_the_next_change_begins_anew(sides: tuple[Side, Side], ho
     if how != "merge":
         git(person.clone, "push", "-q", "origin", ":scrimshaw/ana-example-org")
     server.remote.fetch()
-    server.remote.settle()
+    server.remote.rebase()
     assert (server.clone / MEMORIES / "quay.md").exists() == (how != "delete")
     server.write("pier", "The pier is new.\n")
     server.commit("pier")
-    server.remote.settle()
+    server.remote.rebase()
     assert server.remote.push(server.remote.list_refs("refs/heads/scrimshaw/")) == {}
     base = git(person.clone.parent / "shared.git", "merge-base", "main", "scrimshaw/ana-example-org")
     assert base == git(person.clone.parent / "shared.git", "rev-parse", "main")
@@ -263,7 +263,7 @@ def test_a_branch_for_review_that_somebody_added_to_is_not_forced(sides: tuple[S
     git(person.clone, "push", "-q", "origin", f"HEAD:{branch}")
     server.write("pier", "The pier is new.\n")
     server.commit("pier")
-    server.remote.settle()
+    server.remote.rebase()
     assert server.remote.push(server.remote.list_refs("refs/heads/scrimshaw/"))
     assert server.remote.push(server.remote.list_refs("refs/heads/scrimshaw/")) == {}
     assert server.show(branch, "quay") == "The quay is wet."
@@ -300,6 +300,6 @@ def test_a_link_in_a_clone_leads_nowhere(sides: tuple[Side, Side], tmp_path: Pat
     remote = server.remote._replace(project=folder)
     remote.clone("")
     remote.fetch()
-    assert remote.settle() == {}
+    assert remote.rebase() == {}
     assert (folder / MEMORIES / "out").is_file()
     assert git(folder, "status", "--porcelain") == ""

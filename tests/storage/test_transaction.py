@@ -143,14 +143,14 @@ def test_what_the_system_refuses_to_put_back_is_named_and_tried_again(
 
 def late(monkeypatch: pytest.MonkeyPatch, does: Callable[[], object]) -> None:
     """Something happens after all was planned and before the first file is atomic_file_changes."""
-    go = transaction._go
+    go = transaction._apply_move
 
     def going(move: transaction._Move) -> None:
-        monkeypatch.setattr(transaction, "_go", go)
+        monkeypatch.setattr(transaction, "_apply_move", go)
         does()
         go(move)
 
-    monkeypatch.setattr(transaction, "_go", going)
+    monkeypatch.setattr(transaction, "_apply_move", going)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ class Remote(NamedTuple):
         options = ("--quiet", "--prune", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
         _ask_remote(self.project, "fetch", *options, "--", self.url, *specs)
 
-    def settle(self) -> dict[str, str]:
+    def rebase(self) -> dict[str, str]:
         """Move the checked-out branch to the remote's, with the commits made here on top. Nobody may write meanwhile.
 
         Returns the refs of commits that are now on branches of their own, for review or because they conflict.
@@ -77,12 +77,12 @@ class Remote(NamedTuple):
             if self.is_reviewed and address == SERVER_ADDRESS:
                 ref = f"{REVIEW}{_UNSAFE.sub('-', name)}"
                 onto = self._find(ref) or self._find(find_mirror(ref)) or base
-                tip, conflicts = self._repeat([commit], base if self._is_merged(onto, base) else onto)
+                tip, conflicts = self._cherry_pick([commit], base if self._is_merged(onto, base) else onto)
                 aside[commit] = f"{ref}-{commit[:12]}" if conflicts else ref
                 ask_git(self.project, "update-ref", aside[commit], commit if conflicts else tip)
             else:
                 staying.append(commit)
-        tip, conflicts = self._repeat(staying, base) if aside or not self._is_merged(base, head) else (head, [])
+        tip, conflicts = self._cherry_pick(staying, base) if aside or not self._is_merged(base, head) else (head, [])
         for commit in conflicts:
             aside[commit] = f"{REVIEW}{CONFLICT}{commit[:12]}"
             ask_git(self.project, "update-ref", aside[commit], commit)
@@ -128,7 +128,7 @@ class Remote(NamedTuple):
     def _is_merged(self, old: str, new: str) -> bool:
         return ask_git(self.project, "merge-base", old, new, answers=(0, 1)).strip() == old
 
-    def _repeat(self, commits: Iterable[str], onto: str) -> tuple[str, list[str]]:
+    def _cherry_pick(self, commits: Iterable[str], onto: str) -> tuple[str, list[str]]:
         """Repeat the changes of commits on top of another one; returns the last one, and the conflicting ones."""
         tip, conflicts = onto, list[str]()
         settings = (f"core.attributesFile={_ATTRIBUTES}", f"merge.scrimshaw.driver={self.driver}")

@@ -176,7 +176,7 @@ def _marked_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> I
                 if (data := change.after) is not None:
                     durable.stage_file(change.path, data, temporary=Path(move.new))
             for move in moves:
-                _go(move)
+                _apply_move(move)
         yield
     except BaseException as error:
         _finish(folder, moves, is_committed=False)
@@ -284,7 +284,7 @@ def _locate_move(folder: Path, move: _Move, known: set[str]) -> _Move:
     return replace(move, root=root, path=str(parent / inside.name), new=new, old=old)
 
 
-def _go(move: _Move) -> None:
+def _apply_move(move: _Move) -> None:
     """Move one file. The old bytes are checked after the rename: from then on nobody can change them by name."""
     path, old, is_ours = Path(move.path), Path(move.old), True
     if move.old:
@@ -307,7 +307,7 @@ def _finish(folder: Path, moves: Sequence[_Move], *, is_committed: bool) -> None
         try:
             with storage_errors("put back", path):
                 if not is_committed:
-                    _take_back(path, move)
+                    _revert_move(path, move)
         except (StorageFailure, Conflict) as error:
             troubles.append(error)
         # What cannot be removed now is removed later.
@@ -322,7 +322,7 @@ def _finish(folder: Path, moves: Sequence[_Move], *, is_committed: bool) -> None
         raise troubles[0]
 
 
-def _take_back(path: Path, move: _Move) -> None:
+def _revert_move(path: Path, move: _Move) -> None:
     """Revert a move, however far it got; repeatable. A file that a person put there meanwhile stays."""
     # Whether the new file is in place; not one that a person put there meanwhile.
     is_ours = path.is_file() and content_hash(path.read_bytes()) == move.new_hash

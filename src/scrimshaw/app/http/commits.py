@@ -79,7 +79,7 @@ class Exchange:
         if self._is_over:
             return ""
         with self._engine.write_lock() if self._engine else nullcontext():
-            remote.settle()
+            remote.rebase()
         self._engine = self._engine or self._open_engine()
         scan(self._engine)
         if self._stated.push or remote.is_reviewed:
@@ -123,7 +123,7 @@ def commit_changes(engine: Engine, what: str, exchange: Exchange | None) -> Iter
             title = f"{what}: {', '.join(names)}"
             with engine.write_lock():  # git refuses concurrent commits
                 commit_files(engine.settings.project, paths, engine.person, title if len(title) <= 72 else what)
-                aside = review.settle() if review else {}
+                aside = review.rebase() if review else {}
             if exchange and not exchange.has_failed:  # after a failure it tries again by itself
                 exchange.request()
             if aside:
