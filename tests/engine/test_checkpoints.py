@@ -488,7 +488,7 @@ elif moment == "between the renames":
     transaction._apply_move = lambda move: (done.extend([1, 1]), real(move))
 elif moment == "before the commit":
     from scrimshaw.storage.sqlite import maintenance
-    maintenance.SqliteMaintenance.take_over = die
+    maintenance.SqliteMaintenance.insert_staged = die
 else:
     transaction._finish = die
 restore(engine, path_of(engine, "one"), clear_existing=True)

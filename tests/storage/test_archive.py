@@ -204,11 +204,11 @@ def test_all_rows_go_through(live: Database, tmp_path: Path) -> None:
     staged = stage(tmp_path / "staged.db", SCHEMA, rows)
     assert list(dump(staged)) == list(dump(live))
     with live.write() as write:
-        assert set(SqliteMaintenance.take_over(write, staged, clear=False).values()) == {0}
+        assert set(SqliteMaintenance.insert_staged(write, staged, clear=False).values()) == {0}
         write.execute("DELETE FROM shown")
-        assert SqliteMaintenance.take_over(write, staged, clear=False)["shown"] == 1
+        assert SqliteMaintenance.insert_staged(write, staged, clear=False)["shown"] == 1
         write.execute("INSERT INTO shown VALUES ('s', 'b', 'h', 3.0)")
-        assert SqliteMaintenance.take_over(write, staged, clear=True)["shown"] == 1
+        assert SqliteMaintenance.insert_staged(write, staged, clear=True)["shown"] == 1
     assert list(dump(staged)) == list(dump(live))
     staged.close()
 
@@ -276,10 +276,10 @@ def test_the_ledger_is_taken_only_where_there_is_none(live: Database, tmp_path: 
     empty = Database(tmp_path / "empty.db", "journal", durable=True, busy_timeout_ms=1000)
     other = Database(tmp_path / "other.db", "journal", durable=True, busy_timeout_ms=1000)
     with empty.write() as write:
-        assert SqliteMaintenance.take_over(write, staged, clear=True)["ledger"] == 1
+        assert SqliteMaintenance.insert_staged(write, staged, clear=True)["ledger"] == 1
     with other.write() as write:
         write.execute(insert.format("purge"))
-        taken = SqliteMaintenance.take_over(write, staged, clear=True)
+        taken = SqliteMaintenance.insert_staged(write, staged, clear=True)
     assert ("ledger" in taken, taken["contents"]) == (False, 0)
     assert other.value("SELECT action FROM ledger") == "purge"
     for database in (staged, empty, other):

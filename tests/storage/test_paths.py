@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.errors import InvalidMemoryId
-from scrimshaw.storage.paths import MAX_ID_CHARS, MAX_SEGMENT_BYTES, check_id, fault_of, locate
+from scrimshaw.storage.paths import MAX_ID_CHARS, MAX_SEGMENT_BYTES, check_id, find_name_fault, locate
 
 GOOD = [
     "wal-reset",
@@ -126,18 +126,18 @@ def test_existing_files_with_odd_names_are_found(tmp_path: Path, memory_id: str)
     [("", "empty"), ("../x", '".." segment'), ("a\x01b", "control"), ("a\u202eb", "control"), ("a/.b", "hidden")],
 )
 def test_no_file_of_a_vault_has_such_a_name(memory_id: str, rule: str, on_windows: bool) -> None:
-    assert rule in fault_of(memory_id, on_windows=on_windows)
+    assert rule in find_name_fault(memory_id, on_windows=on_windows)
 
 
 @pytest.mark.parametrize("memory_id", ["what?", "deep/con", "a:b", "a\\b", "ends.", " padded "])
 def test_a_file_may_have_a_name_that_windows_has_not(memory_id: str) -> None:
-    assert fault_of(memory_id, on_windows=False) == ""
-    assert fault_of(memory_id, on_windows=True) != ""
+    assert find_name_fault(memory_id, on_windows=False) == ""
+    assert find_name_fault(memory_id, on_windows=True) != ""
 
 
 @pytest.mark.parametrize("memory_id", ["x" * 200, "note.md", "cafe\u0301", "a/b"])
 def test_a_file_may_have_a_name_that_is_given_to_none_anew(memory_id: str) -> None:
-    assert fault_of(memory_id, on_windows=True) == ""
+    assert find_name_fault(memory_id, on_windows=True) == ""
 
 
 def test_a_link_out_of_the_root_is_refused(tmp_path: Path) -> None:

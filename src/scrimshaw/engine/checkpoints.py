@@ -22,7 +22,7 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import SourceFile, content_hash
 from scrimshaw.storage.archive import FORMAT, LATEST, ArchivedFile, Manifest, open_archive, read_age, write_archive
 from scrimshaw.storage.durable import remove_file, storage_errors
-from scrimshaw.storage.paths import SUFFIX, check_id, fault_of, locate, printable
+from scrimshaw.storage.paths import SUFFIX, check_id, find_name_fault, locate, replace_undecodable
 from scrimshaw.storage.place import CHECKPOINTS
 from scrimshaw.storage.scan import IGNORED_FOLDERS, Source, scan
 from scrimshaw.storage.toml_files import LINKS_FILE
@@ -129,7 +129,7 @@ def list_checkpoints(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
             with open_archive(path, engine.maintenance.schema) as opened:
                 found.append(_describe(path, opened.manifest))
         except (NotFound, UnusableArchive, StorageFailure) as error:
-            found.append(replace(_describe(path), problem=printable(error.message)))
+            found.append(replace(_describe(path), problem=replace_undecodable(error.message)))
     return found
 
 
@@ -209,7 +209,7 @@ def _name_fault(name: str) -> str:
     _, slash, inside = name.partition("/")
     if not IGNORED_FOLDERS.isdisjoint(inside.split("/")[:-1]):
         return "no memory is looked for in such a folder"
-    return fault_of(inside.removesuffix(SUFFIX)) if slash else ""
+    return find_name_fault(inside.removesuffix(SUFFIX)) if slash else ""
 
 
 def _vaults(engine: Engine, *, include_global: bool) -> dict[str, Source]:
@@ -252,7 +252,7 @@ def _read_ages(paths: Iterable[Path]) -> dict[Path, _Age]:
 
 def _describe(path: Path, manifest: Manifest | None = None) -> Checkpoint:
     name, (modified, size) = _name_of(path), _stat(path)
-    made = Checkpoint(name=name, path=printable(str(path)), created=modified, bytes=size)
+    made = Checkpoint(name=name, path=replace_undecodable(str(path)), created=modified, bytes=size)
     if manifest is None:
         return made
     same = {field: getattr(manifest, field) for field in ("created", "rows", "metadata", "left_out")}
@@ -270,7 +270,7 @@ def _stat(path: Path) -> tuple[float, int]:
 
 
 def _name_of(path: Path) -> str:
-    return printable(path.name.removesuffix(EXTENSION))
+    return replace_undecodable(path.name.removesuffix(EXTENSION))
 
 
 def _kind(name: str) -> str:

@@ -46,7 +46,7 @@ from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.storage.databases import read_foreign_tables
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.git import Deleted, list_deleted_files, read_before
-from scrimshaw.storage.paths import printable
+from scrimshaw.storage.paths import replace_undecodable
 from scrimshaw.storage.scan import artifact_class
 
 INGEST = "ingest"
@@ -158,7 +158,7 @@ def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
             counts["failed"] += 1
             fault = error.message
         if fault:
-            lines.append(f"{redact(printable(str(file))).text}: {fault}")
+            lines.append(f"{redact(replace_undecodable(str(file))).text}: {fault}")
         if not keep_going(number, len(files)):
             break
     report = lines[:_MOST_REPORT_LINES] if files else ["no Markdown file was found at these paths"]
@@ -190,7 +190,7 @@ def leave_out(source: str, place: str, reason: str | ScrimshawError, skipped: in
 def _check_path(engine: Engine, path: Path) -> Path:
     """The resolved file; raises NotFound, InvalidRequest if it is not Markdown, UnreadableFile for a broken name."""
     path = path if path.is_absolute() else engine.settings.project / path
-    if (name := printable(str(path))) != str(path):  # no database can store it
+    if (name := replace_undecodable(str(path))) != str(path):  # no database can store it
         raise UnreadableFile(f"{name} cannot be imported: its name is not UTF-8.", "Rename the file.")
     with storage_errors("read", path):
         is_there = path.is_file()

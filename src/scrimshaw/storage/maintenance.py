@@ -159,7 +159,7 @@ class Maintenance(ABC):
         return {name: value for name, value in {"rows": dict(+counts), **facts}.items() if value}
 
     @classmethod
-    def take_over(cls, write: SqlConnection, staged: SqlDatabase, *, clear: bool) -> dict[str, int]:
+    def insert_staged(cls, write: SqlConnection, staged: SqlDatabase, *, clear: bool) -> dict[str, int]:
         """Insert the staged rows that are missing, after clearing the tables if asked; rows inserted per table.
 
         The ledger is inserted only if there is none; the contents of purged memories never are.
@@ -190,7 +190,7 @@ class Maintenance(ABC):
         """Take over staged rows and append entries to the ledger, in one transaction; raises UnusableArchive."""
         try:
             with self._journal.write() as write:
-                counts = self.take_over(write, staged, clear=clear)
+                counts = self.insert_staged(write, staged, clear=clear)
                 append_entries(write, entries, time.time())
         except self.CONSTRAINT_ERROR as error:
             raise UnusableArchive(f"Its rows contradict those in the journal: {error}.", "Use another one.") from error

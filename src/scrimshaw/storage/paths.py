@@ -75,7 +75,7 @@ def check_id(memory_id: str) -> str:
     return name
 
 
-def fault_of(memory_id: str, *, on_windows: bool = os.name == "nt") -> str:
+def find_name_fault(memory_id: str, *, on_windows: bool = os.name == "nt") -> str:
     """Why a vault's file must not have this id on this system, empty if it may.
 
     Less strict than `check_id`, which is for new names: existing files that people named `what?` or `con` are read.
@@ -124,6 +124,6 @@ def fold(memory_id: str) -> str:
     return unicodedata.normalize("NFC", memory_id.casefold())
 
 
-def printable(path: str) -> str:
+def replace_undecodable(path: str) -> str:
     """The path with bytes that are not UTF-8 replaced, so that it can be stored and shown."""
     return os.fsencode(path).decode(errors="replace")

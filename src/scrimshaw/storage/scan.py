@@ -18,7 +18,7 @@ from ruamel.yaml.error import YAMLError
 from scrimshaw.errors import ConfigError
 from scrimshaw.models import ArtifactClass, Skip, SourceFile, Trust
 from scrimshaw.storage.git import list_visible_files
-from scrimshaw.storage.paths import SUFFIX, printable
+from scrimshaw.storage.paths import SUFFIX, replace_undecodable
 from scrimshaw.toml_text import read_regular_file
 
 # Some 500,000 tokens: a larger file is not a note that a person wrote.
@@ -252,7 +252,7 @@ def _classify(
     objections = {
         "hidden file": found.entry.name.startswith("."),
         "its name ends in capital letters": not found.entry.name.endswith(SUFFIXES),
-        "its name is not UTF-8": not found.path.isascii() and printable(found.path) != found.path,
+        "its name is not UTF-8": not found.path.isascii() and replace_undecodable(found.path) != found.path,
         "not a regular file": not stat.S_ISREG(info.st_mode),
         f"{info.st_size} bytes are more than the limit of {max_bytes}": info.st_size > max_bytes,
         "no permission to read it": not os.access(path, os.R_OK),
@@ -287,7 +287,7 @@ def _compile_ids(patterns: tuple[str, ...]) -> _IdTest:
 
 
 def _skip(path: str, reason: str) -> Skip:
-    return Skip(path=printable(path), reason=reason)
+    return Skip(path=replace_undecodable(path), reason=reason)
 
 
 def _serena_sources(project: Path, home: Path | None) -> list[Source]:

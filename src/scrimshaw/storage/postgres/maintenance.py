@@ -80,8 +80,8 @@ class PostgresMaintenance(Maintenance):
             yield partial(self.commit_rows, staged)
 
     @classmethod
-    def take_over(cls, write: SqlConnection, staged: SqlDatabase, *, clear: bool) -> dict[str, int]:
-        counts = super().take_over(write, staged, clear=clear)
+    def insert_staged(cls, write: SqlConnection, staged: SqlDatabase, *, clear: bool) -> dict[str, int]:
+        counts = super().insert_staged(write, staged, clear=clear)
         for table, column in _NUMBERED.items():
             write.execute(_RENUMBER.format(table, column))
         return counts
