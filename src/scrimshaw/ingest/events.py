@@ -283,7 +283,7 @@ class TranscriptBuilder:
         return Transcript(session=session, client=self.client, cwd=cwd, events=tuple(found), skipped=skipped)
 
 
-def parse_time(value: object) -> float:
+def parse_epoch(value: object) -> float:
     """Seconds since 1970 of an ISO time or a number of seconds or milliseconds; 0.0 for anything else."""
     if (count := number(value)) is not None:
         return max(0.0, count / 1000 if count > _MILLISECONDS_FROM else count)

@@ -26,7 +26,7 @@ HALF_LIVES: Mapping[MemoryType, float] = {
     MemoryType.REFERENCE: 180.0,
     MemoryType.PREFERENCE: 365.0,
 }
-TIER_FACTORS: Mapping[Tier, float] = {
+HALF_LIFE_FACTORS: Mapping[Tier, float] = {
     Tier.CONSTITUTIONAL: math.inf,
     Tier.CRITICAL: math.inf,
     Tier.IMPORTANT: 1.5,
@@ -44,7 +44,7 @@ def stability_of(type_: MemoryType, tier: Tier, default: float) -> float:
     days = HALF_LIVES.get(type_, default)
     if tier is Tier.TEMPORARY and math.isinf(days):  # even a temporary decision is not meant to stay
         days = default
-    return days * TIER_FACTORS[tier] * FACTOR / 3
+    return days * HALF_LIFE_FACTORS[tier] * FACTOR / 3
 
 
 def retrievability(days: float, stability: float) -> float:

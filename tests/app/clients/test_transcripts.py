@@ -13,7 +13,7 @@ from tests.app.clients.records import codex, gemini, opencode
 from tests.app.clients.words import AT, NOON
 
 from scrimshaw.app.clients import all_clients
-from scrimshaw.ingest.events import Transcript, parse_time
+from scrimshaw.ingest.events import Transcript, parse_epoch
 from scrimshaw.models import EventKind
 
 _RECORDS = load_records()
@@ -156,7 +156,7 @@ def test_opencode_a_sub_agent_counts_to_the_session_that_started_it() -> None:
     ],
 )
 def test_times_of_every_spelling_are_read(value: object, seconds: float) -> None:
-    assert parse_time(value) == seconds
+    assert parse_epoch(value) == seconds
 
 
 # Whatever stands in a file

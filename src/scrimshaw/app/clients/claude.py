@@ -11,7 +11,7 @@ from msgspec import structs
 
 from scrimshaw.app.clients.client import SERVER, Client, Programs, Scope, SetupFiles, SharedFile, is_within
 from scrimshaw.ingest import payload as js
-from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_time
+from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_epoch
 from scrimshaw.models import EventKind
 from scrimshaw.storage.place import find_main_tree
 
@@ -144,7 +144,7 @@ class _ClaudeReader(TranscriptBuilder):
         self._queue: list[str] = []
 
     def read_row(self, row: js.Json) -> None:
-        at, content = parse_time(row.get("timestamp")), js.section(row, "message").get("content")
+        at, content = parse_epoch(row.get("timestamp")), js.section(row, "message").get("content")
         agent = js.text(row.get("agentId")) or ("sub-agent" if row.get("isSidechain") is True else "")
         match row.get("type"):
             case "user":

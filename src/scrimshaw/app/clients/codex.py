@@ -9,7 +9,7 @@ from msgspec import structs
 
 from scrimshaw.app.clients.client import Client, Programs
 from scrimshaw.ingest import payload as js
-from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_time
+from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_epoch
 from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.models import EventKind
 from scrimshaw.toml_text import parse_toml
@@ -135,7 +135,7 @@ class _RolloutReader(TranscriptBuilder):
         self._agent, self._codes = agent, codes
 
     def read_row(self, row: js.Json) -> None:
-        item, at = js.section(row, "payload"), parse_time(row.get("timestamp"))
+        item, at = js.section(row, "payload"), parse_epoch(row.get("timestamp"))
         kind = item.get("type") if row.get("type") == "response_item" else ""
         if row.get("type") == "compacted":
             self.add_compaction(js.text(item.get("message")), at)

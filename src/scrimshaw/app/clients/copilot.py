@@ -9,7 +9,7 @@ from msgspec import structs
 
 from scrimshaw.app.clients.client import PATIENCE_S, Client, Programs, Scope, name_events
 from scrimshaw.ingest import payload as js
-from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_time
+from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_epoch
 from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.models import EventKind
 
@@ -118,7 +118,7 @@ def read_shell_mark(output: str) -> tuple[str, int]:
 
 
 def _read_row(row: js.Json, builder: TranscriptBuilder) -> None:
-    data, at = js.section(row, "data"), parse_time(row.get("timestamp"))
+    data, at = js.section(row, "data"), parse_epoch(row.get("timestamp"))
     words, agent = js.text(data.get("content")), js.text(data.get("parentToolCallId"))
     match row.get("type"):
         case "user.message":

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from scrimshaw.app.clients.client import PATIENCE_S, Client, is_within, name_events, read_report
 from scrimshaw.ingest import payload as js
-from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_time
+from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_epoch
 from scrimshaw.models import EventKind, content_hash
 
 _WINDOW = 1_048_576  # tokens of input, the documented limit of the Gemini models
@@ -118,7 +118,7 @@ def _apply_changes(rows: Iterable[js.Json]) -> list[js.Json]:
 
 
 def _read_message(message: js.Json, builder: TranscriptBuilder, agent: str) -> None:
-    at, words = parse_time(message.get("timestamp")), js.result_text(message.get("content"))
+    at, words = parse_epoch(message.get("timestamp")), js.result_text(message.get("content"))
     if message.get("type") == "user":
         prompt = re.sub(_INJECTED, "", words)
         if not prompt.startswith(_SET_UP):
@@ -145,7 +145,7 @@ def _read_call(call: js.Json, builder: TranscriptBuilder, at: float, agent: str)
     name, arguments = js.text(call.get("name")), js.section(call, "args")
     builder.add_text(EventKind.ANSWER, _find_summary(name, arguments), at, agent)
     builder.begin_call(call_id, name, arguments)
-    builder.end_call(call_id, output, failed, parse_time(call.get("timestamp")) or at, agent=agent)
+    builder.end_call(call_id, output, failed, parse_epoch(call.get("timestamp")) or at, agent=agent)
 
 
 CLIENT = Gemini()

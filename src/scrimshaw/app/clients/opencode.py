@@ -10,7 +10,7 @@ from msgspec import structs
 
 from scrimshaw.app.clients.client import Client, OwnFile, Programs, Scope, SetupFiles, is_within, name_events
 from scrimshaw.ingest import payload as js
-from scrimshaw.ingest.events import Event, StoredSession, Transcript, TranscriptBuilder, parse_time
+from scrimshaw.ingest.events import Event, StoredSession, Transcript, TranscriptBuilder, parse_epoch
 from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.models import EventKind
 from scrimshaw.storage.databases import read_foreign_rows
@@ -142,7 +142,7 @@ class OpenCode(Client):
 
 def _read_message(message: js.Json, builder: TranscriptBuilder, agent: str) -> None:
     about, parts = js.section(message, "info"), list(js.sections(message.get("parts")))
-    at = parse_time(js.section(about, "time").get("created"))
+    at = parse_epoch(js.section(about, "time").get("created"))
     words = "\n".join(js.text(part.get("text")) for part in parts if _is_spoken(part))
     if about.get("role") == "user":
         builder.add_text(EventKind.PROMPT, words, at, agent)
@@ -151,7 +151,7 @@ def _read_message(message: js.Json, builder: TranscriptBuilder, agent: str) -> N
     elif about.get("role") == "assistant":
         for part in parts:
             if _is_spoken(part):
-                begun = parse_time(js.section(part, "time").get("start")) or at
+                begun = parse_epoch(js.section(part, "time").get("start")) or at
                 builder.add_text(EventKind.ANSWER, js.text(part.get("text")), begun, agent)
             elif part.get("type") == "tool":
                 _read_call(part, builder, at, agent)
@@ -164,7 +164,7 @@ def _read_call(part: js.Json, builder: TranscriptBuilder, at: float, agent: str)
         return
     failed = bool(error) or bool(js.number(js.section(state, "metadata").get("exit")))
     builder.begin_call(call_id, js.text(part.get("tool")), js.section(state, "input"))
-    ended = parse_time(js.section(state, "time").get("end")) or at
+    ended = parse_epoch(js.section(state, "time").get("end")) or at
     builder.end_call(call_id, error or js.result_text(state.get("output")), failed, ended, agent=agent)
 
 

@@ -18,7 +18,7 @@ from scrimshaw.app.clients.client import Client
 from scrimshaw.app.hooks.settings import BUSY_MS, load_settings
 from scrimshaw.app.processes import client_process
 from scrimshaw.config import GLOBAL, MEMORIES, PROJECT_FOLDER, RESUMED, Settings, find_project
-from scrimshaw.ingest.events import Event, find_redactions, make_answers, make_observation, parse_time, redact_names
+from scrimshaw.ingest.events import Event, find_redactions, make_answers, make_observation, parse_epoch, redact_names
 from scrimshaw.ingest.extraction import default_rules
 from scrimshaw.models import CLIENT_TOOL, DRAFT_JOB, Action, Entry, EventKind, Observation, Session, content_hash
 from scrimshaw.session import working_memory
@@ -180,7 +180,7 @@ def skip_pause(lines: list[str], resumed: Path, session: str) -> list[str]:
     if since <= (int(begun[0]) / 1000 if begun else 0.0):
         return lines
     times = (re.search(r'"timestamp":\s*"([^"]+)"', line) for line in lines)
-    return lines[next((place for place, at in enumerate(times) if at and parse_time(at[1]) >= since), len(lines)) :]
+    return lines[next((place for place, at in enumerate(times) if at and parse_epoch(at[1]) >= since), len(lines)) :]
 
 
 def last_answers(client: Client, lines: list[str]) -> list[str]:
