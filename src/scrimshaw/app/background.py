@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from scrimshaw.app.hooks.record import hear_late_words
+from scrimshaw.app.hooks.record import record_late_answers
 from scrimshaw.app.tracing import send_spans
 from scrimshaw.config import load, traces_exporter
 from scrimshaw.engine import Engine, canary, checkpoints, drafts, importers, index, open_engine
@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 def _run_draft_job(engine: Engine, job: Job, keep_going: index.KeepGoing) -> str:
     """Make a draft, including what the client wrote after the session's last hook; returns why it was rejected."""
     if session := engine.sessions.get(job.key):
-        hear_late_words(engine.storage, engine.settings, session)
+        record_late_answers(engine.storage, engine.settings, session)
     if not engine.settings.features.drafts:
         return ""
     outcome = drafts.make_draft(engine, job.key)

@@ -46,8 +46,8 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
     for old, new in renames.items():
         engine.journal.update_review(old, partial(_rename, new))
     if record_external_changes(engine, renames) or report.changes:
-        follow_renames(engine)
-    skipped = _follow_links(engine)
+        update_renames(engine)
+    skipped = _index_links(engine)
     sync_record(engine)
     with suppress(DamagedDatabase):  # which every search reports
         if lacks_vectors(engine):
@@ -79,7 +79,7 @@ def _find_renames(engine: Engine, report: SyncReport) -> dict[str, str]:
     return renames
 
 
-def follow_renames(engine: Engine) -> None:
+def update_renames(engine: Engine) -> None:
     """Let the index resolve references to a memory's name from before its file was renamed."""
     gone = {name: name for name, digest in engine.journal.last_hashes().items() if not digest}
     by_last_name = {name.rpartition("/")[2]: name for name in sorted(gone, reverse=True)}
@@ -228,7 +228,7 @@ def catch_up(engine: Engine) -> None:
         scan(engine)
 
 
-def _follow_links(engine: Engine) -> list[Skip]:
+def _index_links(engine: Engine) -> list[Skip]:
     """Index the links file; an unusable one is reported by name, and the known links stay."""
     path = links_path(engine)
     try:

@@ -217,7 +217,7 @@ def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[R
     """Rewrite references, each file read again; a memory under the lock and recorded. Raises like `write.update`."""
     known = ProjectFiles(engine.settings)
 
-    def follow(file: MemoryFile, path: Path) -> MemoryFile:
+    def rename_paths(file: MemoryFile, path: Path) -> MemoryFile:
         return parse_memory_file(rewrite_references(file.text, known.changes(file.text, path, renames)))
 
     texts = ", ".join(f"{old} -> {new or '.'}" for old, new in renames[:_MOST_RENAMES])
@@ -227,7 +227,7 @@ def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[R
         if repair.id:
             reason = f"paths renamed: {texts}{more}"
             entry = Entry(action=Action.UPDATE, memory_id=repair.id, reason=reason, actor=actor)
-            rewrite(engine, engine.memory(repair.id), partial(follow, path=path), entry)
+            rewrite(engine, engine.memory(repair.id), partial(rename_paths, path=path), entry)
         elif text := read_markdown(path):
             with storage_errors("write", path):
                 replace_file(path, rewrite_references(text, known.changes(text, path, renames)).encode())

@@ -37,7 +37,7 @@ class Summary:
     def __init__(self) -> None:
         self._rows, self._sums = Counter[str](), Counter[str]()
 
-    def follow(self, rows: Iterable[tuple[str, Row]]) -> Iterator[tuple[str, Row]]:
+    def sum_up(self, rows: Iterable[tuple[str, Row]]) -> Iterator[tuple[str, Row]]:
         """Yield the rows and sum them up."""
         for table, row in rows:
             text = json.dumps(row, sort_keys=True, default=bytes.hex)
@@ -67,7 +67,7 @@ def migrate(settings: Settings, source: EngineName, target: EngineName) -> dict[
             raise AlreadyExists(message, "Move it away, or name an empty vault, and run this again.")
         copied = Summary()  # a snapshot, whatever a session writes meanwhile
         with TemporaryDirectory(prefix="scrimshaw-") as folder:
-            rows = copied.follow(old.maintenance.dump_rows())
+            rows = copied.sum_up(old.maintenance.dump_rows())
             with new.maintenance.stage_rows(Path(folder, "rows.db"), old.maintenance.schema, rows) as commit:
                 commit((), True)
         before, after = copied.tables(), summarise(new)
@@ -81,5 +81,5 @@ def migrate(settings: Settings, source: EngineName, target: EngineName) -> dict[
 def summarise(storage: Storage) -> dict[str, Table]:
     """The sums of each table of a journal."""
     summary = Summary()
-    deque(summary.follow(storage.maintenance.dump_rows()), maxlen=0)
+    deque(summary.sum_up(storage.maintenance.dump_rows()), maxlen=0)
     return summary.tables()

@@ -74,7 +74,7 @@ def read_log(engine: Engine, memory_id: str, *, patches: bool = False) -> Memory
         )
         for each in commits
     ]
-    for name in _follow_back(engine, {memory_id: None, **dict.fromkeys(names.values())}):
+    for name in _find_earlier_ids(engine, {memory_id: None, **dict.fromkeys(names.values())}):
         changes += (
             MemoryChange(
                 at=datetime.fromtimestamp(row["at"], UTC).isoformat(timespec="seconds"),
@@ -140,7 +140,7 @@ def _open_past(settings: Settings, commit: Commit) -> Iterator[Engine]:
             yield engine
 
 
-def _follow_back(engine: Engine, names: Iterable[str]) -> dict[str, None]:
+def _find_earlier_ids(engine: Engine, names: Iterable[str]) -> dict[str, None]:
     """These ids, and those that the ledger saw the same file have before."""
     known = dict[str, None]()
     pending = [*names]

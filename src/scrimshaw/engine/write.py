@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from scrimshaw.engine.checkpoints import checkpoint_before
 from scrimshaw.engine.core import GLOBAL, Engine, vault_file
 from scrimshaw.engine.degradations import INDEX
-from scrimshaw.engine.index import follow_renames
+from scrimshaw.engine.index import update_renames
 from scrimshaw.engine.ledger import LedgerFile, RecordedChange, apply_changes, hash_of, read_file
 from scrimshaw.engine.purge import erase_memories
 from scrimshaw.engine.read import list_own
@@ -413,7 +413,7 @@ def _write(
         engine.index.put([document])
         targets = map(itemgetter(1), engine.index.edges(place.name)) if document.edges else ()
         if "" in targets:  # a reference that is not resolved yet
-            follow_renames(engine)
+            update_renames(engine)
     # Not from the index: a process that read the file a moment before may have put its older text there.
     return document.content_hash, document.file.path
 

@@ -46,7 +46,7 @@ class IdMap:
             except msgspec.DecodeError:  # the torn last line of a killed process
                 self.is_open = True
             else:
-                self._follow(line)
+                self._apply(line)
 
     def begin(self, copies: Mapping[str, CopyRecord]) -> None:
         """Note that changes begin, and what the peer has at that time."""
@@ -73,9 +73,9 @@ class IdMap:
                 os.fsync(handle)
             finally:
                 os.close(handle)
-            self._follow(line)
+            self._apply(line)
 
-    def _follow(self, line: _Line) -> None:
+    def _apply(self, line: _Line) -> None:
         if line.is_open is not None:
             self.is_open = line.is_open
         elif line.copy:

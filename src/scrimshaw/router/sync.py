@@ -122,7 +122,7 @@ def plan_sync(
     """The changes from the known copies, or those `listed` by the peer, to the wanted ones."""
     copies, surplus = dict(known), list[Step]()
     if listed is not None:
-        copies, surplus = _follow_list(known, listed)
+        copies, surplus = _match_listed(known, listed)
     missing = [name for name in wanted if name not in copies]
     stale = [name for name in wanted if name in copies and not is_same(wanted[name], copies[name])]
     gone = [name for name in copies if name not in wanted]
@@ -152,7 +152,7 @@ def is_same(memory: MemoryCopy, copy: CopyRecord) -> bool:
 def compare_copies(name: str, store: CopyStore, wanted: Mapping[str, MemoryCopy]) -> Freshness:
     """The peer's list compared with the wanted copies; duplicates count as orphaned."""
     try:
-        copies, surplus = _follow_list({}, store.list_copies())
+        copies, surplus = _match_listed({}, store.list_copies())
     except PeerFailed as error:
         return Freshness(name=name, fault=str(error), exit_code=error.exit_code)
     there = [each for each in copies if each in wanted]
@@ -172,7 +172,7 @@ def compare_index(engine: Engine) -> Freshness:
     return Freshness(name="index", in_sync=len(fresh), stale=stale, missing=missing, orphaned=orphaned, exit_code=code)
 
 
-def _follow_list(
+def _match_listed(
     known: Mapping[str, CopyRecord], listed: Iterable[PeerEntry]
 ) -> tuple[dict[str, CopyRecord], list[Step]]:
     """The copies that a peer lists, and steps to retire duplicates; a known one stays."""

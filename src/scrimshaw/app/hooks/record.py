@@ -91,7 +91,7 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     is_new = observation in _observe(storage, settings, now, event, *map(make, map(redact_names, missed)), observation)
     is_start = event.kind is EventKind.START
     for earlier in storage.sessions.latest(before=event.session, with_work=True) if is_start else ():
-        hear_late_words(storage, settings, earlier, TAIL_BYTES)
+        record_late_answers(storage, settings, earlier, TAIL_BYTES)
     # Few events get a reply. Clients report a second compaction of a session exactly like the first.
     if is_start or (is_new and event.kind in client.reply_kinds):
         from scrimshaw.app.hooks.injection import context_injection  # noqa: PLC0415 - costs most events 8 ms for nothing
@@ -116,7 +116,7 @@ def _observe(storage: Storage, settings: Settings, now: float, event: Event, *mo
     return new
 
 
-def hear_late_words(storage: Storage, settings: Settings, session: Session, most: int = LONGEST_TURN) -> None:
+def record_late_answers(storage: Storage, settings: Settings, session: Session, most: int = LONGEST_TURN) -> None:
     """Record what an agent said after its session's last hook: written down late, or before the client was killed."""
     client, rested = load_client(session.client), session.last_event
     path = client.find_transcript(session.id, Path.home()) if client else None

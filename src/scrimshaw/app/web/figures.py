@@ -29,7 +29,7 @@ _SENTENCES = {
 def show_health(site: Site, values: Values) -> Page:
     """Every part as measured now; with `thorough` also every page of the databases and the ledger."""
     engine = site.engine
-    site.follow_files()
+    site.refresh_index()
     is_thorough = bool(values.get("thorough"))
     health = check_health(engine, thorough=is_thorough, more=process_checks(engine.settings))
     problems = [tag("p", problem, class_="note") for problem in health.problems]
@@ -51,7 +51,7 @@ def show_health(site: Site, values: Values) -> Page:
 def show_statistics(site: Site, values: Values) -> Page:
     """What there is, and the searches of some days; with `usage` also slower figures."""
     engine = site.engine
-    site.follow_files()
+    site.refresh_index()
     days = parse_number(values, "days") or int(DAYS)
     found = counts.stats(engine, Filters())
     dates = f"{found.oldest[:10] or '-'} to {found.newest[:10] or '-'}"
@@ -115,7 +115,7 @@ def _render_counts(name: str, by: Mapping[str, int]) -> Html:
 
 def show_quality(site: Site, values: Values) -> Page:
     """The grades of the newest memories, as the index has them, in all and over time."""
-    site.follow_files()
+    site.refresh_index()
     days = min(parse_number(values, "days") or int(DAYS), _MOST_DAYS)
     graded, width = list_grades(site.engine, days), -(-days // _MOST_PERIODS)
     periods = [[each for age, each in graded if age // width == place] for place in range(-(-days // width))]

@@ -55,7 +55,7 @@ class Site:
     _look_at: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def follow_files(self) -> None:
+    def refresh_index(self) -> None:
         """Bring the index up to date with the files, unless that was done a moment ago."""
         with self._lock:
             began = time.monotonic()

@@ -110,7 +110,7 @@ class Database(SqlDatabase):
         with self.lend() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
-                with follow_rows(connection) if self._durable else nullcontext():
+                with update_seals(connection) if self._durable else nullcontext():
                     yield connection
                 if self._identify() != self._identity:
                     raise _absence_error(self.path)
@@ -256,15 +256,15 @@ def open_file(
 
 
 @contextmanager
-def follow_rows(write: apsw.Connection) -> Iterator[None]:
+def update_seals(write: apsw.Connection) -> Iterator[None]:
     """Keep the seals in step with the rows that the block changes."""
     changed = Counter[str]()
 
-    def follow(update: apsw.PreUpdate) -> None:
+    def count_change(update: apsw.PreUpdate) -> None:
         name = update.table_name
         changed[name] = (changed[name] + _digest(update.new) - _digest(update.old)) & _SEAL_BITS
 
-    write.preupdate_hook(follow)
+    write.preupdate_hook(count_change)
     try:
         yield
     finally:

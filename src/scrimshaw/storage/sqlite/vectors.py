@@ -50,7 +50,7 @@ class VectorScan:
         with self._guard:
             if generation != self._generation:
                 self._measured = (None, None)
-                self.follow(len(vector))
+                self.update(len(vector))
                 self._generation = generation
             rows, matrix = self._rows[: self._many], self._matrix[: self._many]
             if self._measured[0] is not vector:  # a search asks for memories, and then for passages of records
@@ -98,7 +98,7 @@ class VectorScan:
             scores[np.searchsorted(numbers, [row[0] for row in rows])] = cosines
         return scores
 
-    def follow(self, width: int) -> None:
+    def update(self, width: int) -> None:
         """Add the new rows and mark the removed ones; a vector has `width` numbers."""
         np, known = self._np, self._rows[: self._many]
         last = int(known[-1, 0]) if len(known) else 0

@@ -59,7 +59,7 @@ class WordScan:
         np = self._np
         with self._guard:
             if generation != self._generation:
-                self.follow()
+                self.update()
                 self._generation = generation
             rows, memories, live, norms, many = self._rows, self._memories, self._live, self._norms, self._many
             lists = self.find_lists(words)
@@ -89,7 +89,7 @@ class WordScan:
         self._lists: dict[tuple[Any, ...], WordList] = {}
         self._bytes = 0
 
-    def follow(self) -> None:
+    def update(self) -> None:
         """Add the new rows and mark the removed ones."""
         np = self._np
         last = int(self._rows[-1]) if len(self._rows) else -1
