@@ -14,14 +14,14 @@ from msgspec.structs import astuple
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example, settings_of
 from scrimshaw.app.cli.output import Lines, note, percent, show, show_json
-from scrimshaw.ingest.extraction import Extraction, Rule, extract, find_rule
+from scrimshaw.ingest.extraction import Rule, extract, find_rule
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.ingest.tool_calls import ToolCall, describe_call
 from scrimshaw_lab import calibration
 from scrimshaw_lab.labelled import LabelledCall, labelled_calls
 from scrimshaw_lab.metrics import share
 
-Extract = Callable[[ToolCall], Extraction | None]
+Extract = Callable[[ToolCall], tuple[Rule, str] | None]
 
 
 class ExtractionScore(Struct, frozen=True):
@@ -94,14 +94,14 @@ def hold_out_sessions(calls: Sequence[LabelledCall], rules: Sequence[Rule]) -> E
     return evaluate_extraction(named, lambda call: extract(describe_call(call), left[sessions[id(call)]]))
 
 
-def _judge(labelled: LabelledCall, extraction: Extraction | None) -> ExtractionScore:
+def _judge(labelled: LabelledCall, extracted: tuple[Rule, str] | None) -> ExtractionScore:
     if labelled.capture == "maybe":
         return ExtractionScore()
     if labelled.capture == "no":
-        return ExtractionScore(wrong=int(extraction is not None))
-    if extraction is None:
+        return ExtractionScore(wrong=int(extracted is not None))
+    if extracted is None:
         return ExtractionScore(missed=1)
-    found = sum(key in extraction.text for key in labelled.keys)
+    found = sum(key in extracted[1] for key in labelled.keys)
     return ExtractionScore(kept=1, keys_kept=found, keys=len(labelled.keys))
 
 

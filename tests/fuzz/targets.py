@@ -138,7 +138,7 @@ def _rules(text: str) -> None:
     for name in (names[len(text) % len(names)], tool):
         arguments = {"command": argument, "file_path": argument, "pattern": argument, "content": output}
         found = extract(describe_call(ToolCall(tool=name, arguments=arguments, output=output)), default_rules())
-        assert found is None or (0 <= found.attention <= 1 and len(found.text) <= 500)
+        assert found is None or (0 <= found[0].attention <= 1 and len(found[1]) <= 500)
 
 
 def _redaction(text: str) -> None:

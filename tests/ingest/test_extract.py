@@ -175,10 +175,11 @@ LEFT_ALONE = [
 
 @pytest.mark.parametrize(("call", "rule_id", "attention", "kind", "keys"), KEPT)
 def test_call_is_kept(call: ToolCall, rule_id: str, attention: float, kind: ItemKind, keys: list[str]) -> None:
-    extraction = extract(describe_call(call), default_rules())
-    assert extraction is not None
-    assert (extraction.rule_id, extraction.attention, extraction.kind) == (rule_id, attention, kind)
-    assert [key for key in keys if key not in extraction.text] == []
+    found = extract(describe_call(call), default_rules())
+    assert found is not None
+    rule, text = found
+    assert (rule.id, rule.attention, rule.kind) == (rule_id, attention, kind)
+    assert [key for key in keys if key not in text] == []
 
 
 @pytest.mark.parametrize("call", LEFT_ALONE)
@@ -191,9 +192,7 @@ def test_default_rules_are_given_in_the_order_of_trial() -> None:
 
 
 def test_path_is_the_file_the_call_is_about() -> None:
-    extraction = extract(describe_call(bash("sed -i 's/one/two/' src/app.py")), default_rules())
-    assert extraction is not None
-    assert extraction.path == "src/app.py"
+    assert describe_call(bash("sed -i 's/one/two/' src/app.py")).path == "src/app.py"
 
 
 def test_attention_of_zero_ends_the_search() -> None:
@@ -227,18 +226,19 @@ def test_outcome_is_what_the_client_says_else_what_the_text_says(
 @pytest.mark.parametrize("command", [["bash", "-lc", "cat spec.md"], ["cat", "spec.md"], "cat spec.md"])
 def test_command_may_be_a_list_of_words(command: object) -> None:
     call = ToolCall(tool="shell", arguments={"command": command}, output="# Goal")
-    extraction = extract(describe_call(call), default_rules())
-    assert extraction is not None
-    assert extraction.rule_id == "spec-read"
+    found = extract(describe_call(call), default_rules())
+    assert found is not None
+    assert found[0].id == "spec-read"
 
 
 def test_patch_names_its_file() -> None:
     patch = "*** Begin Patch\n*** Update File: src/app.py\n@@\n-retries = 1\n+retries = 3\n*** End Patch"
     call = ToolCall(tool=canonical_tool("apply_patch"), arguments={"input": patch})
-    extraction = extract(describe_call(call), default_rules())
-    assert extraction is not None
-    assert (extraction.rule_id, extraction.path) == ("edit", "src/app.py")
-    assert "+retries = 3" in extraction.text
+    found = extract(describe_call(call), default_rules())
+    assert found is not None
+    rule, text = found
+    assert (rule.id, describe_call(call).path) == ("edit", "src/app.py")
+    assert "+retries = 3" in text
 
 
 def test_long_head_and_many_lines_stay_within_the_limit() -> None:
@@ -248,9 +248,9 @@ def test_long_head_and_many_lines_stay_within_the_limit() -> None:
 
 def test_end_of_a_huge_output_is_still_seen() -> None:
     output = "noise\n" * LONGEST_SCAN + "== 1 failed, 2 passed in 9s =="
-    extraction = extract(describe_call(bash("pytest", output)), default_rules())
-    assert extraction is not None
-    assert "1 failed, 2 passed" in extraction.text
+    found = extract(describe_call(bash("pytest", output)), default_rules())
+    assert found is not None
+    assert "1 failed, 2 passed" in found[1]
 
 
 @pytest.mark.parametrize(
@@ -302,9 +302,9 @@ def test_summary_is_short_and_always_the_same(call: ToolCall, summarizer: Summar
 @settings(deadline=None)
 @given(calls)
 def test_first_rule_that_matches_wins(call: ToolCall) -> None:
-    extraction = extract(describe_call(call), default_rules())
+    found = extract(describe_call(call), default_rules())
     alone = [
         rule for rule in default_rules() if extract(describe_call(call), [msgspec.structs.replace(rule, attention=0.5)])
     ]
     winner = alone[0] if alone and alone[0].attention else None
-    assert (extraction.rule_id if extraction else None) == (winner.id if winner else None)
+    assert (found[0].id if found else None) == (winner.id if winner else None)

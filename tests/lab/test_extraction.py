@@ -6,9 +6,8 @@ from typing import Literal
 
 import pytest
 
-from scrimshaw.ingest.extraction import Extraction, Rule
+from scrimshaw.ingest.extraction import Rule
 from scrimshaw.ingest.tool_calls import ToolCall
-from scrimshaw.models import ItemKind
 from scrimshaw_lab.extraction import ExtractionScore, evaluate_extraction, hold_out_sessions
 from scrimshaw_lab.labelled import LabelledCall
 
@@ -17,10 +16,10 @@ def labelled(capture: Literal["yes", "no", "maybe"], output: str, source: str = 
     return LabelledCall(ToolCall(tool="Bash", output=output), capture, ("key", "other"), "error", source)
 
 
-def keep_what_says_so(call: ToolCall) -> Extraction | None:
+def keep_what_says_so(call: ToolCall) -> tuple[Rule, str] | None:
     if "keep" not in call.output:
         return None
-    return Extraction(kind=ItemKind.ERROR, attention=0.5, text=call.output, rule_id="r")
+    return Rule(id="r", tool="", attention=0.5), call.output
 
 
 def test_maybe_counts_for_neither_side() -> None:

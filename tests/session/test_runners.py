@@ -188,11 +188,13 @@ def test_a_red_run_is_told_with_its_tally_and_its_failed_test(
     (run,) = find_runs(recording.events, recording.items)
     assert error in run.errors[0]
     assert any(each.endswith(name) for each in run.tests), run.tests
-    item = extract(describe_call(ToolCall(tool="Bash", arguments={"command": command}, output=output)), default_rules())
-    assert item is not None
-    assert item.kind is ItemKind.ERROR
-    assert tally.split(":")[0] in item.text
-    assert name in item.text
+    call = ToolCall(tool="Bash", arguments={"command": command}, output=output)
+    found = extract(describe_call(call), default_rules())
+    assert found is not None
+    rule, text = found
+    assert rule.kind is ItemKind.ERROR
+    assert tally.split(":")[0] in text
+    assert name in text
 
 
 @pytest.mark.parametrize(
@@ -216,10 +218,12 @@ def test_a_green_run_is_told_with_its_tally(command: str, output: str, tally: st
     (test,) = recording.draft().tests
     assert test.note.startswith("green, ")
     assert tally in test.note
-    item = extract(describe_call(ToolCall(tool="Bash", arguments={"command": command}, output=output)), default_rules())
-    assert item is not None
-    assert item.kind is ItemKind.RESULT
-    assert tally.split(":")[0] in item.text
+    call = ToolCall(tool="Bash", arguments={"command": command}, output=output)
+    found = extract(describe_call(call), default_rules())
+    assert found is not None
+    rule, text = found
+    assert rule.kind is ItemKind.RESULT
+    assert tally.split(":")[0] in text
 
 
 ESLINT = "/shop/src/till.js\n  3:7  warning  Odd name  camelcase\n  9:7  error  'limit' is never used  no-unused-vars\n"

@@ -158,22 +158,22 @@ def redact_call(event: Event) -> ToolCall:
 
 
 def _extract_item(event: Event, activity: Activity, rules: Sequence[Rule], drop_ratio: float) -> NewItem | None:
-    found = extract(activity, rules)
-    if found is None or not found.text.strip():
+    rule, text = extract(activity, rules) or (None, "")
+    if rule is None or not text.strip():
         return None
     before = redact(_cut_middle(event.output))
     if before.removed_ratio > drop_ratio:
         return None
     return NewItem(
-        text=redact(found.text),
-        kind=found.kind,
-        attention=found.attention,
-        path=redact(found.path).text,
+        text=redact(text),
+        kind=rule.kind,
+        attention=rule.attention,
+        path=redact(activity.path).text,
         source=ItemSource(
             source_tool=event.tool_name or event.tool,
             source_call_id=event.call_id,
-            extraction_rule_id=found.rule_id,
-            redaction_applied=bool(before.spans) or "[REDACTED:" in found.text,
+            extraction_rule_id=rule.id,
+            redaction_applied=bool(before.spans) or "[REDACTED:" in text,
             trust=Trust.WEB if event.tool == "Web" else Trust.TOOL,
         ),
     )

@@ -87,26 +87,15 @@ def compile_pattern(pattern: str) -> Any:
 # Extraction
 
 
-class Extraction(Struct, frozen=True, kw_only=True):
-    """The extract of a call: `attention` 0..1, `text` of at most 500 characters, `path` of its file."""
-
-    kind: ItemKind
-    attention: float
-    text: str
-    rule_id: str
-    path: str = ""
-
-
-def extract(activity: Activity, rules: Iterable[Rule]) -> Extraction | None:
-    """The extract of a call by the first matching rule; None if none matches, or it says to ignore the call."""
+def extract(activity: Activity, rules: Iterable[Rule]) -> tuple[Rule, str] | None:
+    """The first matching rule and the call's summary by it; None if none matches, or it says to ignore the call."""
     if len(activity.output) > LONGEST_SCAN:
         head, tail = activity.output[:_SCANNED_HEAD], activity.output[-(LONGEST_SCAN - _SCANNED_HEAD) :]
         activity = replace(activity, output=f"{head}\n{tail}")
     rule = find_rule(activity, rules)
     if not rule or not rule.attention:
         return None
-    text = summarize(activity, rule.summarizer)
-    return Extraction(kind=rule.kind, attention=rule.attention, text=text, rule_id=rule.id, path=activity.path)
+    return rule, summarize(activity, rule.summarizer)
 
 
 def find_rule(activity: Activity, rules: Iterable[Rule]) -> Rule | None:
