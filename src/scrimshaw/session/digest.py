@@ -93,7 +93,7 @@ def describe_changes(changes: Iterable[OthersChange]) -> str:
 
 def list_committed(project: Path, since: float, own: CommitAuthor) -> Iterator[_FileStep]:
     """The changes in commits of others that came into this checkout."""
-    before = find_arrivals(project, since).before
+    before, _ = find_arrivals(project, since)
     for each in list_changed_files(project, before, since, [*_VAULTS.values()]):
         is_own = own.includes(each.author.name) if each.author.is_of_server else each.author.address == own.address
         if each.path.endswith(SUFFIX) and not is_own:

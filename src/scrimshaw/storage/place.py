@@ -11,7 +11,6 @@ from _blake2 import blake2b  # `hashlib` takes a hook a millisecond
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from scrimshaw.config import PROJECT_FOLDER
 from scrimshaw.storage.durable import PRIVATE_FOLDER, make_folders, read_if_there, replace_file
@@ -100,15 +99,11 @@ def find_main_tree(project: Path) -> Path:
     return common.parent if common.name == ".git" else top
 
 
-class Arrivals(NamedTuple):
-    """What git's reflog of HEAD has since a given time."""
+def find_arrivals(project: Path, since: float) -> tuple[str, bool]:
+    """(the commit that was checked out at a given time, whether more than commits made here came since).
 
-    before: str = ""  #: the commit that was checked out then; empty if the log does not go back so far
-    is_any: bool = False  #: whether it has more than commits made here
-
-
-def find_arrivals(project: Path, since: float) -> Arrivals:
-    """What came into the work tree around a project since a given time. git itself is not run."""
+    It reads git's reflog of HEAD, and names no commit if that does not go back so far. git itself is not run.
+    """
     before, is_any = "", False
     with suppress(OSError, ValueError, IndexError):
         _, git, _ = _find_git(Path(os.path.realpath(project)))
@@ -119,7 +114,7 @@ def find_arrivals(project: Path, since: float) -> Arrivals:
                 before = fields[1]
             else:
                 is_any |= not what.startswith(_OWN_COMMITS)
-    return Arrivals(before, is_any)
+    return before, is_any
 
 
 def describe_work_tree(place: Path) -> str:

@@ -103,7 +103,7 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
     earlier, others = storage.sessions.latest(before=event.session, limit=_MOST_EARLIER), ""
     since = max(map(attrgetter("started"), earlier), default=math.inf)
     is_new = earlier and event.occasion not in _OCCASIONS
-    if is_new and (find_arrivals(settings.project, since).is_any or (settings.folder / TEAM).is_dir()):
+    if is_new and (find_arrivals(settings.project, since)[1] or (settings.folder / TEAM).is_dir()):
         from scrimshaw.session import digest  # noqa: PLC0415 - few starts need to ask git
 
         with suppress(StorageFailure):  # git cannot be asked
