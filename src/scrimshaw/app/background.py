@@ -294,7 +294,7 @@ class Background:
         """A number that changes when somebody removes the index, so that a new one is opened."""
         with suppress(StorageFailure):  # the next question reports it
             self.engine.index.generation()  # opens the current file
-        return self.engine.storage.openings
+        return self.engine.storage.index_database.openings
 
     def _scan(self) -> None:
         self._opening = self._find_opening()

@@ -117,11 +117,6 @@ class Storage:
         """The journal's location, for messages."""
         return str(self.place / JOURNAL)
 
-    @property
-    def openings(self) -> int:
-        """How many indexes were opened here, one after the other."""
-        return self.index_database.openings
-
     def open_siblings(self, *, every: bool = False) -> list[Database]:
         """The journals of other work trees, unchanged; except those that are unusable or have another schema."""
         if not every and time.monotonic() < self._recent[0]:

@@ -123,7 +123,7 @@ class PostgresDatabase(SqlDatabase):
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", server.vault):
             message = f"{server.vault!r} cannot be the name of a vault."
             raise InvalidRequest(message, "Set [storage] vault: small letters, digits and underscores, a letter first.")
-        self.path, self.openings = server.place, 1
+        self.path, self.openings = server.place, 1  # a server has no file that could be replaced
         self.schema = schema
         self.vault = f"scrimshaw_{server.vault}_{schema}"
         self._connect = partial(

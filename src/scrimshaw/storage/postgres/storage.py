@@ -26,38 +26,33 @@ class PostgresStorage(Storage):
         self._server, self._graph_from, self.has_index = server, graph_from, True
 
     @cached_property
-    def _of_index(self) -> PostgresDatabase:
+    def index_database(self) -> PostgresDatabase:  # type: ignore[override]  # what uses it is overridden too
         return PostgresDatabase(self._server, "index", durable=False, busy_timeout_ms=self._busy_timeout_ms)
 
     @cached_property
-    def _of_journal(self) -> PostgresDatabase:
+    def journal_database(self) -> PostgresDatabase:  # type: ignore[override]  # see above
         return PostgresDatabase(self._server, "journal", durable=True, busy_timeout_ms=self._busy_timeout_ms)
 
     @property
     def journal_name(self) -> str:
         """The server and the journal's schema, for messages."""
-        return f"{self._of_journal.path.parent}/{self._of_journal.vault}"
+        return f"{self.journal_database.path.parent}/{self.journal_database.vault}"
 
     @cached_property
     def index(self) -> Index:
-        return PostgresIndex(self._of_index, graph_from=self._graph_from)
+        return PostgresIndex(self.index_database, graph_from=self._graph_from)
 
     @cached_property
     def sessions(self) -> Sessions:
-        return Sessions(self._of_journal)
+        return Sessions(self.journal_database)
 
     @cached_property
     def journal(self) -> Journal:
-        return Journal(self._of_journal)
+        return Journal(self.journal_database)
 
     @cached_property
     def maintenance(self) -> Maintenance:
-        return PostgresMaintenance(self._of_index, self._of_journal)
-
-    @property
-    def openings(self) -> int:
-        """Always 1: a server has no file that could be replaced."""
-        return 1
+        return PostgresMaintenance(self.index_database, self.journal_database)
 
     @property
     def place(self) -> Path:
@@ -65,15 +60,15 @@ class PostgresStorage(Storage):
 
     def demand_sound(self, most_bytes: int = 0) -> None:
         """Open both; the server looks after its pages itself."""
-        _ = self._of_index, self._of_journal
+        _ = self.index_database, self.journal_database
 
     def demand_own(self) -> None:
         """Raise StorageFailure if the vault belongs to another checkout, whose index follows other files."""
-        here, known = str(self.folder.resolve()), self._of_journal.value("SELECT folder FROM place")
+        here, known = str(self.folder.resolve()), self.journal_database.value("SELECT folder FROM place")
         if known is None:
-            with self._of_journal.write() as write:
+            with self.journal_database.write() as write:
                 write.execute("INSERT INTO place VALUES (?) ON CONFLICT DO NOTHING", (here,))
-            known = self._of_journal.value("SELECT folder FROM place")
+            known = self.journal_database.value("SELECT folder FROM place")
         if known != here:
             message = f"The vault {self.journal_name} belongs to {known}, not to {here}."
             hint = "Give this checkout a vault of its own; where it moved, DELETE FROM place in that schema."
@@ -81,13 +76,7 @@ class PostgresStorage(Storage):
 
     def demand_in_place(self) -> None:
         """Raise StorageFailure if the server cannot be reached."""
-        self._of_journal.value("SELECT 1")
-
-    def close(self) -> None:
-        super().close()
-        for name in ("_of_index", "_of_journal"):
-            if name in self.__dict__:
-                self.__dict__[name].close()
+        self.journal_database.value("SELECT 1")
 
 
 def open_vault(folder: Path, settings: StorageSettings, *, busy_timeout_ms: int) -> PostgresStorage:
