@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -34,14 +33,6 @@ _OTHER_SUMMARIZERS = {
     "matchCountSummary": Summarizer.MATCH_COUNT,
     "stdoutSummary": Summarizer.STDOUT,
 }
-
-
-class Danger(NamedTuple):
-    """Why a pattern is rejected and how to rewrite it; `refused` if RE2 itself does not accept the syntax."""
-
-    why: str
-    rewrite: str
-    refused: bool = False
 
 
 def check_rules(tables: Sequence[object]) -> tuple[tuple[Rule, ...], list[RuleProblem]]:
@@ -103,9 +94,9 @@ def find_pattern_problem(rule: Rule) -> RuleProblem | None:
     """The first of the rule's patterns that makes the rule unusable."""
     for pattern in filter(None, (rule.tool, rule.argument, rule.content)):
         if danger := find_danger(pattern):
-            fault = "a regex that RE2 cannot compile" if danger.refused else "potentially catastrophic regex"
-            message = f"ExtractionRule contains {fault}: {pattern} (rule {rule.id!r}: {danger.why})"
-            return RuleProblem(rule_id=rule.id, message=message, advice=danger.rewrite, fatal=True)
+            fault, why, rewrite = danger
+            message = f"ExtractionRule contains {fault}: {pattern} (rule {rule.id!r}: {why})"
+            return RuleProblem(rule_id=rule.id, message=message, advice=rewrite, fatal=True)
     return None
 
 
@@ -125,23 +116,23 @@ _ATOM, _REPEAT = r"(?:\\.|\[\^?\]?[^\]]*\]|[^\\()\[\]|*+?{}])", r"(?:[*+?]|\{\d+
 _REPEATED_REPEAT = re.compile(rf"(?<!\\)\((?:\?:|\?P?<\w+>)?{_ATOM}{_REPEAT}(?:{_ATOM}[?*]\??)*\)(?:[*+]|\{{)")
 
 
-_BACKREFERENCE = Danger("a backreference makes matching exponential", "match the text once and compare it elsewhere")
-_NESTED = Danger(
-    "nested quantifiers can share the same text", "repeat once: (a+)+ is a+, (a?)* is a*, (\\w+\\s?)* is [\\w\\s]*"
-)
+REFUSED, DANGEROUS = "a regex that RE2 cannot compile", "potentially catastrophic regex"
+_COMPARE = "match the text once and compare it elsewhere"
+_REPEAT_ONCE = "repeat once: (a+)+ is a+, (a?)* is a*, (\\w+\\s?)* is [\\w\\s]*"
 
 
 @cache
-def find_danger(pattern: str) -> Danger | None:
-    """The reason to reject `pattern`, or None."""
+def find_danger(pattern: str) -> tuple[str, str, str] | None:
+    """(REFUSED or DANGEROUS, why, how to rewrite it) for a pattern that is rejected, or None."""
     import re2  # noqa: PLC0415 - native library, needed only where rules are checked
 
     try:
         compile_pattern(pattern)
     except re2.error as error:
         if re.search(r"\\[1-9]|\(\?P=", pattern):
-            return _BACKREFERENCE
+            return DANGEROUS, "a backreference makes matching exponential", _COMPARE
         reason = error.args[0] if error.args else ""
         why = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        return Danger(why, "lookaround, conditionals and possessive quantifiers are not part of RE2", refused=True)
-    return _NESTED if _REPEATED_REPEAT.search(pattern) else None
+        return REFUSED, why, "lookaround, conditionals and possessive quantifiers are not part of RE2"
+    is_nested = _REPEATED_REPEAT.search(pattern)
+    return (DANGEROUS, "nested quantifiers can share the same text", _REPEAT_ONCE) if is_nested else None
