@@ -37,14 +37,6 @@ class Step(Struct, frozen=True, kw_only=True):
     reason: str = ""  #: why it is retired, or why it failed
 
 
-class SyncPlan(Struct, frozen=True, kw_only=True):
-    """The copies at a peer, those that are the same, and the changes that bring the rest in sync."""
-
-    copies: Mapping[str, CopyRecord]
-    in_sync: int
-    steps: tuple[Step, ...]
-
-
 class PeerSync(Struct, frozen=True, kw_only=True):
     """The result of a sync, or of a dry run."""
 
@@ -95,18 +87,19 @@ def sync_copies(
     The result says what ended a sync early. Raises StorageFailure if the id map cannot be written.
     """
     full = full or known.is_open
+    done = PeerSync(peer=name, is_full=full, dry_run=dry_run, in_sync=0, steps=())
     try:
-        plan = plan_sync(store, wanted, known.copies, store.list_copies() if full else None)
+        listed = store.list_copies() if full else None
     except PeerFailed as error:
-        code = error.exit_code
-        return PeerSync(peer=name, is_full=full, dry_run=dry_run, in_sync=0, steps=(), fault=str(error), exit_code=code)
-    done = PeerSync(peer=name, is_full=full, dry_run=dry_run, in_sync=plan.in_sync, steps=plan.steps)
-    if dry_run or (not plan.steps and not known.is_open and plan.copies == known.copies):
+        return replace(done, fault=str(error), exit_code=error.exit_code)
+    copies, in_sync, steps = plan_sync(store, wanted, known.copies, listed)
+    done = replace(done, in_sync=in_sync, steps=steps)
+    if dry_run or (not steps and not known.is_open and copies == known.copies):
         return done
-    retired = sum(step.action == "retire" for step in plan.steps)
-    if retired > max(FEW, len(plan.copies) // 2):
-        approve(retired, len(plan.copies))
-    known.begin(plan.copies)
+    retired = sum(step.action == "retire" for step in steps)
+    if retired > max(FEW, len(copies) // 2):
+        approve(retired, len(copies))
+    known.begin(copies)
     done = _take_steps(done, store, wanted, known, advance)
     if not done.exit_code:
         known.end()
@@ -118,8 +111,8 @@ def plan_sync(
     wanted: Mapping[str, MemoryCopy],
     known: Mapping[str, CopyRecord],
     listed: Sequence[PeerEntry] | None,
-) -> SyncPlan:
-    """The changes from the known copies, or those `listed` by the peer, to the wanted ones."""
+) -> tuple[dict[str, CopyRecord], int, tuple[Step, ...]]:
+    """(the copies known or `listed` by the peer, how many are as wanted, the changes that bring the rest in sync)."""
     copies, surplus = dict(known), list[Step]()
     if listed is not None:
         copies, surplus = _match_listed(known, listed)
@@ -141,7 +134,7 @@ def plan_sync(
     steps += (Step(action=change, name=name, peer_id=copies[name].peer_id, reason=GONE) for name in stale)
     steps += (Step(action="retire", name=name, peer_id=copies[name].peer_id, reason=GONE) for name in gone)
     in_sync = len(wanted) - len(missing) - len(stale)
-    return SyncPlan(copies=copies, in_sync=in_sync, steps=(*surplus, *steps))
+    return copies, in_sync, (*surplus, *steps)
 
 
 def is_same(memory: MemoryCopy, copy: CopyRecord) -> bool:
