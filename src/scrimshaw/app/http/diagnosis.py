@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import httpx2
@@ -21,14 +21,6 @@ PATIENCE_S = 20.0  # for one answer: the health of a large memory takes seconds
 RENEWAL = timedelta(days=7)  # enough to ask for another token before this one ends
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _VERDICTS = {"healthy": Severity.OK, "degraded": Severity.WARNING}
-
-
-class _Welcome(NamedTuple):
-    """What a client learns when it connects: versions, and the answer of `memory_health`."""
-
-    protocol: str
-    version: str
-    health: Mapping[str, Any]
 
 
 def examine_server(url: str, secret: str) -> Iterator[Finding]:
@@ -102,17 +94,16 @@ def _examine_vaults(http: httpx2.Client, token: Mapping[str, Any]) -> Iterator[F
         yield Finding(f"vault:{vault}", Severity.PROBLEM, "the server has not opened it", hint)
     if not (scopes := token["scopes"].keys() - waiting):
         return
-    older = asyncio.run(_connect(http, "", "legacy"))
+    older, version, _ = asyncio.run(_connect(http, "", "legacy"))
     newer = {vault: asyncio.run(_connect(http, f"/{vault}", "auto")) for vault in sorted(scopes)}
-    spoken = dict.fromkeys((*(each.protocol for each in newer.values()), older.protocol))
+    spoken = dict.fromkeys((*(protocol for protocol, _, _ in newer.values()), older))
     yield Finding("protocol", Severity.OK, f"it speaks {' and '.join(spoken)}")
-    if older.version == __version__:
-        yield Finding("version", Severity.OK, f"{older.version}, as here")
+    if version == __version__:
+        yield Finding("version", Severity.OK, f"{version}, as here")
     else:
         hint = "Upgrade the older one (docs/operations.md)."
-        yield Finding("version", Severity.NOTE, f"{older.version} there, {__version__} here", hint)
-    for vault, welcome in newer.items():
-        reply = welcome.health
+        yield Finding("version", Severity.NOTE, f"{version} there, {__version__} here", hint)
+    for vault, (_, _, reply) in newer.items():
         if error := reply.get("error"):
             yield Finding(f"vault:{vault}", Severity.PROBLEM, error["message"], error.get("hint", ""))
             continue
@@ -124,11 +115,13 @@ def _examine_vaults(http: httpx2.Client, token: Mapping[str, Any]) -> Iterator[F
         yield Finding(f"vault:{vault}", verdict, "; ".join((reply["status"], count, *faults)), fix)
 
 
-async def _connect(known: httpx2.Client, path: str, mode: Literal["auto", "legacy"]) -> _Welcome:
-    """Connect in one era of the protocol, and ask for health."""
+async def _connect(
+    known: httpx2.Client, path: str, mode: Literal["auto", "legacy"]
+) -> tuple[str, str, Mapping[str, Any]]:
+    """(version of the protocol, version of the server, answer of `memory_health`), in one era of the protocol."""
     async with httpx2.AsyncClient(headers=known.headers, timeout=PATIENCE_S) as http:
         transport = streamable_http_client(f"{str(known.base_url).rstrip('/')}/mcp{path}", http_client=http)
         async with Client(transport, mode=mode) as client:
             reply = await client.call_tool("memory_health", {})
             version = client.server_info.version if client.server_info else "an unknown version"
-            return _Welcome(client.protocol_version, version, reply.structured_content or {})
+            return client.protocol_version, version, reply.structured_content or {}
