@@ -46,6 +46,7 @@ SESSIONS_SHOWN = 20
 MOST_HITS, MOST_LISTED = 5, 20  # on a screen by default
 _USUAL = frozenset({Tier.NORMAL, MemoryType.GENERAL, "vault", Trust.HUMAN, Trust.FILE})
 _TELLING = 60  # characters of a passage used to find its line in the file
+_NO_FIX = "No session met this error."
 Sort = Literal["id", "title", "created", "updated"]
 Group = StrEnum("Group", "tier type artifact source folder")  # for counting memories
 
@@ -241,8 +242,6 @@ def _render_fixes(found: Sequence[Fix]) -> Lines:
         ran = neutralise(each.command) or "(reported)"
         yield line(f"   $ {ran}  ", (outcome, "green" if each.helped else "yellow"))
         yield from (f"   {neutralise(told)}" for told in (each.said, *each.done) if told)
-    if not found:
-        yield "No session met this error."
 
 
 def _render_state(resumed: Mapping[str, Any]) -> Lines:
@@ -416,7 +415,7 @@ def stats(
         return counts.contexts(engine) if context else counts.stats(engine, filters, exclude=exclude or ())
 
 
-@command(app, "fix", '"ModuleNotFoundError: No module named yaml"', render=_render_fixes, fresh=False)
+@command(app, "fix", '"ModuleNotFoundError: No module named yaml"', render=_render_fixes, fresh=False, empty=_NO_FIX)
 def fix(
     engine: Engine,
     error: Annotated[str, typer.Argument(help="The error message, or all of the output.")],

@@ -31,6 +31,7 @@ _OUTCOMES = {
 
 _ALWAYS_ON = "Show this memory before every answer from now on, to every agent?"
 _NONE_WAITS = "No draft is waiting for review."
+_NOTHING_SHARED = "No two sessions of these days share a topic."
 _NO_CLAIM = "No file claims more than it has, so there is nothing to vouch for."
 DraftName = Annotated[str, typer.Argument(metavar="NAME", help="The draft's name, as shown by `drafts list`.")]
 
@@ -78,8 +79,6 @@ def _render_consolidated(found: Sequence[Consolidation | Saved]) -> Lines:
         else:
             yield line((each.title, "bold"), (f"  from {', '.join(each.sources)}", "dim"))
             yield each.content
-    if not found:
-        yield "No two sessions of these days share a topic."
 
 
 @command(
@@ -288,8 +287,8 @@ def review_drafts(
     return done
 
 
-@command(app, "consolidate", "--dry-run", render=_render_consolidated, hidden=True)
-@command(drafts, "consolidate", "--topic sqlite --dry-run", render=_render_consolidated)
+@command(app, "consolidate", "--dry-run", render=_render_consolidated, hidden=True, empty=_NOTHING_SHARED)
+@command(drafts, "consolidate", "--topic sqlite --dry-run", render=_render_consolidated, empty=_NOTHING_SHARED)
 def consolidate(
     engine: Engine,
     topic: Annotated[str, typer.Option(help="Only sessions about this topic.")] = "",
