@@ -63,12 +63,9 @@ def append(engine: Engine, line: _Line) -> None:
     path = Path(engine.storage.place, FILE)
     data = msgspec.json.encode(line) + b"\n"
     with suppress(OSError):
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE_FILE)
-        try:
-            os.write(handle, data)  # one write, so that lines of several processes do not mix
-            size = os.fstat(handle).st_size
-        finally:
-            os.close(handle)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE_FILE), "ab", 0) as file:
+            file.write(data)  # one write, so that lines of several processes do not mix
+            size = file.tell()
         if size > MOST_BYTES:
             path.replace(path.with_name(OLDER))
 

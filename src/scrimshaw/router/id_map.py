@@ -67,12 +67,10 @@ class IdMap:
 
     def _append(self, line: _Line) -> None:
         with self._guard, storage_errors("write", self.path):
-            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE_FILE)
-            try:
-                os.write(handle, msgspec.json.encode(line) + b"\n")
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            with os.fdopen(os.open(self.path, flags, PRIVATE_FILE), "ab", 0) as file:
+                file.write(msgspec.json.encode(line) + b"\n")
+                os.fsync(file.fileno())
             self._apply(line)
 
     def _apply(self, line: _Line) -> None:
