@@ -174,18 +174,17 @@ def choose_added(
     label = label_copies(engine.settings.project)
     names = [list_possible_names(hit, label) for hit in hits]
     known = engine.index.get([*{*chain.from_iterable(names)}])
-    copies, digests = list[str](), list[str]()
+    found = list[tuple[PeerHit, str, str]]()  # each with the memory that it is a copy of, if any, and its digest
     for hit, possible in zip(hits, names, strict=True):
         digest = hash_normalised_text(parse_memory_file(hit.text).body)
         named = next((name for name in possible if name in known and hit.title in (name, known[name].title)), "")
-        copies.append(named or next(iter(engine.index.find_ids(text_hash=digest)), ""))
-        digests.append(digest)
+        found.append((hit, named or next(iter(engine.index.find_ids(text_hash=digest)), ""), digest))
     quality = engine.settings.search.min_quality_score
-    only = tuple({*copies} - {""}) if isinstance(engine.embedder, Degradation) else ()
+    only = tuple({copy for _, copy, _ in found} - {""}) if isinstance(engine.embedder, Degradation) else ()
     visible = {memory.id: memory for memory in engine.index.select(Filters(only=only, min_quality_score=quality))}
     bodies = engine.index.bodies([*visible])
     seen, added = {hit.memory.id for hit in (*own.always_on, *own.hits)}, list[PeerHit]()
-    for hit, copy, digest in zip(hits, copies, digests, strict=True):
+    for hit, copy, digest in found:
         mark = copy or digest
         if mark in seen or (copy and copy not in visible):
             continue
