@@ -19,8 +19,8 @@ from scrimshaw.app.clients import all_clients
 from scrimshaw.app.clients.client import HOOK, SERVER, Client, OwnFile, Programs, Scope, SharedFile
 from scrimshaw.app.json_text import edit_json, is_same_json, parse_json
 from scrimshaw.errors import ConfigError, Conflict, InvalidRequest, NotFound, ScrimshawError, StorageFailure
-from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
-from scrimshaw.toml_text import parse_toml, read_regular_file
+from scrimshaw.storage.durable import read_if_there, remove_file, replace_file, storage_errors
+from scrimshaw.toml_text import parse_toml
 
 BACKUP = ".before-scrimshaw"
 CORRECT_IT = "Correct it, then run setup again."
@@ -128,12 +128,11 @@ def apply_change(change: SetupChange) -> None:
 def read_file(path: Path) -> str | None:
     """A file's text with its own line ends, None if there is no file; raises ConfigError, StorageFailure."""
     with storage_errors("read", path):
-        try:
-            return read_regular_file(path).decode()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except UnicodeDecodeError as error:
-            raise ConfigError(f"{path} is not UTF-8.", CORRECT_IT) from error
+        data = read_if_there(path)
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8.", CORRECT_IT) from error
 
 
 def backup_of(path: Path) -> Path:
