@@ -27,7 +27,7 @@ DECISION, PLAN = ItemKind.DECISION, ItemKind.PLAN
 )
 def test_an_agent_settles_or_plans(text: str, kind: ItemKind | None) -> None:
     found = find_said(text)
-    assert (found and found.kind) == kind
+    assert (found and found[0]) == kind
 
 
 @pytest.mark.parametrize(
@@ -48,5 +48,5 @@ def test_a_person_settles(text: str, is_settled: bool) -> None:
 def test_a_text_is_kept_in_its_own_last_sentences() -> None:
     found = find_said(" ".join(f"We decided on number {number} of the harbour's gates." for number in range(20)))
     assert found is not None
-    assert found.text.endswith("number 19 of the harbour's gates.")
-    assert len(found.text) <= LONGEST_SAID
+    assert found[1].endswith("number 19 of the harbour's gates.")
+    assert len(found[1]) <= LONGEST_SAID

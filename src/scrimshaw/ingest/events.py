@@ -125,17 +125,16 @@ def _hear_item(text: Redacted, call_id: str, trust: Trust) -> NewItem | None:
     """The decision or next step in a text by an agent, or by a person, who has not vouched for it."""
     from scrimshaw.ingest.said import find_said  # noqa: PLC0415 - most events are calls
 
-    found = find_said(text.text, by_person=trust is Trust.FILE)
-    if found is None:
+    if not (found := find_said(text.text, by_person=trust is Trust.FILE)):
         return None
+    kind, said = found
     source = ItemSource(
         source_call_id=call_id,
-        extraction_rule_id=f"said-{found.kind}",
-        redaction_applied="[REDACTED:" in found.text,
+        extraction_rule_id=f"said-{kind}",
+        redaction_applied="[REDACTED:" in said,
         trust=trust,
     )
-    attention = _ATTENTION_SAID[found.kind]
-    return NewItem(text=redact(found.text), kind=found.kind, attention=attention, source=source)
+    return NewItem(text=redact(said), kind=kind, attention=_ATTENTION_SAID[kind], source=source)
 
 
 def find_redactions(observation: Observation) -> tuple[str, ...]:

@@ -5,8 +5,6 @@ A hook reads every answer this way, so it is only a few patterns on sentences; a
 
 from functools import partial
 
-from msgspec import Struct
-
 from scrimshaw.ingest.tables import load_pattern
 from scrimshaw.models import ItemKind
 
@@ -16,15 +14,8 @@ _SHORTEST, _LONGEST = 20, 400  # characters of a sentence
 _pattern = partial(load_pattern, __file__, "said")
 
 
-class Said(Struct, frozen=True, kw_only=True):
-    """Something worth keeping, in the speaker's words."""
-
-    kind: ItemKind
-    text: str
-
-
-def find_said(text: str, *, by_person: bool = False) -> Said | None:
-    """The decisions in a text, or else its next steps: the last ones, a sentence each; usually none."""
+def find_said(text: str, *, by_person: bool = False) -> tuple[ItemKind, str] | None:
+    """The decisions in a text, or else its next steps, in the speaker's words: the last sentences; usually none."""
     pieces = _pattern("sentence_end").split(_pattern("fenced").sub("\n", text[:LONGEST_READ]))
     bare = (" ".join(_pattern("marks").sub("", piece).split()) for piece in pieces)
     sentences = [each for each in bare if _SHORTEST <= len(each) <= _LONGEST and not _pattern("unsettled").search(each)]
@@ -35,5 +26,5 @@ def find_said(text: str, *, by_person: bool = False) -> Said | None:
         while len(" ".join(found)) > LONGEST_SAID:
             del found[0]
         if found:
-            return Said(kind=kind, text=" ".join(found))
+            return kind, " ".join(found)
     return None
