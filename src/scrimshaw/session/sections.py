@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import chain, filterfalse, pairwise, takewhile
+from itertools import accumulate, chain, filterfalse, pairwise, takewhile
 from operator import attrgetter, itemgetter
 from os.path import commonprefix
 
@@ -64,6 +64,7 @@ _STILL_NEW = 8  # events from a failure without another try to the end; an earli
 _NEAR = 6  # events after a cause in which an agent makes changes for it
 _FILE_ALONE = re.compile(r"(?:edited \S+(?:; )?)+")
 _FAILURE = PATTERNS["failures"]
+_REMEDIES = _FAILURE["remedy"], _CHANGE["act"]
 
 # Open points
 MOST_OPEN, MOST_STEPS = 6, 3
@@ -130,12 +131,14 @@ class Record:
         """
         found = dict[int, frozenset[str]]()
         for each in (one for one in self.sentences if one.by == USER):
-            is_short = len(each.text.split()) < _SHORT
             unwanted = _DECISION["unwanted"].findall(each.text) if _DECISION["wish"].search(each.text) else []
             refused = each.text if _DECISION["refusal"].search(each.text) else " ".join(unwanted)
             if refused and not each.place:
                 found[each.turn - 1] = find_stems(refused)
-            if any(_DECISION[cue].search(each.text) for cue in ("withdrawal_of_all", "withdrawal")[: 1 + is_short]):
+            is_short = len(each.text.split()) < _SHORT
+            if _DECISION["withdrawal_of_all"].search(each.text) or (
+                is_short and _DECISION["withdrawal"].search(each.text)
+            ):
                 found[each.turn - 1] = frozenset()
         return found
 
@@ -145,54 +148,62 @@ class Record:
         return stems is not None and (not stems or bool(stems & find_stems(said.text)))
 
     @cached_property
+    def turns(self) -> Mapping[int, int]:
+        """The turn of each event: how many prompts there were up to it."""
+        turns = accumulate(map(statements.begins_turn, self.events))
+        return dict(zip(map(attrgetter("number"), self.events), turns, strict=True))
+
+    @cached_property
+    def lasting_edits(self) -> frozenset[int]:
+        """The events that changed a file, other than a scratch file, and were not reverted."""
+        lasting = (path for path in self.edits if not _CHANGE["scratch"].search(path))
+        return frozenset(chain.from_iterable(map(self.edits.__getitem__, lasting)))
+
+    @cached_property
     def changes_by_turn(self) -> Mapping[int, str]:
         """The text of the edits in each turn that changed a file or ran a command that changes something."""
-        edited = {number for numbers in self.edits.values() for number in numbers}
-        found, turn = defaultdict[int, str](str), 0
+        found = defaultdict[int, str](str)
         for event in self.events:
-            turn += statements.begins_turn(event)
-            command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.failed else ""
-            is_edit = event.number in edited or (event.tool in ("Edit", "Write") and event.failed is not True)
-            if (is_edit and not _CHANGE["scratch"].search(event.path)) or _CHANGE["act"].search(command):
-                found[turn] += f"{event.text}\n"
+            attempts = (
+                event.tool in ("Edit", "Write") and not event.failed and not _CHANGE["scratch"].search(event.path)
+            )
+            if event.number in self.lasting_edits or attempts or _CHANGE["act"].search(_read_command(event)):
+                found[self.turns[event.number]] += f"{event.text}\n"
         return found
 
     @cached_property
     def carried_out(self) -> Mapping[int, RecordedEvent]:
         """The lasting change that follows each answer after at most some reading and a person's answer, by answer."""
-        found, edited, said, proposed, asked = dict[int, RecordedEvent](), set[int](), 0, 0, False
-        for path, numbers in self.edits.items():
-            edited.update(() if _CHANGE["scratch"].search(path) else numbers)
+        found = dict[int, RecordedEvent]()
+        answer = proposal = None
         for event in self.events:
+            command = _read_command(event)
             if event.kind == EventKind.ANSWER:
-                said, asked = event.number, "?" in event.text
+                answer = event
             elif event.kind == EventKind.PROMPT:
-                proposed, said = said * asked, 0
-            elif said or proposed:
-                command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.failed else ""
-                acts = event.number in edited or _FAILURE["remedy"].search(command) or _CHANGE["act"].search(command)
-                if acts:
-                    found |= dict.fromkeys(filter(None, (proposed, said)), event)
-                    proposed = 0
-                said = said if event.kind == EventKind.TOOL and event.path and not acts else 0
+                answer, proposal = None, answer if answer and "?" in answer.text else None
+            elif event.number in self.lasting_edits or any(cue.search(command) for cue in _REMEDIES):
+                found |= {each.number: event for each in (proposal, answer) if each}
+                answer = proposal = None
+            elif not event.path:
+                answer = None
         return found
 
     @cached_property
     def noted(self) -> frozenset[int]:
         """The answers that only take note: the short ones of turns without a call."""
-        turns, busy, turn = dict[int, int](), set[int](), 0
-        for event in self.events:
-            turn += statements.begins_turn(event)
-            if event.kind == EventKind.TOOL:
-                busy.add(turn)
-            elif event.kind != EventKind.PROMPT and _OPEN["noted"].match(event.text):
-                turns[event.number] = turn
-        return frozenset(number for number, turn in turns.items() if turn not in busy)
+        busy = {self.turns[each.number] for each in self.events if each.kind == EventKind.TOOL}
+        quiet = (each for each in self.events if self.turns[each.number] not in busy and each.kind != EventKind.PROMPT)
+        return frozenset(each.number for each in quiet if _OPEN["noted"].match(each.text))
 
     @cached_property
     def answers(self) -> Sequence[Sentence]:
         """What the agent said, and the person did not take back, except that it takes note."""
         return [x for x in self.sentences if x.by == AGENT and x.event not in self.noted and not self.is_withdrawn(x)]
+
+
+def _read_command(event: RecordedEvent) -> str:
+    return event.text.partition("\n")[0] if event.tool == "Bash" and not event.failed else ""
 
 
 def find_changes(record: Record) -> list[Statement]:
