@@ -5,10 +5,10 @@ Every function returns statements, each with the event that proves it.
 
 import re
 from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import accumulate, chain, filterfalse, pairwise, takewhile
+from itertools import accumulate, chain, filterfalse, groupby, pairwise, takewhile
 from operator import attrgetter, itemgetter
 from os.path import commonprefix
 
@@ -175,13 +175,15 @@ class Record:
     def carried_out(self) -> Mapping[int, RecordedEvent]:
         """The lasting change that follows each answer after at most some reading and a person's answer, by answer."""
         found = dict[int, RecordedEvent]()
-        answer = proposal = None
+        answer: RecordedEvent | None = None
+        proposal: RecordedEvent | None = None
         for event in self.events:
             command = _read_command(event)
             if event.kind == EventKind.ANSWER:
                 answer = event
             elif event.kind == EventKind.PROMPT:
-                answer, proposal = None, answer if answer and "?" in answer.text else None
+                proposal = answer if answer and "?" in answer.text else None
+                answer = None
             elif event.number in self.lasting_edits or any(cue.search(command) for cue in _REMEDIES):
                 found |= {each.number: event for each in (proposal, answer) if each}
                 answer = proposal = None
@@ -240,37 +242,44 @@ def _repeats_change(changes: Sequence[Statement], said: Statement | Sentence) ->
 
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
     """What follows a heading of findings, and how the work ended, in the words of the answer that reports it."""
-    answers = record.answers
-    firm = [each for each in answers if not _CHANGE["not_a_finding"].search(each.text)]
+    firm = [each for each in record.answers if not _CHANGE["not_a_finding"].search(each.text)]
     firm = [each for each in firm if not each.is_item or _CHANGE["told"].search(each.text) or _VERB.search(each.text)]
     worth = [each for each in firm if is_clear(each.text) and not _CHANGE["status"].search(each.text)]
     late = [each for each in worth if each.event >= _LATE * record.last_event]
     found = [each for each in late if _CHANGE["findings_heading"].search(each.heading)][-MOST_FINDINGS:]
-    last = max(record.changes_by_turn, default=0)
-    if sum(" " in each.text for each in changes) < _ENOUGH_STATEMENTS:  # later statements are the outcome
-        last = max((each.turn for each in worth), default=0)
-    closing = [*dict.fromkeys(each.event for each in answers if each.turn == last)][-_CLOSING:]
-    done = [each for each in worth if each not in found and not _CHANGE["no_account"].search(each.heading)]
-    if not record.changes_by_turn:  # the report of an investigation, whatever was asked after it
-        counts = Counter(map(attrgetter("event"), done))
-        closing = sorted(counts, key=lambda event: (counts[event], event))
-    for event in reversed(closing):
-        account = [each for each in done if each.event == event]
-        whole = " ".join(each.text for each in answers if each.event == event)
-        tells = _CHANGE["effect"].search(whole) or any(map(_CHANGE["result"].search, whole.split(". ")))
-        is_prose = event == answers[-1].event and not all(each.is_item for each in account)
-        if _CHANGE["musing"].search(whole):  # the items of a list count even if the agent thinks aloud around it
-            account = [each for each in account if each.is_item]
-        if account and (tells or is_prose or not record.changes_by_turn):
-            most = MOST_FINDINGS if record.changes_by_turn else MOST_REPORTED
-            found = [*filterfalse(partial(_repeats_change, changes), [*found, *account[:most]])]
-            break
-    else:
-        found = found or find_reasons(record, worth)
-    chosen = dict.fromkeys([*find_reasons(record, worth, 1), *found])
+    rest = [each for each in worth if each not in found and not _CHANGE["no_account"].search(each.heading)]
+    if account := _find_account(record, rest, changes):
+        found = [*filterfalse(partial(_repeats_change, changes), [*found, *account])]
+    chosen = dict.fromkeys(
+        [*find_reasons(record, worth, 1), *(found or ([] if account else find_reasons(record, worth)))]
+    )
     facts = [Statement(each.text, each.event) for each in chosen]
     act = [] if find_outcome(record) else _find_last_act(record)
     return [*facts, *(each for each in act if each.event > max((one.event for one in facts), default=0))]
+
+
+def _find_account(record: Record, worth: Sequence[Sentence], changes: Sequence[Statement]) -> list[Sentence]:
+    """Of the sentences worth telling those of the last answer that says how the work ended.
+
+    It is one of the turn that changed something last, or of a later one if the changes say little. If nothing was
+    changed, it is the longest report, whatever was asked after it.
+    """
+    answers = {event: [*said] for event, said in groupby(record.answers, attrgetter("event"))}
+    accounts = {event: [each for each in worth if each.event == event] for event in answers}
+    closing, most = sorted(answers, key=lambda event: (len(accounts[event]), event)), MOST_REPORTED
+    if record.changes_by_turn and worth:
+        says_enough = sum(" " in each.text for each in changes) >= _ENOUGH_STATEMENTS
+        turn = max(record.changes_by_turn) if says_enough else worth[-1].turn
+        closing, most = [event for event in answers if record.turns[event] == turn][-_CLOSING:], MOST_FINDINGS
+    for event in reversed(closing):
+        whole, account = " ".join(each.text for each in answers[event]), accounts[event]
+        tells = _CHANGE["effect"].search(whole) or any(map(_CHANGE["result"].search, whole.split(". ")))
+        is_last_prose = event == max(answers) and not all(each.is_item for each in account)
+        if _CHANGE["musing"].search(whole):  # the items of a list count even if the agent thinks aloud around it
+            account = [each for each in account if each.is_item]
+        if account and (tells or is_last_prose or not record.changes_by_turn):
+            return account[:most]
+    return []
 
 
 def _find_last_act(record: Record) -> list[Statement]:
