@@ -1,7 +1,7 @@
 """What was decided: choices that were stated, made in a client's dialog, agreed to or approved. Pure."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import attrgetter
 
@@ -30,39 +30,49 @@ def find_decisions(record: Record) -> list[Statement]:
     alternative ("use uv, not pip"); an agent's is its own act with an alternative, a reason or what was edited ("I'll
     reuse the pool because ..."). Questions and conditions do not count; commits that name an alternative do.
     """
-    sentences, commits = record.sentences, record.commits
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
-    chosen: dict[int, set[str]] = {}  # the words by the place of the sentence
-    places = [place for place, each in enumerate(sentences) if not record.is_withdrawn(each)]
-    difference = "\n".join(re.findall(r"(?m)^\+(?!\+\+).*", record.difference.text)) if record.difference else ""
-    ranked = sorted((-_weigh_decision(record, place, difference), -place) for place in places)
-    for falling, place in ((falling, -place) for falling, place in ranked):
-        is_late = sentences[place].event > _LATEST * record.last_event  # late choices are not crowded out
-        is_enough = len(chosen) >= most * (1 + is_late) or (-falling <= _WEAK and len(chosen) >= _WEAK_UP_TO)
-        if not falling or is_enough:
-            continue
-        words = set(LONG_WORD.findall(sentences[place].text.lower()))
-        counts = {at: len(words & other) / max(1, min(len(words), len(other))) for at, other in chosen.items()}
-        similar = [at for at, share in counts.items() if share >= SAME_CHOICE]
-        if place > max(similar, default=-1):  # of similar ones the last counts
-            chosen = {at: other for at, other in chosen.items() if at not in similar} | {place: words}
-    found, amends = [], _DECISION["amends_by_asking"].search
-    for place in sorted(chosen):
-        text, by, event = sentences[place].text, sentences[place].by, sentences[place].event
-        gives_reason = by == USER or _DECISION["reason"].search(text) or place - 1 in chosen
-        if by == USER and sentences[place].turn > 1:  # what is around it says why; the first prompt is the task
-            kinds = groupby(sentences, lambda each: (each.event, each.text.endswith("?") and not amends(each.text)))
-            runs = (tuple(run) for _, run in kinds)
-            whole = " ".join([each.text for each in next(run for run in runs if sentences[place] in run)])
-            is_said = any(each.number == event and statements.contains_text(each, whole) for each in record.events)
-            text = whole if len(whole) <= LONGEST_SENTENCE and is_said else text
-        elif (ends := _DECISION["concludes"].search(text)) or not gives_reason:
-            cause = _find_cause(sentences, place, whatever=bool(ends))
-            text = both if cause and len(both := f"{cause.text} {text}") < LONGEST_SENTENCE else text
-        found.append(Statement(text, event))
-    found += [each for each in commits if _DECISION["alternative"].search(each.text)]
+    chosen = _choose_places(record, most)
+    found = [Statement(_complete_choice(record, place, chosen), record.sentences[place].event) for place in chosen]
+    found += [each for each in record.commits if _DECISION["alternative"].search(each.text)]
     found = sorted(found, key=attrgetter("event"))[-2 * most :]
     return sorted([*_find_dialogs(record), *_find_agreed(record), *found], key=attrgetter("event"))
+
+
+def _choose_places(record: Record, most: int) -> list[int]:
+    """The places of the sentences that look most like choices, in order; of similar ones the last counts."""
+    chosen: dict[int, set[str]] = {}  # the words by the place of the sentence
+    places = [place for place, each in enumerate(record.sentences) if not record.is_withdrawn(each)]
+    weights = {place: _weigh_decision(record, place) for place in places}
+    for place in sorted(filter(weights.__getitem__, places), key=lambda place: (-weights[place], -place)):
+        sentence = record.sentences[place]
+        room = 2 * most if sentence.event > _LATEST * record.last_event else most  # late choices are not crowded out
+        if len(chosen) >= (room if weights[place] > _WEAK else min(room, _WEAK_UP_TO)):
+            continue
+        words = set(LONG_WORD.findall(sentence.text.lower()))
+        counts = {at: len(words & other) / max(1, min(len(words), len(other))) for at, other in chosen.items()}
+        similar = [at for at, share in counts.items() if share >= SAME_CHOICE]
+        if place > max(similar, default=-1):
+            chosen = {at: other for at, other in chosen.items() if at not in similar} | {place: words}
+    return sorted(chosen)
+
+
+def _complete_choice(record: Record, place: int, chosen: Container[int]) -> str:
+    """A choice with what is said around it: by a person all, by an agent the cause before it."""
+    sentences, sentence = record.sentences, record.sentences[place]
+    gives_reason = _DECISION["reason"].search(sentence.text) or place - 1 in chosen
+    concludes = bool(_DECISION["concludes"].search(sentence.text))
+    whole = ""
+    if sentence.by == USER and sentence.turn > 1:  # the first prompt is the task
+        amends = _DECISION["amends_by_asking"].search
+        kinds = groupby(sentences, lambda each: (each.event, each.text.endswith("?") and not amends(each.text)))
+        around = next(run for run in (tuple(run) for _, run in kinds) if sentence in run)
+        text = " ".join([each.text for each in around])
+        events = (each for each in record.events if each.number == sentence.event)
+        whole = text if any(statements.contains_text(each, text) for each in events) else ""
+    elif concludes or not (gives_reason or sentence.by == USER):
+        cause = _find_cause(sentences, place, whatever=concludes)
+        whole = f"{cause.text} {sentence.text}" if cause else ""
+    return whole if 0 < len(whole) <= LONGEST_SENTENCE else sentence.text
 
 
 def _find_dialogs(record: Record) -> Iterator[Statement]:
@@ -99,29 +109,30 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
             yield Statement(last[-1].text, answer.number, f"agreed in e{prompt.number}{added}")
 
 
-def _weigh_decision(record: Record, place: int, difference: str) -> float:
+def _weigh_decision(record: Record, place: int) -> float:
     """How much a sentence looks like a choice; 0 if it does not."""
     sentence, text = record.sentences[place], record.sentences[place].text
     fewest = FEWEST_WORDS - (sentence.by == USER)  # "go with uv"
     is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= fewest and is_clear(text, 1)
+    is_pick = sentence.by == USER and _DECISION["pick"].search(text)  # what it names says more
     if sentence.by == USER and _DECISION["amends_by_asking"].search(text):
         return 2.0
-    vague = NO_CHOICES[: 2 if _DECISION["weighed"].search(text) else 3 + (sentence.by == USER)]
-    if not is_fit or any(_DECISION[name].search(text) for name in vague):
+    vague = NO_CHOICES[:2] if _DECISION["weighed"].search(text) else NO_CHOICES
+    if not is_fit or is_pick or any(_DECISION[name].search(text) for name in vague):
         return 0.0
     if _DECISION_HEADING.search(sentence.heading):
         return _UNDER_HEADING
     if sentence.by != USER:
-        return _weigh_agents(record, place, difference)
+        return _weigh_agents(record, place)
     wish, explicit = bool(_DECISION["wish"].search(text)), any(_DECISION[cue].search(text) for cue in _EXPLICIT)
     objects = bool(record.withdrawn.get(sentence.turn - 1) or _DECISION["objection"].search(text))
     alternative = bool(_DECISION["alternative"].search(text)) or (wish and objects)
     changes_mind = sentence.turn - 1 in record.withdrawn and not _DECISION["refusal"].search(text)
     is_choice = explicit or ((wish or changes_mind) and alternative) or bool(_DECISION["stance"].search(text))
-    return is_choice * (2.0 + 2 * explicit + alternative + bool(_DECISION["reason"].search(text)))
+    return 2.0 + 2 * explicit + alternative + bool(_DECISION["reason"].search(text)) if is_choice else 0.0
 
 
-def _weigh_agents(record: Record, place: int, difference: str) -> float:
+def _weigh_agents(record: Record, place: int) -> float:
     sentences, edited, text = record.sentences, record.changes_by_turn, record.sentences[place].text
     sentence, following = sentences[place], sentences[place + 1 : place + 2]
     changes = edited.get(sentence.turn, "") if sentence.by == AGENT else "".join(edited.values())
@@ -133,9 +144,9 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     is_doubted = following and following[0].event == sentence.event and _DECISION["doubt"].match(following[0].text)
     codes = [code.strip("`()") for code in QUOTED.findall(text) if len(code) >= _TELLING_CODE]
     is_done = any(map(changes.__contains__, codes))
-    lasts = is_done and any(re.search(rf"(?<!\w){re.escape(code)}(?!\w)", difference) for code in codes)
+    lasts = is_done and any(re.search(rf"(?<!\w){re.escape(code)}(?!\w)", record.added) for code in codes)
     # a plan counts if it was carried out, and its result is in the last difference if there is one
-    is_kept = lasts if difference else is_done or sentence.event in record.carried_out
+    is_kept = lasts if record.added else is_done or sentence.event in record.carried_out
     is_plan = _DECISION["planned"].search(text) and not is_kept
     is_report = _CHANGE["result"].search(text) and not explicit
     is_own = _DECISION["agency"].search(text) or _DECISION["weighed"].search(text)
@@ -144,10 +155,10 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     acts = bool(_DECISION["act"].search(_CODE.sub(" ", text))) and not text.endswith(":")
     reason = bool(_DECISION["reason"].search(text)) or _find_cause(sentences, place) is not None
     intends = alternative and _DECISION["intent"].search(text)
-    asked = " ".join([each.text for each in sentences if each.by == USER]) if lasts else ""
     chooses = lasts and _DECISION["purpose"].search(text) and _DECISION["means"].search(text)
     aim = (text.partition(" to ")[2] or text) if chooses else ""
-    is_change = aim and not find_stems(aim) <= find_stems(asked)  # otherwise it only reports or announces an edit
+    # otherwise it only reports or announces an edit
+    is_change = aim and not find_stems(aim) <= find_stems(record.asked)
     if not explicit and not intends and not (acts and (alternative or reason or is_change)):
         return 0.0
     return 2 * explicit + 1.5 * alternative + reason + is_done

@@ -40,7 +40,7 @@ from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMM
 SAME_CHOICE = 0.6  # share of common words above which two sentences are about one choice
 FEWEST_WORDS, _SHORT = 4, 8  # words of a sentence; of a request to undo everything
 _DECISION = PATTERNS["decisions"]
-NO_CHOICES = ("not_a_decision", "exploring", "scaffold", "pick")  # what a pick names says more than the pick
+NO_CHOICES = ("not_a_decision", "exploring", "scaffold")
 LONG_WORD, QUOTED = re.compile(r"\w{3,}"), re.compile(r"`[^`\n]+`")
 
 # Changes
@@ -95,6 +95,20 @@ class Record:
         return statements.split_sentences([*asked, *self.events[-self._most :]])
 
     @cached_property
+    def asked(self) -> str:
+        """All that users said."""
+        return " ".join([each.text for each in self.sentences if each.by == USER])
+
+    @cached_property
+    def _asked_words(self) -> frozenset[str]:
+        return frozenset(LONG_WORD.findall(self.asked.lower()))
+
+    def is_asked(self, text: str) -> bool:
+        """Whether users said most of it themselves."""
+        words = set(LONG_WORD.findall(text.lower()))
+        return len(words & self._asked_words) >= SAME_CHOICE * len(words)
+
+    @cached_property
     def edits(self) -> Edits:
         """The numbers of the events that changed each file."""
         return find_edits(self.events, self.items)
@@ -123,6 +137,11 @@ class Record:
     def difference(self) -> RecordedEvent | None:
         """The last diff that git showed."""
         return next((event for event in reversed(self.events) if "\ndiff --git " in event.text), None)
+
+    @cached_property
+    def added(self) -> str:
+        """The lines that the last diff adds."""
+        return "\n".join(re.findall(r"(?m)^\+(?!\+\+).*", self.difference.text)) if self.difference else ""
 
     @cached_property
     def withdrawn(self) -> Mapping[int, frozenset[str]]:
@@ -250,9 +269,9 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     rest = [each for each in worth if each not in found and not _CHANGE["no_account"].search(each.heading)]
     if account := _find_account(record, rest, changes):
         found = [*filterfalse(partial(_repeats_change, changes), [*found, *account])]
-    chosen = dict.fromkeys(
-        [*find_reasons(record, worth, 1), *(found or ([] if account else find_reasons(record, worth)))]
-    )
+    else:
+        found = found or find_reasons(record, worth)
+    chosen = dict.fromkeys([*find_reasons(record, worth, 1), *found])
     facts = [Statement(each.text, each.event) for each in chosen]
     act = [] if find_outcome(record) else _find_last_act(record)
     return [*facts, *(each for each in act if each.event > max((one.event for one in facts), default=0))]
@@ -298,14 +317,11 @@ def find_reasons(record: Record, sentences: Sequence[Sentence], kinds_told: int 
         return []
     lines = re.findall(r"(?m)^[+-](?![+-]{2}).*", record.difference.text)
     changed, best = set(_NAME.findall("\n".join(lines))), dict[int, tuple[int, int, Sentence]]()
-    asked = set(LONG_WORD.findall(" ".join([each.text for each in record.sentences if each.by == USER]).lower()))
     vague = (*map(_DECISION.__getitem__, NO_CHOICES), _FAILURE["not_a_cause"])
     for place, each in enumerate(sentences):
-        words = set(LONG_WORD.findall(each.text.lower()))
-        is_said = len(words & asked) >= SAME_CHOICE * len(words)  # the task says it
         shared = len(changed.intersection(_NAME.findall(" ".join(QUOTED.findall(each.text)))))
         kinds = [kind for kind, cues in enumerate(_REASONS[:kinds_told]) if any(cue.search(each.text) for cue in cues)]
-        if shared and kinds and not is_said and not any(pattern.search(each.text) for pattern in vague):
+        if shared and kinds and not record.is_asked(each.text) and not any(cue.search(each.text) for cue in vague):
             best[kinds[0]] = max(best.get(kinds[0], (0, 0, each)), (shared, place, each), key=itemgetter(0, 1))
     return [each for *_, each in sorted(best.values(), key=itemgetter(1))]
 
@@ -434,7 +450,6 @@ def _read_explanation(record: Record, number: int) -> list[Statement]:
 def find_causes(record: Record) -> list[Statement]:
     """Causes that the agent named and acted on at once, except those that the task already states."""
     changed = sorted(chain.from_iterable(record.edits.values()))
-    asked = set(LONG_WORD.findall(" ".join([each.text for each in record.sentences if each.by == USER]).lower()))
     found, musings, heard = _find_reactions(record), set[int](), record.sentences[::-1]
     for each, after in zip(heard, [*heard[:1], *heard], strict=False):
         if _DECISION["doubt"].match(each.text):  # the earlier statement does not hold
@@ -444,9 +459,8 @@ def find_causes(record: Record) -> list[Statement]:
         is_near = bool(following) and following[0] < each.event + _NEAR
         is_met = each.by == SUMMARY or (each.by == AGENT and is_near)
         text = after.text if not is_clear(each.text) and after.event == each.event else each.text  # "Found the cause."
-        words = set(LONG_WORD.findall(text.lower()))
         is_firm = is_clear(text) and each.event not in musings
-        if is_cause and is_met and is_firm and len(words & asked) < SAME_CHOICE * len(words):
+        if is_cause and is_met and is_firm and not record.is_asked(text):
             found.setdefault(each.event, Statement(text, each.event))
     return sorted(found.values(), key=attrgetter("event"))
 
