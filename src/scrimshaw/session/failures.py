@@ -18,6 +18,7 @@ from scrimshaw.ingest.events import CUT_MIDDLE
 from scrimshaw.ingest.tables import load_lines
 from scrimshaw.ingest.tool_calls import find_written_files, parse_command
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent
+from scrimshaw.search.tokens import STOP_WORDS
 from scrimshaw.session.statements import PATTERNS, WORDS, LazyPattern, Sentence, Statement, cut_line
 
 MOST_ACTS = 3  # for one failure: more changes had other reasons
@@ -37,7 +38,8 @@ LONGEST_SUBJECT = 110  # characters of a commit's first line; one and a half tim
 _COMMIT_ANSWER = re.compile(r"(?m)^\s*\[[^\]\n]{1,100} [0-9a-f]{7,40}\] (\S[^\n]*)")
 _WORD = re.compile(r"[a-z]{4,}")
 _FOLDER, _LOOK = re.compile(r"(?:\A|[;&] *)cd ([/~][^\s;&]*)"), re.compile(r" (?:--help|--version|-h|-V)\b")
-_SHARED_WORDS = WORDS["empty"] | WORDS["soft"] | WORDS["folders"] | WORDS["extensions"] | {"assert", "edited"}
+_NO_SUBJECT = ("empty", "soft", "folders", "extensions")
+_SHARED_WORDS = STOP_WORDS.union({"assert", "edited"}, *map(WORDS.__getitem__, _NO_SUBJECT))
 MOST_TEST_RUNS = 2
 _SHORT_OUTPUT = 5  # lines; a longer one may begin with anything
 _SELECTS = re.compile(r" -(?:k|run|t(?! \.)|-grep|-tests?|-filter)\b|::")  # options that choose among tests
