@@ -280,16 +280,6 @@ def test_what_an_agent_muses_it_left_alone_is_no_choice() -> None:
     assert found(recording.answer(f"Why are rows doubled? {said} Its key is the tenant. So the loader is it.")) == []
 
 
-def test_a_commit_that_names_an_alternative_is_a_choice() -> None:
-    recording = Recording().prompt("Speed up the parser.")
-    recording.bash(
-        'git commit -m "x"', "[main 1a2b3c4] Use lexer tables instead of regular expressions\n 1 file changed"
-    )
-    made = recording.draft()
-    assert [each.text for each in made.decisions] == ["Use lexer tables instead of regular expressions"]
-    assert "commit: Use lexer tables" not in "".join(each.text for each in made.changed)
-
-
 def test_code_is_not_read() -> None:
     said = "Done with the loader.\n```python\n# I'll use apsw instead of sqlite3\n```\n"
     assert found(Recording().answer(said)) == []

@@ -175,13 +175,13 @@ def test_a_run_of_the_failed_test_alone_shows_that_it_passes(command: str, is_ov
     assert bool(follow(recording.bash(command, "1 passed"))[0].overcome) == is_overcome
 
 
-def test_a_cause_stands_alone_where_the_next_run_failed_too() -> None:
+def test_a_cause_is_told_with_its_error_where_the_next_run_failed_in_another_way() -> None:
     recording = Recording().prompt("Fix the parser.").bash("pytest tests", LIMIT, failed=True)
     recording.answer(cause := "The root cause is a fixture without a limit.").edit("fixture.py", "+ x")
     recording.bash("pytest tests", "E   ImportError: no port\n1 failed", failed=True).edit("serve.py", "+ port = 0")
-    told = problems(recording.bash("pytest tests", "4 passed"))
-    assert (cause, "") in told
-    assert not [note for _, note in told if cause in note]
+    (first, second) = problems(recording.bash("pytest tests", "4 passed"))
+    assert first == ("E KeyError: 'limit'", f"`pytest tests` passed in e7 after: (e3) {cause}")
+    assert cause not in second[1]
 
 
 @pytest.mark.parametrize("line", ['E   File "/shop/test_a.py", line 2', "Error: ....sF.FFF [100%]"])
@@ -327,19 +327,17 @@ def test_a_file_that_was_removed_is_neither_a_change_nor_a_cure() -> None:
     assert [each.text for each in recording.draft().changed if each.text.endswith(".py")] == ["src/parser.py"]
 
 
-def test_a_cause_that_was_named_much_later_stands_alone() -> None:
+def test_a_cause_that_was_named_much_later_and_acted_on_is_told_with_its_error() -> None:
     recording = Recording().prompt("Fix the parser.").bash("pytest tests", LIMIT, failed=True)
     for number in range(8):
         recording.read(f"b{number}.py")
     recording.answer("The root cause is a fixture without a limit.").edit("fixture.py", "+ limit = 3")
-    (_, failed), (cause, _) = problems(recording.bash("pytest tests", "4 passed"))
-    assert (failed, cause) == (
-        "`pytest tests` passed in e13 after: edited fixture.py: + limit = 3",
-        "The root cause is a fixture without a limit.",
-    )
+    ((_, told),) = problems(recording.bash("pytest tests", "4 passed"))
+    cause = "(e11) The root cause is a fixture without a limit."
+    assert told == f"`pytest tests` passed in e13 after: {cause}; edited fixture.py: + limit = 3"
 
 
-def test_a_cause_gives_way_to_failures_that_were_overcome() -> None:
+def test_causes_are_told_beside_the_failures_that_were_overcome() -> None:
     recording = Recording().prompt("Fix the parser.")
     for number in range(4):
         recording.bash(f"make part{number}", f"error: part {number} is gone", failed=True)
@@ -347,7 +345,8 @@ def test_a_cause_gives_way_to_failures_that_were_overcome() -> None:
     for number in range(4):
         recording.answer(f"The fixture {number} breaks because its limit is gone.").edit(f"fixture{number}.py")
     told = [text for text, _ in problems(recording)]
-    assert told == [f"error: part {number} is gone" for number in range(4)]
+    assert told[:-1] == [f"error: part {number} is gone" for number in range(4)]
+    assert told[-1].endswith("breaks because its limit is gone.")  # of four alike
 
 
 @pytest.mark.parametrize(

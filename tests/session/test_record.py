@@ -99,4 +99,4 @@ def test_every_word_said_stands_in_the_passage_that_its_event_leads_to(said: lis
 def test_what_was_refused_is_found_with_its_refusal() -> None:
     recording = Recording().prompt("Upgrade the queue.").answer("I'll reset the database.")
     said = texts(recording.prompt("no!! never reset it. write a migration"))
-    assert said[0].endswith("I'll reset the database.\n> no!! never reset it.")
+    assert said[0].endswith("I'll reset the database.\n> no!! never reset it. write a migration")

@@ -8,8 +8,9 @@ from operator import attrgetter
 from scrimshaw.ingest.dialogs import ANSWERED, APPROVED
 from scrimshaw.models import EventKind
 from scrimshaw.session import statements
-from scrimshaw.session.keywords import find_stems, is_clear
-from scrimshaw.session.sections import FEWEST_WORDS, LONG_WORD, NO_CHOICES, QUOTED, SAME_CHOICE, Record
+from scrimshaw.session.keywords import count_subjects, find_stems, is_clear
+from scrimshaw.session.record import LONG_WORD, SAME_CHOICE, Record
+from scrimshaw.session.sections import FEWEST_WORDS, NO_CHOICES, QUOTED
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line
 
 MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
@@ -20,6 +21,7 @@ _DECISION, _CHANGE = PATTERNS["decisions"], PATTERNS["changes"]
 _DECISION_HEADING = re.compile(r"(?i)\bdecisions?\b")
 _EXPLICIT = ("explicit", "weighed")
 _TELLING_CODE = 6  # characters, including the backquotes
+_SHORT_REPLY = 80  # characters that may only be understood after what they reply to
 _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 
 
@@ -28,14 +30,15 @@ def find_decisions(record: Record) -> list[Statement]:
 
     Of those that were stated at most 4 and one more per 20 calls, 12 in all. A user's is a wish with an objection or an
     alternative ("use uv, not pip"); an agent's is its own act with an alternative, a reason or what was edited ("I'll
-    reuse the pool because ..."). Questions and conditions do not count; commits that name an alternative do.
+    reuse the pool because ..."). Questions and conditions do not count.
     """
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
     chosen = _choose_places(record, most)
-    found = [Statement(_complete_choice(record, place, chosen), record.sentences[place].event) for place in chosen]
-    found += [each for each in record.commits if _DECISION["alternative"].search(each.text)]
+    agreed = [*_find_agreed(record)]
+    told = re.findall(r" in e(\d+)", "".join(map(attrgetter("note"), agreed)))
+    found = [each for place in chosen if str((each := _complete_choice(record, place, chosen)).event) not in told]
     found = sorted(found, key=attrgetter("event"))[-2 * most :]
-    return sorted([*_find_dialogs(record), *_find_agreed(record), *found], key=attrgetter("event"))
+    return sorted([*_find_dialogs(record), *agreed, *found], key=attrgetter("event"))
 
 
 def _choose_places(record: Record, most: int) -> list[int]:
@@ -46,7 +49,10 @@ def _choose_places(record: Record, most: int) -> list[int]:
     for place in sorted(filter(weights.__getitem__, places), key=lambda place: (-weights[place], -place)):
         sentence = record.sentences[place]
         room = 2 * most if sentence.event > _LATEST * record.last_event else most  # late choices are not crowded out
-        if len(chosen) >= (room if weights[place] > _WEAK else min(room, _WEAK_UP_TO)):
+        if is_reply := sentence.event in record.replies:  # few and short, and quoted whole
+            room = MOST_DECISIONS
+        is_quoted = is_reply and any(record.sentences[at].event == sentence.event for at in chosen)
+        if is_quoted or len(chosen) >= (room if weights[place] > _WEAK else min(room, _WEAK_UP_TO)):
             continue
         words = set(LONG_WORD.findall(sentence.text.lower()))
         counts = {at: len(words & other) / max(1, min(len(words), len(other))) for at, other in chosen.items()}
@@ -56,15 +62,15 @@ def _choose_places(record: Record, most: int) -> list[int]:
     return sorted(chosen)
 
 
-def _complete_choice(record: Record, place: int, chosen: Container[int]) -> str:
-    """A choice with what is said around it: by a person all, by an agent the cause before it."""
+def _complete_choice(record: Record, place: int, chosen: Container[int]) -> Statement:
+    """A choice with what is said around it: by a person all, and what a few words reply to; by an agent the cause."""
     sentences, sentence = record.sentences, record.sentences[place]
     gives_reason = _DECISION["reason"].search(sentence.text) or place - 1 in chosen
     concludes = bool(_DECISION["concludes"].search(sentence.text))
     whole = ""
     if sentence.by == USER and sentence.turn > 1:  # the first prompt is the task
-        amends = _DECISION["amends_by_asking"].search
-        kinds = groupby(sentences, lambda each: (each.event, each.text.endswith("?") and not amends(each.text)))
+        wishes = _DECISION["asks_to_act"].match
+        kinds = groupby(sentences, lambda each: (each.event, each.text.endswith("?") and not wishes(each.text)))
         around = next(run for run in (tuple(run) for _, run in kinds) if sentence in run)
         text = " ".join([each.text for each in around])
         events = (each for each in record.events if each.number == sentence.event)
@@ -72,7 +78,13 @@ def _complete_choice(record: Record, place: int, chosen: Container[int]) -> str:
     elif concludes or not (gives_reason or sentence.by == USER):
         cause = _find_cause(sentences, place, whatever=concludes)
         whole = f"{cause.text} {sentence.text}" if cause else ""
-    return whole if 0 < len(whole) <= LONGEST_SENTENCE else sentence.text
+    text = whole if 0 < len(whole) <= LONGEST_SENTENCE else sentence.text
+    number = record.replies.get(sentence.event, 0) if len(text) < _SHORT_REPLY else 0
+    said = [each.text for each in record.answers if each.event == number and count_subjects(each.text)]
+    asked = sorted(said, key=lambda text: any(_DECISION[name].search(text) for name in ("asks_to_choose", "proposes")))[
+        -1:
+    ]
+    return Statement(text, sentence.event, f"on (e{number}): {cut_line(asked[0])}" if asked else "")
 
 
 def _find_dialogs(record: Record) -> Iterator[Statement]:
@@ -128,7 +140,8 @@ def _weigh_decision(record: Record, place: int) -> float:
     objects = bool(record.withdrawn.get(sentence.turn - 1) or _DECISION["objection"].search(text))
     alternative = bool(_DECISION["alternative"].search(text)) or (wish and objects)
     changes_mind = sentence.turn - 1 in record.withdrawn and not _DECISION["refusal"].search(text)
-    is_choice = explicit or ((wish or changes_mind) and alternative) or bool(_DECISION["stance"].search(text))
+    is_reply = sentence.event in record.replies and not _DECISION["takes_back"].search(text)
+    is_choice = is_reply or explicit or ((wish or changes_mind) and alternative) or _DECISION["stance"].search(text)
     return 2.0 + 2 * explicit + alternative + bool(_DECISION["reason"].search(text)) if is_choice else 0.0
 
 
@@ -144,9 +157,9 @@ def _weigh_agents(record: Record, place: int) -> float:
     is_doubted = following and following[0].event == sentence.event and _DECISION["doubt"].match(following[0].text)
     codes = [code.strip("`()") for code in QUOTED.findall(text) if len(code) >= _TELLING_CODE]
     is_done = any(map(changes.__contains__, codes))
-    lasts = is_done and any(re.search(rf"(?<!\w){re.escape(code)}(?!\w)", record.added) for code in codes)
+    lasts = is_done and any(re.search(rf"(?<!\w){re.escape(code)}(?!\w)", record.additions) for code in codes)
     # a plan counts if it was carried out, and its result is in the last difference if there is one
-    is_kept = lasts if record.added else is_done or sentence.event in record.carried_out
+    is_kept = lasts if record.additions else is_done or sentence.event in record.carried_out
     is_plan = _DECISION["planned"].search(text) and not is_kept
     is_report = _CHANGE["result"].search(text) and not explicit
     is_own = _DECISION["agency"].search(text) or _DECISION["weighed"].search(text)
@@ -158,7 +171,7 @@ def _weigh_agents(record: Record, place: int) -> float:
     chooses = lasts and _DECISION["purpose"].search(text) and _DECISION["means"].search(text)
     aim = (text.partition(" to ")[2] or text) if chooses else ""
     # otherwise it only reports or announces an edit
-    is_change = aim and not find_stems(aim) <= find_stems(record.asked)
+    is_change = aim and not find_stems(aim) <= find_stems(" ".join(record.user_words))
     if not explicit and not intends and not (acts and (alternative or reason or is_change)):
         return 0.0
     return 2 * explicit + 1.5 * alternative + reason + is_done

@@ -17,7 +17,7 @@ from scrimshaw.session import keywords, sections, statements
 from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.failures import COMMIT
 from scrimshaw.session.keywords import count_subjects
-from scrimshaw.session.sections import Record
+from scrimshaw.session.record import Record
 from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, WORDS, Sentence, Statement
 
 LONGEST_BODY, MOST_BODY_LINES = 4_500, 40  # characters, about 1,100 tokens; lines with a statement
@@ -97,7 +97,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         task=task,
         decisions=decisions,
         changed=changes,
-        uncommitted=tuple(sections.find_uncommitted(record)) if record.commits else (),
+        uncommitted=tuple(sections.find_uncommitted(record)) if record.commits or COMMIT in whole else (),
         tests=prove(record.test_runs),
         problems=problems,
         findings=findings,

@@ -62,13 +62,20 @@ class CommandRun(NamedTuple):
         """What was run."""
         return self.event.text.partition("\n")[0]
 
+    @property
+    def suspect(self) -> str:
+        """The step that failed: of tests if some are named, the last after a semicolon, otherwise the first."""
+        tests = [each for each in self.families if _TEST.search(each)] if self.tests else []
+        return [*self.families[: None if "; " in self.command else 1], *tests][-1]
+
     def repeats(self, other: "CommandRun") -> bool:
         """Whether this is a run of the same command, of all tests of which it ran a part, or of one that failed."""
         folders = [_FOLDER.findall(each.command)[:1] for each in (self, other)]
         is_elsewhere = all(folders) and folders[0] != folders[1]
         is_look = _LOOK.search(self.command) and not _LOOK.search(other.command)
         whole = (each if each.endswith("/") else f"{each} " for each in self.families if _TEST.search(each))
-        is_same = other.families[0] in self.families or any(map(other.families[0].startswith, whole))
+        family = other.suspect
+        is_same = family in self.families or any(map(family.startswith, whole))
         if _SELECTS.search(self.command) and not _SELECTS.search(other.command):
             names = {name.split()[0].rpartition("::")[2] for name in other.tests}
             is_same = any(map(_TEST.search, other.families)) and not names.isdisjoint(re.findall(r"\w+", self.command))
@@ -142,7 +149,11 @@ def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[Co
         if is_command and (families := _find_families(event.text.partition("\n")[0])):
             tells = any(sign in event.text for sign in _SIGNS) and _FAILURE["failing"].search(event.text)
             failed = event.failed is True or event.call_id in reported or bool(tells)
-            errors = (find_errors(event) or _read_short_output(event)) if failed else ()
+            errors = find_errors(event) if failed else []
+            if failed and not errors:  # an output so short can only be the error
+                lines = [line for line in event.text.splitlines()[1:] if not _FAILURE["noise"].search(line)]
+                is_short = event.failed and 1 <= len(lines) <= _SHORT_OUTPUT
+                errors = [cut_line(" ".join(lines[0].split())) if is_short else ""]
             tests = _FAILED_TEST.findall(event.text) if failed else ()
             found.append(CommandRun(event, families, failed, errors, tests))
     return found
@@ -154,7 +165,8 @@ def _find_families(command: str) -> Sequence[str]:
     found = list[str]()
     command = _COMMAND["shell"].sub(r"\1\2", command)
     for step in _COMMAND["step"].findall(command) if parse_command(command).name == "Run" else ():
-        bare = _COMMAND["build_options"].sub(r"\1", _COMMAND["wrapper"].sub("", step.split("|")[0].strip()))
+        bare = _COMMAND["wrapper"].sub("", step.split("|")[0].strip())
+        bare = _COMMAND["global_options"].sub(r"\1", _COMMAND["build_options"].sub(r"\1", bare))
         words = [word for word in bare.split() if not _COMMAND["no_word"].match(word)]
         if len(words) > 1 and _COMMAND["interpreter"].match(words[0]) and words[1].startswith("-"):
             # a line of code is not a command to be run again, unless it runs tests
@@ -162,7 +174,7 @@ def _find_families(command: str) -> Sequence[str]:
         words[:1] = filter(None, [re.sub(r"\A(?!\./bin/).*/bin/", "", word) for word in words[:1]])  # ./bin has its own
         if words and words[0] not in WORDS["trivial_programs"] and not words[0].endswith("/"):
             options = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
-            # In `helm -n shop list` options come before what it does, and another query is another command.
+            # Where options come first all words count, and another query is another command.
             end = len(words) if options == 1 and not _TEST.search(step) else max(2, options)
             purpose = [word for word in words[1:end] if re.match(r"[A-Za-z][\w.:/-]*\Z", word)]
             purpose = purpose[len(purpose) > 1 and purpose[0] == "clean" :]  # `mvn clean verify` verifies
@@ -253,7 +265,7 @@ def find_reports(events: Sequence[RecordedEvent], runs: Sequence[CommandRun], ed
 def _is_past(run: CommandRun, following: CommandRun) -> bool:
     """Whether the next run passed or got further: its error cannot hide that of the run, nor is it of the same test."""
     firm, is_cut = find_errors(following.event, FIRM_ERRORS[:-1])[:1], CUT_MIDDLE in following.event.text
-    is_clear = bool(firm) and not is_cut and not _FAILURE["hides"].search(firm[0])
+    is_clear = bool(firm) and not is_cut and bool(following.tests or not _FAILURE["hides"].search(firm[0]))
     return not following.failed or (is_clear and not set(run.tests[:1]).intersection(following.tests))
 
 
@@ -310,12 +322,6 @@ def find_errors(event: RecordedEvent, kinds: Sequence[re.Pattern[str]] = _ERROR_
     first = [line for before, line in pairwise(["", *lines]) if not (before[:2] == line[:2] == "E ")]
     found = ([cut_line(" ".join(line.split())) for line in first if pattern.match(line)] for pattern in kinds)
     return next(filter(None, found), [])
-
-
-def _read_short_output(event: RecordedEvent) -> list[str]:
-    """The first line of an output so short that it can only be the error; otherwise an empty one."""
-    lines = [line for line in event.text.splitlines()[1:] if not _FAILURE["noise"].search(line)]
-    return [cut_line(" ".join(lines[0].split())) if event.failed and 1 <= len(lines) <= _SHORT_OUTPUT else ""]
 
 
 def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence[Sentence]) -> list[Statement]:

@@ -1,13 +1,39 @@
-"""The record of a session as passages: a few sentences of what was said each, and a line per call. Pure."""
+"""The record of a session: what is derived from its events, and its passages for the index. Pure.
+
+A passage has a few sentences of what was said, or a line per call.
+"""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate, chain, filterfalse
+from operator import attrgetter
 
 from msgspec import Struct
 
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
-from scrimshaw.models import EventKind, RecordedEvent, Trust
-from scrimshaw.session.statements import PATTERNS, cut_line, flatten, repeats_answers, split_paragraph
+from scrimshaw.models import EventKind, Item, RecordedEvent, Trust
+from scrimshaw.session import statements
+from scrimshaw.session.failures import (
+    CommandRun,
+    Edits,
+    Failure,
+    find_commits,
+    find_edits,
+    find_failures,
+    find_runs,
+    find_test_runs,
+)
+from scrimshaw.session.keywords import find_stems
+from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line, flatten
+
+ACTS = (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)
+SAME_CHOICE = 0.6  # share of common words above which two sentences are about one choice
+LONG_WORD = re.compile(r"\w{3,}")
+_SHORT = 8  # words of a request to undo everything
+_DECISION, _CHANGE, _OPEN = PATTERNS["decisions"], PATTERNS["changes"], PATTERNS["open_points"]
+_REMEDY = PATTERNS["failures"]["remedy"]
 
 # Measured on recorded sessions: 450 and 900 characters answer fewer questions for the same tokens.
 PASSAGE_CHARACTERS = 600
@@ -18,6 +44,176 @@ _BOUNDARIES = ("\n\n", "\n", ". ", " ")  # where a text may be cut, best first
 _SILENT_TOOLS = ("Read", "Grep", "Glob", "TodoWrite", "TaskCreate", "TaskUpdate", "TaskOutput")
 _TELLING_TOOLS = ("Ask", "Plan", "Agent", "ReportFindings")  # what they show or report is recorded whole
 _ERROR = re.compile(r"(?i)\b(?:\w*(?:error|exception)|fail(?:ed|ure)?|fatal|cannot|denied|not found|traceback)\b")
+
+
+class Record:
+    """A session's events and items, in order, and what is derived from them on demand."""
+
+    def __init__(self, events: Sequence[RecordedEvent], items: Sequence[Item], most: int | None = None) -> None:
+        """Only the last `most` events are searched for the agent's words."""
+        self.events, self.items, self._most = events, items, most or len(events)
+        self.calls = sum(event.kind == EventKind.TOOL for event in events)
+        acts = (each.number for each in reversed(events) if each.kind in ACTS)
+        self.last_event = next(acts, events[-1].number if events else 0)
+
+    @cached_property
+    def sentences(self) -> Sequence[Sentence]:
+        """What was said."""
+        asked = [event for event in self.events[: -self._most] if event.kind in (EventKind.PROMPT, EventKind.COMPACT)]
+        return statements.split_sentences([*asked, *self.events[-self._most :]])
+
+    @cached_property
+    def user_words(self) -> frozenset[str]:
+        """The longer words that users said."""
+        said = " ".join([each.text for each in self.sentences if each.by == USER])
+        return frozenset(LONG_WORD.findall(said.lower()))
+
+    def is_asked(self, text: str) -> bool:
+        """Whether users said most of it themselves."""
+        words = set(LONG_WORD.findall(text.lower()))
+        return len(words & self.user_words) >= SAME_CHOICE * len(words)
+
+    @cached_property
+    def edits(self) -> Edits:
+        """The numbers of the events that changed each file."""
+        return find_edits(self.events, self.items)
+
+    @cached_property
+    def runs(self) -> Sequence[CommandRun]:
+        """The commands, in order."""
+        return find_runs(self.events, self.items)
+
+    @cached_property
+    def failures(self) -> Sequence[Failure]:
+        """The failures, with what was done about them."""
+        return [*find_failures(self.events, self.items, self.runs, self.edits)]
+
+    @cached_property
+    def commits(self) -> Sequence[Statement]:
+        """The commits by subject."""
+        return find_commits(self.events)
+
+    @cached_property
+    def test_runs(self) -> Sequence[Statement]:
+        """The last runs of tests."""
+        return find_test_runs(self.runs, self.edits, self.sentences)
+
+    @cached_property
+    def difference(self) -> RecordedEvent | None:
+        """The last diff that git showed."""
+        return next((event for event in reversed(self.events) if "\ndiff --git " in event.text), None)
+
+    @cached_property
+    def additions(self) -> str:
+        """The lines that the last diff adds."""
+        return "\n".join(re.findall(r"(?m)^\+(?!\+\+).*", self.difference.text)) if self.difference else ""
+
+    @cached_property
+    def withdrawn(self) -> Mapping[int, frozenset[str]]:
+        """What a person took back directly afterwards, by turn: sentences with one of the stems that the next prompt
+        refuses, or all if there is none, since it undoes the turn.
+        """
+        found = dict[int, frozenset[str]]()
+        for each in (one for one in self.sentences if one.by == USER):
+            unwanted = _DECISION["unwanted"].findall(each.text) if _DECISION["wish"].search(each.text) else []
+            refused = each.text if _DECISION["refusal"].search(each.text) else " ".join(unwanted)
+            if refused and not each.place:
+                found[each.turn - 1] = find_stems(refused)
+            is_all = _DECISION["withdrawal_of_all"].search(each.text)
+            if is_all or (len(each.text.split()) < _SHORT and _DECISION["withdrawal"].search(each.text)):
+                found[each.turn - 1] = frozenset()
+        return found
+
+    def is_withdrawn(self, said: Sentence) -> bool:
+        """Whether the agent said it, and the person's next words take it back."""
+        stems = self.withdrawn.get(said.turn) if said.by == AGENT else None
+        return stems is not None and (not stems or bool(stems & find_stems(said.text)))
+
+    @cached_property
+    def refusals(self) -> frozenset[int]:
+        """The answers that end with what the person's next words refuse."""
+        texts = {each.number: each.text for each in self.events}
+        pairs = self.replies.items()
+        return frozenset(answer for prompt, answer in pairs if _DECISION["refusal"].match(texts[prompt]))
+
+    @cached_property
+    def turns(self) -> Mapping[int, int]:
+        """The turn of each event: how many prompts there were up to it."""
+        turns = accumulate(map(statements.begins_turn, self.events))
+        return dict(zip(map(attrgetter("number"), self.events), turns, strict=True))
+
+    @cached_property
+    def edit_events(self) -> frozenset[int]:
+        """The events that changed a file, other than a scratch file, and were not reverted."""
+        lasting = filterfalse(_CHANGE["scratch"].search, self.edits)
+        return frozenset(chain.from_iterable(map(self.edits.__getitem__, lasting)))
+
+    @cached_property
+    def changes_by_turn(self) -> Mapping[int, str]:
+        """The text of the edits in each turn that changed a file or ran a command that changes something."""
+        found = defaultdict[int, str](str)
+        for event in self.events:
+            is_lost = event.failed or _CHANGE["scratch"].search(event.path)
+            attempts = event.tool in ("Edit", "Write") and not is_lost
+            if event.number in self.edit_events or attempts or _CHANGE["act"].search(_read_command(event)):
+                found[self.turns[event.number]] += f"{event.text}\n"
+        return found
+
+    @cached_property
+    def carried_out(self) -> Mapping[int, RecordedEvent]:
+        """The lasting change that follows each answer after at most some reading and a person's answer, by answer."""
+        found = dict[int, RecordedEvent]()
+        answer: RecordedEvent | None = None
+        proposal: RecordedEvent | None = None
+        for event in self.events:
+            command = _read_command(event)
+            if event.kind == EventKind.ANSWER:
+                answer = event
+            elif event.kind == EventKind.PROMPT:
+                is_proposal = event.number in self.replies or (answer and "?" in answer.text)
+                proposal = answer if is_proposal and answer and answer.number not in self.refusals else None
+                answer = None
+            elif event.number in self.edit_events or _REMEDY.search(command) or _CHANGE["act"].search(command):
+                found |= {each.number: event for each in (proposal, answer) if each}
+                answer = proposal = None
+            elif not event.path:
+                answer = None
+        return found
+
+    @cached_property
+    def noted(self) -> frozenset[int]:
+        """The answers that only take note: the short ones of turns without a call."""
+        busy = {self.turns[each.number] for each in self.events if each.kind == EventKind.TOOL}
+        said = [each for each in self.events if each.kind != EventKind.PROMPT and _OPEN["noted"].match(each.text)]
+        return frozenset(each.number for each in said if self.turns[each.number] not in busy)
+
+    @cached_property
+    def replies(self) -> Mapping[int, int]:
+        """The short prompts that refuse, that answer a choice or a proposal, or that conclude from an answer: the
+        number of each and of the answer before it, 0 if there was none in its turn.
+        """
+        found, number, said, asked = dict[int, int](), 0, "", False
+        for event in self.events:
+            if event.kind == EventKind.ANSWER:
+                number, said = event.number, event.text
+            elif event.kind == EventKind.TOOL and event.tool in ("Edit", "Write"):
+                asked = False
+            elif statements.begins_turn(event):
+                ends = asked and said and _DECISION["ends_discussion"].match(event.text)
+                is_reply = statements.is_reply(said, event.text) or ends
+                if is_reply and len(event.text) <= LONGEST_SENTENCE:
+                    found[event.number] = number
+                number, said, asked = 0, "", event.text.rstrip().endswith("?")
+        return found
+
+    @cached_property
+    def answers(self) -> Sequence[Sentence]:
+        """What the agent said, and the person did not take back, except that it takes note."""
+        return [x for x in self.sentences if x.by == AGENT and x.event not in self.noted and not self.is_withdrawn(x)]
+
+
+def _read_command(event: RecordedEvent) -> str:
+    return event.text.partition("\n")[0] if event.tool == "Bash" and not event.failed else ""
 
 
 class Passage(Struct):
@@ -44,11 +240,11 @@ def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
         trust, text = _describe_event(event)
         if event.kind is EventKind.ANSWER:
             answers.append(flatten(text))
-        elif event.kind is EventKind.STOP and repeats_answers(flatten(text), answers):
+        elif event.kind is EventKind.STOP and statements.repeats_answers(flatten(text), answers):
             continue
         stream = event.kind is EventKind.TOOL
         if event.kind in _OPENINGS:
-            _add_refusal(last.pop(False, None), event)
+            _add_reply(last.pop(False, None), event)
             last.clear()
         for number, piece in enumerate(_cut(text), start=1):
             before = last.get(stream)
@@ -74,10 +270,10 @@ def find_passage(passages: Sequence[Passage], anchor: str) -> int | None:
     return next(holding, next(before, 0 if passages else None))  # a start is in no passage
 
 
-def _add_refusal(proposed: Passage | None, prompt: RecordedEvent) -> None:
-    """End a passage with a person's refusal: whoever finds what was proposed has to learn that it was refused."""
-    if proposed and prompt.kind is EventKind.PROMPT and PATTERNS["decisions"]["refusal"].search(prompt.text):
-        proposed.text += f"\n> {cut_line(next(split_paragraph(prompt.text.strip())).strip())}"
+def _add_reply(said: Passage | None, prompt: RecordedEvent) -> None:
+    """End a passage with a person's reply: whoever finds what was proposed has to learn what was decided."""
+    if said and prompt.kind is EventKind.PROMPT and statements.is_reply(said.text, prompt.text):
+        said.text += f"\n> {cut_line(' '.join(prompt.text.split()))}"
 
 
 def _describe_event(event: RecordedEvent) -> tuple[Trust, str]:

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import accumulate, chain, filterfalse, groupby, pairwise, takewhile
 from operator import attrgetter, itemgetter
 from os.path import commonprefix
@@ -17,31 +17,18 @@ from msgspec.structs import replace
 from scrimshaw.ingest.dialogs import FINDINGS, TASK, TASK_LIST
 from scrimshaw.ingest.events import CUT_MIDDLE
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
-from scrimshaw.models import EventKind, Item, RecordedEvent
+from scrimshaw.models import EventKind, RecordedEvent
 from scrimshaw.session import statements
-from scrimshaw.session.failures import (
-    COMMIT,
-    FIRM_ERRORS,
-    LONGEST_ACT,
-    CommandRun,
-    Edits,
-    Failure,
-    find_commits,
-    find_edits,
-    find_errors,
-    find_failures,
-    find_runs,
-    find_test_runs,
-)
+from scrimshaw.session.failures import COMMIT, FIRM_ERRORS, LONGEST_ACT, Failure, find_errors
 from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems, is_clear
+from scrimshaw.session.record import ACTS, Record
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
 # Of statements
-SAME_CHOICE = 0.6  # share of common words above which two sentences are about one choice
-FEWEST_WORDS, _SHORT = 4, 8  # words of a sentence; of a request to undo everything
+FEWEST_WORDS = 4  # of a sentence
 _DECISION = PATTERNS["decisions"]
 NO_CHOICES = ("not_a_decision", "exploring", "scaffold")
-LONG_WORD, QUOTED = re.compile(r"\w{3,}"), re.compile(r"`[^`\n]+`")
+QUOTED = re.compile(r"`[^`\n]+`")
 
 # Changes
 MOST_FINDINGS, MOST_REPORTED, _ENOUGH_STATEMENTS = 5, 10, 2
@@ -64,7 +51,6 @@ _STILL_NEW = 8  # events from a failure without another try to the end; an earli
 _NEAR = 6  # events after a cause in which an agent makes changes for it
 _FILE_ALONE = re.compile(r"(?:edited \S+(?:; )?)+")
 _FAILURE = PATTERNS["failures"]
-_REMEDIES = _FAILURE["remedy"], _CHANGE["act"]
 
 # Open points
 MOST_OPEN, MOST_STEPS = 6, 3
@@ -73,158 +59,8 @@ _RECENT_SHARE, _LATER_SHARE = 0.85, 0.3
 _FORGOTTEN = 3  # commits since a list of tasks that are all unfinished
 _LAST_CALLS = 2
 _OPEN = PATTERNS["open_points"]
-_ACTS = (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)
 _TASK = re.compile(r"(?m)^\[(\w[\w-]*)\](.*)")
 _UNFINISHED = ("pending", "in_progress", "in-progress", "todo", "open")
-
-
-class Record:
-    """A session's events and items, in order, and what is derived from them on demand."""
-
-    def __init__(self, events: Sequence[RecordedEvent], items: Sequence[Item], most: int | None = None) -> None:
-        """Only the last `most` events are searched for the agent's words."""
-        self.events, self.items, self._most = events, items, most or len(events)
-        self.calls = sum(event.kind == EventKind.TOOL for event in events)
-        acts = (each.number for each in reversed(events) if each.kind in _ACTS)
-        self.last_event = next(acts, events[-1].number if events else 0)
-
-    @cached_property
-    def sentences(self) -> Sequence[Sentence]:
-        """What was said."""
-        asked = [event for event in self.events[: -self._most] if event.kind in (EventKind.PROMPT, EventKind.COMPACT)]
-        return statements.split_sentences([*asked, *self.events[-self._most :]])
-
-    @cached_property
-    def asked(self) -> str:
-        """All that users said."""
-        return " ".join([each.text for each in self.sentences if each.by == USER])
-
-    @cached_property
-    def _asked_words(self) -> frozenset[str]:
-        return frozenset(LONG_WORD.findall(self.asked.lower()))
-
-    def is_asked(self, text: str) -> bool:
-        """Whether users said most of it themselves."""
-        words = set(LONG_WORD.findall(text.lower()))
-        return len(words & self._asked_words) >= SAME_CHOICE * len(words)
-
-    @cached_property
-    def edits(self) -> Edits:
-        """The numbers of the events that changed each file."""
-        return find_edits(self.events, self.items)
-
-    @cached_property
-    def runs(self) -> Sequence[CommandRun]:
-        """The commands, in order."""
-        return find_runs(self.events, self.items)
-
-    @cached_property
-    def failures(self) -> Sequence[Failure]:
-        """The failures, with what was done about them."""
-        return [*find_failures(self.events, self.items, self.runs, self.edits)]
-
-    @cached_property
-    def commits(self) -> Sequence[Statement]:
-        """The commits by subject."""
-        return find_commits(self.events)
-
-    @cached_property
-    def test_runs(self) -> Sequence[Statement]:
-        """The last runs of tests."""
-        return find_test_runs(self.runs, self.edits, self.sentences)
-
-    @cached_property
-    def difference(self) -> RecordedEvent | None:
-        """The last diff that git showed."""
-        return next((event for event in reversed(self.events) if "\ndiff --git " in event.text), None)
-
-    @cached_property
-    def added(self) -> str:
-        """The lines that the last diff adds."""
-        return "\n".join(re.findall(r"(?m)^\+(?!\+\+).*", self.difference.text)) if self.difference else ""
-
-    @cached_property
-    def withdrawn(self) -> Mapping[int, frozenset[str]]:
-        """What a person took back directly afterwards, by turn: sentences with one of the stems that the next prompt
-        refuses, or all if there is none, since it undoes the turn.
-        """
-        found = dict[int, frozenset[str]]()
-        for each in (one for one in self.sentences if one.by == USER):
-            unwanted = _DECISION["unwanted"].findall(each.text) if _DECISION["wish"].search(each.text) else []
-            refused = each.text if _DECISION["refusal"].search(each.text) else " ".join(unwanted)
-            if refused and not each.place:
-                found[each.turn - 1] = find_stems(refused)
-            is_short = len(each.text.split()) < _SHORT
-            if _DECISION["withdrawal_of_all"].search(each.text) or (
-                is_short and _DECISION["withdrawal"].search(each.text)
-            ):
-                found[each.turn - 1] = frozenset()
-        return found
-
-    def is_withdrawn(self, said: Sentence) -> bool:
-        """Whether the agent said it, and the person's next words take it back."""
-        stems = self.withdrawn.get(said.turn) if said.by == AGENT else None
-        return stems is not None and (not stems or bool(stems & find_stems(said.text)))
-
-    @cached_property
-    def turns(self) -> Mapping[int, int]:
-        """The turn of each event: how many prompts there were up to it."""
-        turns = accumulate(map(statements.begins_turn, self.events))
-        return dict(zip(map(attrgetter("number"), self.events), turns, strict=True))
-
-    @cached_property
-    def lasting_edits(self) -> frozenset[int]:
-        """The events that changed a file, other than a scratch file, and were not reverted."""
-        lasting = (path for path in self.edits if not _CHANGE["scratch"].search(path))
-        return frozenset(chain.from_iterable(map(self.edits.__getitem__, lasting)))
-
-    @cached_property
-    def changes_by_turn(self) -> Mapping[int, str]:
-        """The text of the edits in each turn that changed a file or ran a command that changes something."""
-        found = defaultdict[int, str](str)
-        for event in self.events:
-            attempts = (
-                event.tool in ("Edit", "Write") and not event.failed and not _CHANGE["scratch"].search(event.path)
-            )
-            if event.number in self.lasting_edits or attempts or _CHANGE["act"].search(_read_command(event)):
-                found[self.turns[event.number]] += f"{event.text}\n"
-        return found
-
-    @cached_property
-    def carried_out(self) -> Mapping[int, RecordedEvent]:
-        """The lasting change that follows each answer after at most some reading and a person's answer, by answer."""
-        found = dict[int, RecordedEvent]()
-        answer: RecordedEvent | None = None
-        proposal: RecordedEvent | None = None
-        for event in self.events:
-            command = _read_command(event)
-            if event.kind == EventKind.ANSWER:
-                answer = event
-            elif event.kind == EventKind.PROMPT:
-                proposal = answer if answer and "?" in answer.text else None
-                answer = None
-            elif event.number in self.lasting_edits or any(cue.search(command) for cue in _REMEDIES):
-                found |= {each.number: event for each in (proposal, answer) if each}
-                answer = proposal = None
-            elif not event.path:
-                answer = None
-        return found
-
-    @cached_property
-    def noted(self) -> frozenset[int]:
-        """The answers that only take note: the short ones of turns without a call."""
-        busy = {self.turns[each.number] for each in self.events if each.kind == EventKind.TOOL}
-        quiet = (each for each in self.events if self.turns[each.number] not in busy and each.kind != EventKind.PROMPT)
-        return frozenset(each.number for each in quiet if _OPEN["noted"].match(each.text))
-
-    @cached_property
-    def answers(self) -> Sequence[Sentence]:
-        """What the agent said, and the person did not take back, except that it takes note."""
-        return [x for x in self.sentences if x.by == AGENT and x.event not in self.noted and not self.is_withdrawn(x)]
-
-
-def _read_command(event: RecordedEvent) -> str:
-    return event.text.partition("\n")[0] if event.tool == "Bash" and not event.failed else ""
 
 
 def find_changes(record: Record) -> list[Statement]:
@@ -236,7 +72,7 @@ def find_changes(record: Record) -> list[Statement]:
     return [*done, *(each for each in names if not (is_tested and "test" in each.text))]
 
 
-def find_outcome(record: Record) -> list[Statement]:
+def find_outcome(record: Record, *, with_commits: bool = True) -> list[Statement]:
     """Results in the agent's words, the answers of an issue tracker when issues were opened or closed, and commits by
     subject, or the effect of the last diff if there are no commits.
     """
@@ -247,7 +83,8 @@ def find_outcome(record: Record) -> list[Statement]:
     tracked = [each for each in answers if tells.search(each.text) and not each.text.endswith(": Closed")]
     shown = record.commits[-MOST_COMMITS:] or _find_difference(record)
     done = [*_find_results(record), *tracked[-MOST_TRACKED:]]
-    return [*filterfalse(partial(_repeats_change, shown), done), *shown]
+    told = shown if with_commits or not record.commits else []
+    return [*filterfalse(partial(_repeats_change, shown), done), *told]
 
 
 def _repeats_change(changes: Sequence[Statement], said: Statement | Sentence) -> bool:
@@ -408,14 +245,14 @@ def find_problems(record: Record) -> list[Statement]:
             end = min(number + _NEAR, each.following.event.number if each.following else 0)
             why = [cause for cause in causes if number < cause.event < end] or _find_explanation(record, each)
             cure = "; ".join([*(f"(e{cause.event}) {cause.text}" for cause in why[-1:]), *each.cure])
-            is_shown = each.cure or (each.following and not each.following.failed)
+            is_shown = each.cure or why or (each.following and not each.following.failed)
             if not cure or not is_shown or _FILE_ALONE.fullmatch(cure):
                 continue
             causes = [cause for cause in causes if not number < cause.event < end]
             how = f"{'passed' if each.overcome == each.passed else 'got further'} in e{each.overcome.number}"
-            ran = each.run.families[0].partition("::")[0]
+            ran = each.run.suspect.partition("::")[0]
             solved.append(Statement(each.error, number, f"`{ran}` {how} after: {cure}"))
-    return sorted([*causes, *solved][-most:], key=attrgetter("event"))
+    return sorted([*causes[-most:], *solved[-most:]], key=attrgetter("event"))
 
 
 def _find_explanation(record: Record, failure: Failure) -> list[Statement]:
@@ -423,28 +260,38 @@ def _find_explanation(record: Record, failure: Failure) -> list[Statement]:
     begin, end = failure.run.event.number, failure.overcome.number if failure.overcome else 0
     if failure.run.families[0].startswith("git ") or any(map(_CHANGE["scratch"].search, failure.run.command.split())):
         return []
-    asked = (each.number for each in record.events if each.number > begin and statements.begins_turn(each))
-    end = min(end, begin + _NEAR, next(asked, end))
-    numbers = [each.event for each in record.answers if begin < each.event < end]
-    return _read_explanation(record, numbers[-1]) if numbers else []
+    later = [each for each in record.events if begin < each.number < end and statements.begins_turn(each)]
+    end = next((each.number for each in later if each.number not in record.replies), end)
+    acted = [number for number in record.carried_out if begin < number < end]
+    near = min(end, begin + _NEAR, *(each.number for each in later))
+    soon = [each.event for each in record.answers if begin < each.event < near]
+    tried = [[number for number in soon if number in acted] or soon, acted]
+    return next(filter(None, (_read_explanation(record, max(numbers)) for numbers in tried if numbers)), [])
 
 
-def _read_facts(record: Record, number: int, change: RecordedEvent) -> Iterator[Statement]:
-    """What an answer soon before a change says of the code, if it names some and leads not on from something else."""
-    for each in _read_explanation(record, number) if change.number < number + _NEAR else ():
+def _read_facts(record: Record, number: int) -> Iterator[Statement]:
+    """What an answer says of the code, if it names some and leads not on from something else."""
+    for each in _read_explanation(record, number):
         is_vague = any(cue.search(each.text) for cue in (_FAILURE["not_a_cause"], _OPEN["aside"]))
         if not is_vague and QUOTED.search(each.text) and count_subjects(each.text) > LEAST_SUBJECTS:
             yield each
 
 
 def _read_explanation(record: Record, number: int) -> list[Statement]:
-    """The sentences of an answer that state what is, if they say enough and the agent is not thinking aloud."""
+    """The sentences of an answer that state what is, if they say enough and the agent is not thinking aloud; of many
+    those that name code or a reason.
+    """
     texts = [each.text for each in record.answers if each.event == number]
+    texts = texts[:-1] if number in record.refusals else texts
     cues = (_FAILURE["no_trouble"], _DECISION["exploring"], _DECISION["scaffold"], _CHANGE["result"])
     firm = [text for text in texts if not any(cue.search(text) for cue in cues)]
-    whole = " ".join(firm)
-    is_clear_enough = any(map(is_clear, firm)) and len(whole) <= LONGEST_SENTENCE
-    return [Statement(whole, number)] if is_clear_enough and not _CHANGE["musing"].search(" ".join(texts)) else []
+    telling = sorted(firm, key=lambda text: -bool(QUOTED.search(text)) - bool(_DECISION["reason"].search(text)))
+    room = accumulate(len(text) + 1 for text in telling)
+    kept = [text for text, end in zip(telling, room, strict=True) if end <= LONGEST_SENTENCE + 1]
+    whole = " ".join(filter(kept.__contains__, firm))
+    return (
+        [Statement(whole, number)] if any(map(is_clear, kept)) and not _CHANGE["musing"].search(" ".join(texts)) else []
+    )
 
 
 def find_causes(record: Record) -> list[Statement]:
@@ -462,6 +309,10 @@ def find_causes(record: Record) -> list[Statement]:
         is_firm = is_clear(text) and each.event not in musings
         if is_cause and is_met and is_firm and not record.is_asked(text):
             found.setdefault(each.event, Statement(text, each.event))
+    for before, answer, prompt in zip(record.events, record.events[1:], record.events[2:], strict=False):
+        looked = before.kind == EventKind.TOOL and record.turns[answer.number] not in record.changes_by_turn
+        if looked and answer.kind == EventKind.ANSWER and statements.begins_turn(prompt):  # what such a turn found
+            found = {fact.event: fact for fact in _read_facts(record, answer.number)} | found
     return sorted(found.values(), key=attrgetter("event"))
 
 
@@ -478,7 +329,8 @@ def _find_reactions(record: Record) -> dict[int, Statement]:
         has_failed = before.failed or before.number in failed
         texts, after = answers[said.number], record.carried_out[said.number]
         command = after.text.partition("\n")[0] if not after.path else ""
-        facts = () if before.kind == EventKind.PROMPT else _read_facts(record, said.number, after)
+        is_soon = before.kind != EventKind.PROMPT and after.number < said.number + _NEAR
+        facts = _read_facts(record, said.number) if is_soon else ()
         found |= {fact.event: fact for fact in facts}  # right after a prompt an answer repeats what was asked
         is_redone = command and f"{command}==" in runs  # another version was needed
         if is_redone or (not has_failed and not _FAILURE["diagnosis"].search(said.text)):
@@ -573,7 +425,7 @@ def find_next_step(record: Record) -> Statement | None:
     """
     heard, away = record.events, _OPEN["bookkeeping"]
     kept = [x for x in heard if x.number not in record.noted and not (x.kind == EventKind.TOOL and away.match(x.text))]
-    acts = [each for each in kept if each.kind in _ACTS]
+    acts = [each for each in kept if each.kind in ACTS]
     after = kept[kept.index(acts[-1]) :] if acts else kept
     is_answered = EventKind.STOP in map(attrgetter("kind"), after)  # maybe in words said before, such as "Done."
     if not is_answered and (asked := _find_open_request(record, acts)):

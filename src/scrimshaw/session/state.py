@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -24,8 +25,8 @@ from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.draft import find_later_requests, find_task
 from scrimshaw.session.failures import COMMIT, find_runs
 from scrimshaw.session.keywords import count_subjects
+from scrimshaw.session.record import Record
 from scrimshaw.session.resume import WITHHELD, Occasion, asks_only_for_session
-from scrimshaw.session.sections import Record
 from scrimshaw.session.statements import USER, Statement
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.sessions import Sessions
@@ -253,10 +254,10 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "failures": sections.find_unsolved,
     "open": sections.find_open_points,
     "decisions": find_decisions,
-    "done": lambda record: (each for each in sections.find_outcome(record) if each.note != COMMIT),
+    "done": partial(sections.find_outcome, with_commits=False),
     "tests": attrgetter("test_runs"),
     "not committed": sections.find_uncommitted,
-    "commits": lambda record: record.commits,
+    "commits": attrgetter("commits"),
     "solved": sections.find_problems,
     "later task": _find_later_tasks,
 }

@@ -135,6 +135,14 @@ def begins_turn(event: RecordedEvent) -> bool:
     return event.kind == EventKind.PROMPT and _speaker(event) == USER
 
 
+def is_reply(answer: str, prompt: str) -> bool:
+    """Whether a prompt refuses what was done, or answers a choice or a proposal at the end of an answer."""
+    last = " ".join(answer.rstrip().rpartition("\n\n")[2].split())
+    tail, cues = " ".join([*split_paragraph(last)][-3:]), PATTERNS["decisions"]
+    offers = cues["asks_to_choose"].search(tail) or cues["proposes"].search(tail)
+    return bool(offers or cues["refusal"].match(prompt))
+
+
 def _speaker(event: RecordedEvent) -> str:
     if event.kind in (EventKind.ANSWER, EventKind.STOP):
         return AGENT
