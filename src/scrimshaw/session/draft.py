@@ -145,7 +145,9 @@ def find_task(record: Record) -> Statement | None:
     prompts = [*_group_prompts(record.sentences).values()]
     first = prompts[:_FIRST_PROMPTS]
     tasks = filter(partial(_is_task, with_questions=True), first)
-    chosen = next(tasks, None) or next(filter(_count_all_subjects, prompts), None)
+    chosen = next(tasks, None) or next(
+        (each for each in prompts if any(count_subjects(said.text) for said in each)), None
+    )
     if not (chosen := chosen or next(iter(first), None)):
         return None
     return _opening_statement(next(each for each in record.events if each.number == chosen[0].event), chosen)
@@ -219,11 +221,8 @@ def _is_task(prompt: Sequence[Sentence], *, with_questions: bool = False) -> boo
     if not is_more and not _is_imperative(_strip_opening(whole)) and whole.rstrip().endswith("?"):
         return False
     wishes = _is_imperative(text) or _REQUEST["goal"].search(text)
-    return _count_all_subjects(prompt) >= _SUBJECTS or (bool(wishes) and len(text.split()) > _SUBJECTS + 1)
-
-
-def _count_all_subjects(prompt: Sequence[Sentence]) -> int:
-    return sum(count_subjects(each.text) for each in prompt)
+    subjects = sum(count_subjects(each.text) for each in prompt)
+    return subjects >= _SUBJECTS or (bool(wishes) and len(text.split()) > _SUBJECTS + 1)
 
 
 def _is_imperative(text: str) -> bool:

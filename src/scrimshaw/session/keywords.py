@@ -34,8 +34,8 @@ _NO_NAME = re.compile(r"\A[0-9a-f]{7,40}\Z|\A\d|REDACTED|[<>{}()=$\\|]|\A\W|http
 _LINK = re.compile(r"https?://\S+|\[REDACTED:[^]\n]*\]")
 _PATH = re.compile(r"(?<![\w.-])[\w.-]++(?:/[\w.-]+)+\.\w+")  # possessive: no word without a slash is retried
 _VERBAL = ("ly", "n't", "'m", "’m", "'s", "'ll", "'ve", "'re", "'d", "’s", "’t")  # ends of words
+_EMPTY = WORDS["empty"] | STOP_WORDS
 _SOFT = WORDS["soft"]  # words that say too little by themselves
-_TEXT_OF, _NOUN_OF = attrgetter("text"), attrgetter("noun")
 _SCRATCH = re.compile(r"(?i)\A(?:reproduc|repro_|verify_|check_|debug|tmp|temp|apply_|scratch|test_\w*\d)")
 
 
@@ -61,12 +61,16 @@ def find_keywords(
         runs = _find_runs(text)
         for phrase in dict.fromkeys(chain.from_iterable(map(_combine_words, runs))):
             phrases[phrase] += weight * _WORTH[min(MOST_WORDS, len(phrase.split()))]
-        for noun in filter(None, map(_NOUN_OF, chain.from_iterable(runs))):
+        for noun in filter(None, map(attrgetter("noun"), chain.from_iterable(runs))):
             nouns[noun] += weight
     for name in names:
         phrases[name] += 2.0
     topics = _choose_topics(nouns, paths)
-    common = () if len(phrases) >= _FEW and topics else _find_common_words(whole)
+    common: tuple[str, ...] = ()
+    if len(phrases) < _FEW or not topics:  # few names
+        words = Counter(word.text.lower() for word in chain.from_iterable(_find_runs(whole)))
+        long = [word for word in words if len(word) > _SHORTEST_WORD]
+        common = tuple(sorted(long, key=lambda word: (word in _SOFT, -words[word], word))[:_FEW])
     return _choose_phrases(phrases, whole, common if len(phrases) < _FEW else ()), topics or common
 
 
@@ -144,13 +148,6 @@ def find_issue_numbers(text: str) -> list[str]:
     return [word for token in _TOKEN.findall(text) if _ISSUE.match(word := token.strip("`."))]
 
 
-def _find_common_words(whole: str) -> tuple[str, ...]:
-    """The most frequent words, for a session with few names."""
-    texts = map(_TEXT_OF, chain.from_iterable(_find_runs(whole)))
-    words = Counter(word.lower() for word in texts if len(word) > _SHORTEST_WORD)
-    return tuple(sorted(words, key=lambda word: (word in _SOFT, -words[word], word))[:_FEW])
-
-
 def _combine_words(run: Sequence[_Word]) -> list[str]:
     """Every name in a run of words, and its combinations of two to four words, no word twice."""
     found = list[str]()
@@ -196,8 +193,8 @@ def _names_subject(word: str) -> bool:
 
 
 def _is_empty(word: str) -> bool:
-    lower, empty = word.lower(), WORDS["empty"]
-    return lower in empty or lower in STOP_WORDS or lower in WORDS["extensions"] or lower.rstrip("s") in empty
+    lower = word.lower()
+    return lower in WORDS["extensions"] or lower in _EMPTY or lower.rstrip("s") in _EMPTY
 
 
 def is_clear(text: str, least: int = LEAST_SUBJECTS) -> bool:

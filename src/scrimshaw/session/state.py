@@ -133,9 +133,8 @@ def _find_lines(record: Record, parts: Container[str]) -> Mapping[str, list[Stat
     """All possible lines by part, the best last: by attention, otherwise the newest."""
     events = {event.number: event for event in record.events}
     numbers = {event.call_id: event.number for event in record.events if event.call_id}
-    undone = {each.number for each in record.events if each.tool in ("Edit", "Write")}.difference(
-        *record.edits.values()
-    )
+    lasting = {*chain.from_iterable(record.edits.values())}
+    undone = {each.number for each in record.events if each.tool in ("Edit", "Write")} - lasting
     found = defaultdict[str, list[tuple[float, int, StateLine]]](list)
     for part, find in _STATEMENTS.items():
         said = find(record) if part in parts else ()
@@ -147,8 +146,7 @@ def _find_lines(record: Record, parts: Container[str]) -> Mapping[str, list[Stat
         text = f"{item.path}: {item.text}" if item.path and item.path not in item.text else item.text
         line = StateLine(part=part, text=text, origin=f"session:{item.session}/{item.number}", trust=trust)
         found[part].append((item.attention if part in _ATTENDED else 0.0, number or item.number, line))
-    ranked = {part: sorted(some, key=itemgetter(0, 1)) for part, some in found.items()}
-    return defaultdict(list, {part: [line for *_, line in some] for part, some in ranked.items()})
+    return {part: [line for *_, line in sorted(some, key=itemgetter(0, 1))] for part, some in found.items()}
 
 
 def _choose_part(item: Item, event: RecordedEvent | None, last: int) -> str:
