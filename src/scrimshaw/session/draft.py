@@ -174,8 +174,7 @@ def _make_title(
     task: Statement | None, sentences: Sequence[Sentence], requests: Sequence[Statement], changes: Sequence[Statement]
 ) -> str:
     """What was asked and, if that names too little, what came of it: the commit of which most was said."""
-    texts = [text for text in _task_texts(task, sentences) if _strip_opening(text + " ").strip()]
-    request = _headline([text for text in texts if not text.endswith(":")] or ([task.text] if task else []))
+    request = _headline(_task_texts(task, sentences) or ([task.text] if task else []))
     committed = [each.text for each in changes if each.note == COMMIT]
     reverted = "".join(each for each in committed if each.casefold().startswith("revert"))
     commits = [_commit_subject(each) for each in committed if each not in reverted]
@@ -184,21 +183,21 @@ def _make_title(
     outcome = commits[-1] if commits else _headline([each.text for each in requests[:1]])
     # specific: four words that name a subject, or two in a sentence, not counting issue numbers
     subjects = count_subjects(request) - sum(map(count_subjects, keywords.find_issue_numbers(request)))
-    is_sentence = len(request.split()) >= _SENTENCE_WORDS
-    is_enough = subjects > _SUBJECTS + 1 or (subjects >= _SUBJECTS and is_sentence)
-    if not outcome or (is_enough and not _REQUEST["told"].match(request)):
-        return _shorten(request or _headline([each.text for each in changes[:1]]))
-    is_told = request and not _REQUEST["told"].match(request)  # "I have made ..." does not name the result
-    return _shorten(f"{_shorten(request, LONGEST_TITLE // 2)}: {outcome}" if is_told else outcome)
+    enough = _SUBJECTS if len(request.split()) >= _SENTENCE_WORDS else _SUBJECTS + 2
+    is_told = _REQUEST["told"].match(request)  # "I have made ..." does not name the result
+    if outcome and (is_told or subjects < enough):
+        request = outcome if is_told or not request else f"{_shorten(request, LONGEST_TITLE // 2)}: {outcome}"
+    return _shorten(request or _headline([each.text for each in changes[:1]]))
 
 
 def _task_texts(task: Statement | None, sentences: Sequence[Sentence]) -> list[str]:
-    """The sentences of the task, after the heading above them if there is one."""
+    """The sentences of the task, after the heading above them if there is one, without greetings and lead-ins."""
     said = [each for each in sentences if task and each.event == task.event and each.by == USER]
     above = task.text[: max(0, task.text.find(said[0].text))].strip(" -:") if task and said else ""
     if said and not above and count_subjects(said[0].text) < _SUBJECTS:
         above = said[0].heading.rstrip(":")
-    return [*([above] if count_subjects(above) >= _SUBJECTS else []), *(each.text for each in said)]
+    texts = [*([above] if count_subjects(above) >= _SUBJECTS else []), *(each.text for each in said)]
+    return [text for text in texts if _strip_opening(f"{text} ").strip() and not text.endswith(":")]
 
 
 def _group_prompts(sentences: Sequence[Sentence]) -> Mapping[int, Sequence[Sentence]]:
@@ -212,17 +211,14 @@ def _group_prompts(sentences: Sequence[Sentence]) -> Mapping[int, Sequence[Sente
 
 def _is_task(prompt: Sequence[Sentence], *, with_questions: bool = False) -> bool:
     """Whether a prompt wants (or asks) something and says enough: two subjects, or a wish in a few more words."""
-    text, whole = prompt[0].text, " ".join(each.text for each in prompt)
+    whole = " ".join(each.text for each in prompt)
+    wishes = [each for each in prompt if _is_imperative(each.text) or _REQUEST["goal"].search(each.text)]
     asks = any(_REQUEST["question_only"].search(_strip_courtesy(each.text)) for each in prompt)
-    wants = any(_is_imperative(each.text) or _REQUEST["goal"].search(each.text) for each in prompt)
-    if (asks and not wants and not with_questions) or _REQUEST["orientation"].search(whole):
+    is_lone_question = len(prompt) == 1 and prompt[0].by == USER and not wishes and whole.rstrip().endswith("?")
+    if is_lone_question or (asks and not wishes and not with_questions) or _REQUEST["orientation"].search(whole):
         return False
-    is_more = len(prompt) > 1 or prompt[0].by == SUMMARY or _REQUEST["goal"].search(whole)
-    if not is_more and not _is_imperative(_strip_opening(whole)) and whole.rstrip().endswith("?"):
-        return False
-    wishes = _is_imperative(text) or _REQUEST["goal"].search(text)
     subjects = sum(count_subjects(each.text) for each in prompt)
-    return subjects >= _SUBJECTS or (bool(wishes) and len(text.split()) > _SUBJECTS + 1)
+    return subjects >= _SUBJECTS or (prompt[0] in wishes and len(prompt[0].text.split()) > _SUBJECTS + 1)
 
 
 def _is_imperative(text: str) -> bool:

@@ -275,11 +275,12 @@ def tell_state(
     for about in [*([own] if own_first else []), *earlier]:
         events, items = sessions.events(about.id), sessions.items(about.id)
         lines = session_state(events, items, occasion, _find_notes(sessions, index, events))
-        if occasion == Occasion.COMPACT or _holds_work(lines, events, items):
-            is_asking = _ASKING.issuperset(map(attrgetter("part"), lines)) and not find_runs(events, items)
-            if occasion != Occasion.START or about is own or not is_asking:
-                break
+        holds_work = _holds_work(lines, events, items)
+        is_asking = _ASKING.issuperset(map(attrgetter("part"), lines)) and not find_runs(events, items)
+        if holds_work and is_asking and occasion == Occasion.START and about is not own:
             asking.append((about, lines))
+        elif holds_work or occasion == Occasion.COMPACT:
+            break
     else:
         about, lines = asking.pop(0) if asking else (own, [])
     if about.process != own.process and is_running(about):
