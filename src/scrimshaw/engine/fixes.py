@@ -47,12 +47,12 @@ def find_fixes(engine: Engine, error: str, limit: int = MOST_FIXES) -> list[Fix]
     lines = error[:LONGEST_ERROR].splitlines()
     errors = [_find_words(line) for line in lines if _ERROR.search(line)]
     wanted = [*filter(None, errors)] or [*filter(None, map(_find_words, lines))]
-    every = set[str]().union(*wanted)
-    calls = engine.sessions.find_calls(sorted(every, key=len, reverse=True)[:MOST_WORDS], MOST_CALLS)
+    longest = sorted(set[str]().union(*wanted), key=len, reverse=True)[:MOST_WORDS]
+    calls = engine.sessions.find_calls(longest, MOST_CALLS)
     shares = [(round(_compare_output(wanted, each.text)[0], 1), each.session) for each in calls]
-    similar = sorted((each for each in shares if each[0] >= LEAST_SHARE), key=itemgetter(0), reverse=True)
-    found = list[tuple[float, bool, float, tuple[str, str], Callable[[], Fix]]]()
-    for session in [*dict.fromkeys(session for _, session in similar)][: 2 * limit]:
+    ranked = sorted((each for each in shares if each[0] >= LEAST_SHARE), key=itemgetter(0), reverse=True)
+    found = list[tuple[tuple[float, bool, float], tuple[str, str], Callable[[], Fix]]]()
+    for session in [*dict.fromkeys(session for _, session in ranked)][: 2 * limit]:
         events, items = engine.sessions.events(session), engine.sessions.items(session)
         runs, edits = failures.find_runs(events, items), failures.find_edits(events, items)
         failed = failures.find_failures(events, items, runs, edits)
@@ -60,10 +60,10 @@ def find_fixes(engine: Engine, error: str, limit: int = MOST_FIXES) -> list[Fix]
             output = failure.run.event.text.partition("\n")[2] if failure.run.families else failure.error
             share, line = _compare_output(wanted, output)
             if share >= LEAST_SHARE:
-                key = (round(share, 1), failure.overcome is not None, failure.run.event.at)
-                found.append((*key, (session, line), partial(_make_fix, failure, cut_line(line.strip()), events)))
+                rank = (round(share, 1), failure.overcome is not None, failure.run.event.at)
+                found.append((rank, (session, line), partial(_make_fix, failure, cut_line(line.strip()), events)))
     distinct = dict[tuple[str, str], Callable[[], Fix]]()
-    for *_, place, make_fix in sorted(found, key=itemgetter(0, 1, 2), reverse=True):
+    for _, place, make_fix in sorted(found, key=itemgetter(0), reverse=True):
         distinct.setdefault(place, make_fix)  # a session often meets an error again and again
     return [make_fix() for make_fix in [*distinct.values()][:limit]]
 
