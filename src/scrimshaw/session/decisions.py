@@ -80,7 +80,7 @@ def _complete_choice(record: Record, place: int, chosen: Container[int]) -> Stat
         whole = f"{cause.text} {sentence.text}" if cause else ""
     text = whole if 0 < len(whole) <= LONGEST_SENTENCE else sentence.text
     number = record.replies.get(sentence.event, 0) if len(text) < _SHORT_REPLY else 0
-    said = [each.text for each in record.answers if each.event == number and count_subjects(each.text)]
+    said = [each.text for each in record.sentences_by_answer.get(number, ()) if count_subjects(each.text)]
     asked = sorted(said, key=lambda text: any(_DECISION[name].search(text) for name in ("asks_to_choose", "proposes")))[
         -1:
     ]
@@ -101,9 +101,8 @@ def _find_dialogs(record: Record) -> Iterator[Statement]:
 
 def _find_agreed(record: Record) -> Iterator[Statement]:
     """What the agent proposed in an answer, if the person's next words agree or name one of several by its number."""
-    answers = {number: [*said] for number, said in groupby(record.answers, attrgetter("event"))}
     for answer, prompt in pairwise(record.events):
-        said = answers.get(answer.number, []) if statements.begins_turn(prompt) else []
+        said = record.sentences_by_answer.get(answer.number, []) if statements.begins_turn(prompt) else []
         reply = next(statements.split_paragraph(prompt.text.strip()))
         if said and (pick := _DECISION["pick"].match(reply)):
             listed = re.findall(rf"(?im)^\W*(?:option |approach )?{pick[1]}\b\W+(.+)", answer.text)

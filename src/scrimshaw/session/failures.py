@@ -41,7 +41,7 @@ _FOLDER, _LOOK = re.compile(r"(?:\A|[;&] *)cd ([/~][^\s;&]*)"), re.compile(r" (?
 _NO_SUBJECT = ("empty", "soft", "folders", "extensions")
 _SHARED_WORDS = STOP_WORDS.union({"assert", "edited"}, *map(WORDS.__getitem__, _NO_SUBJECT))
 MOST_TEST_RUNS = 2
-_SHORT_OUTPUT = 5  # lines; a longer one may begin with anything
+_SHORT_OUTPUT, _ANYTHING = 5, re.compile("")  # lines of an output that can only be the error
 _SELECTS = re.compile(r" -(?:k|run|t(?! \.)|-grep|-tests?|-filter)\b|::")  # options that choose among tests
 _NUMBER = re.compile(r"\d+")  # numbers alone do not make another error
 
@@ -150,10 +150,9 @@ def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[Co
             tells = any(sign in event.text for sign in _SIGNS) and _FAILURE["failing"].search(event.text)
             failed = event.failed is True or event.call_id in reported or bool(tells)
             errors = find_errors(event) if failed else []
-            if failed and not errors:  # an output so short can only be the error
-                lines = [line for line in event.text.splitlines()[1:] if not _FAILURE["noise"].search(line)]
-                is_short = event.failed and 1 <= len(lines) <= _SHORT_OUTPUT
-                errors = [cut_line(" ".join(lines[0].split())) if is_short else ""]
+            if failed and not errors:
+                output = find_errors(event, [_ANYTHING])
+                errors = [output[0] if event.failed and 0 < len(output) <= _SHORT_OUTPUT else ""]
             tests = _FAILED_TEST.findall(event.text) if failed else ()
             found.append(CommandRun(event, families, failed, errors, tests))
     return found
@@ -340,10 +339,8 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
         shown = _choose_tally(run, tallies) if tallies else ""
         counts = _FAILURE["duration"].sub("", shown)
         step = _find_test_step(run)
-        again = any(
-            each.repeats(run) and (_find_test_step(each) == step or not _SELECTS.search(each.command))
-            for each in kept.values()
-        )
+        wider = [each for each in kept.values() if _find_test_step(each) == step or not _SELECTS.search(each.command)]
+        again = any(each.repeats(run) for each in wider)
         said = [each.text for each in sentences if each.event == run.event.number + 1]
         if stash or is_stashed or _FAILURE["baseline"].search("".join(said)):
             before.add(counts)
@@ -351,8 +348,7 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
             kept[counts if re.search(r"\d", counts) else run.command] = run
             edited = f"; {later} {'edit' if later == 1 else 'edits'} since" if later else ""
             since = "; the same without the change" if counts in before else edited
-            # a pipe hides how its first part ended
-            state = "red" if run.failed or _FAILURE["failing"].search(shown) else "green"
+            state = "red" if run.failed else "green"
             about = [each for each in said if _FAILURE["of_tests"].search(each)] if state == "red" else []
             since += f"; (e{run.event.number + 1}) {about[0]}" if about else ""
             found.append(Statement(step, run.event.number, f"{state}, {cut_line(shown)}{since}"))

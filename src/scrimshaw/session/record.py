@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, chain, filterfalse
+from itertools import accumulate, chain, filterfalse, groupby
 from operator import attrgetter
 
 from msgspec import Struct
@@ -16,8 +16,6 @@ from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, Item, RecordedEvent, Trust
 from scrimshaw.session import statements
 from scrimshaw.session.failures import (
-    CommandRun,
-    Edits,
     Failure,
     find_commits,
     find_edits,
@@ -47,11 +45,14 @@ _ERROR = re.compile(r"(?i)\b(?:\w*(?:error|exception)|fail(?:ed|ure)?|fatal|cann
 
 
 class Record:
-    """A session's events and items, in order, and what is derived from them on demand."""
+    """A session's events and items, in order, and what is derived from them, most of it on demand."""
 
     def __init__(self, events: Sequence[RecordedEvent], items: Sequence[Item], most: int | None = None) -> None:
         """Only the last `most` events are searched for the agent's words."""
         self.events, self.items, self._most = events, items, most or len(events)
+        self.edits = find_edits(events, items)  #: the numbers of the events that changed each file
+        self.runs = find_runs(events, items)  #: the commands, in order
+        self.commits = find_commits(events)  #: by subject
         self.calls = sum(event.kind == EventKind.TOOL for event in events)
         acts = (each.number for each in reversed(events) if each.kind in ACTS)
         self.last_event = next(acts, events[-1].number if events else 0)
@@ -74,24 +75,9 @@ class Record:
         return len(words & self.user_words) >= SAME_CHOICE * len(words)
 
     @cached_property
-    def edits(self) -> Edits:
-        """The numbers of the events that changed each file."""
-        return find_edits(self.events, self.items)
-
-    @cached_property
-    def runs(self) -> Sequence[CommandRun]:
-        """The commands, in order."""
-        return find_runs(self.events, self.items)
-
-    @cached_property
     def failures(self) -> Sequence[Failure]:
         """The failures, with what was done about them."""
         return [*find_failures(self.events, self.items, self.runs, self.edits)]
-
-    @cached_property
-    def commits(self) -> Sequence[Statement]:
-        """The commits by subject."""
-        return find_commits(self.events)
 
     @cached_property
     def test_runs(self) -> Sequence[Statement]:
@@ -153,8 +139,7 @@ class Record:
         """The text of the edits in each turn that changed a file or ran a command that changes something."""
         found = defaultdict[int, str](str)
         for event in self.events:
-            is_lost = event.failed or _CHANGE["scratch"].search(event.path)
-            attempts = event.tool in ("Edit", "Write") and not is_lost
+            attempts = event.tool in ("Edit", "Write") and not (event.failed or _CHANGE["scratch"].search(event.path))
             if event.number in self.edit_events or attempts or _CHANGE["act"].search(_read_command(event)):
                 found[self.turns[event.number]] += f"{event.text}\n"
         return found
@@ -210,6 +195,11 @@ class Record:
     def answers(self) -> Sequence[Sentence]:
         """What the agent said, and the person did not take back, except that it takes note."""
         return [x for x in self.sentences if x.by == AGENT and x.event not in self.noted and not self.is_withdrawn(x)]
+
+    @cached_property
+    def sentences_by_answer(self) -> Mapping[int, Sequence[Sentence]]:
+        """The same by the number of the answer."""
+        return {number: [*said] for number, said in groupby(self.answers, attrgetter("event"))}
 
 
 def _read_command(event: RecordedEvent) -> str:

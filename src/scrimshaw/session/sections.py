@@ -5,10 +5,9 @@ Every function returns statements, each with the event that proves it.
 
 import re
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, chain, filterfalse, groupby, pairwise, takewhile
+from itertools import accumulate, chain, filterfalse, pairwise, takewhile
 from operator import attrgetter, itemgetter
 from os.path import commonprefix
 
@@ -79,8 +78,7 @@ def find_outcome(record: Record, *, with_commits: bool = True) -> list[Statement
     calls = {each.source.source_call_id for each in record.items if each.source.extraction_rule_id == "issue-changed"}
     lines = [(event.text.splitlines()[1:2], event.number) for event in record.events if event.call_id in calls]
     answers = [Statement(statements.cut_line(line[0].strip()), number) for line, number in lines if line]
-    tells = _CHANGE["tracker_answer"]
-    tracked = [each for each in answers if tells.search(each.text) and not each.text.endswith(": Closed")]
+    tracked = [x for x in answers if _CHANGE["tracker_answer"].search(x.text) and not x.text.endswith(": Closed")]
     shown = record.commits[-MOST_COMMITS:] or _find_difference(record)
     done = [*_find_results(record), *tracked[-MOST_TRACKED:]]
     told = shown if with_commits or not record.commits else []
@@ -120,7 +118,7 @@ def _find_account(record: Record, worth: Sequence[Sentence], changes: Sequence[S
     It is one of the turn that changed something last, or of a later one if the changes say little. If nothing was
     changed, it is the longest report, whatever was asked after it.
     """
-    answers = {event: [*said] for event, said in groupby(record.answers, attrgetter("event"))}
+    answers = record.sentences_by_answer
     accounts = {event: [each for each in worth if each.event == event] for event in answers}
     closing, most = sorted(answers, key=lambda event: (len(accounts[event]), event)), MOST_REPORTED
     if record.changes_by_turn and worth:
@@ -281,7 +279,7 @@ def _read_explanation(record: Record, number: int) -> list[Statement]:
     """The sentences of an answer that state what is, if they say enough and the agent is not thinking aloud; of many
     those that name code or a reason.
     """
-    texts = [each.text for each in record.answers if each.event == number]
+    texts = [each.text for each in record.sentences_by_answer.get(number, ())]
     texts = texts[:-1] if number in record.refusals else texts
     cues = (_FAILURE["no_trouble"], _DECISION["exploring"], _DECISION["scaffold"], _CHANGE["result"])
     firm = [text for text in texts if not any(cue.search(text) for cue in cues)]
@@ -320,14 +318,13 @@ def _find_reactions(record: Record) -> dict[int, Statement]:
     """What was said before a lasting change: facts, and after a failed call or as a cause the fault, and the act."""
     failed = set(map(attrgetter("event.number"), filter(attrgetter("failed"), record.runs)))
     runs = "\n".join(map(attrgetter("event.text"), record.runs))
-    found, answers = dict[int, Statement](), defaultdict[int, list[str]](list)
-    for each in record.answers:
-        answers[each.event].append(each.text)
+    found = dict[int, Statement]()
     for before, said in pairwise(record.events):
         if said.number not in record.carried_out or _CHANGE["musing"].search(said.text):
             continue
         has_failed = before.failed or before.number in failed
-        texts, after = answers[said.number], record.carried_out[said.number]
+        texts = [each.text for each in record.sentences_by_answer.get(said.number, ())]
+        after = record.carried_out[said.number]
         command = after.text.partition("\n")[0] if not after.path else ""
         is_soon = before.kind != EventKind.PROMPT and after.number < said.number + _NEAR
         facts = _read_facts(record, said.number) if is_soon else ()
@@ -441,7 +438,7 @@ def find_next_step(record: Record) -> Statement | None:
 def _find_announced_step(record: Record, answer: RecordedEvent) -> Statement | None:
     """What an answer names as next, or asks or announces at its end; of a list some of the rest is its note."""
     tools = [event.text.partition("\n")[0].lower() for event in record.events if event.kind == EventKind.TOOL]
-    closing = [each for each in record.answers if each.event == answer.number]
+    closing = record.sentences_by_answer.get(answer.number, ())
     named = [each.text for each in closing if _OPEN["next"].search(each.text) or _OPEN["next"].search(each.heading)]
     lines = [line.strip() for line in answer.text.splitlines() if line.strip()]
     last = [*statements.split_paragraph(lines[-1])][-1].strip() if lines else ""

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain, groupby
+from itertools import chain
 from operator import attrgetter, itemgetter
 from pathlib import Path
 
@@ -44,7 +44,6 @@ _SAME = 20  # characters; a shorter text that occurs in another one may still be
 # The sections of a session's memory that are parts of its state.
 _NOTED = {"Decisions": "decisions", "Problems": "solved", "Open": "open", "Next": "next", "Changed": "done"}
 _NOTED_LINE = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$")
-_NOTED_PARTS = (*_NOTED.values(), "commits")
 Notes = Mapping[str, Sequence[StateLine]]
 
 # The parts of a state, most useful first, each with its maximum of lines. A new session needs the outcome of the last
@@ -91,7 +90,8 @@ def session_state(
 
 def read_notes(body: str, events: Sequence[RecordedEvent], trust: str, origin: str) -> Notes:
     """The lines of a session's memory now, by part; one that quotes no event, such as a person's, cites the memory."""
-    numbered, notes = {event.number: event for event in events}, {part: list[StateLine]() for part in _NOTED_PARTS}
+    numbered = {event.number: event for event in events}
+    notes = {part: list[StateLine]() for part in (*_NOTED.values(), "commits")}
     for section in f"\n{body}".split("\n## ")[1:]:
         heading, _, rest = section.partition("\n")
         for text, number in _NOTED_LINE.findall(rest) if heading.strip() in _NOTED else ():
@@ -222,12 +222,11 @@ def _list_prompts(record: Record) -> list[Statement]:
 
 def _find_last_words(record: Record) -> Iterator[Statement]:
     """The agent's last telling answers, each cut from its end to the length of a line."""
-    heard = record.answers
-    answers = [[*sentences] for _, sentences in groupby(heard, key=attrgetter("event"))]
-    for sentences in answers[-MOST_LAST_ANSWERS:]:
+    for answer in [*record.sentences_by_answer.values()][-MOST_LAST_ANSWERS:]:
+        sentences = [*answer]
         while len(text := statements.join_sentences(sentences)) > LONGEST_WORDS and len(sentences) > 1:
             sentences.pop(0)
-        is_last = sentences[-1] is heard[-1]  # "it is `flags.toml` now" corrects what came before
+        is_last = sentences[-1] is record.answers[-1]  # "it is `flags.toml` now" corrects what came before
         if count_subjects(text) >= _TELLING or (is_last and (count_subjects(text) or "`" in text)):
             yield Statement(text, sentences[0].event)
 
