@@ -268,3 +268,42 @@ def test_the_answer_to_thanks_is_not_the_last_word() -> None:
     told = [each.text for each in session_state(recording.events, recording.items, Occasion.START)]
     assert any("closes at dusk" in text for text in told)
     assert not any("Good luck" in text for text in told)
+
+
+LONG = (
+    "Reproduced, exactly as reported. `tideShift()` works out the shift once, for the moment of the start, and adds it "
+    "to every tide. There are three ways for the printer of the harbour office, and all have a price. A table of the "
+    "coming month gets the shift of today, because nothing asks for the day of the tide. The printer had its troubles "
+    "before, and the office has known of them for some years by now."
+)
+
+
+def test_of_a_long_explanation_what_names_code_or_a_reason_is_told() -> None:
+    (problem,) = fail("go test ./tides/...", RACE, LONG).draft().problems
+    assert "`tideShift()` works out the shift once" in problem.note
+    assert "because nothing asks for the day" in problem.note
+    assert "had its troubles before" not in problem.note
+
+
+def test_a_refused_way_explains_nothing_and_the_one_that_was_taken_does() -> None:
+    recording = Recording().prompt("Print the tide tables.").bash("go test ./tides/...", RACE, failed=True)
+    recording.answer("Quickest is to wait a second in the test.").prompt("no sleeps in tests.").answer(WHY)
+    (problem,) = recording.edit("/harbour/tides.go", "+FOR UPDATE").bash("go test ./tides/...", "ok").draft().problems
+    assert WHY in problem.note
+    assert "wait a second" not in problem.note
+
+
+@pytest.mark.parametrize(
+    ("then", "is_told"), [("that is clear, thank you. fix it", True), ("", False)]
+)  # fmt: skip
+def test_what_a_turn_found_that_only_looked_is_told(then: str, is_told: bool) -> None:
+    cause = "Each printer signs with its own key: `start.sh` makes a random one at every boot."
+    recording = Recording().prompt("why do the tables differ between printers").read("start.sh").answer(cause)
+    problems = texts((recording.prompt(then) if then else recording).draft().problems)
+    assert problems == [cause] * is_told
+
+
+def test_a_suspicion_is_no_cause() -> None:
+    said = "My first suspicion is the printer: `print.go` sends each page twice after a break of the line."
+    recording = Recording().prompt("why do pages come twice").read("print.go").answer(said).prompt("look at the queue")
+    assert recording.draft().problems == ()

@@ -401,3 +401,42 @@ def test_a_quoted_semicolon_ends_no_step() -> None:
     recording = Recording().prompt("Split the settings.").edit("settings.py")
     recording.bash("python -c 'import settings; print(settings.DEBUG)'", "AttributeError: no DEBUG", failed=True)
     assert [each.note for each in recording.draft().open] == []
+
+
+@pytest.mark.parametrize(
+    ("failing", "passing", "is_overcome"),
+    [
+        ("ruff check .; cargo +1.74 check", "cargo +1.74 check", True),
+        ("ruff check .; cargo +1.74 check", "ruff check .", False),
+        ("make wheel && pytest -q", "make wheel", True),
+        ("helm --kube-context staging -n loki upgrade loki ./chart", "helm -n loki upgrade loki ./chart", True),
+        ("helm --kube-context staging -n loki upgrade loki ./chart", "helm -n loki history loki", False),
+    ],
+)
+def test_the_step_that_failed_has_to_run_again(failing: str, passing: str, is_overcome: bool) -> None:
+    (failure,) = follow(Recording().bash(failing, "error: refused", failed=True).edit("a.py").bash(passing, "done"))
+    assert bool(failure.overcome) == is_overcome
+
+
+def test_tests_that_ran_show_that_the_steps_before_them_passed() -> None:
+    recording = Recording().bash("make wheel && pytest -q", "error: two environments are set", failed=True)
+    run = "unset CONDA_PREFIX; make wheel && pytest -q"
+    recording.bash(run, "FAILED test_a.py::test_b - TypeError: unexpected keyword argument 'x'\n1 failed", failed=True)
+    failure = follow(recording)[0]
+    assert failure.overcome == recording.events[1]
+    assert [*failure.cure] == ["with `unset CONDA_PREFIX`"]
+
+
+def test_an_error_that_gave_way_is_told_with_what_was_said_of_it() -> None:
+    recording = Recording().prompt("Import the stock.").edit("stock.py", "+ read = 1")
+    recording.bash("make stock", "error: 80000 parameters, at most 65535 are allowed", failed=True)
+    recording.answer(why := "A statement takes 65535 parameters, so `CHUNK` has to be smaller.").edit("stock.py")
+    recording.bash("make stock", "error: the queue is full", failed=True)
+    assert problems(recording) == [
+        ("error: 80000 parameters, at most 65535 are allowed", f"`make stock` got further in e6 after: (e4) {why}")
+    ]
+
+
+@pytest.mark.parametrize(("prompt", "is_told"), [("fix it, then commit all of it", True), ("fix it", False)])
+def test_files_are_uncommitted_where_a_commit_was_asked_for(prompt: str, is_told: bool) -> None:
+    assert bool(Recording().prompt(prompt).edit("src/board.py").draft().uncommitted) == is_told

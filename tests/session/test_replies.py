@@ -1,0 +1,119 @@
+"""What a person's words after an answer decide, whatever words they choose."""
+
+from __future__ import annotations
+
+import pytest
+from tests.session.recording import Recording
+
+ASKS = [
+    "Green, but the bundle is over its limit. Raise the limit, or take the small library?",
+    "Two harbours share the table. Should I split it by harbour?",
+    "The base image lost the library. Simplest cure is the larger image, where it is found.",
+    "The dialog closes too early. I'd wait a moment before the click.",
+    "That was the last test. I'll also return the depth as a third value:",
+]
+SAYS = [
+    "the limit stays, sailors are on slow lines",
+    "german goes through the translators",
+    "Forgive me for interrupting, but that would break everyone who unpacks two values.",
+]
+
+
+def found(recording: Recording) -> list[tuple[str, str]]:
+    return [(each.text, each.note) for each in recording.draft().decisions]
+
+
+@pytest.mark.parametrize("says", SAYS)
+@pytest.mark.parametrize("asks", ASKS)
+def test_the_reply_to_a_choice_or_a_proposal_is_a_decision(asks: str, says: str) -> None:
+    recording = Recording().prompt("Make the harbour chart load faster.").answer(asks).prompt(says)
+    ((text, _),) = found(recording)
+    assert text == says.rstrip()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The chart loads in two seconds now.",
+        "The chart is done. Ready for the next step?",
+        "I moved the tiles into a cache. Should I go on?\n\nAll tests of the chart pass.",
+    ],
+)
+def test_what_follows_another_answer_is_none(said: str) -> None:
+    recording = Recording().prompt("Make the harbour chart load faster.").answer(said)
+    assert found(recording.prompt("german goes through the translators")) == []
+
+
+def test_a_long_prompt_is_no_reply() -> None:
+    recording = Recording().prompt("Make the harbour chart load faster.").answer(ASKS[0])
+    assert found(recording.prompt("german goes through the translators. " * 12)) == []
+
+
+@pytest.mark.parametrize(
+    ("says", "is_told"),
+    [
+        ("no sleeps in tests. ever", True),
+        ("wait no. code freeze till thursday, i push it then", True),
+        ("Ah. No, I'm afraid the published depths have to stay.", True),
+        ("Stop the chart server and run the tests", False),
+        ("No more charts are missing there now", False),
+    ],
+)
+def test_a_refusal_is_a_decision_whatever_was_said_before(says: str, is_told: bool) -> None:
+    recording = Recording().prompt("Make the harbour chart load faster.").answer("The chart waits for its tiles.")
+    assert bool(found(recording.prompt(says))) == is_told
+
+
+@pytest.mark.parametrize(
+    ("asked", "says", "is_told"),
+    [
+        ("should the chart show local time?", "yeah harbour time stays, the label comes later", True),
+        ("should the chart show local time?", "the label of the chart is too small", False),
+        ("make the chart show local time", "yeah harbour time stays, the label comes later", False),
+    ],
+)
+def test_an_agreement_after_a_question_concludes(asked: str, says: str, is_told: bool) -> None:
+    recording = Recording().prompt("Make the harbour chart load faster.").answer("It does.").prompt(asked)
+    recording.answer("A harbour has one time, and sailors read it there.")
+    assert bool(found(recording.prompt(says))) == is_told
+
+
+def test_a_few_words_come_with_what_they_reply_to() -> None:
+    recording = Recording().prompt("Make the harbour chart load faster.").answer(ASKS[0])
+    text, note = found(recording.prompt("the second one. sailors are on slow lines"))[0]
+    assert text == "the second one. sailors are on slow lines"
+    assert note == "on (e2): Raise the limit, or take the small library?"
+
+
+def test_a_sentence_speaks_for_itself() -> None:
+    says = "I should prefer that nothing which worked before stops working, so please copy the soundings in that case."
+    recording = Recording().prompt("Make the harbour chart load faster.").answer(ASKS[0])
+    assert found(recording.prompt(says)) == [(says, "")]
+
+
+def test_a_polite_request_belongs_to_the_reply() -> None:
+    says = "No, I'm afraid that won't do, we promised the same depths. Would you take the threads out again?"
+    recording = Recording().prompt("Make the harbour chart load faster.").answer("The threads are in.")
+    assert found(recording.prompt(says)) == [(says, "")]
+
+
+def test_an_agreement_is_told_once() -> None:
+    recording = Recording().prompt("Make the harbour chart load faster.")
+    recording.answer("The tiles are large. Should I store them as webp?").prompt("yes, but keep the png files too")
+    ((text, note),) = found(recording)
+    assert (text, note) == ("Should I store them as webp?", "agreed in e3: but keep the png files too")
+
+
+def test_all_replies_of_a_short_session_are_told() -> None:
+    says = [
+        "the tide stays, sailors know it",
+        "buoys go with the next survey",
+        "leave cranes to the port office",
+        "ferries belong on their own map",
+        "moles are drawn by hand",
+        "piers only from the register",
+    ]
+    recording = Recording().prompt("Make the harbour chart load faster.")
+    for each in says:
+        recording.answer(f"One more is slow: {each.split()[1]}. Should I drop it?").prompt(each)
+    assert [text for text, _ in found(recording)] == says
