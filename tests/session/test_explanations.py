@@ -303,6 +303,21 @@ def test_what_a_turn_found_that_only_looked_is_told(then: str, is_told: bool) ->
     assert problems == [cause] * is_told
 
 
+def test_what_an_explanation_leaves_out_parts_it() -> None:
+    said = "`start.sh` makes a random key. Perhaps nobody knew. The printers sign with it, so tables differ."
+    recording = Recording().prompt("why do the tables differ").read("start.sh").answer(said).prompt("i see, fix it")
+    (problem,) = recording.draft().problems
+    assert problem.text == "`start.sh` makes a random key."
+    assert problem.note == "The printers sign with it, so tables differ."
+
+
+def test_the_ways_that_an_answer_lists_explain_nothing() -> None:
+    cause = "`start.sh` makes a random signing key for the printers at every boot."
+    said = f"{cause}\n\nWays to mend it:\n- set `KEY`, since it is read\n- keep one printer"
+    recording = Recording().prompt("why do the tables differ").read("start.sh").answer(said).prompt("i see, fix it")
+    assert [(each.text, each.note) for each in recording.draft().problems] == [(cause, "")]
+
+
 def test_a_suspicion_is_no_cause() -> None:
     said = "My first suspicion is the printer: `print.go` sends each page twice after a break of the line."
     recording = Recording().prompt("why do pages come twice").read("print.go").answer(said).prompt("look at the queue")

@@ -11,6 +11,9 @@ ASKS = [
     "The base image lost the library. Simplest cure is the larger image, where it is found.",
     "The dialog closes too early. I'd wait a moment before the click.",
     "That was the last test. I'll also return the depth as a third value:",
+    "Taken weeks are left out and named. Is that what the port wants?",
+    "The token names another subject.\n\nThree ways to mend it:\n- a wildcard\n- the exact name\n- another subject",
+    "Setting it to one would hide the race again, and a lock would cure it.",
 ]
 SAYS = [
     "the limit stays, sailors are on slow lines",
@@ -55,6 +58,7 @@ def test_a_long_prompt_is_no_reply() -> None:
         ("no sleeps in tests. ever", True),
         ("wait no. code freeze till thursday, i push it then", True),
         ("Ah. No, I'm afraid the published depths have to stay.", True),
+        ("Stop please. We lost all pods with it in summer", True),
         ("Stop the chart server and run the tests", False),
         ("No more charts are missing there now", False),
     ],
@@ -95,6 +99,12 @@ def test_a_polite_request_belongs_to_the_reply() -> None:
     says = "No, I'm afraid that won't do, we promised the same depths. Would you take the threads out again?"
     recording = Recording().prompt("Make the harbour chart load faster.").answer("The threads are in.")
     assert found(recording.prompt(says)) == [(says, "")]
+
+
+def test_what_begins_a_reply_decides_though_a_question_follows() -> None:
+    says = "You have persuaded me, the policy it is. And who upgrades? I am reluctant to change depths."
+    recording = Recording().prompt("Make the harbour chart load faster.").answer(ASKS[1]).prompt(says)
+    assert [text for text, _ in found(recording)] == ["You have persuaded me, the policy it is."]
 
 
 def test_an_agreement_is_told_once() -> None:

@@ -71,7 +71,9 @@ def _complete_choice(record: Record, place: int, chosen: Container[int]) -> Stat
     if sentence.by == USER and sentence.turn > 1:  # the first prompt is the task
         wishes = _DECISION["asks_to_act"].match
         kinds = groupby(sentences, lambda each: (each.event, each.text.endswith("?") and not wishes(each.text)))
-        around = next(run for run in (tuple(run) for _, run in kinds) if sentence in run)
+        runs = [tuple(run) for (event, is_question), run in kinds if event == sentence.event and not is_question]
+        telling = [run for run in runs if sentence in run or any(is_clear(each.text, 1) for each in run)]
+        around = telling[0] if sentence.event in record.replies else next(run for run in runs if sentence in run)
         text = " ".join([each.text for each in around])
         events = (each for each in record.events if each.number == sentence.event)
         whole = text if any(statements.contains_text(each, text) for each in events) else ""

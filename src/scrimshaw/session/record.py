@@ -188,7 +188,7 @@ class Record:
                 is_reply = statements.is_reply(said, event.text) or ends
                 if is_reply and len(event.text) <= LONGEST_SENTENCE:
                     found[event.number] = number
-                number, said, asked = 0, "", event.text.rstrip().endswith("?")
+                number, said, asked = 0, "", "?" in event.text
         return found
 
     @cached_property

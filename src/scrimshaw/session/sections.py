@@ -242,7 +242,8 @@ def find_problems(record: Record) -> list[Statement]:
             number = each.run.event.number
             end = min(number + _NEAR, each.following.event.number if each.following else 0)
             why = [cause for cause in causes if number < cause.event < end] or _find_explanation(record, each)
-            cure = "; ".join([*(f"(e{cause.event}) {cause.text}" for cause in why[-1:]), *each.cure])
+            said = [f"(e{x.event}) {x.text} {x.note if x.note not in each.cure else ''}".rstrip() for x in why[-1:]]
+            cure = "; ".join([*said, *each.cure])
             is_shown = each.cure or why or (each.following and not each.following.failed)
             if not cure or not is_shown or _FILE_ALONE.fullmatch(cure):
                 continue
@@ -270,26 +271,31 @@ def _find_explanation(record: Record, failure: Failure) -> list[Statement]:
 def _read_facts(record: Record, number: int) -> Iterator[Statement]:
     """What an answer says of the code, if it names some and leads not on from something else."""
     for each in _read_explanation(record, number):
-        is_vague = any(cue.search(each.text) for cue in (_FAILURE["not_a_cause"], _OPEN["aside"]))
-        if not is_vague and QUOTED.search(each.text) and count_subjects(each.text) > LEAST_SUBJECTS:
+        whole = f"{each.text} {each.note}"
+        is_vague = any(cue.search(whole) for cue in (_FAILURE["not_a_cause"], _OPEN["aside"]))
+        if not is_vague and QUOTED.search(whole) and count_subjects(whole) > LEAST_SUBJECTS:
             yield each
 
 
 def _read_explanation(record: Record, number: int) -> list[Statement]:
     """The sentences of an answer that state what is, if they say enough and the agent is not thinking aloud; of many
-    those that name code or a reason.
+    those that name code or a reason. What does not follow the first ones directly is in the note.
     """
-    texts = [each.text for each in record.sentences_by_answer.get(number, ())]
-    texts = texts[:-1] if number in record.refusals else texts
+    said = record.sentences_by_answer.get(number, ())
+    said = [each for each in said if not (each.is_item and _DECISION["asks_to_choose"].search(each.heading))]
+    said = said[:-1] if number in record.refusals else said
     cues = (_FAILURE["no_trouble"], _DECISION["exploring"], _DECISION["scaffold"], _CHANGE["result"])
-    firm = [text for text in texts if not any(cue.search(text) for cue in cues)]
-    telling = sorted(firm, key=lambda text: -bool(QUOTED.search(text)) - bool(_DECISION["reason"].search(text)))
-    room = accumulate(len(text) + 1 for text in telling)
-    kept = [text for text, end in zip(telling, room, strict=True) if end <= LONGEST_SENTENCE + 1]
-    whole = " ".join(filter(kept.__contains__, firm))
-    return (
-        [Statement(whole, number)] if any(map(is_clear, kept)) and not _CHANGE["musing"].search(" ".join(texts)) else []
-    )
+    firm = [each for each in said if not any(cue.search(each.text) for cue in cues)]
+    telling = sorted(firm, key=lambda x: -bool(QUOTED.search(x.text)) - bool(_DECISION["reason"].search(x.text)))
+    room = accumulate(len(each.text) + 1 for each in telling)
+    kept = {each.place for each, end in zip(telling, room, strict=True) if end <= LONGEST_SENTENCE + 1}
+    told = [each for each in firm if each.place in kept]
+    if not any(is_clear(each.text) for each in told) or _CHANGE["musing"].search(" ".join([x.text for x in said])):
+        return []
+    ends = (place for place, (each, after) in enumerate(pairwise(told), start=1) if each.place + 1 != after.place)
+    end = 1 if any(each.is_item for each in told) else next(ends, len(told))
+    first = " ".join([each.text for each in told[:end]])
+    return [Statement(first, number, statements.join_sentences(told[end:]))]
 
 
 def find_causes(record: Record) -> list[Statement]:
