@@ -28,9 +28,9 @@ _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 def find_decisions(record: Record) -> list[Statement]:
     """What a person chose in a dialog or agreed to, and the choices that were stated, in the order of events.
 
-    Of those that were stated at most 4 and one more per 20 calls, 12 in all. A user's is a wish with an objection or an
-    alternative ("use uv, not pip"); an agent's is its own act with an alternative, a reason or what was edited ("I'll
-    reuse the pool because ..."). Questions and conditions do not count.
+    A user's is a reply to a choice or a proposal, a refusal, or a wish with an objection or an alternative ("use uv,
+    not pip"); an agent's is its own act with an alternative, a reason or what was edited ("I'll reuse the pool because
+    ..."). Questions and conditions do not count. At most 4 and one more per 20 calls count, 12 in all or of replies.
     """
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
     chosen = _choose_places(record, most)
@@ -83,9 +83,8 @@ def _complete_choice(record: Record, place: int, chosen: Container[int]) -> Stat
     text = whole if 0 < len(whole) <= LONGEST_SENTENCE else sentence.text
     number = record.replies.get(sentence.event, 0) if len(text) < _SHORT_REPLY else 0
     said = [each.text for each in record.sentences_by_answer.get(number, ()) if count_subjects(each.text)]
-    asked = sorted(said, key=lambda text: any(_DECISION[name].search(text) for name in ("asks_to_choose", "proposes")))[
-        -1:
-    ]
+    asked = [text for text in said if _DECISION["asks_to_choose"].search(text) or _DECISION["proposes"].search(text)]
+    asked = (asked or said)[-1:]
     return Statement(text, sentence.event, f"on (e{number}): {cut_line(asked[0])}" if asked else "")
 
 
