@@ -1046,3 +1046,24 @@ def test_where_nothing_else_tells_how_it_ended_the_last_command_does() -> None:
     assert recording.draft().findings == ()
     recording.bash("submit flag{x}", "")
     assert [each.text for each in recording.draft().findings] == ["submit flag{x}"]
+
+
+@pytest.mark.parametrize(
+    ("commands", "told"),
+    [
+        ([("git commit -m x", "[main 1a2b3c4] Print tides", False)], "- not pushed (e2)"),
+        ([("git commit -m x && git push", "[main 1a2b3c4] Print tides", False)], "- pushed (e2)"),
+        (
+            [("git commit -m x", "[main 1a2b3c4] Print tides", False), ("git push", "rejected", True)],
+            "- not pushed (e2)",
+        ),
+        ([("git push", "ok", False), ("git commit -m x", "[main 1a2b3c4] Print tides", False)], "- not pushed (e3)"),
+        ([("git push", "ok", False)], ""),
+    ],
+)
+def test_whether_the_last_commit_was_pushed(commands: list[tuple[str, str, bool]], told: str) -> None:
+    recording = Recording().prompt("Print the tide tables of the harbour.")
+    for command, output, failed in commands:
+        recording.bash(command, output, failed=failed)
+    lines = render_body(recording.draft()).splitlines()
+    assert [line for line in lines if "pushed" in line] == [told] * bool(told)

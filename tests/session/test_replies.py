@@ -107,6 +107,29 @@ def test_what_begins_a_reply_decides_though_a_question_follows() -> None:
     assert [text for text, _ in found(recording)] == ["You have persuaded me, the policy it is."]
 
 
+def test_a_number_stands_for_what_was_listed() -> None:
+    recording = Recording().prompt("Make the harbour chart load faster.")
+    recording.answer("Ways to do it:\n1. store only the tile's name\n2. repair the tile when it is read\n\nWhich one?")
+    ((text, note),) = found(recording.prompt("1. no new packages though, the lock file stays"))
+    assert (text, note) == ("store only the tile's name", "chosen in e3: no new packages though, the lock file stays")
+
+
+def test_what_was_taken_back_is_asked_no_more() -> None:
+    recording = Recording().prompt("Make the harbour chart load faster.").edit("chart.dart").answer("It is faster.")
+    recording.prompt("also delete tiles that belong to no chart").answer("A sweep at the start.").edit("sweep.dart")
+    kills = "no wait. if that goes wrong it deletes tiles of people. kill it. we never delete user files automatically"
+    draft = recording.prompt(kills).bash("rm sweep.dart").answer("It is gone.").draft()
+    assert draft.requests == ()
+    assert [each.text for each in draft.decisions] == [kills]
+
+
+@pytest.mark.parametrize("says", ["great, thanks a lot, that is all", "Good, let do that", "yes i understand."])
+def test_an_agreement_alone_decides_nothing(says: str) -> None:
+    asks = "Redis is only used by the limiter. I'd leave it out of the probe."
+    recording = Recording().prompt("does the probe ask redis?").answer(asks).prompt(says)
+    assert says not in [text for text, _ in found(recording)]
+
+
 def test_an_agreement_is_told_once() -> None:
     recording = Recording().prompt("Make the harbour chart load faster.")
     recording.answer("The tiles are large. Should I store them as webp?").prompt("yes, but keep the png files too")

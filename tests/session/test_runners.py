@@ -211,6 +211,7 @@ def test_a_red_run_is_told_with_its_tally_and_its_failed_test(
         ("npx vitest run", " Test Files  1 passed (1)\n      Tests  4 passed (4)", "4 passed (4)"),
         ("npx jest", "Test Suites: 1 passed, 1 total\nTests:       4 passed, 4 total", "4 passed, 4 total"),
         ("npx mocha", "  Till\n    ✔ opens\n\n\n  4 passing (12ms)", "4 passing"),
+        ("ceedling test:all", "TESTED:  14\nPASSED:  14\nFAILED:   0\nIGNORED: 0", "FAILED:   0"),
     ],
 )
 def test_a_green_run_is_told_with_its_tally(command: str, output: str, tally: str) -> None:

@@ -108,7 +108,7 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         if said and (pick := _DECISION["pick"].match(reply)):
             listed = re.findall(rf"(?im)^\W*(?:option |approach )?{pick[1]}\b\W+(.+)", answer.text)
             chosen = [*map(statements.trim, listed)][-1:]
-            more = " ".join([*filter(None, [pick[2]]), prompt.text.strip()[len(reply) :]]).strip(" ,")
+            more = " ".join([*filter(None, [pick[2]]), prompt.text.strip()[len(reply) :]]).strip(" ,.)")
             added = f": {cut_line(' '.join(more.split()))}" if more else ""
             yield from (Statement(each, answer.number, f"chosen in e{prompt.number}{added}") for each in chosen)
         if not said or not _DECISION["assent"].match(reply):
@@ -125,7 +125,8 @@ def _weigh_decision(record: Record, place: int) -> float:
     """How much a sentence looks like a choice; 0 if it does not."""
     sentence, text = record.sentences[place], record.sentences[place].text
     fewest = FEWEST_WORDS - (sentence.by == USER)  # "go with uv"
-    is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= fewest and is_clear(text, 1)
+    is_refusal = record.replies.get(sentence.event) in record.refusals
+    is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= fewest and (is_refusal or is_clear(text, 1))
     is_pick = sentence.by == USER and _DECISION["pick"].search(text)  # what it names says more
     if sentence.by == USER and _DECISION["amends_by_asking"].search(text):
         return 2.0

@@ -60,6 +60,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     ended: float
     requests: tuple[Statement, ...] = ()  #: later requests of the user
     findings: tuple[Statement, ...] = ()  #: what the last answer says if little was changed
+    push: Statement | None = None  #: whether the last commit was pushed
     is_asked: bool = False  #: whether only answers were wanted, and nothing came of it
 
 
@@ -97,6 +98,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         decisions=decisions,
         changed=changes,
         uncommitted=tuple(sections.find_uncommitted(record)) if record.commits or COMMIT in whole else (),
+        push=sections.find_push(record),
         tests=prove(record.test_runs),
         problems=problems,
         findings=findings,
@@ -156,7 +158,8 @@ def find_later_requests(record: Record, task: Statement | None) -> list[Statemen
     """The user's requests after the task: one sentence of each later prompt; of many, those that say most."""
     found = []
     for event, prompt in _group_prompts(record.sentences).items():
-        is_later = task and event > task.event and prompt[0].by == USER and prompt[0].turn in record.changes_by_turn
+        is_kept = prompt[0].turn in record.changes_by_turn and record.withdrawn.get(prompt[0].turn) != frozenset()
+        is_later = task and event > task.event and prompt[0].by == USER and is_kept
         # "The upload fails on Windows. Find out why and fix it."
         pairs = [pair for pair in pairwise(prompt) if keywords.is_clear(pair[0].text)]
         referring = [pair for pair in pairs if _REQUEST["refers"].search(pair[1].text) and _is_request(pair[1])]
@@ -302,11 +305,12 @@ def render_body(draft: Draft) -> str:
     files = [each for each in draft.changed if _is_file(each)]
     changed = [each for each in draft.changed if not _is_file(each)]
     uncommitted = map("- not committed: {0.text} (e{0.event})".format, draft.uncommitted)
+    pushed = map(_line, filter(None, [draft.push]))
     bodies = {
         "Task": [*map(_line, filter(None, [draft.task]))],
         "Asked later": [*map(_line, draft.requests)],
         "Decisions": [*map(_line, draft.decisions)],
-        "Changed": [*map(_line, changed), *_folder_lines(files), *uncommitted],
+        "Changed": [*map(_line, changed), *pushed, *_folder_lines(files), *uncommitted],
         "Found": [*map(_line, draft.findings)],
         "Tests": [*map(_line, draft.tests)],
         "Problems": [*map(_line, draft.problems)],

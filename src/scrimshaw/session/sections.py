@@ -222,6 +222,15 @@ def find_uncommitted(record: Record) -> Iterator[Statement]:
         yield Statement(", ".join(each.text for each in changed[:MOST_NAMED]) + more, changed[-1].event)
 
 
+def find_push(record: Record) -> Statement | None:
+    """Whether the last commit was pushed, if there is one."""
+    last = max(map(attrgetter("event"), record.commits), default=None)
+    pushes = [run.event.number for run in record.runs if "git push" in run.families and not run.failed]
+    if last is None:
+        return None
+    return Statement("pushed", pushes[-1]) if pushes and pushes[-1] >= last else Statement("not pushed", last)
+
+
 def relative_paths(paths: Iterable[str]) -> list[str]:
     """Paths below the common folder of all changed files of the project; a single file keeps its folder's name."""
     scratch = _CHANGE["scratch"]
@@ -234,7 +243,9 @@ def relative_paths(paths: Iterable[str]) -> list[str]:
 
 
 def find_problems(record: Record) -> list[Statement]:
-    """Failures whose cure a later run shows, and causes that the agent named and acted on: of many the last ones."""
+    """Failures whose cure a later run shows, causes that the agent named and acted on, and those that it ruled out: of
+    many the last ones.
+    """
     most = min(MOST_PROBLEMS, LEAST_PROBLEMS + record.calls // _CALLS_PER_PROBLEM)
     causes, solved = find_causes(record), list[Statement]()
     for each in record.failures:
@@ -251,7 +262,9 @@ def find_problems(record: Record) -> list[Statement]:
             how = f"{'passed' if each.overcome == each.passed else 'got further'} in e{each.overcome.number}"
             ran = each.run.suspect.partition("::")[0]
             solved.append(Statement(each.error, number, f"`{ran}` {how} after: {cure}"))
-    return sorted([*causes[-most:], *solved[-most:]], key=attrgetter("event"))
+    ideas = [each for each in record.answers if _FAILURE["ruled_out"].search(each.text)]
+    dropped = [Statement(x.text, x.event) for x in ideas if count_subjects(x.text) > LEAST_SUBJECTS][-most:]
+    return sorted([*causes[-most:], *solved[-most:], *dropped], key=attrgetter("event"))
 
 
 def _find_explanation(record: Record, failure: Failure) -> list[Statement]:
