@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,15 @@ def test_a_task_teaches_what_lies_between_its_records(call: Any) -> None:
     call("task_preflight", **task("t1", BEFORE, gaps=["locking"]))
     reply = call("task_postflight", **task("t1", AFTER))
     assert reply["learning_index"] == pytest.approx(0.40 * 50 + 0.35 * 50 + 0.25 * 20)
+
+
+def test_a_task_is_recorded_after_others_that_seem_later(tmp_path: Path) -> None:
+    settings = load(tmp_path, home=tmp_path / "home", environment={"SCRIMSHAW_EMBEDDING_PROVIDER": "none"})
+    with open_engine(settings) as engine:
+        later = replace(engine, clock=lambda: engine.clock() + 86_400)  # somebody sets the clock back afterwards
+        for number in range(12):
+            Dispatcher(choose("learning"), later).dispatch("task_preflight", task(f"later {number}", BEFORE))
+        assert not Dispatcher(choose("learning"), engine).dispatch("task_preflight", task("now", BEFORE)).error
 
 
 def test_a_postflight_without_preflight_is_refused(call: Any) -> None:

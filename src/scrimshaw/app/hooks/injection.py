@@ -98,7 +98,7 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
     if settings.drafts.review:
         for path in (settings.folder / DRAFTS).glob("*.md"):
             with suppress(OSError):  # a person may decide on it now
-                waiting += WAITS.encode() in path.read_bytes()
+                waiting += WAITS.encode() in path.read_bytes().removeprefix(b"---").partition(b"\n---")[0]
     note = f"{waiting} drafts of sessions are waiting for review: `scrimshaw review`." if waiting else ""
     earlier, others = storage.sessions.latest(before=event.session, limit=_MOST_EARLIER), ""
     since = max(map(attrgetter("started"), earlier), default=math.inf)
