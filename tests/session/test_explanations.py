@@ -293,9 +293,19 @@ def test_a_refused_way_explains_nothing_and_the_one_that_was_taken_does() -> Non
     assert "wait a second" not in problem.note
 
 
-@pytest.mark.parametrize(
-    ("then", "is_told"), [("that is clear, thank you. fix it", True), ("", False)]
-)  # fmt: skip
+def test_an_answer_that_was_refused_was_not_acted_on() -> None:
+    recording = Recording().prompt("Print the tide tables.").bash("make tides", "error: cannot compile", failed=True)
+    recording.answer(why := "The container has no compiler, and the hashing library needs one.").bash(
+        "apt-get install gcc", "ok"
+    )
+    recording.answer("The tables are printed in forty seconds by `tides.go`. Shall I keep it?").prompt(
+        "No no. It only hides it"
+    )
+    (problem,) = recording.bash("git checkout -- other.go", "ok").bash("make tides", "ok").draft().problems
+    assert why in problem.note
+
+
+@pytest.mark.parametrize(("then", "is_told"), [("that is clear, thank you. fix it", True), ("", False)])
 def test_what_a_turn_found_that_only_looked_is_told(then: str, is_told: bool) -> None:
     cause = "Each printer signs with its own key: `start.sh` makes a random one at every boot."
     recording = Recording().prompt("why do the tables differ between printers").read("start.sh").answer(cause)
@@ -333,6 +343,6 @@ def test_a_suspicion_that_was_dropped_is_told(said: str, is_told: bool) -> None:
 
 
 def test_a_suspicion_is_no_cause() -> None:
-    said = "My first suspicion is the printer: `print.go` sends each page twice after a break of the line."
-    recording = Recording().prompt("why do pages come twice").read("print.go").answer(said).prompt("look at the queue")
+    said = "The suspicion is that `queue.go` sends pages of the harbour table twice after a broken telephone call."
+    recording = Recording().prompt("why do pages come twice").read("queue.go").answer(said).prompt("look at the queue")
     assert recording.draft().problems == ()

@@ -97,7 +97,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         task=task,
         decisions=decisions,
         changed=changes,
-        uncommitted=tuple(sections.find_uncommitted(record)) if record.commits or COMMIT in whole else (),
+        uncommitted=tuple(sections.find_uncommitted(record)) if record.commits or "commit" in record.user_words else (),
         push=sections.find_push(record),
         tests=prove(record.test_runs),
         problems=problems,

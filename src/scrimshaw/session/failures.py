@@ -64,7 +64,7 @@ class CommandRun(NamedTuple):
 
     @property
     def suspect(self) -> str:
-        """The step that failed: of tests if some are named, the last after a semicolon, otherwise the first."""
+        """The step that may have failed: of tests if some are named, the last after a semicolon, or else the first."""
         tests = [each for each in self.families if _TEST.search(each)] if self.tests else []
         return [*self.families[: None if "; " in self.command else 1], *tests][-1]
 
