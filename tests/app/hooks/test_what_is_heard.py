@@ -116,6 +116,17 @@ def test_what_was_said_between_two_calls_is_recorded_between_them(
     assert texts == ["make test", DECIDED, "make lint", "Done."]
 
 
+def test_what_was_said_before_an_interruption_is_recorded_before_the_next_prompt(engine: Engine, project: Path) -> None:
+    rows = [claude.row("user", "Lock the vault."), claude.answer(DECIDED, 9)]
+    asked = {"hook_event_name": "UserPromptSubmit", "prompt": "Use a database row after all."}
+    write_rows(project / "t.jsonl", *rows)  # no hook says that the turn stopped
+    _stop(project, "claude", project / "t.jsonl", **asked)
+    write_rows(project / "t.jsonl", *rows, claude.row("user", asked["prompt"]), claude.answer("Done.", 9))
+    _stop(project, "claude", project / "t.jsonl")
+    heard = engine.sessions.events("S1", EventKind.PROMPT, EventKind.ANSWER)
+    assert [event.text for event in heard] == [DECIDED, asked["prompt"], "Done."]
+
+
 def test_calls_of_claude_are_in_their_order_whichever_hook_ends_first(engine: Engine, project: Path) -> None:
     commands, transcript = ["pytest", "pip install apsw", "pytest -q"], project / "t.jsonl"
     rows = [row for each in commands for row in (claude.call(each, "Bash", command=each), claude.result(each, "done"))]

@@ -151,14 +151,14 @@ def _record_vault_write(storage: Storage, settings: Settings, seen: Observation)
 def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tuple[Event, list[Event]]:
     """The event with additions from the end of its transcript, and calls and prompts there that no hook reported.
 
-    Before a call these are what the agent said and did since the last one, so that all is recorded in its order.
+    Before a call or prompt these are what the agent said and did since the last one, so all is recorded in its order.
     """
-    is_call = event.kind is EventKind.TOOL
+    is_next = event.kind in (EventKind.TOOL, EventKind.PROMPT)
     is_at_rest = event.kind in (EventKind.STOP, EventKind.COMPACT, EventKind.END)
-    if not (is_call or is_at_rest or (client.hides_prompts and event.kind is EventKind.START)):
+    if not (is_next or is_at_rest or (client.hides_prompts and event.kind is EventKind.START)):
         return event, []
-    lines = read_turn(client, Path(event.transcript), TAIL_BYTES if is_call else LONGEST_TURN)
-    if is_call:
+    lines = read_turn(client, Path(event.transcript), TAIL_BYTES if is_next else LONGEST_TURN)
+    if is_next:
         if client.hides_outcome and event.failed is None:
             event = structs.replace(event, failed=client.read_outcome(lines, event.call_id))
         place = next((place for place, row in enumerate(lines) if event.call_id in row), len(lines))
@@ -166,7 +166,7 @@ def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tu
     lines = skip_pause(lines, settings.folder / RESUMED, event.session)
     missed = [structs.replace(each, session=event.session, cwd=event.cwd) for each in client.read_missed_events(lines)]
     event = structs.replace(event, said=(*event.said, *last_answers(client, lines)))
-    if event.context_used is None and not is_call:
+    if event.context_used is None and not is_next:
         event = structs.replace(event, context_used=client.read_context_share(lines))
     return event, missed
 
