@@ -137,6 +137,16 @@ def test_calls_of_claude_are_in_their_order_whichever_hook_ends_first(engine: En
     assert [event.text.partition("\n")[0] for event in calls] == commands
 
 
+def test_what_was_said_between_calls_without_hooks_is_recorded_between_them(engine: Engine, project: Path) -> None:
+    wrong, why = "<tool_use_error>String to replace not found in file.</tool_use_error>", "The file has tabs."
+    edits = [row for each in "ab" for row in (claude.call(each, "Edit"), claude.result(each, wrong, failed=True))]
+    said = [claude.answer(DECIDED, 9), *edits[:2], claude.answer(why, 9), *edits[2:], claude.call("make", "Bash")]
+    write_rows(project / "t.jsonl", claude.row("user", "Lock the vault."), *said)
+    _call(project, "claude", project / "t.jsonl", "make")
+    kinds = [EventKind.ANSWER, EventKind.TOOL, EventKind.ANSWER, EventKind.TOOL, EventKind.TOOL]
+    assert [event.kind for event in engine.sessions.events("S1")] == kinds
+
+
 def test_a_plan_said_before_a_kill_is_told_to_the_next_session(
     engine: Engine, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,8 +69,6 @@ class Claude(Client):
         if kind is EventKind.TOOL:
             stopped_by_user = payload.get("is_interrupt") is True
             return self.add_call(event, payload, js.text(payload.get("error")), None if stopped_by_user else True)
-        if kind is EventKind.COMPACT:
-            return event
         used = _context_share(js.total(payload, "context_tokens"), js.text(payload.get("model")))
         return structs.replace(event, context_used=used)
 
@@ -87,8 +85,13 @@ class Claude(Client):
 
     def read_missed_events(self, lines: Iterable[str]) -> list[Event]:
         """The last calls, as hooks end in any order, and what a person said in allowing or refusing one."""
-        events = self.parse_transcript("\n".join([*lines][-_RECENT_ROWS:])).events
-        return [event for event in events if event.call_id and not event.agent]
+        found, said = list[Event](), tuple[str, ...]()
+        for event in self.parse_transcript("\n".join([*lines][-_RECENT_ROWS:])).events:
+            if event.kind is EventKind.ANSWER and not event.agent:
+                said = (*said, event.output)
+            elif event.call_id and not event.agent:
+                found, said = [*found, structs.replace(event, said=said)], ()
+        return found
 
     def parse_transcript(self, source: str) -> Transcript:
         """Leaves out meta records, output of hooks and local commands, and calls that were refused or did not end."""
@@ -224,8 +227,7 @@ def _user_prompt(words: str) -> str:
     """What the user asked: without reminders, a command with its arguments; empty for the client's own text."""
     bare = re.sub(_REMINDER, "", words).strip()
     if command := re.search(_COMMAND, bare):
-        arguments = re.search(_ARGUMENTS, bare)
-        given = arguments[1].strip() if arguments else ""
+        given = "".join(re.findall(_ARGUMENTS, bare)[:1]).strip()
         return f"/{command[1]} {given}" if given else ""
     return "" if bare.startswith(_NOT_ASKED) else bare
 

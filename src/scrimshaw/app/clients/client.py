@@ -207,7 +207,7 @@ class Client:
         return any(event.kind is EventKind.PROMPT and not event.agent for event in self.parse_transcript(line).events)
 
     def read_missed_events(self, lines: Iterable[str]) -> list[Event]:
-        """The calls of tools and the prompts in the lines of a transcript that no hook reports."""
+        """The calls and prompts in the lines of a transcript that no hook reports, with what was `said` before each."""
         return []
 
     def read_outcome(self, lines: Iterable[str], call_id: str) -> bool | None:

@@ -87,8 +87,10 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
         rules = usable_rules(settings.rules)
     make = partial(make_observation, process=client_process(), extraction=settings.features.extraction)
     make = partial(make, rules=rules, drop_ratio=settings.redaction.drop_ratio)
+    for each in map(redact_names, missed):
+        _observe(storage, settings, now, each, make(each))
     observation = make(event)
-    is_new = observation in _observe(storage, settings, now, event, *map(make, map(redact_names, missed)), observation)
+    is_new = observation in _observe(storage, settings, now, event, observation)
     is_start = event.kind is EventKind.START
     for earlier in storage.sessions.latest(before=event.session, with_work=True) if is_start else ():
         record_late_answers(storage, settings, earlier, TAIL_BYTES)
@@ -100,14 +102,14 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     return ""
 
 
-def _observe(storage: Storage, settings: Settings, now: float, event: Event, *more: Observation) -> list[Observation]:
-    """Record what the agent said before an event, then `more`; returns what was new."""
+def _observe(storage: Storage, settings: Settings, now: float, event: Event, *seen: Observation) -> list[Observation]:
+    """Record what the agent said before an event, then what was `seen` of it; returns what was new."""
     admit = partial(working_memory.admit, now=now, settings=settings.session, event_decay=settings.features.event_decay)
     observe = partial(storage.sessions.observe, admit=admit, now=now, modulus=settings.session.counter_modulus)
     if event.said and settings.features.extraction and not event.agent:
         known = {each.call_id for each in storage.sessions.events(event.session, EventKind.ANSWER)}
-        more = (*make_answers(event, event.said, known), *more)
-    new = [*filter(observe, more)]
+        seen = (*make_answers(event, [each[:LONGEST_ANSWER] for each in event.said], known), *seen)
+    new = [*filter(observe, seen)]
     for each in new:
         if classes := find_redactions(each):
             log(f"WARN Redaction applied: {', '.join(classes)}")
@@ -137,15 +139,9 @@ def _record_vault_write(storage: Storage, settings: Settings, seen: Observation)
         vault = Path(os.path.realpath(folder / MEMORIES))
         if file.suffix == ".md" and file.is_relative_to(vault) and file.is_file():
             name = prefix + file.relative_to(vault).with_suffix("").as_posix()
-            entry = Entry(
-                action=Action.EXTERNAL,
-                memory_id=name,
-                reason="written by a tool of the client",
-                actor=CLIENT_TOOL,
-                new_hash=content_hash(file.read_bytes()),
-                session=seen.session,
-            )
-            storage.journal.record([entry])
+            why, new_hash = "written by a tool of the client", content_hash(file.read_bytes())
+            entry = partial(Entry, action=Action.EXTERNAL, reason=why, actor=CLIENT_TOOL, session=seen.session)
+            storage.journal.record([entry(memory_id=name, new_hash=new_hash)])
 
 
 def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tuple[Event, list[Event]]:
