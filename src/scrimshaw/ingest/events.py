@@ -238,12 +238,12 @@ class TranscriptBuilder:
         self.events: list[Event] = []
         self._waiting: dict[str, tuple[str, Mapping[str, Any]]] = {}
 
-    def add_text(self, kind: EventKind, text: str, at: float, agent: str = "") -> None:
+    def add_text(self, kind: EventKind, text: str, at: float, agent: str = "", call_id: str = "") -> None:
         """Add a prompt, answer or summary of a compaction; an empty text is ignored, except for a compaction."""
         words = text.strip()
         if words or kind is EventKind.COMPACT:
             prompt, output = (words, "") if kind is EventKind.PROMPT else ("", words)
-            self.events.append(Event(kind=kind, at=at, agent=agent, prompt=prompt, output=output))
+            self.events.append(Event(kind=kind, at=at, agent=agent, prompt=prompt, output=output, call_id=call_id))
 
     def add_compaction(self, summary: str, at: float) -> None:
         """Add a compaction; a boundary and a summary in succession are one."""

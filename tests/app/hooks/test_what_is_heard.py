@@ -147,6 +147,27 @@ def test_what_was_said_between_calls_without_hooks_is_recorded_between_them(engi
     assert [event.kind for event in engine.sessions.events("S1")] == kinds
 
 
+@pytest.mark.parametrize("is_reported", [False, True])
+def test_what_a_person_says_while_claude_works_is_recorded_once(
+    engine: Engine, project: Path, *, is_reported: bool
+) -> None:
+    """Some versions run the hook of a prompt for it, others do not."""
+    asked, other = "Use a database row after all.", "Then the gate."
+    queue = [
+        {"type": "queue-operation", "operation": operation, "timestamp": "2026-11-21T20:58:00Z", **content}
+        for operation, content in (("enqueue", {"content": other}), ("remove", {}))
+    ]
+    attachment = {"type": "attachment", "attachment": {"type": "queued_command", "prompt": asked}}
+    rows = [claude.row("user", "Lock the vault."), *queue, *[claude.answer("So.", 9)] * 40, attachment]
+    if is_reported:
+        write_rows(project / "t.jsonl", rows[0])
+        _stop(project, "claude", project / "t.jsonl", hook_event_name="UserPromptSubmit", prompt=asked)
+    write_rows(project / "t.jsonl", *rows, claude.call("make", "Bash"))
+    _call(project, "claude", project / "t.jsonl", "make")
+    _stop(project, "claude", project / "t.jsonl")
+    assert [event.text for event in engine.sessions.events("S1", EventKind.PROMPT)] == [asked, other]
+
+
 def test_a_plan_said_before_a_kill_is_told_to_the_next_session(
     engine: Engine, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from scrimshaw.app.clients.client import SERVER, Client, Programs, Scope, SetupFiles, SharedFile, is_within
 from scrimshaw.ingest import payload as js
-from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_epoch
+from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, hash_text, parse_epoch
 from scrimshaw.models import EventKind
 from scrimshaw.storage.place import find_main_tree
 
@@ -84,9 +84,10 @@ class Claude(Client):
         return used
 
     def read_missed_events(self, lines: Iterable[str]) -> list[Event]:
-        """The last calls, as hooks end in any order, and what a person said in allowing or refusing one."""
-        found, said = list[Event](), tuple[str, ...]()
-        for event in self.parse_transcript("\n".join([*lines][-_RECENT_ROWS:])).events:
+        """The last calls, as hooks end in any order, and what a person said while the agent worked or about a call."""
+        rows, found, said = [*lines], list[Event](), tuple[str, ...]()
+        queue = [row for row in rows[:-_RECENT_ROWS] if '"queue-operation"' in row]
+        for event in self.parse_transcript("\n".join([*queue, *rows[-_RECENT_ROWS:]])).events:
             if event.kind is EventKind.ANSWER and not event.agent:
                 said = (*said, event.output)
             elif event.call_id and not event.agent:
@@ -175,14 +176,14 @@ class _ClaudeReader(TranscriptBuilder):
         elif self._queue:
             prompt = self._queue.pop(0)
             if operation == "remove":
-                self.add_text(EventKind.PROMPT, prompt, at)
+                self.add_text(EventKind.PROMPT, prompt, at, call_id=hash_text(f"{at} {prompt}"))
 
     def _read_attachment(self, attachment: js.Json, at: float, agent: str) -> None:
         """Newer versions record a queued prompt that was delivered here as well."""
         prompt = _user_prompt(_message_text(attachment.get("prompt")))
         is_known = any(event.kind is EventKind.PROMPT and event.prompt == prompt for event in self.events[-5:])
         if attachment.get("type") == "queued_command" and not is_known:
-            self.add_text(EventKind.PROMPT, prompt, at, agent)
+            self.add_text(EventKind.PROMPT, prompt, at, agent, hash_text(f"{at} {prompt}"))
 
     def _read_user(self, row: js.Json, content: object, at: float, agent: str) -> None:
         results = [part for part in js.sections(content) if part.get("type") == "tool_result"]

@@ -77,9 +77,11 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     now, missed = time.time(), list[Event]()
     if event.transcript and not event.agent:
         event, missed = read_transcript_tail(client, event, settings)
-        recent = storage.sessions.events(event.session, last=2 * RECENT_ROWS) if missed else []
+        events = partial(storage.sessions.events, event.session)
+        recent = [*events(EventKind.PROMPT), *events(last=2 * RECENT_ROWS)] if missed else []
         known = {(each.kind, each.call_id) for each in recent}  # with those of sub-agents in between
-        missed = [each for each in missed if (each.kind, each.call_id) not in known]
+        known |= {(each.kind, each.text) for each in recent} | {(event.kind, event.prompt)}  # a hook gives another id
+        missed = [each for each in missed if (each.kind, each.prompt or each.call_id) not in known]
     rules = default_rules() if missed or event.kind is EventKind.TOOL else ()
     if rules and settings.rules:
         from scrimshaw.ingest.rule_checks import usable_rules  # noqa: PLC0415 - few users have rules of their own
@@ -125,8 +127,7 @@ def record_late_answers(storage: Storage, settings: Settings, session: Session, 
     with suppress(OSError):  # the file may be gone by now
         if client and path and settings.is_capturing and path.stat().st_mtime > rested:
             lines = skip_pause(read_turn(client, path, most), settings.folder / RESUMED, session.id)
-            said = tuple(last_answers(client, lines))
-            event = Event(client=client.name, kind=EventKind.STOP, session=session.id, said=said)
+            event = Event(kind=EventKind.STOP, session=session.id, said=tuple(last_answers(client, lines)))
             _observe(storage, settings, rested - 1, event)  # a past event does not reopen the session
 
 
