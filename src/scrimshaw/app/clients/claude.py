@@ -70,7 +70,7 @@ class Claude(Client):
             stopped_by_user = payload.get("is_interrupt") is True
             return self.add_call(event, payload, js.text(payload.get("error")), None if stopped_by_user else True)
         used = _context_share(js.total(payload, "context_tokens"), js.text(payload.get("model")))
-        return structs.replace(event, context_used=used)
+        return structs.replace(event, prompt=event.prompt and _user_prompt(event.prompt), context_used=used)
 
     def read_context_share(self, lines: Iterable[str]) -> float | None:
         used = None

@@ -149,6 +149,7 @@ RECORD = Record(
     unused=[
         (payload("PreToolUse", tool_name="Bash"), ""),
         (payload("PostToolBatch", tool_calls=[]), ""),
+        (payload("UserPromptSubmit", prompt="<task-notification>\n<task-id>b0be39e</task-id>"), ""),
         ({**payload("Stop"), "session_id": ""}, ""),
         (payload("PostToolUse"), ""),
     ],
