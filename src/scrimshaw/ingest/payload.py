@@ -12,7 +12,7 @@ Json = Mapping[str, Any]
 
 _DEEPEST = 5  # levels of a tool's result that are searched for text: MCP content inside a list inside a result is 3
 _OUTPUT_KEYS = ("content", "text", "llmContent", "textResultForLlm", "output", "result", "results", "file", "filenames")
-_TEXT_KEYS = (*_OUTPUT_KEYS, "error", "message")
+_TEXT_KEYS = (*_OUTPUT_KEYS, "error", "message", "task")
 # An escape in JSON: a whole pair, or half of one, or any other.
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL)
 

@@ -99,6 +99,15 @@ RECORD = Record(
             {"tool": "Read", "output": "deploy port\n", "failed": False},
         ),
         Case(
+            "output of a task in the background",
+            payload(
+                "PostToolUse",
+                tool_name="TaskOutput",
+                tool_response={"retrieval_status": "success", "task": {"task_id": "b0", "output": "2 failed\n"}},
+            ),
+            {"tool": "TaskOutput", "output": "2 failed\n", "failed": False},
+        ),
+        Case(
             "failure",
             payload(
                 "PostToolUseFailure",
