@@ -16,10 +16,10 @@ from scrimshaw.app.tracing import send_spans
 from scrimshaw.config import load, traces_exporter
 from scrimshaw.engine import Engine, canary, checkpoints, drafts, importers, index, open_engine
 from scrimshaw.engine.core import EMBED, EMBED_TEAM
-from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, WATCHER
+from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, WATCHER, describe_loss
 from scrimshaw.errors import InvalidRequest, PeerFailed, ScrimshawError, StorageFailure, VaultBusy
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import DRAFT_JOB, DRAFTS_LOCK, Degradation, Job, JobState
+from scrimshaw.models import DRAFT_JOB, DRAFTS_LOCK, Job, JobState
 from scrimshaw.storage.scan import IGNORED_FOLDERS, SUFFIXES
 from scrimshaw.storage.transaction import lock
 
@@ -28,7 +28,7 @@ from scrimshaw.storage.transaction import lock
 FIRST_ANSWER_S, FIRST_INDEX_S = 0.5, 5.0
 SETTLE_MS = 300  # an editor writes a file in several steps; one scan answers all of them
 WATCH_TIMEOUT_MS = 1_000  # after this time a watch is assumed to have begun
-POLL_S = 10.0  # between checks of files that the system cannot watch; one of 1,000 files takes some 20 ms
+POLL_S = 10.0  # between checks of files that the system cannot watch (degradations.toml says so); of 1,000: 20 ms
 CANARY_S = 0.2  # added to the first answer: less than a person notices, enough for five to twenty questions
 AGAIN_S, IDLE_S = 300.0, 2.0  # between checks without a file change; idle time needed before one
 
@@ -280,13 +280,7 @@ class Background:
         except (OSError, RuntimeError) as error:  # watchfiles' own failures are RuntimeErrors
             _log.warning("The files cannot be watched: %s", error)
             advice = "Raise the system's limit on watched files (fs.inotify), then start the server again."
-            unwatched = Degradation(
-                failure_mode=f"watcher_off: {error}",
-                fallback_mode=f"the files are checked every {POLL_S:g} s",
-                confidence_impact="a change by hand is found that much later",
-                retry_recommendation=advice,
-            )
-            self.engine.degradations.put(WATCHER, unwatched)
+            self.engine.degradations.put(WATCHER, describe_loss(WATCHER, str(error), advice))
         while not self._stop.wait(POLL_S):
             yield
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.degradations import RECALL, Lost
+from scrimshaw.engine.degradations import RECALL, Lost, describe_loss
 from scrimshaw.engine.index import vectors_ready
 from scrimshaw.engine.read import search
 from scrimshaw.errors import AlreadyExists, DamagedDatabase, InvalidRequest, UnreadableFile
@@ -99,12 +99,7 @@ def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
 def degradation(found: Recall) -> Degradation:
     """What the failed questions mean for an answer."""
     more = f" So do {len(found.lost) - 1} more." if len(found.lost) > 1 else ""
-    return Degradation(
-        failure_mode=f"recall_red: {found.lost[0].sentence}{more}",
-        fallback_mode="none",
-        confidence_impact="what is not found may be there all the same",
-        retry_recommendation=found.lost[0].advice,
-    )
+    return describe_loss(RECALL, f"{found.lost[0].sentence}{more}", found.lost[0].advice)
 
 
 def summary(found: Recall) -> str:

@@ -72,8 +72,13 @@ class ProcessDegradations:
 
 def degrade(part: str, error: ScrimshawError) -> Degradation:
     """What it means that an error stopped a part."""
-    failure = f"{WORDS[part]['failure_mode']}: {error.message}"
-    return Degradation(**WORDS[part] | {"failure_mode": failure, "retry_recommendation": error.hint})
+    return describe_loss(part, error.message, error.hint)
+
+
+def describe_loss(part: str, message: str, advice: str) -> Degradation:
+    """What it means that a part does not work; the message says why, the advice what to do."""
+    failure = f"{WORDS[part]['failure_mode']}: {message}"
+    return Degradation(**WORDS[part] | {"failure_mode": failure, "retry_recommendation": advice})
 
 
 def _kind(degradation: Degradation) -> str:

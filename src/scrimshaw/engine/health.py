@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from scrimshaw.engine import canary
 from scrimshaw.engine.core import LOCK_FILE, Engine
-from scrimshaw.engine.degradations import degrade
+from scrimshaw.engine.degradations import degrade, describe_loss
 from scrimshaw.engine.index import vectors_ready
 from scrimshaw.engine.ledger import links_path
 from scrimshaw.engine.trust import describe_claims
@@ -297,13 +297,9 @@ def _check_jobs(engine: Engine) -> Result | str:
     newest = failed[0]
     detail = f"{len(failed)} given up; the newest is job {newest.id} ({newest.kind} {newest.key}): {newest.error}"
     numbers = ", ".join(str(job.id) for job in failed[:3])
-    given_up = Degradation(
-        failure_mode=f"jobs_given_up: {len(failed)} jobs failed as often as they may, {numbers} last: {newest.error}",
-        fallback_mode="everything else works; what these jobs would have done is missing",
-        confidence_impact="a draft, an import or vectors are not there",
-        retry_recommendation=f"Run `scrimshaw jobs retry {newest.id}`, or `scrimshaw jobs cancel` to put one aside.",
-    )
-    return Result(Status.DEGRADED, detail, given_up)
+    what = f"{len(failed)} jobs failed as often as they may, {numbers} last: {newest.error}"
+    advice = f"Run `scrimshaw jobs retry {newest.id}`, or `scrimshaw jobs cancel` to put one aside."
+    return Result(Status.DEGRADED, detail, describe_loss("given_up", what, advice))
 
 
 def _check_vault(engine: Engine) -> Result | str:
