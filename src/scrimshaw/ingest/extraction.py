@@ -168,7 +168,7 @@ def _head(activity: Activity) -> str:
         about = activity.path or "a file"
     else:
         about = " ".join(activity.subject.split())
-    return _clip(f"{activity.name} {about}", LONGEST_HEAD)
+    return shorten(f"{activity.name} {about}", LONGEST_HEAD)
 
 
 def _rank_matches(lines: Sequence[str]) -> list[str]:
@@ -222,14 +222,15 @@ def _select(pattern: str, lines: Iterable[str]) -> list[str]:
     return [line for line in lines if _pattern(pattern).search(line)]
 
 
-def _clip(line: str, longest: int) -> str:
+def shorten(line: str, longest: int) -> str:
+    """A line of at most so many characters; a cut one ends in an ellipsis."""
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def _join(head: str, lines: Iterable[str], room: int = LONGEST_SUMMARY - LONGEST_HEAD) -> str:
     """The head, and the lines that fit into `room` characters, each once; one that is too long is skipped."""
     fitting = [head]
-    for line in dict.fromkeys(_clip(line.strip(), LONGEST_LINE) for line in lines):
+    for line in dict.fromkeys(shorten(line.strip(), LONGEST_LINE) for line in lines):
         if len(line) < room:
             room -= len(line) + 1
             fitting.append(line)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest.chatter import Line, default_phrases, find_chatter, split_lines
+from scrimshaw.ingest.extraction import shorten
 from scrimshaw.ingest.front_matter import compose_yaml, convert_node, parse_line, parse_phrases, parse_provenance
 from scrimshaw.ingest.memory_file import MemoryFile
 from scrimshaw.ingest.tables import load_lines, load_pattern, load_words
@@ -46,7 +47,8 @@ _FEWEST_WORDS_FRAMED = 30  # the same for a filled-in template; the labelled one
 _FEWEST_FOREIGN = 5  # mentions of another piece of work
 _DECISION_WORDS, _FILLING_SPACES, _SECTION_LEVEL = 3, 5, 2
 _COPIED = 50  # characters that are not equal by chance
-_NEAR, _LONGEST_QUOTE = 20, 60
+_NEAR = 20
+_quote = partial(shorten, longest=60)
 
 # Signs of a text of nothing but filler, output or repetition.
 _FILLER_SHARE, _OUTPUT_SHARE, _FEWEST_LINES, _FEWEST_PIECES, _MOST_REPEATED = 0.25, 0.6, 5, 8, 3
@@ -272,9 +274,9 @@ def _find_malformed_folder(file: FileContents) -> _Defect | None:
     folder = file.folder.strip("/")
     stated = next((field.value.strip("/`* ") for field in file.fields if field.name == "spec_folder"), folder)
     if folder and not _FOLDER.fullmatch(folder):
-        return f"{_MALFORMED}'spec_folder' is not a folder of the project: '{_shorten(folder)}'", True
+        return f"{_MALFORMED}'spec_folder' is not a folder of the project: '{_quote(folder)}'", True
     if folder and stated and not (folder.endswith(stated) or stated.endswith(folder)):
-        return _MALFORMED + f"'spec_folder' is '{_shorten(folder)}', but the summary says '{_shorten(stated)}'", True
+        return _MALFORMED + f"'spec_folder' is '{_quote(folder)}', but the summary says '{_quote(stated)}'", True
     return None
 
 
@@ -285,11 +287,11 @@ def _find_malformed_blocker(file: FileContents) -> _Defect | None:
         return None
     names_obstacle = _pattern("obstacle").search(blocker)
     if blocker.count("`") % 2 or (blocker[:1].islower() and not names_obstacle):
-        return f"{_MALFORMED}'blockers' is a fragment: '{_shorten(blocker)}'", True
+        return f"{_MALFORMED}'blockers' is a fragment: '{_quote(blocker)}'", True
     others = (field.value for field in file.fields if field.name not in ("blocker", "blockers"))
     is_copied = not names_obstacle and any(blocker[:_COPIED] in value for value in others)
     if (_pattern("done").match(blocker) and not _pattern("obstacle").match(blocker)) or is_copied:
-        return f"{_MALFORMED}'blockers' names nothing that blocks: '{_shorten(blocker)}'", True
+        return f"{_MALFORMED}'blockers' names nothing that blocks: '{_quote(blocker)}'", True
     return None
 
 
@@ -312,7 +314,7 @@ def _find_narration(file: FileContents) -> _Defect | None:
         for piece in find_chatter(text, file.chatter):
             if not _QUOTED_EVENT.search(text, piece.block.start, piece.block.end):
                 said = " ".join(text[piece.start : piece.end].split())
-                return f"{piece.kind} \u2014 remove '{_shorten(said)}' and the like", True
+                return f"{piece.kind} \u2014 remove '{_quote(said)}' and the like", True
     return None
 
 
@@ -343,7 +345,7 @@ def _find_generic_title(file: FileContents) -> _Defect | None:
         words = [*filterfalse(str.isdigit, _plain_words(title).split())]
         is_generic = bool(words) and _words("generic_title_words").issuperset(words)
         if title and (is_generic or _pattern("session_title").fullmatch(title) or find_chatter(title, file.chatter)):
-            reason = f"generic title \u2014 '{_shorten(title)}' fits any session; name what the file is about"
+            reason = f"generic title \u2014 '{_quote(title)}' fits any session; name what the file is about"
             return reason, file.is_session and not find_decisions(file)
     return None
 
@@ -425,10 +427,6 @@ def _find_stale_references(file: FileContents) -> _Defect | None:
     if len(temporary) < _FEWEST_TEMPORARY or 2 * len(temporary) <= len(paths):
         return None
     return f"stale references \u2014 '{temporary[0]}' and others are temporary files", True
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "\u2026"
 
 
 # In the order of their reasons, each with the attribute of a file that must be set for the rule to apply.
