@@ -56,12 +56,10 @@ class ListCall(FilterCall, frozen=True):
     )
 
 
-class ListReply(Reply, frozen=True, omit_defaults=True):
+class ListReply(counts.MemoryPage, frozen=True, kw_only=True, omit_defaults=True):
     """A page; `total` counts all matches of the filters."""
 
-    memories: Sequence[Mapping[str, Any]]
-    total: int
-    offset: int
+    memories: tuple[Any, ...]
     degraded: Sequence[Degradation] = ()
 
 
@@ -102,16 +100,11 @@ class HistoryReply(Reply, frozen=True):
     entries: Sequence[Mapping[str, Any]]
 
 
-class CausalStatsReply(Reply, frozen=True):
+class CausalStatsReply(links.GraphStats, frozen=True, kw_only=True):
     """`coverage` is the share of memories with a relation; `dangling` lists the first dangling references."""
 
-    edges: int
-    by_relation: Mapping[str, int]
-    memories: int
-    linked: int
-    coverage: float
+    dangling: tuple[Any, ...]
     dangling_count: int
-    dangling: Sequence[Mapping[str, str]]
 
 
 class DriftWhyReply(Reply, frozen=True, omit_defaults=True):
@@ -148,7 +141,7 @@ def memory_health(
 def memory_list(engine: Engine, call: ListCall) -> ListReply:
     """Page through memories in a fixed order."""
     page = counts.page(engine, core.filters_of(call), sort=call.sort_by, limit=call.limit, offset=call.offset)
-    memories, behind = [public_memory(memory) for memory in page.memories], engine.degradations.of(INDEX)
+    memories, behind = tuple(map(public_memory, page.memories)), engine.degradations.of(INDEX)
     return copy_fields(ListReply, page, memories=memories, degraded=behind)
 
 
@@ -205,10 +198,10 @@ def memory_history(
 def memory_causal_stats(engine: Engine) -> CausalStatsReply:
     """Count causal relations, and find dangling ones."""
     found = links.stats(engine)
-    dangling = [
+    dangling = tuple(
         {"source_id": edge.source, "target_id": fence_if_suspicious(edge.target, Trust.TOOL), "relation": edge.relation}
         for edge in found.dangling[:DANGLING_SHOWN]
-    ]
+    )
     return copy_fields(CausalStatsReply, found, dangling_count=len(found.dangling), dangling=dangling)
 
 
