@@ -95,14 +95,12 @@ def render_links(links: Iterable[Edge]) -> str:
 
 
 def golden_text(path: Path) -> str:
-    """The text of the file, empty if there is none; raises UnreadableFile and StorageFailure."""
+    """The text of the file, empty if there is none; raises StorageFailure, and ValueError if it is not UTF-8."""
     with storage_errors("read", path):
         try:
             return read_regular_file(path).decode().replace("\r\n", "\n")
         except FileNotFoundError:
             return ""
-        except UnicodeDecodeError as error:
-            raise UnreadableFile(f"{path} is not UTF-8 text.", "Save it as UTF-8.", path=str(path)) from error
 
 
 def add_query(path: Path, golden: Golden, redact: Callable[[str, str], Redacted], accept: Accept) -> Golden:
@@ -124,11 +122,11 @@ def _table_lines(text: str, table: re.Pattern[str]) -> list[int]:
 
 def read_golden(path: Path, accept: Accept, text: str | None = None) -> GoldenFile:
     """The queries of a golden file, none without one, or of its new text; raises UnreadableFile, StorageFailure."""
-    text = golden_text(path) if text is None else text
     try:
+        text = golden_text(path) if text is None else text
         tables = msgspec.convert(parse_toml(text.removeprefix(_BOM)), _Queries).query
     except (ValueError, msgspec.ValidationError) as error:
-        raise UnreadableFile(f"{path}: {error}.", _HINT, path=str(path)) from error
+        raise UnreadableFile(f"{path}: {describe_os_error(error)}.", _HINT, path=str(path)) from error
     lines = _table_lines(text, _QUERY_TABLE)
     # Tables in an inline list have no lines of their own.
     places = [f"line {line}" for line in lines] if len(lines) == len(tables) else []
