@@ -43,13 +43,13 @@ from scrimshaw.models import (
     Trust,
     format_time,
 )
+from scrimshaw.search.candidates import DAY_S
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.session.draft import build_draft, render_body
 from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
 from scrimshaw.storage.paths import Vault, locate
 
 SESSIONS = "sessions"
-_DAY_S = 86_400.0
 _TITLE_IN_ID = 50
 # A memory of more sessions than this would be a log.
 MOST_SESSIONS = 12
@@ -220,7 +220,7 @@ def list_rejected(engine: Engine) -> list[RejectedDraft]:
                 path=str(path),
                 quality=document.quality,
                 reasons=tuple(map(str, reasons)) if isinstance(reasons, list) else (),
-                expires=path.stat().st_mtime + engine.settings.drafts.expire_days * _DAY_S,
+                expires=path.stat().st_mtime + engine.settings.drafts.expire_days * DAY_S,
             )
             found.append(draft)
     return sorted(found, key=lambda each: (-each.expires, each.name))
@@ -308,7 +308,7 @@ def expire_drafts(engine: Engine) -> tuple[list[str], list[str]]:
     over = (each for each in list_rejected(engine) if each.expires <= now and WAITS not in each.reasons)
     drafts = [each.name for each in over]
     discard_drafts(engine, drafts)
-    before = format_time(now - engine.settings.drafts.expire_days * _DAY_S)
+    before = format_time(now - engine.settings.drafts.expire_days * DAY_S)
     temporary = engine.index.select(Filters(tiers=(Tier.TEMPORARY,), until=before))
     gone = [each for each in temporary if each.writable and each.provenance.trust not in (Trust.HUMAN, Trust.FILE)]
     return drafts, retire(engine, gone, "temporary, and its time is over", "retention", only_unchanged=True)
@@ -340,7 +340,7 @@ class Consolidation(Struct, frozen=True, kw_only=True):
 
 def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> list[Consolidation]:
     """A proposal for each topic that several recent session memories share, largest first; each memory in only one."""
-    since = engine.clock() - (days or engine.settings.drafts.consolidate_days) * _DAY_S
+    since = engine.clock() - (days or engine.settings.drafts.consolidate_days) * DAY_S
     filters = Filters(types=(MemoryType.SESSION,), since=format_time(since), topics=(topic,) if topic else ())
     found = engine.index.select(filters, sort="created")
     left = [memory for memory in found if memory.writable and memory.provenance.source == DRAFTED]

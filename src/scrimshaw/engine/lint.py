@@ -27,7 +27,7 @@ from scrimshaw.ingest.front_matter import parse_phrases, parse_quality, parse_ti
 from scrimshaw.ingest.memory_file import MemoryFile, decode_text, parse_memory_file
 from scrimshaw.ingest.quality import BANDS, band, find_decisions, judge, read_contents
 from scrimshaw.ingest.references import Reference, Rename, find_references, rewrite_references
-from scrimshaw.models import Action, Entry, Filters, Skip
+from scrimshaw.models import Action, Entry, Filters, Skip, format_time
 from scrimshaw.storage.durable import replace_file, storage_errors
 from scrimshaw.storage.git import list_moved_files
 from scrimshaw.storage.paths import SUFFIX
@@ -284,7 +284,7 @@ def quality_figures(settings: Settings, *, days: float = DAYS) -> dict[str, Any]
             graded.append(Graded(verdict.score, verdict.flags, bool(phrases), bool(topics), is_scored, decisions))
     return {
         "days": days,
-        "since": since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "since": format_time(since.timestamp()),
         "undated": undated,
         "unreadable": len(paths) - len(files),
         **sum_grades(graded),

@@ -132,7 +132,7 @@ def get_from_session(engine: Engine, memory_id: str) -> MemoryText:
     """
     if not re.search("[/#]", memory_id):
         record = next(iter(engine.sessions.records(memory_id.removeprefix(sessions.ITEM_PREFIX))), None)
-        own = record.draft.memory_id if record and record.draft else ""
+        own = record.memory_id if record else ""
         return get(engine, own if engine.index.get([own]) else f"{memory_id}#e1")
     if _EVENT.search(memory_id):
         memory, body = read_passage(engine, memory_id)

@@ -8,12 +8,12 @@ from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import RECORD, Chunk, Document, Memory, MemoryType, Provenance, SourceFile, format_time
+from scrimshaw.search.candidates import DAY_S
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.session.record import Passage, find_passage, make_passages
 from scrimshaw.storage.ports import SessionRecord
 
-_DAY_S = 86_400.0
 _TITLE_CHARACTERS = 76  # answers show 80 characters of a title
 _CUT = "\n\f\n"  # separates passages, so that redacting the whole text keeps the borders
 
@@ -26,13 +26,13 @@ def sync_record(engine: Engine) -> None:
     wanted = {
         f"{ITEM_PREFIX}{each.session}": each
         for each, total in zip(records, totals, strict=True)
-        if total <= settings.record_events and now - each.at <= settings.record_days * _DAY_S
+        if total <= settings.record_events and now - each.at <= settings.record_days * DAY_S
     }
     known = engine.index.manifest(RECORD)
     gone = known.keys() - wanted.keys()
     for path, each in wanted.items():
         state = known.get(path)
-        if state and (state.size, state.mtime_ns, state.content_hash) == (each.events, each.last, _memory_of(each)):
+        if state and (state.size, state.mtime_ns, state.content_hash) == (each.events, each.last, each.memory_id):
             continue
         if document := _make_document(engine, path, each):
             engine.index.put([document])
@@ -90,7 +90,7 @@ def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document
     title = title_session(engine, record)
     return Document(
         file=SourceFile(source=RECORD, memory_id=path, path=path, size=record.events, mtime_ns=record.last),
-        content_hash=_memory_of(record),  # like size and time, it only tells whether the record changed
+        content_hash=record.memory_id,  # like size and time, it only tells whether the record changed
         text_hash="",
         title=title,
         body=body,
@@ -101,15 +101,10 @@ def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document
     )
 
 
-def _memory_of(record: SessionRecord) -> str:
-    """The id of the memory made of the session, if there is one; its title names the record."""
-    return record.draft.memory_id if record.draft else ""
-
-
 def title_session(engine: Engine, record: SessionRecord) -> str:
     """The title of the session's memory, its first prompt or its id; and the other work tree in which it ran."""
-    found, name = engine.sessions.get(record.session), _memory_of(record)
-    memory = engine.index.get([name]).get(name)
+    found = engine.sessions.get(record.session)
+    memory = engine.index.get([record.memory_id]).get(record.memory_id)
     title = memory.title if memory else " ".join(found.task.split()) if found and found.task else record.session
     if len(title) > _TITLE_CHARACTERS:
         head = title[:_TITLE_CHARACTERS]

@@ -74,6 +74,11 @@ class SessionRecord(NamedTuple):
     has_new_calls: bool  #: whether a tool was called after the last draft; another work tree makes its own drafts
     draft: Drafted | None
 
+    @property
+    def memory_id(self) -> str:
+        """The id of the memory made of the session; empty without one."""
+        return self.draft.memory_id if self.draft else ""
+
     def waits_for_draft(self, silent_since: float) -> bool:
         """Whether the session ended, or fell silent before that time, with tool calls after its last draft."""
         return self.has_new_calls and (self.is_over or self.at < silent_since)

@@ -1,7 +1,6 @@
 """Tools that change memories, other than saving: delete, validate, relate, and record what a task taught."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -12,7 +11,8 @@ from scrimshaw.app.mcp.tools.core import DryRun, Folder, MemoryId, SessionId, se
 from scrimshaw.engine import Engine, checkpoints, learning, links, read, write
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.errors import InvalidRequest
-from scrimshaw.models import Degradation, Filters, Relation, Tier
+from scrimshaw.models import Degradation, Filters, Relation, Tier, format_time
+from scrimshaw.search.candidates import DAY_S
 from scrimshaw.storage.ports import Learning
 
 Confirm = Annotated[Literal[True], Meta(description="Must be true.")]
@@ -101,9 +101,7 @@ def memory_bulk_delete(
     session_id: SessionId = "",
 ) -> DeleteReply:
     """Retire memories of a tier. A whole constitutional or critical tier is refused."""
-    before = ""
-    if older_than_days:
-        before = (datetime.now(UTC) - timedelta(days=older_than_days)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    before = format_time(engine.clock() - older_than_days * DAY_S) if older_than_days else ""
     chosen = [memory.id for memory in read.bulk_select(engine, tier, folder=folder, before=before)]
     if dry_run or not chosen:
         return DeleteReply(deleted=chosen, count=len(chosen), dry_run=dry_run)
