@@ -159,7 +159,7 @@ def run_shadows(
 
 def working_with(engine: Engine, linked: Sequence[str]) -> Session:
     """A new session that has read these memories, the last one first."""
-    session = engine.sessions.open(uuid.uuid4().hex, now=engine.clock())[0]
+    session = engine.sessions.open(uuid.uuid4().hex, now=engine.clock())
     event_decay = engine.settings.features.event_decay
     admit = partial(working_memory.admit, settings=engine.settings.session, event_decay=event_decay)
     for memory in reversed(linked):

@@ -228,7 +228,7 @@ def test_sessions_go_on_from_the_one_before_and_never_from_a_later_one(engine: E
     found = {name: engine.sessions.get(name) for name in ("b", "a", "live")}
     assert [each.continues if each else None for each in found.values()] == ["", "b", ""]
     assert [each.id for each in engine.sessions.latest(limit=3)] == ["live", "a", "b"]
-    assert engine.sessions.open("next", now=now + 1)[0].continues == "live"
+    assert engine.sessions.open("next", now=now + 1).continues == "live"
 
 
 def test_what_hooks_recorded_is_left_alone(engine: Engine, home: Path) -> None:

@@ -17,7 +17,7 @@ from tests.storage import postgres_server
 from tests.storage.memory_engine import MemoryStorage
 
 from scrimshaw.config import SessionSettings
-from scrimshaw.models import EventKind, Filters, Item, ItemKind, NewItem, Observation, Redacted
+from scrimshaw.models import EventKind, Filters, Item, ItemKind, NewItem, Observation, Redacted, Session
 from scrimshaw.session import working_memory
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.index import Index
@@ -165,7 +165,7 @@ def remember_many(engine: str, folder: str, session: str, attentions: list[float
     return numbers, most
 
 
-def open_session(engine: str, folder: str, session: str) -> bool:
-    """Open a session that several processes open at once; whether it was new to this one."""
+def open_session(engine: str, folder: str, session: str) -> Session:
+    """Open a session that several processes open at once."""
     with open_storage(engine, Path(folder)) as storage:
-        return storage.sessions.open(session, now=1.0)[1]
+        return storage.sessions.open(session, now=1.0)

@@ -540,7 +540,7 @@ class MemorySessions:
 
     def open(
         self, session: str, *, client: str = "", process: int = 0, now: float, silent_since: float | None = None
-    ) -> tuple[Session, bool]:
+    ) -> Session:
         with self._guard:
             for known in self._rows("sessions"):
                 if silent_since is not None and known.state == SessionState.ACTIVE and known.last_event < silent_since:
@@ -562,7 +562,7 @@ class MemorySessions:
                     client=client or before.client,
                     process=process or before.process,
                 )
-            return self._existing(session), before is None
+            return self._existing(session)
 
     def _open(self, seen: Observation, now: float) -> None:
         self.open(seen.session, client=seen.client, process=seen.process, now=now)

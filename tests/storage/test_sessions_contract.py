@@ -76,8 +76,7 @@ def found(sessions: Sessions, session: str = "s") -> Session:
 
 
 def test_a_new_session_starts_at_zero_and_goes_on_from_nobody(sessions: Sessions) -> None:
-    session, new = sessions.open("s", client="claude-code", process=42, now=100.0)
-    assert new
+    session = sessions.open("s", client="claude-code", process=42, now=100.0)
     assert session == Session(id="s", client="claude-code", process=42, started=100.0, last_event=100.0)
     assert session == found(sessions)
     assert sessions.get("unknown") is None
@@ -94,8 +93,8 @@ def test_a_new_session_goes_on_from_the_latest_before_it(sessions: Sessions) -> 
     for name, now in (("a", 1.0), ("b", 3.0), ("c", 2.0)):
         sessions.open(name, now=now)
     tick(sessions, "a", now=9.0)
-    assert sessions.open("d", now=10.0)[0].continues == "a"
-    assert sessions.open("d", now=11.0)[0].continues == "a"
+    assert sessions.open("d", now=10.0).continues == "a"
+    assert sessions.open("d", now=11.0).continues == "a"
     assert found(sessions, "c").continues == "a"
 
 
@@ -105,8 +104,7 @@ def test_an_ended_session_is_active_again_and_counts_on(sessions: Sessions) -> N
     remember(sessions)
     end(sessions, now=5.0)
     assert (found(sessions).state, found(sessions).last_event) == (SessionState.COMPLETED, 5.0)
-    session, new = sessions.open("s", now=6.0)
-    assert not new
+    session = sessions.open("s", now=6.0)
     assert (session.state, session.counter, session.started) == (SessionState.ACTIVE, 3, 1.0)
     assert (session.client, session.process) == ("codex", 7)
     assert tick(sessions) == 4
@@ -115,7 +113,7 @@ def test_an_ended_session_is_active_again_and_counts_on(sessions: Sessions) -> N
 
 def test_a_client_that_comes_back_in_another_process_is_found_there(sessions: Sessions) -> None:
     sessions.open("s", client="codex", process=7, now=1.0)
-    session, _ = sessions.open("s", client="cline", process=8, now=2.0)
+    session = sessions.open("s", client="cline", process=8, now=2.0)
     assert (session.client, session.process, session.last_event) == ("cline", 8, 2.0)
 
 
@@ -156,7 +154,7 @@ def test_silent_sessions_are_interrupted(sessions: Sessions) -> None:
     for name, now in (("b", 1.0), ("a", 2.0), ("ended", 1.0), ("alive", 3.0)):
         sessions.open(name, now=now)
     end(sessions, "ended")
-    assert sessions.open("new", now=9.0, silent_since=3.0)[0].continues == "alive"
+    assert sessions.open("new", now=9.0, silent_since=3.0).continues == "alive"
     assert found(sessions, "a").state is found(sessions, "b").state is SessionState.INTERRUPTED
     assert found(sessions, "ended").state is SessionState.COMPLETED
     assert found(sessions, "alive").state is SessionState.ACTIVE
@@ -355,7 +353,7 @@ def test_everything_is_there_after_reopening(durable_engine: str, tmp_path: Path
 
 
 def test_sessions_live_in_the_journal_of_an_open_memory(engine: Engine) -> None:
-    session, _ = engine.sessions.open("s", now=1.0)
+    session = engine.sessions.open("s", now=1.0)
     assert engine.maintenance.check("journal") == []
     with open_storage("sqlite", engine.folder) as storage:
         assert storage.sessions.get("s") == session
@@ -420,11 +418,12 @@ def test_processes_never_hold_more_than_the_capacity(sessions: Sessions, shared_
     assert most == most_too == len(sessions.items("s", held=True)) == 7
 
 
-def test_processes_that_open_a_session_at_once_agree_who_was_first(
+def test_processes_that_open_a_session_at_once_get_the_same_one(
     sessions: Sessions, shared_engine: str, tmp_path: Path
 ) -> None:
     with ProcessPoolExecutor(2, mp_context=SPAWN) as pool:
         for name in "abcdefgh":
             futures = [pool.submit(open_session, shared_engine, str(tmp_path), name) for _ in range(2)]
-            assert sorted(future.result() for future in futures) == [False, True]
+            first, second = (future.result() for future in futures)
+            assert first == second
     assert len(sessions.latest(limit=99)) == 8

@@ -26,7 +26,7 @@ def bind_session(engine: Engine, session_id: str = "", processes: Sequence[int] 
     if session_id:
         now = engine.clock()
         silent_since = now - engine.settings.session.stale_hours * _HOUR_S
-        return engine.sessions.open(redact_id(session_id), now=now, silent_since=silent_since)[0]
+        return engine.sessions.open(redact_id(session_id), now=now, silent_since=silent_since)
     return next(iter(engine.sessions.latest(processes=processes)), None)
 
 

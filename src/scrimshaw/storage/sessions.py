@@ -94,8 +94,8 @@ class Sessions:
 
     def open(
         self, session: str, *, client: str = "", process: int = 0, now: float, silent_since: float | None = None
-    ) -> tuple[Session, bool]:
-        """Open the session of this id, active again if it had ended; returns it and whether it is new.
+    ) -> Session:
+        """Open the session of this id, active again if it had ended.
 
         A client or process that is not given stays unchanged. Sessions silent since `silent_since` are interrupted.
         """
@@ -104,8 +104,7 @@ class Sessions:
             if silent_since is not None:
                 silent = "UPDATE sessions SET state = 'interrupted' WHERE state = 'active' AND last_event < ?"
                 write.execute(silent, (silent_since,))
-            is_new = write.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).get is None
-            return _open(write, new), is_new
+            return _open(write, new)
 
     def _select_sessions(self, rest: str, arguments: Sequence[Any], database: SqlDatabase) -> list[Session]:
         work_tree = describe_work_tree(database.path.parent) if database is not self._database else ""
