@@ -126,6 +126,9 @@ class _Undo:
 
 def undo(engine: Engine, *, session: str = "", entry: int = 0, redo: bool = False, dry_run: bool = False) -> Undone:
     """Undo an entry, or the valid ones of a session, newest first and all or nothing; with `redo` its undos."""
+    if not (session or entry):
+        hint = "`scrimshaw ledger show` lists the entries; name one, or a session."
+        raise InvalidRequest("It is not said what to undo.", hint, parameter="entry")
     # A file that was changed since keeps its change, and the entries behind it stay.
     with engine.write_lock():
         rows = engine.journal.history()

@@ -40,6 +40,16 @@ def test_a_change_under_a_newer_edit_stays(browser: TestClient, saved: str, vaul
     assert "A person's line." in file.read_text()
 
 
+def test_an_undo_without_a_number_changes_nothing_and_says_what_to_do(
+    browser: TestClient, saved: str, vault: Path
+) -> None:
+    form = find_form(read(browser, "/changes"), "/changes/undo")
+    answer = browser.post("/changes/undo", data={**form, "entry": ""}, headers=OWN)
+    assert answer.status_code == 400
+    assert "scrimshaw ledger show" in answer.text
+    assert list(vault.rglob("*.md"))
+
+
 def test_what_a_person_wrote_by_hand_has_no_button(browser: TestClient, vault: Path) -> None:
     (vault / "tides.md").write_text("# Tides\nHigh water is at noon.\n")
     page = read(browser, "/changes")
