@@ -174,9 +174,10 @@ def test_a_folder_of_markdown(engine: Engine, home: Path, tmp_path: Path) -> Non
     (folder / "till.md").write_text(
         "# Till\n\nThe till prints receipts in two languages, by gettext.\n", encoding="utf-8"
     )
+    (folder / "crane.Markdown").write_text("# Crane\n\nThe crane on the quay lifts forty tonnes.\n", encoding="utf-8")
     (folder / "bad.md").write_bytes(b"\xff\xfe\x00")
-    assert sorted(statuses(take(engine, home, str(folder)))) == ["left", "taken"]
-    assert sorted(statuses(take(engine, home, str(folder)))) == ["left", "unchanged"]
+    assert sorted(statuses(take(engine, home, str(folder)))) == ["left", "taken", "taken"]
+    assert sorted(statuses(take(engine, home, str(folder)))) == ["left", "unchanged", "unchanged"]
 
 
 FORGETFUL = """
@@ -185,7 +186,7 @@ CREATE TABLE memories (id INTEGER PRIMARY KEY, title TEXT, content TEXT, context
 CREATE TABLE projects (id INTEGER PRIMARY KEY, name TEXT, repo_name TEXT);
 CREATE TABLE memory_project_association (memory_id INTEGER, project_id INTEGER);
 INSERT INTO projects VALUES (1, 'Till', 'ann/project'), (2, 'Website', NULL);
-INSERT INTO memory_project_association VALUES (2, 1), (3, 2);
+INSERT INTO memory_project_association VALUES (2, 1), (3, 2), (5, 9);
 INSERT INTO memories VALUES
  (1, 'Tabs in makefiles', 'Makefiles of all our projects are written with tabs, never with spaces.', 'Asked for twice.',
   '["make"]', '["preference"]', 7, 0, '2025-03-04 05:06:07.123456'),
@@ -194,7 +195,9 @@ INSERT INTO memories VALUES
  (3, 'Landing page', 'The landing page of the website is written in plain HTML without a framework.', '',
   '[]', '[]', 5, 0, '2025-05-06 07:08:09'),
  (4, 'Bar queue', 'Orders go through the bar queue, which loses them whenever it is restarted.', '',
-  '[]', '[]', 5, 1, '2025-05-06 07:08:09');
+  '[]', '[]', 5, 1, '2025-05-06 07:08:09'),
+ (5, 'Ferry times', 'The ferry leaves at nine, and its project was deleted from this database since.', '',
+  '[]', '[]', 5, 0, '2025-05-06 07:08:09');
 """
 CLAUDE_MEM = """
 CREATE TABLE observations (id INTEGER PRIMARY KEY, project TEXT, text TEXT, type TEXT, title TEXT, subtitle TEXT,
@@ -226,7 +229,7 @@ def test_memories_of_forgetful_are_taken_with_dates_and_without_those_of_other_p
     assert statuses(take(engine, home, "forgetful", path=database, dry_run=True)) == ["left", "left", "found", "found"]
     taken = take(engine, home, "forgetful", path=database)
     assert [(each.status, each.memories or each.reasons) for each in taken] == [
-        ("left", ("1 are of other projects (--all-projects takes them too)",)),
+        ("left", ("2 are of other projects (--all-projects takes them too)",)),
         ("left", ("1 are obsolete there",)),
         ("taken", ("forgetful/tabs-in-makefiles",)),
         ("taken", ("forgetful/foo-queue",)),
@@ -239,7 +242,7 @@ def test_memories_of_forgetful_are_taken_with_dates_and_without_those_of_other_p
     assert "imported_from: forgetful memory 2" in text
     assert "Chosen after the outage in May." in text
     assert statuses(take(engine, home, "forgetful", path=database)) == ["left", "left", "unchanged", "unchanged"]
-    assert statuses(take(engine, home, "forgetful", path=database, all_projects=True)).count("taken") == 1
+    assert statuses(take(engine, home, "forgetful", path=database, all_projects=True)).count("taken") == 2
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -163,7 +163,7 @@ def _plan_files(engine: Engine, source: str, dry_run: bool) -> ImportPlan:
     if not place.exists():
         message = f"{source!r} is neither a source nor a file."
         raise InvalidRequest(message, f"Sources are {', '.join(source_names())}.", parameter="source")
-    files = sorted(place.rglob("*.md")) if place.is_dir() else [place]
+    files = importers.list_markdown_files(place)
     return len(files), importers.import_files(engine, files, dry_run=dry_run)
 
 

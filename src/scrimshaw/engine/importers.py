@@ -143,8 +143,7 @@ def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
     files = list[Path]()
     for path in (engine.settings.project / str(each) for each in job.payload["paths"]):
         with storage_errors("read", path):
-            below = path.rglob("*") if path.is_dir() else [path]
-            files += sorted(file for file in below if file == path or file.suffix.lower() in SUFFIXES)
+            files += list_markdown_files(path)
     start = job.done if job.total == len(files) else 0
     scan(engine)
     counts, lines = Counter[str](), list[str]()
@@ -167,6 +166,11 @@ def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
     if counts["duplicate"]:
         report.append(f"{counts['duplicate']} of {counts.total()} files say what a memory says already")
     return "\n".join(report)
+
+
+def list_markdown_files(path: Path) -> list[Path]:
+    """The Markdown files below a folder, in order, or the file itself."""
+    return sorted(each for each in path.rglob("*") if each.suffix.lower() in SUFFIXES) if path.is_dir() else [path]
 
 
 def import_files(engine: Engine, files: Iterable[Path], *, dry_run: bool = False) -> Iterator[ImportResult]:

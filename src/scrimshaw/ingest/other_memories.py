@@ -234,7 +234,8 @@ def parse_forgetful(tables: Tables, project: str) -> ParsedMemories:
         owners.setdefault(row.get("memory_id"), set()).update(names.get(row.get("project_id"), ()))
     found, left = list[OtherMemory](), Counter[str]()
     for row in tables["memories"]:
-        if (owned := owners.get(row.get("id"))) and project and project.casefold() not in map(str.casefold, owned):
+        owned = owners.get(row.get("id"), {project})  # one of no project belongs to all
+        if project and project.casefold() not in map(str.casefold, owned):
             left[_OF_ANOTHER] += 1
         elif row.get("is_obsolete"):
             left["are obsolete there"] += 1
