@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import os
 import re
 import shlex
 import subprocess
@@ -269,10 +270,7 @@ def write_output(path: Path, text: str, *, force: bool) -> str:
 
 def run_editor(path: Path, line: int = 0) -> None:
     """Wait for the user's editor on a file; raises InvalidRequest if there is none, or it fails."""
-    try:
-        editor = shlex.split(config.editor())
-    except ValueError as error:
-        raise InvalidRequest(f"EDITOR cannot be read: {error}.", "Set EDITOR to one that works.") from error
+    editor = split_command(config.editor())
     if not editor:
         raise InvalidRequest("No editor is set.", "Set EDITOR, or give the changes as options.")
     program, place = Path(editor[0]).stem, [str(path)]
@@ -287,6 +285,15 @@ def run_editor(path: Path, line: int = 0) -> None:
         fault = describe_os_error(error)
     if fault:
         raise InvalidRequest(f"The editor {' '.join(editor)!r} failed: {fault}.", "Set EDITOR to one that works.")
+
+
+def split_command(command: str, *, on_windows: bool = os.name == "nt") -> list[str]:
+    """The words of a command line as the system's own shell reads them; raises InvalidRequest."""
+    try:  # backslashes are part of a path on Windows
+        words = shlex.split(command, posix=not on_windows)
+    except ValueError as error:
+        raise InvalidRequest(f"EDITOR cannot be read: {error}.", "Set EDITOR to one that works.") from error
+    return [word.strip('"') for word in words] if on_windows else words
 
 
 def settings_of(project: Path | None, read: Callable[[Path], Settings] = load) -> Settings:
