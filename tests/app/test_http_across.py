@@ -101,6 +101,18 @@ def test_a_save_goes_into_the_vault_that_it_names(team: Team) -> None:
     assert "shop:crane" in ids(team.server.call(team.secret, "memory_search", query="crane painted red"))
 
 
+def test_a_tools_own_vault_is_written_behind_the_name(team: Team) -> None:
+    text = "The pilot's launch is moored at the old quay."
+    saved = team.server.call(team.secret, "memory_save", content=text, id="launch", vault="shop:vault")
+    assert (saved["vault"], saved["status"]) == ("shop", "saved")
+    refused = team.server.call(team.secret, "memory_save", content="The buoy is lit.", id="buoy", vault="shop:serena")
+    assert "there is no .serena/memories" in refused["error"]["message"]
+
+
+def test_an_id_carries_the_vault_under_another_name_of_its_parameter(team: Team) -> None:
+    assert team.server.call(team.secret, "memory_get", memory_id="billing:gate")["vault"] == "billing"
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "code"),
     [
@@ -144,4 +156,9 @@ def test_resources_prompts_and_schemas_name_the_vault(team: Team) -> None:
     assert "of billing" in gate
     assert "memory://shop:gate" in prompt
     assert "memory://billing:gate" in prompt
-    assert {tuple(each.input_schema["properties"]["vault"]["enum"]) for each in tools} == {("shop", "billing")}
+    places = {each.name: each.input_schema["properties"]["vault"]["enum"] for each in tools}
+    assert places.pop("memory_save") == [
+        *("shop", "billing"),
+        *(f"{name}:{place}" for name in ("shop", "billing") for place in ("serena", "vault")),
+    ]
+    assert {*map(tuple, places.values())} == {("shop", "billing")}

@@ -7,11 +7,12 @@ import msgspec
 
 from scrimshaw.app.mcp.backend import Memories
 from scrimshaw.app.mcp.protocol import Dispatcher
+from scrimshaw.app.mcp.schema import find_own_name
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.router.vaults import SEPARATOR
 
 SEARCHES = frozenset({"memory_search", "memory_context"})
-_ID_PARAMETERS = ("id", "memory_id", "source_id", "target_id")
+_ID_PARAMETERS = ("id", "source_id", "target_id")
 
 
 class AcrossDispatcher(Dispatcher):
@@ -23,10 +24,12 @@ class AcrossDispatcher(Dispatcher):
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """A tool's answer, with its vault if it comes from one; may raise anything."""
+        if name not in self.tools:
+            return self._over_all.run(name, arguments)  # raises NotFound
         vault, rest = choose_vault(self._single, arguments)
         if vault:
             return {"vault": vault, **msgspec.to_builtins(self._single[vault].run(name, rest))}
-        if name in SEARCHES or name not in self.tools:
+        if name in SEARCHES:
             return self._over_all.run(name, rest)
         hint = f"Give `vault`, one of {', '.join(self._single)}, or write an id as VAULT{SEPARATOR}ID."
         raise InvalidRequest(f"`{name}` works in one vault.", hint, parameter="vault")
@@ -58,14 +61,16 @@ class AcrossMemories(NamedTuple):
 def choose_vault(names: Collection[str], arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The vault that a call names, empty if it names none, and its arguments without the vault.
 
+    A tool may have a parameter `vault` of its own, which is written behind the name: `vault = "shop:serena"`.
     Raises NotFound for a vault that is not among the names, InvalidRequest for two.
     """
     rest = dict(arguments)
-    stated = rest.pop("vault", None)
-    found = {str(stated)} if stated else set[str]()
-    for key in _ID_PARAMETERS:
-        vault, mark, name = str(rest.get(key, "")).partition(SEPARATOR)
-        if mark and vault in names:
+    stated, _, own = str(rest.pop("vault", None) or "").partition(SEPARATOR)
+    rest |= {"vault": own} if own else {}
+    found = {stated} - {""}
+    for key, value in arguments.items():
+        vault, mark, name = str(value).partition(SEPARATOR)
+        if mark and vault in names and find_own_name(key, _ID_PARAMETERS) in _ID_PARAMETERS:
             found.add(vault)
             rest[key] = name
     if unknown := found.difference(names):
@@ -77,7 +82,10 @@ def choose_vault(names: Collection[str], arguments: Mapping[str, Any]) -> tuple[
 
 
 def add_vault(schema: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """The schema of a tool's parameters, with the vault added."""
+    """The schema of a tool's parameters, with the vault added; values of a `vault` of its own come behind the name."""
     about = f"Only this vault; else a search goes over all. An id may name it too: VAULT{SEPARATOR}ID."
-    vault = {"type": "string", "enum": [*names], "description": about}
+    own = schema["properties"].get("vault", {"enum": ()})
+    places = [f"{name}{SEPARATOR}{each}" for name in names for each in own["enum"]]
+    about = " ".join(filter(None, (about, own.get("description"))))
+    vault = {"type": "string", "enum": [*names, *places], "description": about}
     return {**schema, "properties": {**schema["properties"], "vault": vault}}

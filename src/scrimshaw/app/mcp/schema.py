@@ -10,7 +10,7 @@ references are inlined, and what a reader cannot use is dropped.
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, get_type_hints
 
 import msgspec
@@ -114,9 +114,7 @@ def decode(name: str, spec: ToolSpec, arguments: Mapping[str, Any], *, strict: b
     """The parsed arguments of a tool or prompt; if not strict, strings may hold numbers. Raises InvalidRequest."""
     fields, named = spec.call.__struct_fields__, dict(arguments)
     for given in arguments.keys() - set(fields):  # by another name; unknown and repeated ones keep theirs
-        plain = _HUMP.sub("_", given).lower()
-        plain = plain if plain in fields else OTHER_NAMES.get(plain, plain)
-        if plain in fields and plain not in named:
+        if (plain := find_own_name(given, fields)) in fields and plain not in named:
             named[plain] = named.pop(given)
     try:
         msgspec.json.encode(named)
@@ -126,6 +124,12 @@ def decode(name: str, spec: ToolSpec, arguments: Mapping[str, Any], *, strict: b
     except msgspec.ValidationError as error:
         raise _explain_refusal(name, spec.call, str(error)) from None
     return {"call": call} if spec.takes_struct else msgspec.structs.asdict(call)
+
+
+def find_own_name(given: str, fields: Collection[str]) -> str:
+    """The name that a parameter has here, if it is one of the fields under another name."""
+    plain = _HUMP.sub("_", given).lower()
+    return plain if plain in fields else OTHER_NAMES.get(plain, plain)
 
 
 def _explain_refusal(name: str, call: type[msgspec.Struct], text: str) -> InvalidRequest:
