@@ -371,21 +371,20 @@ def _fill(
             return False
         return job is None or engine.journal.renew_lease(job, done, total, LEASE_S)
 
+    made, fault, degradation = 0, "", None
     try:
         made = index.embed_pending(engine, keep_going, record=record)
     except EmbedderUnavailable as error:
-        if job:
-            engine.journal.finish(job, JobState.QUEUED, error.message, retry_in_s=LEASE_S)
-        return 0, error.degradation
+        fault, degradation = error.message, error.degradation
     except KeyboardInterrupt:
-        if job:
-            engine.journal.finish(job, JobState.QUEUED)
         ready, total = index.vectors_ready(engine)
         note(f"{ready} of {total} pieces have a vector. `scrimshaw scan` continues; a server does so by itself.")
         raise
-    if job:
-        engine.journal.finish(job, JobState.QUEUED if index.lacks_vectors(engine) else JobState.DONE)
-    return made, None
+    finally:
+        if job:
+            state = JobState.QUEUED if fault or index.lacks_vectors(engine) else JobState.DONE
+            engine.journal.finish(job, state, fault, retry_in_s=LEASE_S if fault else None)
+    return made, degradation
 
 
 def describe_skip(skip: Skip) -> str:
