@@ -34,6 +34,7 @@ _SUBJECTS = 2  # a request that names fewer has no subject of its own: "go on", 
 _FEWEST_WORDS, _SENTENCE_WORDS, _ENOUGH_SUBJECTS = 3, 6, 6
 _FIRST_PROMPTS, _FIRST_SENTENCES = 6, 6  # the task is among them, and the goal; later ones redirect it
 _REQUEST = PATTERNS["requests"]
+_FEW_MENTIONS = 20  # of a title's words in the session
 _IMPERATIVE = re.compile(rf"(?i)\A(?:{'|'.join(sorted(WORDS['verbs']))})\b")
 _strip_courtesy, _strip_opening = (partial(_REQUEST[name].sub, "") for name in ("courtesy", "opening"))
 # A commit's subject without its kind: what follows `feat(x): `.
@@ -176,12 +177,17 @@ def _make_title(
     task: Statement | None, sentences: Sequence[Sentence], requests: Sequence[Statement], changes: Sequence[Statement]
 ) -> str:
     """What was asked and, if that names too little, what came of it: the commit of which most was said."""
-    request = _headline(_task_texts(task, sentences) or ([task.text] if task else []))
+    spoken = Counter(chain.from_iterable(keywords.find_stems(each.text) for each in sentences))
+
+    def count_mentions(text: str) -> int:
+        return sum(spoken[stem] for stem in keywords.find_stems(text))
+
+    asked = _task_texts(task, sentences) or ([task.text] if task else [])
+    request = _headline(asked)
     committed = [each.text for each in changes if each.note == COMMIT]
     reverted = "".join(each for each in committed if each.casefold().startswith("revert"))
     commits = [_commit_subject(each) for each in committed if each not in reverted]
-    spoken = Counter(chain.from_iterable(keywords.find_stems(each.text) for each in sentences))
-    commits.sort(key=lambda subject: sum(spoken[stem] for stem in keywords.find_stems(subject)))
+    commits.sort(key=count_mentions)
     outcome = commits[-1] if commits else _headline([each.text for each in requests[:1]])
     # specific: four words that name a subject, or two in a sentence, not counting issue numbers
     subjects = count_subjects(request) - sum(map(count_subjects, keywords.find_issue_numbers(request)))
@@ -189,6 +195,10 @@ def _make_title(
     is_told = _REQUEST["told"].match(request)  # "I have made ..." does not name the result
     if outcome and (is_told or subjects < enough):
         request = outcome if is_told or not request else f"{_shorten(request, LONGEST_TITLE // 2)}: {outcome}"
+    elif subjects <= _SUBJECTS and count_mentions(request) <= _FEW_MENTIONS:  # "Find out why."
+        telling = max(map(_shorten, asked[:_FIRST_SENTENCES]), key=count_mentions, default="")
+        is_better = count_mentions(telling) >= 2 * count_mentions(request)
+        request = _headline([telling]) if is_better else request
     return _shorten(request or _headline([each.text for each in changes[:1]]))
 
 
