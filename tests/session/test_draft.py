@@ -179,6 +179,15 @@ def test_of_several_commits_the_one_most_was_said_of_is_the_title() -> None:
     assert recording.draft().title.endswith("import the last row of a ledger")
 
 
+def test_a_request_that_names_nothing_is_entitled_by_what_the_session_goes_on_about() -> None:
+    recording = Recording().prompt(
+        "Hi, 215 is in. The buoys of the harbour drift at night. Find why and we make chains longer."
+    )
+    for hour in range(6):
+        recording.answer(f"At {hour} the buoys of the harbour drift by {hour} metres.")
+    assert recording.draft().title == "The buoys of the harbour drift at night"
+
+
 def test_a_title_is_short_and_ends_in_a_word_that_matters() -> None:
     made = Recording().prompt("Rewrite " + "the ledger importer and the exporter with " * 9 + "care.").draft()
     assert len(made.title) <= 90
@@ -735,6 +744,8 @@ def test_thanks_are_no_next_step() -> None:
     assert recording.prompt("perfect thx").draft().next_step is None
     assert recording.prompt("👍 thx thats it for today").draft().next_step is None
     assert recording.prompt("perfect, now rename the harbour topic").draft().next_step
+    assert recording.answer("Renamed.").prompt("Exactly so. My train leaves, see you!").draft().next_step is None
+    assert recording.prompt("push the queue, i have to go").draft().next_step
 
 
 @pytest.mark.parametrize(

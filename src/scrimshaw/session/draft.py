@@ -18,7 +18,16 @@ from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.failures import COMMIT
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.record import Record
-from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, WORDS, Sentence, Statement
+from scrimshaw.session.statements import (
+    LONGEST_SENTENCE,
+    PATTERNS,
+    SUMMARY,
+    USER,
+    Sentence,
+    Statement,
+    is_imperative,
+    strip_courtesy,
+)
 
 LONGEST_BODY, MOST_BODY_LINES = 4_500, 40  # characters, about 1,100 tokens; lines with a statement
 _FILES_PER_LINE, _FILE_LINES = 6, 4
@@ -34,9 +43,8 @@ _SUBJECTS = 2  # a request that names fewer has no subject of its own: "go on", 
 _FEWEST_WORDS, _SENTENCE_WORDS, _ENOUGH_SUBJECTS = 3, 6, 6
 _FIRST_PROMPTS, _FIRST_SENTENCES = 6, 6  # the task is among them, and the goal; later ones redirect it
 _REQUEST = PATTERNS["requests"]
-_FEW_MENTIONS = 20  # of a title's words in the session
-_IMPERATIVE = re.compile(rf"(?i)\A(?:{'|'.join(sorted(WORDS['verbs']))})\b")
-_strip_courtesy, _strip_opening = (partial(_REQUEST[name].sub, "") for name in ("courtesy", "opening"))
+_FEW_MENTIONS, _MORE_MENTIONS = 20, 10  # of a title's words in the session
+_strip_opening = partial(_REQUEST["opening"].sub, "")
 # A commit's subject without its kind: what follows `feat(x): `.
 _commit_subject = partial(re.compile(r"\A(?:\w+(?:\([^)]*\))?!?: )?(.*)").sub, r"\1")
 
@@ -166,7 +174,7 @@ def find_later_requests(record: Record, task: Statement | None) -> list[Statemen
         referring = [pair for pair in pairs if _REQUEST["refers"].search(pair[1].text) and _is_request(pair[1])]
         alone = zip(filter(_is_request, prompt), strict=True)
         needs = ([x] for x in prompt if _REQUEST["need"].search(x.text) and keywords.is_clear(x.text))
-        asked = next(chain(referring, alone, (pair for pair in pairs if _is_imperative(pair[1].text)), needs), ())
+        asked = next(chain(referring, alone, (pair for pair in pairs if is_imperative(pair[1].text)), needs), ())
         if is_later and asked:
             found.append(Statement(" ".join([each.text for each in asked]), event))
     ranked = sorted(found, key=lambda each: -min(_ENOUGH_SUBJECTS, count_subjects(each.text)))[:MOST_REQUESTS]
@@ -197,7 +205,7 @@ def _make_title(
         request = outcome if is_told or not request else f"{_shorten(request, LONGEST_TITLE // 2)}: {outcome}"
     elif subjects <= _SUBJECTS and count_mentions(request) <= _FEW_MENTIONS:  # "Find out why."
         telling = max(map(_shorten, asked[:_FIRST_SENTENCES]), key=count_mentions, default="")
-        is_better = count_mentions(telling) >= 2 * count_mentions(request)
+        is_better = count_mentions(telling) > count_mentions(request) + _MORE_MENTIONS
         request = _headline([telling]) if is_better else request
     return _shorten(request or _headline([each.text for each in changes[:1]]))
 
@@ -224,8 +232,8 @@ def _group_prompts(sentences: Sequence[Sentence]) -> Mapping[int, Sequence[Sente
 def _is_task(prompt: Sequence[Sentence], *, with_questions: bool = False) -> bool:
     """Whether a prompt wants (or asks) something and says enough: two subjects, or a wish in a few more words."""
     whole = " ".join(each.text for each in prompt)
-    wishes = [each for each in prompt if _is_imperative(each.text) or _REQUEST["goal"].search(each.text)]
-    asks = any(_REQUEST["question_only"].search(_strip_courtesy(each.text)) for each in prompt)
+    wishes = [each for each in prompt if is_imperative(each.text) or _REQUEST["goal"].search(each.text)]
+    asks = any(_REQUEST["question_only"].search(strip_courtesy(each.text)) for each in prompt)
     is_lone_question = len(prompt) == 1 and prompt[0].by == USER and not wishes and whole.rstrip().endswith("?")
     if is_lone_question or (asks and not wishes and not with_questions) or _REQUEST["orientation"].search(whole):
         return False
@@ -233,17 +241,13 @@ def _is_task(prompt: Sequence[Sentence], *, with_questions: bool = False) -> boo
     return subjects >= _SUBJECTS or (prompt[0] in wishes and len(prompt[0].text.split()) > _SUBJECTS + 1)
 
 
-def _is_imperative(text: str) -> bool:
-    return bool(_IMPERATIVE.match(_strip_courtesy(text)))
-
-
 def _is_request(sentence: Sentence) -> bool:
-    text, bare = sentence.text, _strip_courtesy(sentence.text)
+    text, bare = sentence.text, strip_courtesy(sentence.text)
     if len(text) > LONGEST_SENTENCE or _REQUEST["question_only"].search(bare):
         return False
     if not keywords.is_clear(text, 1) or len(text.split()) < _FEWEST_WORDS:
         return False
-    if _IMPERATIVE.match(bare):
+    if is_imperative(text):
         return count_subjects(text) > bool(_REQUEST["dangling"].match(bare))
     wants = bare != text and not text.endswith("?") and bool(_REQUEST["goal"].search(text))
     return wants and count_subjects(text) >= _SUBJECTS
@@ -290,12 +294,12 @@ def _headline(texts: Sequence[str]) -> str:
         strong = [text for text in texts if _REQUEST["named_goal"].search(text)]
         first = texts[:_FIRST_SENTENCES]
         named = [each for each in first if not _REQUEST["unnamed"].search(each)]
-        goals = [each for each in named if _REQUEST["goal"].search(each) or _is_imperative(each)]
+        goals = [each for each in named if _REQUEST["goal"].search(each) or is_imperative(each)]
         ranked = [*strong, *goals, *texts[:2]]
     best = next((text for text in ranked if count_subjects(text) >= 1), ranked[0] if ranked else "")
     opened = re.split(r" #{2,6} ", _strip_opening(statements.flatten(best)))[0]  # headings below the first one
     wish = _REQUEST["wish"].search(opened)
-    bare = _strip_courtesy(wish[1] if wish and count_subjects(wish[1]) else opened).strip(" .!,:;?-\"'")
+    bare = strip_courtesy(wish[1] if wish and count_subjects(wish[1]) else opened).strip(" .!,:;?-\"'")
     for mark in ('"', "`"):
         bare = bare if bare.count(mark) % 2 == 0 else bare.replace(mark, "")
     return _shorten(bare if _NAME.match(bare) else bare[:1].upper() + bare[1:])

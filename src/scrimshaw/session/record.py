@@ -23,7 +23,7 @@ from scrimshaw.session.failures import (
     find_runs,
     find_test_runs,
 )
-from scrimshaw.session.keywords import find_stems
+from scrimshaw.session.keywords import find_stems, is_clear
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line, flatten
 
 ACTS = (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)
@@ -173,6 +173,20 @@ class Record:
         return frozenset(each.number for each in said if self.turns[each.number] not in busy)
 
     @cached_property
+    def partings(self) -> frozenset[int]:
+        """The prompts that only thank or take leave."""
+        left, wanted = set[int](), set[int]()
+        for each in self.sentences:
+            text = each.text
+            if "?" in text or statements.is_imperative(text):
+                wanted.add(each.event)
+            elif each.by == USER and (_OPEN["leaves"].search(text) or _OPEN["thanks"].match(text)):
+                left.add(each.event)
+            elif is_clear(text):
+                wanted.add(each.event)
+        return frozenset(left - wanted)
+
+    @cached_property
     def replies(self) -> Mapping[int, int]:
         """The short prompts that refuse, that answer a choice or a proposal, or that conclude from an answer: the
         number of each and of the answer before it, 0 if there was none in its turn.
@@ -185,7 +199,7 @@ class Record:
                 asked = False
             elif statements.begins_turn(event):
                 ends = asked and said and _DECISION["ends_discussion"].match(event.text)
-                is_reply = statements.is_reply(said, event.text) or ends
+                is_reply = statements.is_reply(said, event.text) or (ends and event.number not in self.partings)
                 if is_reply and len(event.text) <= LONGEST_SENTENCE:
                     found[event.number] = number
                 number, said, asked = 0, "", "?" in event.text

@@ -440,7 +440,8 @@ def find_next_step(record: Record) -> Statement | None:
     otherwise what the last answer names as next, or asks or announces at its end, unless the last calls did it already.
     """
     heard, away = record.events, _OPEN["bookkeeping"]
-    kept = [x for x in heard if x.number not in record.noted and not (x.kind == EventKind.TOOL and away.match(x.text))]
+    passed = record.noted | record.partings
+    kept = [x for x in heard if x.number not in passed and not (x.kind == EventKind.TOOL and away.match(x.text))]
     acts = [each for each in kept if each.kind in ACTS]
     after = kept[kept.index(acts[-1]) :] if acts else kept
     is_answered = EventKind.STOP in map(attrgetter("kind"), after)  # maybe in words said before, such as "Done."
@@ -486,7 +487,7 @@ def _find_open_request(record: Record, acts: Sequence[RecordedEvent]) -> Sequenc
         announces = _DECISION["intent"].search(begins) or (breaks_off and _DECISION["exploring"].search(act.text))
         if act.kind == EventKind.ANSWER and (not announces or words.endswith("?") or _CHANGE["result"].search(words)):
             break
-        asked = [each for each in said if each.by == USER and not _OPEN["thanks"].match(words)] or asked
+        asked = [each for each in said if each.by == USER] or asked
         if act.kind == EventKind.PROMPT and len(words.split()) >= FEWEST_WORDS:
             break
     return asked

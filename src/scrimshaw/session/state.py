@@ -69,7 +69,6 @@ _ITEM_PARTS = {
     ItemKind.RESULT: "results",
     ItemKind.PLAN: "open",
 }
-_THANKS = statements.PATTERNS["open_points"]["thanks"]
 
 
 def session_state(
@@ -204,18 +203,21 @@ def _find_next_step(record: Record) -> Iterator[Statement]:
 def _find_unfinished_task(record: Record) -> Iterator[Statement]:
     """The last request, if there was no answer."""
     answered = max((event.number for event in record.events if event.kind in _ANSWERS), default=0)
-    yield from (each for each in _list_prompts(record)[-1:] if each.event > answered)
+    for each in _list_prompts(record)[-1:]:
+        if each.event > answered:
+            yield each
 
 
 def _list_prompts(record: Record) -> list[Statement]:
-    """The person's prompts, in full, except those that only continue: "continue", "yes, do that", "where were we?"."""
+    """The person's prompts, in full, except "continue", "where were we?" and the like, and replies before the last."""
     heard = {each.event for each in record.sentences if each.by == USER}
     spoken = [event for event in record.events if event.kind == EventKind.PROMPT and event.number in heard]
     texts = [statements.flatten(" ".join(statements.prose_parts(event))) for event in spoken]
     return [
         Statement(text, event.number)
         for text, event in zip(texts, spoken, strict=True)
-        if not (asks_only_for_session(text) or _THANKS.match(text))
+        if not (asks_only_for_session(text) or event.number in record.partings)
+        and (event is spoken[-1] or event.number not in record.replies)
         and (len(text.split()) > _FEW or count_subjects(text))
     ]
 

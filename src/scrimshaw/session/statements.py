@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, cast
 
@@ -45,6 +46,8 @@ _CUT = "\n\f\n"  # marks an omission; a form feed breaks paragraphs and never oc
 _ITEM = re.compile(r"\s*(?:[-*+•☐☒✓✔]|\d{1,2}[.)])\s+\S")
 # The marks are a power in code, between words or numbers, or with space on both sides.
 _EMPHASIS = re.compile(r"(`[^`\n]{1,200}`)|(?<![\w*])\*\*(?=\S)|(?<=\S)\*\*(?![\w*])")
+_IMPERATIVE = re.compile(rf"(?i)\A(?:{'|'.join(sorted(WORDS['verbs']))})\b")
+strip_courtesy = partial(PATTERNS["requests"]["courtesy"].sub, "")
 _SUMMARY_OPENING = "This session is being continued from a previous conversation"
 
 
@@ -141,6 +144,11 @@ def is_reply(answer: str, prompt: str) -> bool:
     tail, cues = " ".join([*split_paragraph(last)][-3:]), PATTERNS["decisions"]
     offers = cues["asks_to_choose"].search(tail) or cues["proposes"].search(tail)
     return bool(offers or cues["refusal"].match(prompt))
+
+
+def is_imperative(text: str) -> bool:
+    """Whether a sentence begins with what is to be done, after "could you please" and the like."""
+    return bool(_IMPERATIVE.match(strip_courtesy(text)))
 
 
 def _speaker(event: RecordedEvent) -> str:
