@@ -245,3 +245,31 @@ def test_a_fault_is_told_by_its_line_and_not_by_the_tally(command: str, output: 
     recording = Recording().bash(command, output, failed=True)
     (run,) = find_runs(recording.events, recording.items)
     assert error in run.errors[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "shown"),
+    [
+        (
+            "godot --headless -s addons/gut/gut_cmdln.gd",
+            "Tests   22\n  Passing   20\n  Failing    2",
+            "red, Failing    2",
+        ),
+        ("./build/tests", "All tests passed (40 assertions in 12 test cases)", "green, All tests passed"),
+        ("busted spec", "12 successes / 0 failures / 0 errors / 0 pending", "green, 12 successes"),
+        ("swift test", "✘ Test run with 12 tests failed after 0.1 seconds with 1 issue.", "red, ✘ Test run"),
+        ("xcodebuild test", "** TEST SUCCEEDED **", "green, ** TEST"),
+        ("./gradlew test", "BUILD SUCCESSFUL in 3s", "green, BUILD"),
+        ("ctest --test-dir build", "92% tests passed, 1 tests failed out of 12", "red, 92%"),
+        ("zig build test", "All 12 tests passed.", "green, All 12"),
+        ("Rscript -e 'devtools::test()'", "[ FAIL 1 | WARN 0 | SKIP 0 | PASS 11 ]", "red, [ FAIL 1"),
+        ("prove -l t", "All tests successful.\nFiles=3, Tests=12\nResult: PASS", "green, Result: PASS"),
+        ("sbt test", "[info] Tests: succeeded 12, failed 0, canceled 0", "green, [info] Tests"),
+        ("ginkgo", "SUCCESS! -- 12 Passed | 0 Failed", "green, SUCCESS"),
+        ("dbt test", "Done. PASS=11 WARN=0 ERROR=1 SKIP=0 TOTAL=12", "red, Done."),
+    ],
+)
+def test_tallies_of_many_runners_are_told(command: str, output: str, shown: str) -> None:
+    recording = Recording().prompt("Run the tests of the harbour.").bash(command, output)
+    (run,) = recording.draft().tests
+    assert (run.text, run.note[: len(shown)]) == (command, shown)

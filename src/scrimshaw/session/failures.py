@@ -32,7 +32,7 @@ _FAILED_TEST = cast("re.Pattern[str]", LazyPattern(_NAMES))
 _ERROR_LINES = [_FAILED_TEST if place == 1 else _FAILURE[f"error_line_{place + 1}"] for place in range(5)]
 FIRM_ERRORS = _ERROR_LINES[:-1]
 # Every report of a failure contains one of these; searching for them takes a twentieth of the pattern's time.
-_SIGNS = ("ail", "FAIL", "rror", "Traceback", "** (", " -1:")
+_SIGNS = ("ail", "FAIL", "rror", "ERROR=", "Traceback", "** (", " -1:")
 COMMIT = "commit"  # the note of a statement that quotes a commit's subject
 LONGEST_SUBJECT = 110  # characters of a commit's first line; one and a half times what is customary
 _COMMIT_ANSWER = re.compile(r"(?m)^\s*\[[^\]\n]{1,100} [0-9a-f]{7,40}\] (\S[^\n]*)")
@@ -174,7 +174,7 @@ def _find_families(command: str) -> Sequence[str]:
         if words and words[0] not in WORDS["trivial_programs"] and not words[0].endswith("/"):
             options = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
             # Where options come first all words count, and another query is another command.
-            end = len(words) if options == 1 and not _TEST.search(step) else max(2, options)
+            end = len(words) if options == 1 and not _TEST.search(words[0]) else max(2, options)
             purpose = [word for word in words[1:end] if re.match(r"[A-Za-z][\w.:/-]*\Z", word)]
             purpose = purpose[len(purpose) > 1 and purpose[0] == "clean" :]  # `mvn clean verify` verifies
             family = " ".join([words[0], *purpose[: 1 if words[0] == "git" else _FAMILY_WORDS - 1]])
