@@ -749,7 +749,14 @@ def test_thanks_are_no_next_step() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["ok then leave it, remind me after the image bump", "I want to talk to Karim about the tide index."]
+    "said",
+    [
+        "ok then leave it, remind me after the image bump",
+        "I want to talk to Karim about the tide index.",
+        "I would love that, but not yet: our lawyer has to write the text first.",
+        "Mr. Petersen decides on the berth fee. Until he answers leave it out of the invoice.",
+        "The chart on paper, and the one for divers. Not now, both.",
+    ],
 )
 def test_what_a_person_puts_off_is_open(said: str) -> None:
     recording = Recording().prompt("Scan the images of the harbour.").edit("a.py").answer("Scanned.").prompt(said)

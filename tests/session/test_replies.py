@@ -73,7 +73,8 @@ def test_a_refusal_is_a_decision_whatever_was_said_before(says: str, is_told: bo
     [
         ("should the chart show local time?", "yeah harbour time stays, the label comes later", True),
         ("should the chart show local time?", "the label of the chart is too small", False),
-        ("make the chart show local time", "yeah harbour time stays, the label comes later", False),
+        ("make the chart show local time", "yeah harbour time stays, the label comes later", True),
+        ("make the chart show local time", "yeah, show the label later", False),
     ],
 )
 def test_an_agreement_after_a_question_concludes(asked: str, says: str, is_told: bool) -> None:
@@ -105,6 +106,27 @@ def test_what_begins_a_reply_decides_though_a_question_follows() -> None:
     says = "You have persuaded me, the policy it is. And who upgrades? I am reluctant to change depths."
     recording = Recording().prompt("Make the harbour chart load faster.").answer(ASKS[1]).prompt(says)
     assert [text for text, _ in found(recording)] == ["You have persuaded me, the policy it is."]
+
+
+@pytest.mark.parametrize(
+    "says", ["Then it is the tide model. Reviewers want errors.", "Good, they stay in. The mirror is not the cause."]
+)
+def test_a_conclusion_from_an_answer_decides_though_nothing_was_asked(says: str) -> None:
+    recording = Recording().prompt("Fit the tides of the harbour.").edit("fit.r").answer("The tide model errs least.")
+    assert found(recording.prompt(says))[0][0] == says
+
+
+def test_what_the_agent_concedes_explains_no_failure() -> None:
+    recording = (
+        Recording().prompt("Deploy the harbour chart.").bash("make deploy", "Error: not authorized", failed=True)
+    )
+    recording.answer("The port's role has no thumbprint, so its key is compared. I will add the thumbprint.")
+    recording.prompt("I don't think so, they ignore the thumbprint since 2023. Look at the sub claim.")
+    recording.answer("You're right, the thumbprint is not it. The port's role wants another `sub` claim.")
+    recording.edit("role.tf").bash("make deploy", "done")
+    (problem,) = recording.draft().problems
+    assert "another `sub` claim" in problem.note
+    assert "compared" not in problem.note
 
 
 def test_a_number_stands_for_what_was_listed() -> None:

@@ -181,7 +181,7 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         .bash("make deploy", "Error: port 8443 in use", failed=True)
         .edit("deploy.py")
         .bash("make deploy", "deployed"),
-        {"solved": "passed in e3 after: edited deploy.py: +something new"},
+        {"learned": "passed in e3 after: edited deploy.py: +something new"},
         ("failed when last run",),
     ),
     "a failure before tests that passed is over": (

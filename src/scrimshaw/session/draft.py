@@ -77,15 +77,16 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     """The draft of a session from its events, in order, and the items extracted from them."""
     record = Record(events, items)
     prove = _Evidence(events).prove
-    # The text of the task may count as a choice as well, so it has evidence of its own.
+    # The task may count as a choice as well, and what is put off was decided, so they have evidence of their own.
     task = next(iter(_Evidence(events).prove([find_task(record)])), None)
     decisions = prove(find_decisions(record))
     changes = prove(sections.find_changes(record))
     problems = prove(sections.find_problems(record))
     step = next(iter(prove([sections.find_next_step(record)])), None)
     step = None if step and task and step.event == task.event else step
-    open_points = prove(sections.find_open_points(record, sections.find_unsolved(record)))
-    findings = prove(sections.find_findings(record, changes))
+    open_points = _Evidence(events).prove(sections.find_open_points(record, sections.find_unsolved(record)))
+    left = [each.text for each in open_points]
+    findings = prove(each for each in sections.find_findings(record, changes) if each.text not in left)
     requests = prove(find_later_requests(record, task))
     prompts = _group_prompts(record.sentences).values()
     title = _make_title(task, record.sentences, requests, changes)

@@ -5,7 +5,7 @@ A passage has a few sentences of what was said, or a line per call.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import accumulate, chain, filterfalse, groupby
 from operator import attrgetter
@@ -31,7 +31,7 @@ SAME_CHOICE = 0.6  # share of common words above which two sentences are about o
 LONG_WORD = re.compile(r"\w{3,}")
 _SHORT = 8  # words of a request to undo everything
 _DECISION, _CHANGE, _OPEN = PATTERNS["decisions"], PATTERNS["changes"], PATTERNS["open_points"]
-_REMEDY = PATTERNS["failures"]["remedy"]
+_NEED, _REMEDY = PATTERNS["requests"]["need"], PATTERNS["failures"]["remedy"]
 
 # Measured on recorded sessions: 450 and 900 characters answer fewer questions for the same tokens.
 PASSAGE_CHARACTERS = 600
@@ -112,15 +112,33 @@ class Record:
 
     def is_withdrawn(self, said: Sentence) -> bool:
         """Whether the agent said it, and the person's next words take it back."""
-        stems = self.withdrawn.get(said.turn) if said.by == AGENT else None
+        stems = self.withdrawn.get(said.turn, self.corrections.get(said.turn)) if said.by == AGENT else None
         return stems is not None and (not stems or bool(stems & find_stems(said.text)))
 
     @cached_property
     def refusals(self) -> frozenset[int]:
-        """The answers that end with what the person's next words refuse."""
-        texts = {each.number: each.text for each in self.events}
-        pairs = self.replies.items()
-        return frozenset(answer for prompt, answer in pairs if _DECISION["refusal"].match(texts[prompt]))
+        """The answers that end with what the person's next words refuse, or as the agent then concedes, correct."""
+        found, texts = set[int](), {each.number: each.text for each in self.events}
+        for prompt, answer in self.replies.items():
+            announces = _DECISION["announces"].search(texts.get(answer, ""))  # and the prompt came before the call
+            interrupts = announces and not _DECISION["assent"].match(texts[prompt])
+            corrects = self.turns[prompt] - 1 in self.corrections
+            if interrupts or corrects or _DECISION["refusal"].match(texts[prompt]):
+                found.add(answer)
+        return frozenset(found)
+
+    @cached_property
+    def corrections(self) -> Mapping[int, frozenset[str]]:
+        """The stems of what a person objects to what was said, as the agent then concedes, by turn."""
+        found, prompt = dict[int, frozenset[str]](), ""
+        for event in self.events:
+            if statements.begins_turn(event):
+                prompt = event.text
+            elif prompt and event.kind == EventKind.ANSWER:
+                if _DECISION["concedes"].match(event.text) and not _DECISION["assent"].match(prompt):
+                    found[self.turns[event.number] - 1] = find_stems(prompt)
+                prompt = ""
+        return found
 
     @cached_property
     def turns(self) -> Mapping[int, int]:
@@ -173,18 +191,18 @@ class Record:
         return frozenset(each.number for each in said if self.turns[each.number] not in busy)
 
     @cached_property
-    def partings(self) -> frozenset[int]:
-        """The prompts that only thank or take leave."""
-        left, wanted = set[int](), set[int]()
+    def prompts_by_kind(self) -> Mapping[str, Set[int]]:
+        """The prompts with a sentence that asks for something, states something, and those that only thank or leave."""
+        asks, states, leaves = set[int](), set[int](), set[int]()
         for each in self.sentences:
-            text = each.text
-            if "?" in text or statements.is_imperative(text):
-                wanted.add(each.event)
-            elif each.by == USER and (_OPEN["leaves"].search(text) or _OPEN["thanks"].match(text)):
-                left.add(each.event)
-            elif is_clear(text):
-                wanted.add(each.event)
-        return frozenset(left - wanted)
+            wants = "?" in each.text or statements.is_imperative(each.text) or _NEED.search(each.text)
+            if each.by == USER and wants:
+                asks.add(each.event)
+            elif each.by == USER and (_OPEN["leaves"].search(each.text) or _OPEN["thanks"].match(each.text)):
+                leaves.add(each.event)
+            elif each.by == USER and is_clear(each.text, 1):
+                states.add(each.event)
+        return {"asks": asks, "states": states, "leaves": leaves - asks - states}
 
     @cached_property
     def replies(self) -> Mapping[int, int]:
@@ -198,8 +216,11 @@ class Record:
             elif event.kind == EventKind.TOOL and event.tool in ("Edit", "Write"):
                 asked = False
             elif statements.begins_turn(event):
-                ends = asked and said and _DECISION["ends_discussion"].match(event.text)
-                is_reply = statements.is_reply(said, event.text) or (ends and event.number not in self.partings)
+                concludes = asked or event.number in self.prompts_by_kind["states"]
+                ends = said and concludes and _DECISION["ends_discussion"].match(event.text)
+                is_reply = statements.is_reply(said, event.text) or (
+                    ends and event.number not in self.prompts_by_kind["leaves"]
+                )
                 if is_reply and len(event.text) <= LONGEST_SENTENCE:
                     found[event.number] = number
                 number, said, asked = 0, "", "?" in event.text

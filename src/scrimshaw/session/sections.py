@@ -273,7 +273,8 @@ def _find_explanation(record: Record, failure: Failure) -> list[Statement]:
     if failure.run.families[0].startswith("git ") or any(map(_CHANGE["scratch"].search, failure.run.command.split())):
         return []
     later = [each for each in record.events if begin < each.number < end and statements.begins_turn(each)]
-    end = next((each.number for each in later if each.number not in record.replies), end)
+    corrected = {number for number, turn in record.turns.items() if turn - 1 in record.corrections}
+    end = next((each.number for each in later if each.number not in corrected.union(record.replies)), end)
     acted = [number for number in record.carried_out if begin < number < end]
     near = min(end, begin + _NEAR, *(each.number for each in later))
     soon = [each.event for each in record.answers if begin < each.event < near]
@@ -387,11 +388,13 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
         is_known, is_closing = bool(_FAILURE["known_before"].search(each.text)), each.event == closing > changed
         if not _says_what_is_left(each, each.event / max(1, record.last_event), is_known, is_closing):
             continue
-        is_part = before and before.event == each.event and _OPEN["pointing"].match(each.text)
+        is_vague = _OPEN["pointing"].match(each.text) or (_puts_off(each) and not is_clear(each.text))
+        is_part = before and before.event == each.event and is_vague
         text = f"{before.text} {each.text}" if before and is_part else each.text
         least = 1 if is_known or is_closing else LEAST_SUBJECTS
         is_telling = is_clear(text, least) and len(text.split()) >= FEWEST_WORDS
         if is_telling and not _OPEN["not_open"].search(text):
+            left = [one for one in left if one.event != each.event or one.text not in text]
             left.append(Statement(text, each.event))
     return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]
 
@@ -409,10 +412,14 @@ def _says_what_is_left(said: Sentence, share: float, is_known: bool, is_closing:
     is_named = label.match(said.text) or (said.is_item and label.match(said.heading))
     is_unfinished = is_known or is_named or _OPEN["unfinished"].search(said.text)
     is_left = is_unfinished if share >= _RECENT_SHARE or is_closing else False
-    is_left = is_left or (share >= _LATER_SHARE and _OPEN["deferred"].search(said.text))
+    is_left = is_left or (share >= _LATER_SHARE and (_OPEN["deferred"].search(said.text) or _puts_off(said)))
     cues = (_OPEN["argument"], _OPEN["done"])
     is_argument = said.is_item and said.by == AGENT and any(cue.search(said.heading) for cue in cues)
     return bool(is_left and not is_argument)
+
+
+def _puts_off(said: Sentence) -> bool:
+    return said.by == USER and bool(_OPEN["puts_off"].search(said.text))
 
 
 def _find_unfinished_tasks(record: Record) -> list[Statement]:
@@ -440,7 +447,7 @@ def find_next_step(record: Record) -> Statement | None:
     otherwise what the last answer names as next, or asks or announces at its end, unless the last calls did it already.
     """
     heard, away = record.events, _OPEN["bookkeeping"]
-    passed = record.noted | record.partings
+    passed = record.noted | record.prompts_by_kind["leaves"]
     kept = [x for x in heard if x.number not in passed and not (x.kind == EventKind.TOOL and away.match(x.text))]
     acts = [each for each in kept if each.kind in ACTS]
     after = kept[kept.index(acts[-1]) :] if acts else kept

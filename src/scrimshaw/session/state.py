@@ -42,7 +42,7 @@ _FEW = 4  # words of a prompt that only continues: "yes, do that"
 _SAME = 20  # characters; a shorter text that occurs in another one may still be news
 
 # The sections of a session's memory that are parts of its state.
-_NOTED = {"Decisions": "decisions", "Problems": "solved", "Open": "open", "Next": "next", "Changed": "done"}
+_NOTED = {"Decisions": "decisions", "Problems": "learned", "Open": "open", "Next": "next", "Changed": "done"}
 _NOTED_LINE = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$")
 Notes = Mapping[str, Sequence[StateLine]]
 
@@ -51,7 +51,7 @@ Notes = Mapping[str, Sequence[StateLine]]
 # context should stay empty, except for the task.
 _ATTENDED = {"noticed": 1, "files": 1, "results": 1}
 _ENDING = {"broke off": 1, "task unfinished": 1, "next": 1, "said": 1, "failures": 2, "open": 4, "later task": 3}
-_OUTCOME = {"decisions": 8, "done": 4, "tests": 1, "not committed": 1, "commits": 3, "solved": 4}
+_OUTCOME = {"decisions": 8, "done": 4, "tests": 1, "not committed": 1, "commits": 3, "learned": 4}
 _PARTS: Mapping[Occasion, Mapping[str, int]] = {
     Occasion.START: {"task": 2, **_ENDING, "2nd task": 1, **_OUTCOME, "also said": 3, "changed": 3},
     Occasion.RESUME: {"task": 1, "next": 1, **_ATTENDED, "commits": 1, **_ENDING, **_OUTCOME},
@@ -216,7 +216,7 @@ def _list_prompts(record: Record) -> list[Statement]:
     return [
         Statement(text, event.number)
         for text, event in zip(texts, spoken, strict=True)
-        if not (asks_only_for_session(text) or event.number in record.partings)
+        if not (asks_only_for_session(text) or event.number in record.prompts_by_kind["leaves"])
         and (event is spoken[-1] or event.number not in record.replies)
         and (len(text.split()) > _FEW or count_subjects(text))
     ]
@@ -257,7 +257,7 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "tests": attrgetter("test_runs"),
     "not committed": sections.find_uncommitted,
     "commits": attrgetter("commits"),
-    "solved": sections.find_problems,
+    "learned": sections.find_problems,
     "later task": _find_later_tasks,
 }
 
