@@ -270,6 +270,15 @@ def test_the_answer_to_thanks_is_not_the_last_word() -> None:
     assert not any("Good luck" in text for text in told)
 
 
+@pytest.mark.parametrize("says", ["perfect. thank you", "not now, its late", "Exactly so. My train leaves!"])
+def test_a_session_that_a_person_ends_does_not_break_off(says: str) -> None:
+    recording = (
+        Recording().prompt("Close the gate.").edit("/gate.py").answer("The gate closes at dusk now.").prompt(says)
+    )
+    told = session_state(recording.events, recording.items, Occasion.START)
+    assert {"broke off", "task unfinished"}.isdisjoint(each.part for each in told)
+
+
 LONG = (
     "Reproduced, exactly as reported. `tideShift()` works out the shift once, for the moment of the start, and adds it "
     "to every tide. There are three ways for the printer of the harbour office, and all have a price. A table of the "

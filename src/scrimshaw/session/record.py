@@ -195,12 +195,15 @@ class Record:
         """The prompts with a sentence that asks for something, states something, and those that only thank or leave."""
         asks, states, leaves = set[int](), set[int](), set[int]()
         for each in self.sentences:
-            wants = "?" in each.text or statements.is_imperative(each.text) or _NEED.search(each.text)
-            if each.by == USER and wants:
+            text = each.text
+            puts_off = _OPEN["puts_off"].search(text) and not is_clear(text)
+            if each.by != USER:
+                continue
+            if "?" in text or statements.is_imperative(text) or _NEED.search(text):
                 asks.add(each.event)
-            elif each.by == USER and (_OPEN["leaves"].search(each.text) or _OPEN["thanks"].match(each.text)):
+            elif puts_off or _OPEN["leaves"].search(text) or _OPEN["thanks"].match(text):
                 leaves.add(each.event)
-            elif each.by == USER and is_clear(each.text, 1):
+            elif is_clear(text, 1):
                 states.add(each.event)
         return {"asks": asks, "states": states, "leaves": leaves - asks - states}
 

@@ -235,7 +235,8 @@ def _find_last_words(record: Record) -> Iterator[Statement]:
 
 def _find_break(record: Record) -> Iterator[Statement]:
     """The last call or prompt of a session whose turn did not end."""
-    acts = [event for event in record.events if event.kind not in (EventKind.START, EventKind.END)]
+    passed = record.prompts_by_kind["leaves"]
+    acts = [x for x in record.events if x.kind not in (EventKind.START, EventKind.END) and x.number not in passed]
     if acts and acts[-1].kind in (EventKind.TOOL, EventKind.PROMPT):
         command = statements.cut_line(acts[-1].text.partition("\n")[0])
         last = f"after `{command}`" if acts[-1].kind == EventKind.TOOL else "before an answer"
