@@ -27,6 +27,16 @@ def test_claude_the_structured_result_is_read_as_hooks_read_it() -> None:
     assert (second.output, second.failed) == ("ok\nslow", None)
 
 
+def test_claude_what_the_user_runs_is_a_call() -> None:
+    source = lines(
+        claude.row("user", "<bash-input>git push</bash-input>", uuid="u-1"),
+        claude.row("user", "<bash-stdout>a1..b2 main</bash-stdout><bash-stderr>slow</bash-stderr>"),
+        claude.row("user", "<bash-stdout>of no command</bash-stdout><bash-stderr></bash-stderr>"),
+    )
+    (call,) = all_clients()["claude"].parse_transcript(source).events
+    assert (call.tool, call.arguments, call.output) == ("Bash", {"command": "git push"}, "a1..b2 main\nslow")
+
+
 def test_claude_results_of_one_record_are_told_apart_by_id() -> None:
     parts = [{"type": "tool_result", "tool_use_id": name, "content": f"of {name}"} for name in ("t-2", "t-1")]
     source = lines(

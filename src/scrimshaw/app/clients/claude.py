@@ -23,6 +23,9 @@ _COMPACTOR = "acompact"
 _REMINDER = r"(?s)<system-reminder>.*?</system-reminder>"
 _COMMAND = r"<command-name>\s*/?([\w:.-]+)\s*</command-name>"
 _ARGUMENTS = r"(?s)<command-args>(.*?)</command-args>"
+# What the user ran with `!`, and in the next row what it printed.
+_SHELL = re.compile(r"(?s)\A<bash-input>(.*)</bash-input>\Z")
+_SHELL_OUTPUT = re.compile(r"(?s)\A<bash-stdout>(.*)</bash-stdout>\s*<bash-stderr>(.*)</bash-stderr>\Z")
 # Text in place of a prompt that is not the user's.
 _NOT_ASKED = (
     "<task-notification>",
@@ -146,6 +149,7 @@ class _ClaudeReader(TranscriptBuilder):
         super().__init__(client)
         # What the user typed while the agent worked: delivered if removed; if dequeued, it has its own record.
         self._queue: list[str] = []
+        self._shell = ""  #: the id of the command that the user ran last
 
     def read_row(self, row: js.Json) -> None:
         at, content = parse_epoch(row.get("timestamp")), js.section(row, "message").get("content")
@@ -202,10 +206,16 @@ class _ClaudeReader(TranscriptBuilder):
                 output = (js.result_text(response) if len(results) == 1 else "") or output
                 self.end_call(call_id, output, failed, at, agent=agent)
             self.events += comments
-        if row.get("isCompactSummary"):
+        words = _message_text(content).strip()
+        if shell := _SHELL.match(words):
+            self._shell = js.text(row.get("uuid"))
+            self.begin_call(self._shell, "Bash", {"command": shell[1].strip()})
+        elif shell := _SHELL_OUTPUT.match(words):
+            self.end_call(self._shell, "\n".join(filter(None, shell.groups())), None, at, agent=agent)
+        elif row.get("isCompactSummary"):
             self.add_compaction(js.result_text(content), at)
         elif not results and not row.get("isMeta") and js.section(row, "origin").get("kind") != "task-notification":
-            self.add_text(EventKind.PROMPT, _user_prompt(_message_text(content)), at, agent)
+            self.add_text(EventKind.PROMPT, _user_prompt(words), at, agent)
 
 
 def _context_share(tokens: float, model: str) -> float | None:
