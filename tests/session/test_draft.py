@@ -1085,3 +1085,13 @@ def test_whether_the_last_commit_was_pushed(commands: list[tuple[str, str, bool]
         recording.bash(command, output, failed=failed)
     lines = render_body(recording.draft()).splitlines()
     assert [line for line in lines if "pushed" in line] == [told] * bool(told)
+
+
+def test_the_items_of_a_closing_list_of_what_is_left_are_open() -> None:
+    said = (
+        "The pipeline of the harbour runs.\n\n**Before merge**\n- [ ] Rolf reviews the trust policy\n\n"
+        "**Waiting for somebody**\n- Petersen: does the berth fee belong on the invoice?\n\n**Numbers**\n- 4m12s, was 11m"
+    )
+    recording = Recording().prompt("Move the pipeline of the harbour.").edit("pipeline.yml").answer(said)
+    left = ["Rolf reviews the trust policy", "Petersen: does the berth fee belong on the invoice?"]
+    assert texts(recording.draft().open) == left

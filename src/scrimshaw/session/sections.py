@@ -391,9 +391,10 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
         is_vague = _OPEN["pointing"].match(each.text) or (_puts_off(each) and not is_clear(each.text))
         is_part = before and before.event == each.event and is_vague
         text = f"{before.text} {each.text}" if before and is_part else each.text
-        least = 1 if is_known or is_closing else LEAST_SUBJECTS
+        is_listed = each.is_item and each.by == AGENT and _OPEN["label"].match(each.heading)
+        least = 1 if is_known or is_closing or is_listed else LEAST_SUBJECTS
         is_telling = is_clear(text, least) and len(text.split()) >= FEWEST_WORDS
-        if is_telling and not _OPEN["not_open"].search(text):
+        if is_telling and (is_listed or not _OPEN["not_open"].search(text)):
             left = [one for one in left if one.event != each.event or one.text not in text]
             left.append(Statement(text, each.event))
     return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]
