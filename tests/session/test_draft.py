@@ -1090,7 +1090,7 @@ def test_whether_the_last_commit_was_pushed(commands: list[tuple[str, str, bool]
 def test_the_items_of_a_closing_list_of_what_is_left_are_open() -> None:
     said = (
         "The pipeline of the harbour runs.\n\n**Before merge**\n- [ ] Rolf reviews the trust policy\n\n"
-        "**Waiting for somebody**\n- Petersen: does the berth fee belong on the invoice?\n\n**Numbers**\n- 4m12s, was 11m"
+        "**Waiting for somebody**\n- Petersen: does the berth fee belong on the invoice?\n\n**Numbers**\n- 4m12s"
     )
     recording = Recording().prompt("Move the pipeline of the harbour.").edit("pipeline.yml").answer(said)
     left = ["Rolf reviews the trust policy", "Petersen: does the berth fee belong on the invoice?"]

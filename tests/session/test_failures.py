@@ -440,3 +440,24 @@ def test_an_error_that_gave_way_is_told_with_what_was_said_of_it() -> None:
 @pytest.mark.parametrize(("prompt", "is_told"), [("fix it, then commit all of it", True), ("fix it", False)])
 def test_files_are_uncommitted_where_a_commit_was_asked_for(prompt: str, is_told: bool) -> None:
     assert bool(Recording().prompt(prompt).edit("src/board.py").draft().uncommitted) == is_told
+
+
+def test_tests_that_run_at_last_have_got_further() -> None:
+    recording = (
+        Recording().prompt("Mend the gauge.").bash("cargo test", "error: can't find crate for `test`", failed=True)
+    )
+    recording.answer("The host needs a target.").bash(
+        "cargo test --target x86_64", "test result: FAILED. 1 failed", failed=True
+    )
+    recording.edit("wake.rs").bash("cargo test --target x86_64", "test result: ok. 31 passed; 0 failed")
+    first, _ = recording.draft().problems
+    assert first.note.startswith("`cargo test` got further in e4 after: (e3) The host needs a target.")
+
+
+def test_another_program_replaces_one_that_failed() -> None:
+    recording = Recording().prompt("Print the chart.").bash("latexmk -cd paper/main.tex", "no siunitx.sty", failed=True)
+    recording.bash("tlmgr install siunitx", "tlmgr: frozen", failed=True)
+    recording.bash("tectonic -X compile paper/main.tex", "Writing main.pdf")
+    (problem,) = recording.draft().problems
+    assert problem.note == ("`latexmk paper/main.tex` was replaced in e4: `tectonic -X compile paper/main.tex` instead")
+    assert not recording.draft().open
