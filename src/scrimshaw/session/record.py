@@ -112,7 +112,7 @@ class Record:
 
     def is_withdrawn(self, said: Sentence) -> bool:
         """Whether the agent said it, and the person's next words take it back."""
-        stems = self.withdrawn.get(said.turn, self.corrections.get(said.turn)) if said.by == AGENT else None
+        stems = self.withdrawn.get(said.turn, self.corrections.get(said.event)) if said.by == AGENT else None
         return stems is not None and (not stems or bool(stems & find_stems(said.text)))
 
     @cached_property
@@ -122,22 +122,21 @@ class Record:
         for prompt, answer in self.replies.items():
             announces = _DECISION["announces"].search(texts.get(answer, ""))  # and the prompt came before the call
             interrupts = announces and not _DECISION["assent"].match(texts[prompt])
-            corrects = self.turns[prompt] - 1 in self.corrections
-            if interrupts or corrects or _DECISION["refusal"].match(texts[prompt]):
+            if interrupts or answer in self.corrections or _DECISION["refusal"].match(texts[prompt]):
                 found.add(answer)
         return frozenset(found)
 
     @cached_property
     def corrections(self) -> Mapping[int, frozenset[str]]:
-        """The stems of what a person objects to what was said, as the agent then concedes, by turn."""
-        found, prompt = dict[int, frozenset[str]](), ""
+        """The stems of what a person objects to an answer, as the agent then concedes, by the number of the answer."""
+        found, prompt, last, answer = dict[int, frozenset[str]](), "", 0, 0
         for event in self.events:
             if statements.begins_turn(event):
-                prompt = event.text
-            elif prompt and event.kind == EventKind.ANSWER:
-                if _DECISION["concedes"].match(event.text) and not _DECISION["assent"].match(prompt):
-                    found[self.turns[event.number] - 1] = find_stems(prompt)
-                prompt = ""
+                prompt, last = event.text, answer
+            elif event.kind == EventKind.ANSWER:
+                if prompt and _DECISION["concedes"].match(event.text) and not _DECISION["assent"].match(prompt):
+                    found[last] = find_stems(prompt)
+                prompt, answer = "", event.number
         return found
 
     @cached_property

@@ -273,8 +273,9 @@ def _find_explanation(record: Record, failure: Failure) -> list[Statement]:
     if failure.run.families[0].startswith("git ") or any(map(_CHANGE["scratch"].search, failure.run.command.split())):
         return []
     later = [each for each in record.events if begin < each.number < end and statements.begins_turn(each)]
-    corrected = {number for number, turn in record.turns.items() if turn - 1 in record.corrections}
-    end = next((each.number for each in later if each.number not in corrected.union(record.replies)), end)
+    corrected = {record.turns[number] + 1 for number in record.corrections if number}
+    answered = [x for x in later if x.number in record.replies or record.turns[x.number] in corrected]
+    end = next((each.number for each in later if each not in answered), end)
     acted = [number for number in record.carried_out if begin < number < end]
     near = min(end, begin + _NEAR, *(each.number for each in later))
     soon = [each.event for each in record.answers if begin < each.event < near]
