@@ -249,31 +249,6 @@ def test_a_choice_needs_no_agent_and_has_its_ground_before_it(said: str) -> None
     assert found(Recording().prompt("Print labels for the harbour.").answer(said).edit("keys.sql")) == [said]
 
 
-def test_a_step_that_names_what_the_last_difference_adds_is_a_choice() -> None:
-    said = "Now I will use a `KeyError` to tell that `read_table` found nothing."
-    recording = Recording().prompt("Implement the storage layer.").answer(said).edit("src/load.py", "+ KeyError")
-    shown = "diff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n"
-    recording.bash("git diff", f"{shown}+    raise ValueError(name)\n")
-    assert found(recording) == []
-    assert found(recording.bash("git diff", f"{shown}+    raise KeyError(name)\n")) == [said]
-
-
-@pytest.mark.parametrize(
-    ("said", "is_decision"),
-    [
-        ("I should use `read_table` to load the rows of the tenant.", True),
-        ("I should use `read_rows` to load the rows of the tenant.", False),
-        ("However, I should stick to what the issue asks for.", False),
-        ("So consistency suggests we should use `read_table` for the rows, because it exists.", False),
-    ],
-)
-def test_a_plan_is_a_choice_if_the_last_difference_has_it(said: str, is_decision: bool) -> None:
-    shown = "diff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n+    read_table(name)\n"
-    recording = Recording().prompt("Implement the storage layer.").answer(said)
-    recording.edit("src/load.py", "+ read_table read_rows").bash("git diff", shown)
-    assert found(recording) == [said] * is_decision
-
-
 def test_what_an_agent_muses_it_left_alone_is_no_choice() -> None:
     said = "I did not touch the tenant cache."
     recording = Recording().prompt("Fix the loader.").edit("src/load.py")
@@ -301,30 +276,6 @@ def test_what_was_decided_last_is_not_crowded_out() -> None:
         )
     recording.answer("I'll keep the journal file rather than the spool.")
     assert "I'll keep the journal file rather than the spool." in found(recording)
-
-
-def test_an_edit_that_is_announced_without_an_aim_is_no_decision() -> None:
-    shown = (
-        "\ndiff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n+    row_cache.get(tenant)\n"
-    )
-    for said, is_decision in (
-        ("Now I will use `row_cache` below the loader.", False),
-        ("Now I will modify `row_cache` to include the tenant of the loader.", False),
-        ("Now I will use `row_cache` to find the tenant of the loader.", True),
-    ):
-        recording = Recording().prompt("Fix the loader.").answer(said).edit("src/load.py", "+ row_cache.get(tenant)")
-        made = recording.bash("git diff", shown).draft()
-        assert [each.text for each in made.decisions] == [said] * is_decision
-
-
-def test_the_requested_edit_is_no_decision_when_it_is_announced() -> None:
-    shown = (
-        "\ndiff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n+    row_cache.get(tenant)\n"
-    )
-    said = "Now I will use `row_cache` to find the tenant."
-    for prompt, is_decision in (("Use the row cache to find the tenant.", False), ("Fix the loader.", True)):
-        recording = Recording().prompt(prompt).answer(said).edit("src/load.py", "+ row_cache.get(tenant)")
-        assert found(recording.bash("git diff", shown)) == [said] * is_decision
 
 
 @pytest.mark.parametrize(

@@ -416,19 +416,6 @@ def test_what_an_agent_muses_accounts_for_nothing() -> None:
     assert not recording.draft().findings
 
 
-def test_where_nothing_accounts_for_a_difference_its_reason_is_told() -> None:
-    recording = Recording().prompt("Fix the loader.").read("src/load.py")
-    recording.answer("`load_rows` assumes that `row_cache` holds rows of this tenant. I'll read the tests.")
-    shown = "diff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n"
-    for number in range(8):  # what is acted on at once is a cause
-        recording.read(f"tests/load_{number}.py")
-    recording.edit("src/load.py").bash(
-        "git diff", f"\n{shown}-    row_cache.get(key)\n+    row_cache.get(tenant, key)\n"
-    )
-    recording.answer("I'm ready to submit.")
-    assert texts(recording.draft().findings) == ["`load_rows` assumes that `row_cache` holds rows of this tenant."]
-
-
 def test_expected_failures_are_no_red_run() -> None:
     made = Recording().bash("python tests/runtests.py queries", "OK (skipped=13, expected failures=2)").draft()
     assert [each.note for each in made.tests] == ["green, OK (skipped=13, expected failures=2)"]
@@ -945,20 +932,6 @@ def test_a_commit_is_told_by_the_file_that_has_its_message() -> None:
 def test_a_commit_that_was_refused_is_not_told(said: str, commits: list[str]) -> None:
     recording = Recording().prompt("Add an upload limit to the server.")
     assert texts(recording.bash("git commit -m 'Add the limit'", said).draft().changed) == commits
-
-
-def test_the_cause_is_told_beside_the_account_of_the_fix() -> None:
-    cause = "The issue is that `load_table` reads the rows of the tenant that was opened last."
-    shown = "diff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n"
-    recording = Recording().prompt("Tenants see no rows.").answer(cause)
-    for number in range(8):  # a cause that is acted on at once is a problem
-        recording.read(f"/shop/src/read_{number}.py")
-    recording.edit("/shop/src/load.py").bash("git diff", f"\n{shown}+    load_table(read_rows(name))\n")
-    recording.answer("Every tenant is counted again, which fixes the empty lists on the first page of the shop.")
-    assert texts(recording.draft().findings) == [
-        cause,
-        "Every tenant is counted again, which fixes the empty lists on the first page of the shop.",
-    ]
 
 
 @pytest.mark.parametrize(

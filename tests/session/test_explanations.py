@@ -166,12 +166,6 @@ def test_two_questions_at_the_end_come_both_next() -> None:
     assert (step.text, step.note) == ("Should changes after 18:00 go out at once?", "then: Should the office get it?")
 
 
-def test_what_follows_the_news_that_all_is_done_is_open() -> None:
-    recording = Recording().prompt("Split the harbour regions.").edit("/map/split.ts")
-    recording.answer("Both done and committed; not tried on iOS, and old regions stay broken until the next download.")
-    assert texts(recording.draft().open) == ["not tried on iOS, and old regions stay broken until the next download."]
-
-
 def test_what_a_list_of_changes_calls_open_is_no_open_point() -> None:
     recording = Recording().prompt("Refund tickets of the ferry in parts.").edit("/ferry/refund.kt")
     recording.answer(

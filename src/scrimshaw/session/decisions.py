@@ -8,10 +8,10 @@ from operator import attrgetter
 from scrimshaw.ingest.dialogs import ANSWERED, APPROVED
 from scrimshaw.models import EventKind
 from scrimshaw.session import statements
-from scrimshaw.session.keywords import count_subjects, find_stems, is_clear
+from scrimshaw.session.keywords import count_subjects, is_clear
 from scrimshaw.session.record import LONG_WORD, SAME_CHOICE, Record
-from scrimshaw.session.sections import FEWEST_WORDS, NO_CHOICES, QUOTED
-from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line
+from scrimshaw.session.sections import FEWEST_WORDS, NO_CHOICES
+from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line
 
 MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
 _LATEST = 0.8  # of the events of a session
@@ -20,7 +20,6 @@ _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices 
 _DECISION, _CHANGE = PATTERNS["decisions"], PATTERNS["changes"]
 _DECISION_HEADING = re.compile(r"(?i)\bdecisions?\b")
 _EXPLICIT = ("explicit", "weighed")
-_TELLING_CODE = 6  # characters, including the backquotes
 _SHORT_REPLY = 80  # characters that may only be understood after what they reply to
 _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 
@@ -147,35 +146,18 @@ def _weigh_decision(record: Record, place: int) -> float:
 
 
 def _weigh_agents(record: Record, place: int) -> float:
-    sentences, edited, text = record.sentences, record.changes_by_turn, record.sentences[place].text
-    sentence, following = sentences[place], sentences[place + 1 : place + 2]
-    changes = edited.get(sentence.turn, "") if sentence.by == AGENT else "".join(edited.values())
+    sentence, text = record.sentences[place], record.sentences[place].text
     explicit = any(_DECISION[cue].search(text) for cue in _EXPLICIT)
     alternative = bool(_DECISION["alternative"].search(text))
-    # if other sentences of its turns changed something, it reported that
-    is_past = edited and not changes and not explicit
-    # if the next sentence doubts it
-    is_doubted = following and following[0].event == sentence.event and _DECISION["doubt"].match(following[0].text)
-    codes = [code.strip("`()") for code in QUOTED.findall(text) if len(code) >= _TELLING_CODE]
-    is_done = any(map(changes.__contains__, codes))
-    lasts = is_done and any(re.search(rf"(?<!\w){re.escape(code)}(?!\w)", record.additions) for code in codes)
-    # a plan counts if it was carried out, and its result is in the last difference if there is one
-    is_kept = lasts if record.additions else is_done or sentence.event in record.carried_out
-    is_plan = _DECISION["planned"].search(text) and not is_kept
+    is_plan = _DECISION["planned"].search(text) and sentence.event not in record.carried_out
     is_report = _CHANGE["result"].search(text) and not explicit
     is_own = _DECISION["agency"].search(text) or _DECISION["weighed"].search(text)
-    if is_past or is_plan or is_report or (is_doubted and not lasts) or not is_own:
+    if is_plan or is_report or not is_own:
         return 0.0
     acts = bool(_DECISION["act"].search(_CODE.sub(" ", text))) and not text.endswith(":")
-    reason = bool(_DECISION["reason"].search(text)) or _find_cause(sentences, place) is not None
-    intends = alternative and _DECISION["intent"].search(text)
-    chooses = lasts and _DECISION["purpose"].search(text) and _DECISION["means"].search(text)
-    aim = (text.partition(" to ")[2] or text) if chooses else ""
-    # otherwise it only reports or announces an edit
-    is_change = aim and not find_stems(aim) <= find_stems(" ".join(record.user_words))
-    if not explicit and not intends and not (acts and (alternative or reason or is_change)):
-        return 0.0
-    return 2 * explicit + 1.5 * alternative + reason + is_done
+    reason = bool(_DECISION["reason"].search(text)) or _find_cause(record.sentences, place) is not None
+    chooses = (alternative and _DECISION["intent"].search(text)) or (acts and (alternative or reason))
+    return 2 * explicit + 1.5 * alternative + reason if explicit or chooses else 0.0
 
 
 def _find_cause(sentences: Sequence[Sentence], place: int, *, whatever: bool = False) -> Sentence | None:

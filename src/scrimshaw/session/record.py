@@ -90,11 +90,6 @@ class Record:
         return next((event for event in reversed(self.events) if "\ndiff --git " in event.text), None)
 
     @cached_property
-    def additions(self) -> str:
-        """The lines that the last diff adds."""
-        return "\n".join(re.findall(r"(?m)^\+(?!\+\+).*", self.difference.text)) if self.difference else ""
-
-    @cached_property
     def withdrawn(self) -> Mapping[int, frozenset[str]]:
         """What a person took back directly afterwards, by turn: sentences with one of the stems that the next prompt
         refuses, or all if there is none, since it undoes the turn.

@@ -11,8 +11,6 @@ from itertools import accumulate, chain, filterfalse, pairwise, takewhile
 from operator import attrgetter, itemgetter
 from os.path import commonprefix
 
-from msgspec.structs import replace
-
 from scrimshaw.ingest.dialogs import FINDINGS, TASK, TASK_LIST
 from scrimshaw.ingest.events import CUT_MIDDLE
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
@@ -37,9 +35,6 @@ LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
 LONGEST_CHANGE = 240  # characters of code, added and removed
 _RETOLD = 0.45  # share of a result's words that a commit also has
 _CHANGE = PATTERNS["changes"]
-# What was wrong, and why the change is right: one of each is told.
-_REASONS = ((PATTERNS["failures"]["diagnosis"],), (_DECISION["reason"], _CHANGE["effect"], _CHANGE["necessary"]))
-_NAME = re.compile(r"[A-Za-z_]\w{3,}")
 _VERB = re.compile(rf"(?i)\b(?:{'|'.join(sorted(statements.WORDS['verbs']))})(?:e?s)?\b")
 
 # Failures
@@ -104,10 +99,7 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     rest = [each for each in worth if each not in found and not _CHANGE["no_account"].search(each.heading)]
     if account := _find_account(record, rest, changes):
         found = [*filterfalse(partial(_repeats_change, changes), [*found, *account])]
-    else:
-        found = found or find_reasons(record, worth)
-    chosen = dict.fromkeys([*find_reasons(record, worth, 1), *found])
-    facts = [Statement(each.text, each.event) for each in chosen]
+    facts = [Statement(each.text, each.event) for each in dict.fromkeys(found)]
     act = [] if find_outcome(record) else _find_last_act(record)
     return [*facts, *(each for each in act if each.event > max((one.event for one in facts), default=0))]
 
@@ -144,21 +136,6 @@ def _find_last_act(record: Record) -> list[Statement]:
     command = last.text.partition("\n")[0].strip()
     is_telling = re.search(r" \W*[^\W\d]", command) and parse_command(command).name not in LOOKS
     return [Statement(statements.cut_line(command), last.number)] if is_telling else []
-
-
-def find_reasons(record: Record, sentences: Sequence[Sentence], kinds_told: int = len(_REASONS)) -> list[Sentence]:
-    """What was wrong with the names in the last diff, and why the change is needed, as last said."""
-    if not record.difference:
-        return []
-    lines = re.findall(r"(?m)^[+-](?![+-]{2}).*", record.difference.text)
-    changed, best = set(_NAME.findall("\n".join(lines))), dict[int, tuple[int, int, Sentence]]()
-    vague = (*map(_DECISION.__getitem__, NO_CHOICES), _FAILURE["not_a_cause"])
-    for place, each in enumerate(sentences):
-        shared = len(changed.intersection(_NAME.findall(" ".join(QUOTED.findall(each.text)))))
-        kinds = [kind for kind, cues in enumerate(_REASONS[:kinds_told]) if any(cue.search(each.text) for cue in cues)]
-        if shared and kinds and not record.is_asked(each.text) and not any(cue.search(each.text) for cue in vague):
-            best[kinds[0]] = max(best.get(kinds[0], (0, 0, each)), (shared, place, each), key=itemgetter(0, 1))
-    return [each for *_, each in sorted(best.values(), key=itemgetter(1))]
 
 
 def _find_results(record: Record) -> list[Statement]:
@@ -381,7 +358,7 @@ def find_unsolved(record: Record) -> list[Statement]:
 def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list[Statement]:
     """The last failures, unfinished tasks of a task list, and what was said to be left."""
     left, changed = _find_unfinished_tasks(record), max(chain([0], *record.edits.values()))
-    heard = [*chain.from_iterable(map(_split_clauses, filterfalse(record.is_withdrawn, record.sentences)))]
+    heard = [*filterfalse(record.is_withdrawn, record.sentences)]
     busy = max(record.changes_by_turn, default=-1)
     # What is asked after the last work does not settle what its answer left.
     closing = dict(map(attrgetter("turn", "event"), record.answers)).get(busy, 0)
@@ -399,13 +376,6 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
             left = [one for one in left if one.event != each.event or one.text not in text]
             left.append(Statement(text, each.event))
     return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]
-
-
-def _split_clauses(said: Sentence) -> Iterator[Sentence]:
-    """What follows "Both are done;" says something else."""
-    begin, mark, rest = said.text.partition("; ")
-    is_done = mark and said.by == AGENT and _CHANGE["finished"].match(begin)
-    yield from [replace(said, text=begin), replace(said, text=rest)] if is_done else [said]
 
 
 def _says_what_is_left(said: Sentence, share: float, is_known: bool, is_closing: bool) -> bool:
