@@ -303,12 +303,6 @@ def test_a_file_that_a_result_names_is_not_listed_again() -> None:
     ]
 
 
-def test_where_only_files_changed_the_last_command_tells_how_it_ended() -> None:
-    recording = Recording().prompt("Find the flag in the program of the challenge.").edit("exploit.py")
-    findings = recording.bash("submit FLAG{harbour}", "accepted").draft().findings
-    assert [each.text for each in findings] == ["submit FLAG{harbour}"]
-
-
 def test_the_last_difference_stands_in_for_commits() -> None:
     recording = Recording().prompt("Fix the header merge.").edit("requests/sessions.py")
     shown = "diff --git a/requests/sessions.py b/requests/sessions.py\n--- a/requests/sessions.py\n"
@@ -496,7 +490,7 @@ def test_of_runs_of_the_same_tests_the_last_is_told() -> None:
 def test_a_run_without_the_change_says_only_whether_the_change_made_a_difference(said: str) -> None:
     recording = Recording().prompt("Fix the parser.").edit("src/parser.py").bash("pytest tests", FAILED)
     if not said:
-        recording.bash("git stash").bash("pytest tests", FAILED).bash("git stash pop")
+        recording.bash("git stash && pytest tests; git stash pop", FAILED)
     else:
         recording.edit("src/parser.py", "-x").bash("pytest tests", FAILED)
         recording.answer(said).edit("src/parser.py")
@@ -1026,17 +1020,6 @@ def test_the_answer_before_the_last_tells_what_was_found_where_the_last_tells_no
     recording = Recording().prompt("Find out which tables the exporter skips.").read("src/export.py")
     recording.answer("The exporter skips views and temporary tables.").answer("Let me know what you think.")
     assert texts(recording.draft().findings) == ["The exporter skips views and temporary tables."]
-
-
-def test_where_nothing_else_tells_how_it_ended_the_last_command_does() -> None:
-    recording = (
-        Recording()
-        .prompt("Find the flag that is hidden in the image of the drive.")
-        .bash("grep flag notes.txt", "flag{x}")
-    )
-    assert recording.draft().findings == ()
-    recording.bash("submit flag{x}", "")
-    assert [each.text for each in recording.draft().findings] == ["submit flag{x}"]
 
 
 @pytest.mark.parametrize(

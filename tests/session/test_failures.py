@@ -54,13 +54,6 @@ def test_a_count_of_no_failures_is_none() -> None:
     assert follow(recording) == []
 
 
-def test_an_option_that_the_passing_run_has_no_more_is_no_cure() -> None:
-    recording = Recording().bash("torchrun train.py", "RuntimeError: unused parameters", failed=True)
-    recording.bash("torchrun train.py --find-unused", "RuntimeError: CUDA out of memory", failed=True)
-    recording.edit("train.py", "+ pooling = False").bash("torchrun train.py", "loss 0.3")
-    assert not any("--find-unused" in each for failure in follow(recording) for each in failure.cure)
-
-
 def test_each_way_to_fail_has_the_cure_that_came_before_the_next_run() -> None:
     recording = Recording().bash("pytest tests", LIMIT, failed=True).edit("config.py", "+ limit = 3")
     recording.bash("pytest tests", PORT, failed=True).edit("serve.py", "+ port = 0").bash("pytest tests", "4 passed")

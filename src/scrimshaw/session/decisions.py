@@ -14,7 +14,6 @@ from scrimshaw.session.sections import FEWEST_WORDS, NO_CHOICES
 from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line
 
 MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
-_LATEST = 0.8  # of the events of a session
 _UNDER_HEADING = 5.0  # the weight of a line under a heading "Decisions"
 _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices were stated
 _DECISION, _CHANGE = PATTERNS["decisions"], PATTERNS["changes"]
@@ -27,9 +26,8 @@ _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 def find_decisions(record: Record) -> list[Statement]:
     """What a person chose in a dialog or agreed to, and the choices that were stated, in the order of events.
 
-    A user's is a reply to a choice or a proposal, a refusal, or a wish with an objection or an alternative ("use uv,
-    not pip"); an agent's is its own act with an alternative, a reason or what was edited ("I'll reuse the pool because
-    ..."). Questions and conditions do not count. At most 4 and one more per 20 calls count, 12 in all or of replies.
+    A user's is a reply, a refusal, or a wish with an alternative ("use uv, not pip"); an agent's has an alternative or
+    a reason ("I'll reuse the pool because ..."). At most 4 and one more per 20 calls count, 12 in all or of replies.
     """
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
     chosen = _choose_places(record, most)
@@ -47,9 +45,7 @@ def _choose_places(record: Record, most: int) -> list[int]:
     weights = {place: _weigh_decision(record, place) for place in places}
     for place in sorted(filter(weights.__getitem__, places), key=lambda place: (-weights[place], -place)):
         sentence = record.sentences[place]
-        room = 2 * most if sentence.event > _LATEST * record.last_event else most  # late choices are not crowded out
-        if is_reply := sentence.event in record.replies:  # few and short, and quoted whole
-            room = MOST_DECISIONS
+        room = MOST_DECISIONS if (is_reply := sentence.event in record.replies) else most  # few, short, quoted whole
         is_quoted = is_reply and any(record.sentences[at].event == sentence.event for at in chosen)
         if is_quoted or len(chosen) >= (room if weights[place] > _WEAK else min(room, _WEAK_UP_TO)):
             continue

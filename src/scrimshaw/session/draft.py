@@ -255,7 +255,7 @@ def _is_request(sentence: Sentence) -> bool:
 
 
 def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Statement:
-    """The beginning of a request up to the end of a sentence, or the sentence that names its goal and what follows."""
+    """The beginning of a request up to the end of a sentence, and the paragraphs that continue it."""
     if prompt[0].by == SUMMARY:
         named = next((each for each in prompt if count_subjects(each.text) > _SUBJECTS), prompt[0])
         return Statement(_strip_opening(named.text), event.number)
@@ -264,9 +264,7 @@ def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Stat
     parts = [piece for part in statements.prose_parts(event) for piece in statements.split_code(part)]
     place = next((place for place, part in enumerate(parts) if start in statements.flatten(part)), len(parts))
     source = statements.flatten(parts[place] if parts[place:] else prompt[0].text)
-    goal = next((each for each in prompt if each.place and _REQUEST["goal"].search(each.text)), None)
-    begin = source.find(statements.flatten(goal.text)) if goal and is_vague else 0
-    text = _strip_opening(source[begin if begin > LONGEST_TASK else 0 :])
+    text = _strip_opening(source)
     if len(text) > LONGEST_TASK:
         ends = [end.end() for end in re.finditer(r"[。！？](?=.)|(?<!\d)[.!?:][\"')`]*(?=\s)", text[:LONGEST_TASK])]
         is_enough = ends and ends[-1] > LONGEST_TASK // 4
@@ -292,11 +290,9 @@ def _headline(texts: Sequence[str]) -> str:
     """The first sentence that names a goal, without greeting, at most LONGEST_TITLE characters."""
     ranked = texts
     if count_subjects(" ".join(texts[:1])) < _SUBJECTS + 1:
-        strong = [text for text in texts if _REQUEST["named_goal"].search(text)]
-        first = texts[:_FIRST_SENTENCES]
-        named = [each for each in first if not _REQUEST["unnamed"].search(each)]
+        named = [each for each in texts[:_FIRST_SENTENCES] if not _REQUEST["unnamed"].search(each)]
         goals = [each for each in named if _REQUEST["goal"].search(each) or is_imperative(each)]
-        ranked = [*strong, *goals, *texts[:2]]
+        ranked = [*goals, *texts[:2]]
     best = next((text for text in ranked if count_subjects(text) >= 1), ranked[0] if ranked else "")
     opened = re.split(r" #{2,6} ", _strip_opening(statements.flatten(best)))[0]  # headings below the first one
     wish = _REQUEST["wish"].search(opened)

@@ -238,8 +238,6 @@ def find_failures(
         own = {each.path for each in events if each.number in attempts and each.number < run.event.number}
         anew = [each for each in events if end < each.number < until and each.failed is not True]
         redone = {each.path if each.number in attempts else each.text.partition("\n")[0] for each in anew}
-        # an option that the run that passed has no more was no cure
-        acts = [(act, done) for act, done in acts if not passed or done != act or act[6:-1] in passed.text]
         cure = [act for act, done in acts if done not in own and not any(done in each for each in redone)]
         is_open = not any(not each.failed and not each.families[0].startswith("git ") for each in later)
         overcome = following.event if following and (is_past or cure) else passed
@@ -281,13 +279,9 @@ def _is_past(run: CommandRun, following: CommandRun) -> bool:
     """Whether the next run passed or got further: its error cannot hide that of the run, nor is it of the same test."""
     firm, is_cut = find_errors(following.event, FIRM_ERRORS[:-1])[:1], CUT_MIDDLE in following.event.text
     is_clear = bool(firm) and not is_cut and bool(following.tests or not _FAILURE["hides"].search(firm[0]))
-    is_early = any(map(_FAILURE["hides"].search, run.errors)) and not _counts_tests(run)
-    begins = is_early and _counts_tests(following)  # before, the tests could not be run
+    counts = map(_FAILURE["tally"].search, following.event.text.splitlines()[1:])
+    begins = any(map(_FAILURE["hides"].search, run.errors)) and any(counts)  # before, the tests could not be run
     return not following.failed or begins or (is_clear and not set(run.tests[:1]).intersection(following.tests))
-
-
-def _counts_tests(run: CommandRun) -> bool:
-    return any(map(_FAILURE["tally"].search, run.event.text.splitlines()[1:]))
 
 
 def _find_cure(
@@ -346,14 +340,9 @@ def find_errors(event: RecordedEvent, kinds: Sequence[re.Pattern[str]] = _ERROR_
 
 
 def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence[Sentence]) -> list[Statement]:
-    """The last runs that counted tests: how each ended, what the agent said of a failure, and what changed since.
-
-    None that a later one repeats; those that an agent made without its change only say whether this made a difference.
-    """
-    found, kept, before, is_stashed = list[Statement](), dict[str, CommandRun](), set[str](), False
-    for run in reversed([run for run in runs if any(map(_TEST.search, run.families)) or "git stash" in run.families]):
-        stash = _COMMAND["stash"].search(run.command)
-        is_stashed = bool(stash[1]) if stash else is_stashed
+    """The last runs that counted tests, unless repeated: how each ended, what was said of it, what changed since."""
+    found, kept, before = list[Statement](), dict[str, CommandRun](), set[str]()
+    for run in reversed([run for run in runs if any(map(_TEST.search, run.families))]):
         tallies = [line.strip(" =ℹ#") for line in run.event.text.splitlines()[1:] if _FAILURE["tally"].search(line)]
         later = sum(number > run.event.number for numbers in edits.values() for number in numbers)
         if not tallies and run.failed and not kept and not later:  # the last one could not begin
@@ -364,7 +353,7 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
         wider = [each for each in kept.values() if _find_test_step(each) == step or not _SELECTS.search(each.command)]
         again = any(each.repeats(run) for each in wider)
         said = [each.text for each in sentences if each.event == run.event.number + 1]
-        if stash or is_stashed or _FAILURE["baseline"].search("".join(said)):
+        if "git stash" in run.families or _FAILURE["baseline"].search("".join(said)):
             before.add(counts)
         elif counts and counts not in kept and not again:
             kept[counts if re.search(r"\d", counts) else run.command] = run

@@ -91,9 +91,7 @@ class Record:
 
     @cached_property
     def withdrawn(self) -> Mapping[int, frozenset[str]]:
-        """What a person took back directly afterwards, by turn: sentences with one of the stems that the next prompt
-        refuses, or all if there is none, since it undoes the turn.
-        """
+        """The stems of what a person refused directly afterwards, by turn; none for a turn that was undone."""
         found = dict[int, frozenset[str]]()
         for each in (one for one in self.sentences if one.by == USER):
             unwanted = _DECISION["unwanted"].findall(each.text) if _DECISION["wish"].search(each.text) else []
@@ -115,9 +113,7 @@ class Record:
         """The answers that end with what the person's next words refuse, or as the agent then concedes, correct."""
         found, texts = set[int](), {each.number: each.text for each in self.events}
         for prompt, answer in self.replies.items():
-            announces = _DECISION["announces"].search(texts.get(answer, ""))  # and the prompt came before the call
-            interrupts = announces and not _DECISION["assent"].match(texts[prompt])
-            if interrupts or answer in self.corrections or _DECISION["refusal"].match(texts[prompt]):
+            if answer in self.corrections or _DECISION["refusal"].match(texts[prompt]):
                 found.add(answer)
         return frozenset(found)
 

@@ -13,7 +13,6 @@ from os.path import commonprefix
 
 from scrimshaw.ingest.dialogs import FINDINGS, TASK, TASK_LIST
 from scrimshaw.ingest.events import CUT_MIDDLE
-from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, RecordedEvent
 from scrimshaw.session import statements
 from scrimshaw.session.failures import COMMIT, FIRM_ERRORS, LONGEST_ACT, Failure, find_errors
@@ -67,9 +66,7 @@ def find_changes(record: Record) -> list[Statement]:
 
 
 def find_outcome(record: Record, *, with_commits: bool = True) -> list[Statement]:
-    """Results in the agent's words, the answers of an issue tracker when issues were opened or closed, and commits by
-    subject, or the effect of the last diff if there are no commits.
-    """
+    """Results in the agent's words, answers of an issue tracker, and commits or else the effect of the last diff."""
     calls = {each.source.source_call_id for each in record.items if each.source.extraction_rule_id == "issue-changed"}
     lines = [(event.text.splitlines()[1:2], event.number) for event in record.events if event.call_id in calls]
     answers = [Statement(statements.cut_line(line[0].strip()), number) for line, number in lines if line]
@@ -99,17 +96,11 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     rest = [each for each in worth if each not in found and not _CHANGE["no_account"].search(each.heading)]
     if account := _find_account(record, rest, changes):
         found = [*filterfalse(partial(_repeats_change, changes), [*found, *account])]
-    facts = [Statement(each.text, each.event) for each in dict.fromkeys(found)]
-    act = [] if find_outcome(record) else _find_last_act(record)
-    return [*facts, *(each for each in act if each.event > max((one.event for one in facts), default=0))]
+    return [Statement(each.text, each.event) for each in dict.fromkeys(found)]
 
 
 def _find_account(record: Record, worth: Sequence[Sentence], changes: Sequence[Statement]) -> list[Sentence]:
-    """Of the sentences worth telling those of the last answer that says how the work ended.
-
-    It is one of the turn that changed something last, or of a later one if the changes say little. If nothing was
-    changed, it is the longest report, whatever was asked after it.
-    """
+    """Those of the last answer that says how the work ended, or of the longest report if nothing was changed."""
     answers = record.sentences_by_answer
     accounts = {event: [each for each in worth if each.event == event] for event in answers}
     closing, most = sorted(answers, key=lambda event: (len(accounts[event]), event)), MOST_REPORTED
@@ -128,33 +119,20 @@ def _find_account(record: Record, worth: Sequence[Sentence], changes: Sequence[S
     return []
 
 
-def _find_last_act(record: Record) -> list[Statement]:
-    """The last command, if nothing else says how the session ended, unless it only looked."""
-    last = next((each for each in reversed(record.events) if each.kind in (EventKind.TOOL, EventKind.PROMPT)), None)
-    if last is None or last.tool != "Bash" or last.failed or record.test_runs:
-        return []
-    command = last.text.partition("\n")[0].strip()
-    is_telling = re.search(r" \W*[^\W\d]", command) and parse_command(command).name not in LOOKS
-    return [Statement(statements.cut_line(command), last.number)] if is_telling else []
-
-
 def _find_results(record: Record) -> list[Statement]:
-    """What the last answer to each request says was done, and that tests pass if no run shows it."""
+    """What the last answer to each request says was done."""
     busy = record.changes_by_turn
     answers = [each for each in record.answers if each.turn in busy]
     vague = (_CHANGE["whole"], _CHANGE["not_a_result"], _CHANGE["status"], _DECISION["scaffold"])
     # only in the last turn the whole may be finished
     firm = [each for each in answers if not any(cue.search(each.text) for cue in vague[each.turn == max(busy) :])]
-    if record.test_runs:
-        firm = [each for each in firm if not _CHANGE["tally"].search(each.text)]
     least = LEAST_SUBJECTS if record.commits or record.difference else 1  # these say more than a vague word
     done = [each for each in firm if _CHANGE["result"].search(each.text) and is_clear(each.text, least)]
     closing = {each.turn: each.event for each in firm}
     long = [each for each in done if each.event == closing[each.turn]]
     latest = sorted(long, key=lambda each: (-each.turn, each.place))
-    tallies = [each for each in firm if _CHANGE["tally"].search(each.text)]
     most = min(MOST_RESULTS, LEAST_RESULTS + record.calls // _CALLS_PER_RESULT)
-    chosen = {(each.event, each.place): each.text for each in [*latest[:most], *tallies[-1:]]}
+    chosen = {(each.event, each.place): each.text for each in latest[:most]}
     return [Statement(text, event) for (event, _), text in sorted(chosen.items())]
 
 
@@ -220,9 +198,7 @@ def relative_paths(paths: Iterable[str]) -> list[str]:
 
 
 def find_problems(record: Record) -> list[Statement]:
-    """Failures whose cure a later run shows, causes that the agent named and acted on, and those that it ruled out: of
-    many the last ones.
-    """
+    """Failures with the cure that a later run shows, causes that the agent acted on, and those that it ruled out."""
     most = min(MOST_PROBLEMS, LEAST_PROBLEMS + record.calls // _CALLS_PER_PROBLEM)
     causes, solved = find_causes(record), list[Statement]()
     for each in record.failures:
@@ -270,9 +246,7 @@ def _read_facts(record: Record, number: int) -> Iterator[Statement]:
 
 
 def _read_explanation(record: Record, number: int) -> list[Statement]:
-    """The sentences of an answer that state what is, if they say enough and the agent is not thinking aloud; of many
-    those that name code or a reason. What does not follow the first ones directly is in the note.
-    """
+    """What an answer states, unless it thinks aloud, first of all with code or a reason; the rest is the note."""
     said = record.sentences_by_answer.get(number, ())
     said = [each for each in said if not (each.is_item and _DECISION["asks_to_choose"].search(each.heading))]
     said = said[:-1] if number in record.refusals else said
@@ -415,9 +389,7 @@ def _find_unfinished_tasks(record: Record) -> list[Statement]:
 
 
 def find_next_step(record: Record) -> Statement | None:
-    """What was left to do when the session ended: a request without an answer, or of which the agent only took note;
-    otherwise what the last answer names as next, or asks or announces at its end, unless the last calls did it already.
-    """
+    """A request without an answer or only noted, or else what the last answer names, asks or announces as next."""
     heard, away = record.events, _OPEN["bookkeeping"]
     passed = record.noted | record.prompts_by_kind["leaves"]
     kept = [x for x in heard if x.number not in passed and not (x.kind == EventKind.TOOL and away.match(x.text))]
