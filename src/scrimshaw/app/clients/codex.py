@@ -44,7 +44,7 @@ _COMPLAINT = (
 )
 _TALLY = r"\b[1-9]\d{0,6} (?:failed|failures?|errors?)\b"
 _LONGEST_LINE = 400
-_PATCHER = "apply_patch"
+_PATCHER, _REFUSED = "apply_patch", 'Rejected("rejected by user")'
 
 
 class Codex(Client):
@@ -133,6 +133,7 @@ class _RolloutReader(TranscriptBuilder):
     def __init__(self, client: str, agent: str, codes: Mapping[str, float]) -> None:
         super().__init__(client)
         self._agent, self._codes = agent, codes
+        self._script = ""  #: the id of the last call, which may be a script whose own calls are events
 
     def read_row(self, row: js.Json) -> None:
         item, at = js.section(row, "payload"), parse_epoch(row.get("timestamp"))
@@ -148,9 +149,27 @@ class _RolloutReader(TranscriptBuilder):
         elif kind in _CALLS:
             server, name = js.text(item.get("namespace")), js.text(item.get("name"))
             tool = f"{server}__{name}" if server else name or "local_shell"
-            self.begin_call(js.text(item.get("call_id")), tool, _arguments(item, tool))
+            self._script = js.text(item.get("call_id"))
+            self.begin_call(self._script, tool, _arguments(item, tool))
         elif kind in _RESULTS:
             self._read_result(item, at)
+        elif item.get("type") == "item_completed":
+            self._read_item(js.section(item, "item"), at)
+
+    def _read_item(self, item: js.Json, at: float) -> None:
+        """A command that a script ran, or the files of a patch; they stand for the script or the patch."""
+        call_id, command = js.text(item.get("id")), item.get("command")
+        is_scripted, changes = call_id.startswith("exec-"), js.section(item, "changes")
+        calls = [(_PATCHER, {"patch": _describe_change(path, js.section(changes, path))}) for path in changes]
+        if is_scripted and isinstance(command, list) and command:
+            calls = [("exec_command", {"cmd": command[-1]})]
+        if calls:
+            self.drop_call(self._script if is_scripted else call_id)
+        output, failed = js.first_text(item, "aggregated_output", "stdout"), item.get("status") == "failed"
+        for number, (tool, arguments) in enumerate(calls):
+            name = f"{call_id}.{number}" if number else call_id
+            self.begin_call(name, tool, arguments)
+            self.end_call(name, output, failed, at, agent=self._agent)
 
     def _read_result(self, item: js.Json, at: float) -> None:
         call_id, result = js.text(item.get("call_id")), item.get("output")
@@ -158,6 +177,8 @@ class _RolloutReader(TranscriptBuilder):
             decoded = js.decode_json(result)
             result = decoded if isinstance(decoded, Mapping) and "output" in decoded else result
         output = js.result_text(result)
+        if _REFUSED in output:
+            self.drop_call(call_id)
         head = re.match(_HEAD, output)
         code = self._codes.get(call_id)
         if code is None and isinstance(result, Mapping):
@@ -169,6 +190,13 @@ class _RolloutReader(TranscriptBuilder):
         if code is None and canonical_tool(self.tool_of(call_id)) == "Bash":
             failed = guess_failure(output)
         self.end_call(call_id, output, failed, at, agent=self._agent)
+
+
+def _describe_change(path: str, change: js.Json) -> str:
+    """A file's change as a patch."""
+    added = "".join([f"+{line}\n" for line in js.text(change.get("content")).splitlines()])
+    kind = js.text(change.get("type")).capitalize()
+    return f"*** Begin Patch\n*** {kind} File: {path}\n{js.text(change.get('unified_diff')) or added}*** End Patch"
 
 
 def guess_failure(output: str) -> bool | None:
