@@ -148,7 +148,7 @@ def _weigh_agents(record: Record, place: int) -> float:
     is_plan = _DECISION["planned"].search(text) and sentence.event not in record.carried_out
     is_report = _CHANGE["result"].search(text) and not explicit
     is_own = _DECISION["agency"].search(text) or _DECISION["weighed"].search(text)
-    if is_plan or is_report or not is_own or sentence.event in record.refusals:
+    if is_plan or is_report or not is_own:
         return 0.0
     acts = bool(_DECISION["act"].search(_CODE.sub(" ", text))) and not text.endswith(":")
     reason = bool(_DECISION["reason"].search(text)) or _find_cause(record.sentences, place) is not None

@@ -85,7 +85,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     step = next(iter(prove([sections.find_next_step(record)])), None)
     step = None if step and task and step.event == task.event else step
     open_points = _Evidence(events).prove(sections.find_open_points(record, sections.find_unsolved(record)))
-    left = [each.text for each in open_points]
+    left = {each.text for each in open_points}
     findings = prove(each for each in sections.find_findings(record, changes) if each.text not in left)
     requests = prove(find_later_requests(record, task))
     prompts = _group_prompts(record.sentences).values()

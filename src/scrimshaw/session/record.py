@@ -123,9 +123,9 @@ class Record:
         found, prompt, last, answer = dict[int, frozenset[str]](), "", 0, 0
         for event in self.events:
             if statements.begins_turn(event):
-                prompt, last = event.text, answer
+                prompt, last = "" if _DECISION["assent"].match(event.text) else event.text, answer
             elif event.kind == EventKind.ANSWER:
-                if prompt and _DECISION["concedes"].match(event.text) and not _DECISION["assent"].match(prompt):
+                if last and prompt and _DECISION["concedes"].match(event.text):
                     found[last] = find_stems(prompt)
                 prompt, answer = "", event.number
         return found

@@ -212,9 +212,8 @@ def find_problems(record: Record) -> list[Statement]:
             if not cure or not is_shown or _FILE_ALONE.fullmatch(cure):
                 continue
             causes = [cause for cause in causes if not number < cause.event < end]
-            how = "passed" if each.overcome == each.passed else "got further" if each.following else "was replaced"
-            ran = f"`{each.run.suspect.partition('::')[0]}` {how} in e{each.overcome.number}"
-            solved.append(Statement(each.error, number, f"{ran} after: {cure}" if each.following else f"{ran}: {cure}"))
+            how = f"{'passed' if each.overcome == each.passed else 'got further'} in e{each.overcome.number}"
+            solved.append(Statement(each.error, number, f"`{each.run.suspect.partition('::')[0]}` {how} after: {cure}"))
     ideas = [each for each in record.answers if _FAILURE["ruled_out"].search(each.text)]
     dropped = [Statement(x.text, x.event) for x in ideas if count_subjects(x.text) > LEAST_SUBJECTS][-most:]
     return sorted([*causes[-most:], *solved[-most:], *dropped], key=attrgetter("event"))
@@ -226,9 +225,8 @@ def _find_explanation(record: Record, failure: Failure) -> list[Statement]:
     if failure.run.families[0].startswith("git ") or any(map(_CHANGE["scratch"].search, failure.run.command.split())):
         return []
     later = [each for each in record.events if begin < each.number < end and statements.begins_turn(each)]
-    corrected = {record.turns[number] + 1 for number in record.corrections if number}
-    answered = [x for x in later if x.number in record.replies or record.turns[x.number] in corrected]
-    end = next((each.number for each in later if each not in answered), end)
+    spoken = {record.turns[x] + 1 for x in record.corrections} | {record.turns[x] for x in record.replies}
+    end = next((each.number for each in later if record.turns[each.number] not in spoken), end)
     acted = [number for number in record.carried_out if begin < number < end]
     near = min(end, begin + _NEAR, *(each.number for each in later))
     soon = [each.event for each in record.answers if begin < each.event < near]

@@ -85,6 +85,29 @@ def test_codex_a_patch_and_a_tool_of_a_server() -> None:
     assert (second.tool, second.output) == ("Mcp", "42")
 
 
+def test_codex_the_calls_of_a_script_stand_for_it() -> None:
+    ran = {"type": "CommandExecution", "id": "exec-1", "command": ["bash", "-lc", "make"], "aggregated_output": "red"}
+    files = {
+        "a.py": {"type": "update", "unified_diff": "@@ -1 +1 @@\n-x\n+y\n"},
+        "b.py": {"type": "add", "content": "z\n"},
+    }
+    source = lines(
+        codex.META,
+        codex.row("response_item", type="custom_tool_call", call_id="k-1", name="exec", input="await tools.x()"),
+        codex.row("event_msg", type="item_completed", item={**ran, "status": "failed", "exit_code": 2}),
+        codex.row("event_msg", type="item_completed", item={"type": "FileChange", "id": "exec-2", "changes": files}),
+        codex.row("response_item", type="custom_tool_call_output", call_id="k-1", output="Script completed"),
+        codex.call("k-2", "exec_command", '{"cmd": "rm a.py"}'),
+        codex.output("k-2", 'exec_command failed: Rejected("rejected by user")'),
+    )
+    events = all_clients()["codex"].parse_transcript(source).events
+    assert [(each.tool, each.failed, *each.arguments.values()) for each in events] == [
+        ("Bash", True, "make"),
+        ("Edit", False, "*** Update File: a.py\n@@ -1 +1 @@\n-x\n+y\n"),
+        ("Edit", False, "*** Add File: b.py\n+z\n"),
+    ]
+
+
 def test_codex_a_sub_agent_counts_to_the_session_that_started_it() -> None:
     spawned = {"subagent": {"thread_spawn": {"parent_thread_id": "c-1", "depth": 1}}}
     transcript = all_clients()["codex"].parse_transcript(

@@ -158,18 +158,18 @@ class _RolloutReader(TranscriptBuilder):
 
     def _read_item(self, item: js.Json, at: float) -> None:
         """A command that a script ran, or the files of a patch; they stand for the script or the patch."""
-        call_id, command = js.text(item.get("id")), item.get("command")
-        is_scripted, changes = call_id.startswith("exec-"), js.section(item, "changes")
-        calls = [(_PATCHER, {"patch": _describe_change(path, js.section(changes, path))}) for path in changes]
-        if is_scripted and isinstance(command, list) and command:
-            calls = [("exec_command", {"cmd": command[-1]})]
-        if calls:
-            self.drop_call(self._script if is_scripted else call_id)
-        output, failed = js.first_text(item, "aggregated_output", "stdout"), item.get("status") == "failed"
+        call_id, command, changes = js.text(item.get("id")), item.get("command"), js.section(item, "changes")
+        is_scripted = call_id.startswith("exec-")
+        calls = [("exec_command", {"cmd": command[-1]})] if is_scripted and isinstance(command, list) else []
+        for path, change in ((path, js.section(changes, path)) for path in changes):
+            lines = js.text(change.get("unified_diff")) or re.sub("(?m)^(?=.)", "+", js.text(change.get("content")))
+            calls.append((_PATCHER, {"patch": f"*** {js.text(change.get('type')).title()} File: {path}\n{lines}"}))
         for number, (tool, arguments) in enumerate(calls):
+            self.drop_call(self._script if is_scripted else call_id)
             name = f"{call_id}.{number}" if number else call_id
             self.begin_call(name, tool, arguments)
-            self.end_call(name, output, failed, at, agent=self._agent)
+            output = js.first_text(item, "aggregated_output", "stdout")
+            self.end_call(name, output, item.get("status") == "failed", at, agent=self._agent)
 
     def _read_result(self, item: js.Json, at: float) -> None:
         call_id, result = js.text(item.get("call_id")), item.get("output")
@@ -190,13 +190,6 @@ class _RolloutReader(TranscriptBuilder):
         if code is None and canonical_tool(self.tool_of(call_id)) == "Bash":
             failed = guess_failure(output)
         self.end_call(call_id, output, failed, at, agent=self._agent)
-
-
-def _describe_change(path: str, change: js.Json) -> str:
-    """A file's change as a patch."""
-    added = "".join([f"+{line}\n" for line in js.text(change.get("content")).splitlines()])
-    kind = js.text(change.get("type")).capitalize()
-    return f"*** Begin Patch\n*** {kind} File: {path}\n{js.text(change.get('unified_diff')) or added}*** End Patch"
 
 
 def guess_failure(output: str) -> bool | None:
