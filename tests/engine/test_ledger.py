@@ -110,7 +110,8 @@ def test_a_new_file_that_another_process_read_meanwhile_is_not_in_the_way(notes:
 
 
 def scan_index_only(engine: Engine) -> None:
-    sync_index(engine.index, engine.sources, engine.parse, engine.settings.index.max_file_bytes)
+    most = engine.settings.index.max_file_bytes
+    sync_index(engine.index, engine.sources, engine.parse, most, force=False, progress=None)
     assert engine.index.find_ids(differing_in_case="new")
 
 

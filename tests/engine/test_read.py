@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from scrimshaw.models import Channel, Filters, Intent, MemoryType, Mode, Stage, 
 from scrimshaw.search.embedders import MiniLMEmbedder
 from scrimshaw.search.passages import count_sent
 from scrimshaw.search.results import SearchRequest, SearchResult
+
+find_triggered = partial(match_triggers, folder="", session=None, turn=None, cognitive=True)
 
 BODIES = {
     "storage/wal": "# WAL reset\n\nTwo writers reset the write-ahead log and the database is malformed. "
@@ -238,17 +241,17 @@ def test_memories_are_found_by_their_phrases(engine: Engine, vault: Path) -> Non
     write_memory(vault, "b", "body b", "trigger_phrases: [wal]")
     write_memory(vault, "old", "body", "trigger_phrases: [wal]\ntier: deprecated")
     scan(engine)
-    matches = match_triggers(engine, "The WAL reset left it malformed", 5)
+    matches = find_triggered(engine, "The WAL reset left it malformed", 5)
     assert [(match.memory.id, match.phrases, match.body) for match in matches] == [
         ("in/a", ("malformed", "wal reset"), "body a"),
         ("b", ("wal",), "body b"),
     ]
-    assert [match.memory.id for match in match_triggers(engine, "wal reset", 1)] == ["in/a"]
-    assert [match.memory.id for match in match_triggers(engine, "wal reset", 5, folder="in")] == ["in/a"]
-    assert match_triggers(engine, "nothing", 5) == []
+    assert [match.memory.id for match in find_triggered(engine, "wal reset", 1)] == ["in/a"]
+    assert [match.memory.id for match in find_triggered(engine, "wal reset", 5, folder="in")] == ["in/a"]
+    assert find_triggered(engine, "nothing", 5) == []
     write_memory(vault, "c", "body c", "trigger_phrases: [nothing]")
     scan(engine)
-    assert [match.memory.id for match in match_triggers(engine, "nothing", 5)] == ["c"]
+    assert [match.memory.id for match in find_triggered(engine, "nothing", 5)] == ["c"]
 
 
 # Context and graph
@@ -337,11 +340,11 @@ def test_what_is_deleted_while_phrases_are_looked_up_is_passed_over(
         return read(index, ids)
 
     monkeypatch.setattr(type(engine.index), "bodies", delete_in_between)
-    assert [match.memory.id for match in match_triggers(engine, "the heron host", 5)] == ["b"]
+    assert [match.memory.id for match in find_triggered(engine, "the heron host", 5)] == ["b"]
 
 
 def test_attention_fades_over_any_number_of_turns(engine: Engine, vault: Path) -> None:
     write_memory(vault, "note", "walrus", "trigger_phrases: [walrus]")
     scan(engine)
-    (match,) = match_triggers(engine, "a walrus", 1, turn=10**400)
+    (match,) = find_triggered(engine, "a walrus", 1, turn=10**400)
     assert match.attention == pytest.approx(0.0, abs=1e-6)

@@ -55,7 +55,7 @@ class Project:
 
     def sync(self, *, force: bool = False, max_bytes: int = MAX_BYTES) -> SyncReport:
         self.parsed.clear()
-        return sync_index(self.index, self.sources, self.parse, max_bytes, force=force)
+        return sync_index(self.index, self.sources, self.parse, max_bytes, force=force, progress=None)
 
     def check(self) -> list[str]:
         return self.maintenance.check("index")
@@ -241,7 +241,7 @@ def test_progress_counts_to_the_end(project: Project) -> None:
     def progress(done: int, total: int) -> None:
         seen.append((done, total))
 
-    sync_index(project.index, project.sources, project.parse, MAX_BYTES, progress=progress)
+    sync_index(project.index, project.sources, project.parse, MAX_BYTES, force=False, progress=progress)
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 

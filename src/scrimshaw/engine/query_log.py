@@ -71,11 +71,7 @@ def append(engine: Engine, line: _Line) -> None:
 
 
 def log_search(
-    engine: Engine,
-    request: SearchRequest,
-    session: Session | None,
-    result: SearchResult,
-    dark: SearchResult | None = None,
+    engine: Engine, request: SearchRequest, session: Session | None, result: SearchResult, dark: SearchResult | None
 ) -> None:
     """Log a search with its answer, and that of a dark launch, unless the log is off or capture is paused."""
     if not engine.settings.is_capturing:

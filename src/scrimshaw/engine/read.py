@@ -146,14 +146,7 @@ def get_from_session(engine: Engine, memory_id: str) -> MemoryText:
 
 
 def match_triggers(
-    engine: Engine,
-    text: str,
-    limit: int,
-    *,
-    folder: str = "",
-    session: Session | None = None,
-    turn: int | None = None,
-    cognitive: bool = True,
+    engine: Engine, text: str, limit: int, *, folder: str, session: Session | None, turn: int | None, cognitive: bool
 ) -> list[TriggerMatch]:
     """The memories whose trigger phrases are in a text, best first; with `cognitive` attention limits the text."""
     phrases = engine.searcher.match_phrases(text)

@@ -56,13 +56,7 @@ class SyncReport(Struct, frozen=True):
 
 
 def sync_index(
-    index: Index,
-    sources: Sequence[Source],
-    parse: Parse,
-    max_bytes: int,
-    *,
-    force: bool = False,
-    progress: Progress | None = None,
+    index: Index, sources: Sequence[Source], parse: Parse, max_bytes: int, *, force: bool, progress: Progress | None
 ) -> SyncReport:
     """Bring an index up to date with the sources; with `force` every file is read again."""
     # Before the files, so that what another process adds meanwhile does not look deleted.
