@@ -406,10 +406,7 @@ def load_memory(project: Path) -> Settings:
 
 
 def find_local_peers(project: Path) -> dict[str, PeerSettings]:
-    """A Forgetful on this machine whose url is in the project's `.mcp.json`, by name.
-
-    A command there is never run, since the file comes with a clone.
-    """
+    """Forgetful servers on this machine, by name, from the urls in `.mcp.json`; no command of a clone is ever run."""
     found = dict[str, PeerSettings]()
     try:
         servers = msgspec.json.decode(read_regular_file(project / ".mcp.json"), type=_ClientServers).mcp_servers

@@ -255,10 +255,7 @@ class Background:
             self._attempt("canary", partial(self._test_recall, only_change=True))
 
     def _watch(self, roots: list[Path]) -> Iterator[None]:
-        """Yield soon after the watch began, for changes before it, and then for every change.
-
-        If the system cannot watch the files, yield every POLL_S.
-        """
+        """Yield soon, for changes before the watch, then for every change; every POLL_S if files cannot be watched."""
         from watchfiles import Change, watch  # noqa: PLC0415 - native and slow to import; start-up has no use for it
 
         changes_seen = watch(

@@ -14,10 +14,7 @@ _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DO
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text, an empty object for an empty one.
-
-    Raises ValueError, also for a repeated key and for one nested too deeply.
-    """
+    """The value of a JSON text, {} for an empty one; raises ValueError, also for repeated keys and deep nesting."""
     plain = _blank_comments(text)
     try:
         return json.loads(plain, object_pairs_hook=_unique_keys) if plain.strip() else {}

@@ -48,10 +48,7 @@ def start_drafting(storage: Storage, settings: Settings) -> None:
 
 
 def start_worker(work: str, project: Path) -> None:
-    """Start a process that runs this function of `background` for a project.
-
-    It is silent, outlives this one and has the lowest priority.
-    """
+    """Run a function of `background` for a project in a silent process of lowest priority that outlives this one."""
     import subprocess  # noqa: PLC0415 - few hooks need it
 
     flags = ("DETACHED_PROCESS", "CREATE_NEW_PROCESS_GROUP", "IDLE_PRIORITY_CLASS")  # only on Windows

@@ -223,10 +223,7 @@ def _is_installed(client: Client, home: Path) -> bool:
 
 
 class Editor:
-    """Edits a file of a client that belongs to us alone. Its functions are pure.
-
-    They raise ConfigError for a text that they cannot read.
-    """
+    """Edits a client's file that is ours alone. Its functions are pure, and raise ConfigError for unreadable texts."""
 
     def __init__(self, file: OwnFile) -> None:
         self.file = file

@@ -1,8 +1,7 @@
 """The canary: questions whose answers are known. If one is not found, search is broken, however healthy the counts.
 
 The user writes golden queries, which are asked as an agent asks. Samples are made from the memories, always the same
-ones, and each way of finding is tested by itself: together they would cover for one another until the last
-one fails.
+ones, and each way of finding is tested by itself: together they would cover for one another until the last one fails.
 """
 
 import time

@@ -95,10 +95,7 @@ class _Mark(Struct, frozen=True):
 
 
 def _compose_plain(yaml: str) -> MappingNode | None:
-    """The nodes of entries as `format_entry` writes them, or with a list of one item a line; these need no scanner.
-
-    None if an entry has another form.
-    """
+    """The nodes of entries as `format_entry` writes them or with a list item a line, without a scanner; or None."""
     pairs, at, row = list[tuple[Node, Node]](), 0, 0
     try:
         while at < len(yaml):
@@ -306,10 +303,7 @@ def parse_quality(values: Values, clean: Clean = str) -> Quality | None:
 
 
 def parse_name_date(name: str) -> str:
-    """The ISO date in a file's name: `2026-05-01-x`, `20260501_x`, or before a time the day first, `01-05-26_13-30__x`.
-
-    Empty if there is none.
-    """
+    """The ISO date in a name, or "": `2026-05-01-x`, `20260501_x`, or day first before a time, `01-05-26_13-30__x`."""
     for pattern in _NAME_DATES:
         for found in pattern.finditer(name):
             year, month, day = (found[part] for part in ("year", "month", "day"))

@@ -47,10 +47,7 @@ _TRANSLATION = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 def _token_rule(line: str) -> SecretRule:
-    """The pattern of a vendor's key, whose prefix must begin a word.
-
-    The look-behind comes after the prefix, because a pattern that begins with a literal is searched much faster.
-    """
+    """The pattern of a vendor's key, whose prefix begins a word; the look-behind follows it, for a faster search."""
     secret_class, prefix, body = line.split(maxsplit=2)
     literal = prefix.replace(".", "[.]").replace("+", "[+]")
     return SecretRule(secret_class, prefix, rf"{literal}(?<![A-Za-z0-9]{literal}){body}")

@@ -68,10 +68,7 @@ class PeerCopies:
 
 
 def sync_peer(engine: Engine, stated: PeerSettings, **options: Any) -> PeerSync:
-    """Sync the copies at a peer, with the options of `sync_copies`.
-
-    Raises ConfigError for a peer without the tools, VaultBusy while another process syncs it.
-    """
+    """Sync a peer as `sync_copies`; raises ConfigError if it lacks the tools, VaultBusy while another process does."""
     project = label_copies(engine.settings.project)
     store = PeerCopies(stated, engine.settings.router, project)
     path = find_id_map(engine.settings.home, stated, project)

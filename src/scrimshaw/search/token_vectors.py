@@ -74,10 +74,7 @@ def match_tokens(query: Rows, passages: Sequence[bytes]) -> list[float]:
 def compare_vectors(
     vectors: Sequence[bytes], scores: Sequence[float], same: float
 ) -> tuple[list[float], list[list[int]]]:
-    """The mean cosine of each passage to the others, weighted by their scores; pairs of positions with at least `same`.
-
-    Vectors are in float16.
-    """
+    """Each float16 vector's mean cosine to the others, weighted by scores; pairs of positions of at least `same`."""
     import numpy as np  # noqa: PLC0415 - heavy, only where vectors are searched
 
     rows = np.frombuffer(b"".join(vectors), np.float16).reshape(len(vectors), -1).astype(np.float32)

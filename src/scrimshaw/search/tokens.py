@@ -84,10 +84,7 @@ def find_names(query: str) -> tuple[str, ...]:
 
 
 def find_phrases(text: str, look_up: Callable[..., Iterable[tuple[str, str]]]) -> dict[str, list[str]]:
-    """The phrases that occur whole in the text: memory id -> its phrases, longest first.
-
-    They are looked up by their heads, as in `Index.phrases`.
-    """
+    """The phrases whole in a text, by memory id, longest first; looked up by their heads as in `Index.phrases`."""
     text = normalise_text(text)
     holds = cache(partial(contains_phrase, words=space_words(text), text=text))  # many memories share a phrase
     found: dict[str, set[str]] = {}

@@ -21,8 +21,7 @@ FIELD_WEIGHTS = (2.0, 2.0, 2.0, 1.0)
 ROWS_PER_MEMORY = 5  # rows to read per memory wanted, since each chunk has its own
 PASSAGES_PER_MATCH = 3  # passages to read per passage wanted, since sessions reorder them
 
-# The number of a text is its memory's, shifted by so many bits, plus 0 for the whole memory or 1 + the chunk's
-# ordinal.
+# The number of a text is its memory's, shifted by so many bits, plus 0 for the whole memory or 1 + the chunk's ordinal.
 PART_BITS = 20
 _EMBED_ORDER = {True: "DESC", False: "ASC"}  # records are read newest first
 _OF_RECORD = f"WHERE memory IN (SELECT memories.row FROM memories WHERE source = '{RECORD}')"
@@ -149,10 +148,7 @@ class Index(ABC):
 
     @abstractmethod
     def match_vector(self, model: str, vector: Any, filters: Filters, limit: int) -> list[Match]:
-        """The nearest memories by cosine to `vector`, a normalised float32 array; the best chunk counts.
-
-        For the source `record` the nearest chunks.
-        """
+        """The memories whose best chunk is nearest to a normalised float32 vector; of `record` the nearest chunks."""
 
     @abstractmethod
     def generation(self) -> int:
@@ -414,10 +410,7 @@ class Index(ABC):
     def put_vectors(
         self, model: str, rows: Iterable[tuple[str, Any]], *, tokens: Mapping[str, bytes] = {}, only: bool = False
     ) -> None:
-        """Store one normalised vector per chunk key, and token vectors by key; `only` drops other models.
-
-        Raises StorageFailure by dimension.
-        """
+        """Store a normalised vector per chunk, and token vectors; `only` drops other models. Raises StorageFailure."""
         size = self._database.value(f"SELECT {self.WIDTH} FROM vectors WHERE model = ? LIMIT 1", (model,))
         with self._database.write() as write:
             if only:

@@ -115,10 +115,7 @@ _DAY_LENGTH = len("2026-11-21")
 
 
 def conditions(filters: Filters) -> tuple[str, list[Any]]:
-    """The filters as a condition on `memories m`, with its arguments; `true` without restrictions.
-
-    Raises InvalidRequest for an impossible date.
-    """
+    """The filters as a condition on `memories m`, or `true`, with arguments; InvalidRequest for an impossible date."""
     tiers, folder, only, least = filters.tiers, filters.folder.strip("/"), filters.only, filters.min_quality_score
     below = folder, len(folder) + 1, f"{folder}/"
     since, until = filters.since and earliest(filters.since), filters.until and latest(filters.until)

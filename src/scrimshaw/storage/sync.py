@@ -1,8 +1,7 @@
 """Keeping the index in step with the files.
 
-A file is read again only if its size or time changed, and parsed again only if its bytes did, or if the
-index lacks a part of it. The index records a file after the file was read, so that a failure is repeated at the
-next scan.
+A file is read again only if its size or time changed, and parsed again only if its bytes did, or if the index lacks a
+part of it. The index records a file after the file was read, so that a failure is repeated at the next scan.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -270,10 +270,7 @@ async def _request_pull(vaults: Vaults, request: Request) -> Response:
 
 
 def _find_vaults(request: Request) -> list[str]:
-    """The vaults that a request concerns: the one in its path, or all that the caller may enter.
-
-    Empty for one that the caller may not enter, and for one that does not exist.
-    """
+    """The vault in a request's path, if the caller may enter it; without one in it, all that the caller may enter."""
     caller: Caller = request.scope[_CALLER]
     return [name for name in caller.scopes if request.path_params.get("vault", "") in ("", name)]
 

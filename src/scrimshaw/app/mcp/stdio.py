@@ -101,10 +101,7 @@ class Wire:
 
 
 def _parse(line: bytes) -> tuple[wire.JSONRPCMessage | None, int, str]:
-    """The message of a line, if it is one; otherwise an error's code and text.
-
-    Half characters and invalid UTF-8 read as U+FFFD.
-    """
+    """The message of a line, or an error's code and text; half characters and invalid UTF-8 read as U+FFFD."""
     try:
         return wire.jsonrpc_message_adapter.validate_json(line, by_name=False), wire.INVALID_REQUEST, _BAD_ID
     except ValidationError as error:

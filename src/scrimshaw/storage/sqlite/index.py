@@ -157,10 +157,7 @@ class SqliteIndex(Index):
 
 
 def match_expression(query: Query) -> str:
-    """The FTS5 expression of a query; empty if it has no words.
-
-    Each word is in double quotes, so nothing in it is read as an operator, a column or a prefix.
-    """
+    """The FTS5 expression of a query, or empty; quotes keep words from being read as operators, columns or prefixes."""
     star = "*" if query.is_prefix else ""
     quoted = [['"' + word.replace('"', '""') + '"' + star for word in group] for group in query.groups if group]
     groups = [" OR ".join(words) for words in quoted]
