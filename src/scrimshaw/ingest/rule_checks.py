@@ -20,7 +20,6 @@ from scrimshaw.models import ItemKind
 class RuleProblem(Struct, frozen=True, kw_only=True):
     """A problem of a rule: a fatal one stops the start, any other is a warning."""
 
-    rule_id: str
     message: str
     advice: str
     fatal: bool
@@ -80,13 +79,13 @@ def find_problems(rules: Sequence[Rule]) -> list[RuleProblem]:
     ids = [rule.id for rule in rules]
     for name in dict.fromkeys(name for name in ids if ids.count(name) > 1):
         advice = "give every rule its own id: items name the rule that made them"
-        problems.append(RuleProblem(rule_id=name, message=f"two rules are called {name!r}", advice=advice, fatal=True))
+        problems.append(RuleProblem(message=f"two rules are called {name!r}", advice=advice, fatal=True))
     ordered = order_rules(rules)
     for position, late in enumerate(ordered):
         if early := next((rule for rule in ordered[:position] if _covers(rule, late)), None):
             message = f"rule {late.id!r} can never win: {early.id!r} comes first and matches all it matches"
             advice = f"give {late.id!r} a smaller priority than {early.priority}, or narrow {early.id!r}"
-            problems.append(RuleProblem(rule_id=late.id, message=message, advice=advice, fatal=False))
+            problems.append(RuleProblem(message=message, advice=advice, fatal=False))
     return problems
 
 
@@ -96,7 +95,7 @@ def find_pattern_problem(rule: Rule) -> RuleProblem | None:
         if danger := find_danger(pattern):
             fault, why, rewrite = danger
             message = f"ExtractionRule contains {fault}: {pattern} (rule {rule.id!r}: {why})"
-            return RuleProblem(rule_id=rule.id, message=message, advice=rewrite, fatal=True)
+            return RuleProblem(message=message, advice=rewrite, fatal=True)
     return None
 
 
