@@ -7,7 +7,7 @@ from scrimshaw.engine.core import Engine
 from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import RECORD, Chunk, Document, Memory, MemoryType, Provenance, SourceFile, format_time
+from scrimshaw.models import RECORD, Chunk, Document, Memory, Provenance, SourceFile, format_time
 from scrimshaw.search.candidates import DAY_S
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.search.tokens import count_tokens
@@ -57,11 +57,9 @@ def read_passage(engine: Engine, passage_id: str) -> tuple[Memory, str]:
         source=RECORD,
         path=path,
         title=title_session(engine, next(iter(engine.sessions.records(session)))),
-        type=MemoryType.GENERAL,
         provenance=_provenance(session, near),
         updated=format_time(own.at),
         tokens=count_tokens(body),
-        label_tokens=0,
         length=len(body),
     )
     return memory, body

@@ -16,7 +16,7 @@ from scrimshaw.errors import NoSemanticSearch, NotFound, PeerFailed
 from scrimshaw.ingest.comparison import hash_normalised_text
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Channel, Degradation, Filters, Memory, MemoryType, Provenance, Session, Trust
+from scrimshaw.models import Channel, Degradation, Filters, Memory, Provenance, Session, Trust
 from scrimshaw.router.copies import MARK, label_copies
 from scrimshaw.router.id_map import IdMap
 from scrimshaw.router.kinds import PREFIX
@@ -119,10 +119,8 @@ def get_from_peer(engine: Engine, memory_id: str) -> read.MemoryText:
         source="peer",
         path="",
         title=title.text,
-        type=MemoryType.GENERAL,
         provenance=Provenance(source=name, trust=Trust.WEB),
         tokens=count_tokens(text.text),
-        label_tokens=0,
         length=len(text.text),
     )
     return read.MemoryText(memory=memory, body=text.text, content_hash="", redacted=text.classes)
