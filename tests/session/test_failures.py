@@ -445,3 +445,12 @@ def test_tests_that_run_at_last_have_got_further() -> None:
     recording.edit("wake.rs").bash("cargo test --target x86_64", "test result: ok. 31 passed; 0 failed")
     first, _ = recording.draft().problems
     assert first.note.startswith("`cargo test` got further in e4 after: (e3) The host needs a target.")
+
+
+def test_another_program_replaces_one_that_failed() -> None:
+    recording = Recording().prompt("Print the chart.").bash("latexmk -cd paper/main.tex", "no siunitx.sty", failed=True)
+    recording.bash("tlmgr install siunitx", "tlmgr: frozen", failed=True)
+    recording.bash("tectonic -X compile paper/main.tex", "Writing main.pdf")
+    (problem,) = recording.draft().problems
+    assert problem.note == ("`latexmk paper/main.tex` was replaced in e4: `tectonic -X compile paper/main.tex` instead")
+    assert not recording.draft().open

@@ -172,3 +172,10 @@ def test_all_replies_of_a_short_session_are_told() -> None:
     for each in says:
         recording.answer(f"One more is slow: {each.split()[1]}. Should I drop it?").prompt(each)
     assert [text for text, _ in found(recording)] == says
+
+
+def test_an_agreement_after_a_turn_that_ended_is_told() -> None:
+    asks = "The tiles are large. Should I store them as webp?"
+    recording = Recording().prompt("Make the harbour chart load faster.").answer(asks).stop(asks)
+    ((text, note),) = found(recording.prompt("yes, but keep the png files too"))
+    assert (text, note) == ("Should I store them as webp?", "agreed in e4: but keep the png files too")

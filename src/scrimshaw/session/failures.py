@@ -40,6 +40,8 @@ _FOLDER, _LOOK = re.compile(r"(?:\A|[;&] *)cd ([/~][^\s;&]*)"), re.compile(r" (?
 _NO_SUBJECT = ("empty", "soft", "folders", "extensions")
 _SHARED_WORDS = STOP_WORDS.union({"assert", "edited"}, *map(WORDS.__getitem__, _NO_SUBJECT))
 MOST_TEST_RUNS = 2
+_SUBSTITUTES, _SOON = 3, 8  # runs, and events, after a failed one
+_OPERAND = re.compile(r"(?!\S*/activate)[\w.-]*[/.][\w./-]*[a-z]\w*\Z")  # a path, or a name with a dot
 _SHORT_OUTPUT, _ANYTHING = 5, re.compile("")  # lines of an output that can only be the error
 _SELECTS = re.compile(r" -(?:k|run|t(?! \.)|-grep|-tests?|-filter)\b|::")  # options that choose among tests
 _NUMBER = re.compile(r"\d+")  # numbers alone do not make another error
@@ -238,7 +240,21 @@ def find_failures(
         cure = [act for act, done in acts if done not in own and not any(done in each for each in redone)]
         is_open = not any(not each.failed and not each.families[0].startswith("git ") for each in later)
         overcome = following.event if following and (is_past or cure) else passed
+        if not again and (other := _find_substitute(run, later)):
+            overcome, cure = other.event, [f"`{cut_line(other.command, LONGEST_ACT)}` instead"]
         yield Failure(run, errors[0], following, passed, overcome, is_open, cure)
+
+
+def _find_substitute(run: CommandRun, later: Sequence[CommandRun]) -> CommandRun | None:
+    """The other program that soon did what a failed one, not of tests, was to do: it names that or one of its files."""
+    program = run.suspect.split()[0]
+    words = "|".join(map(re.escape, {program, *filter(_OPERAND.match, run.command.split())}))
+    for other in later[:_SUBSTITUTES] if not any(map(_TEST.search, run.families)) else ():
+        is_other = other.suspect.split()[0] not in (program, "git") and not other.failed
+        is_soon = other.event.number < run.event.number + _SOON
+        if is_other and is_soon and re.search(rf"(?:\A|[\s/])(?:{words})(?:\Z|[\s:@])", other.command):
+            return other
+    return None
 
 
 def find_reports(events: Sequence[RecordedEvent], runs: Sequence[CommandRun], edits: Edits) -> Iterator[Failure]:

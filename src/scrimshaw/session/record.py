@@ -49,6 +49,7 @@ class Record:
 
     def __init__(self, events: Sequence[RecordedEvent], items: Sequence[Item], most: int | None = None) -> None:
         """Only the last `most` events are searched for the agent's words."""
+        events = statements.leave_out_repeats(events)
         self.events, self.items, self._most = events, items, most or len(events)
         self.edits = find_edits(events, items)  #: the numbers of the events that changed each file
         self.runs = find_runs(events, items)  #: the commands, in order

@@ -212,8 +212,9 @@ def find_problems(record: Record) -> list[Statement]:
             if not cure or not is_shown or _FILE_ALONE.fullmatch(cure):
                 continue
             causes = [cause for cause in causes if not number < cause.event < end]
-            how = f"{'passed' if each.overcome == each.passed else 'got further'} in e{each.overcome.number}"
-            solved.append(Statement(each.error, number, f"`{each.run.suspect.partition('::')[0]}` {how} after: {cure}"))
+            how = "passed" if each.overcome == each.passed else "got further" if each.following else "was replaced"
+            ran = f"`{each.run.suspect.partition('::')[0]}` {how} in e{each.overcome.number}"
+            solved.append(Statement(each.error, number, f"{ran} after: {cure}" if each.following else f"{ran}: {cure}"))
     ideas = [each for each in record.answers if _FAILURE["ruled_out"].search(each.text)]
     dropped = [Statement(x.text, x.event) for x in ideas if count_subjects(x.text) > LEAST_SUBJECTS][-most:]
     return sorted([*causes[-most:], *solved[-most:], *dropped], key=attrgetter("event"))

@@ -203,7 +203,9 @@ def _find_next_step(record: Record) -> Iterator[Statement]:
 def _find_unfinished_task(record: Record) -> Iterator[Statement]:
     """The last request, if there was no answer."""
     answered = max((event.number for event in record.events if event.kind in _ANSWERS), default=0)
-    yield from (each for each in _list_prompts(record)[-1:] if each.event > answered)
+    for each in _list_prompts(record)[-1:]:
+        if each.event > answered:
+            yield each
 
 
 def _list_prompts(record: Record) -> list[Statement]:

@@ -88,6 +88,20 @@ def split_sentences(events: Sequence[RecordedEvent]) -> list[Sentence]:
     return found
 
 
+def leave_out_repeats(events: Sequence[RecordedEvent]) -> Sequence[RecordedEvent]:
+    """The events without the ends of turns that only repeat an answer, except after the last call, prompt or answer."""
+    kept, answers, last = list[RecordedEvent](), list[str](), None
+    for event in events:
+        if event.kind == EventKind.STOP and repeats_answers(flatten(event.text), answers):
+            last = event
+            continue
+        if event.kind in (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER):
+            last = None
+        answers += [flatten(event.text)] if event.kind == EventKind.ANSWER else []
+        kept.append(event)
+    return [*kept, last] if last else kept
+
+
 def repeats_answers(text: str, answers: Sequence[str]) -> bool:
     """Whether a text is one of the answers, or several joined, as some clients end a turn."""
     for answer in sorted(filter(None, answers), key=len, reverse=True) if text not in answers else [text]:
