@@ -1051,3 +1051,20 @@ def test_the_items_of_a_closing_list_of_what_is_left_are_open() -> None:
     recording = Recording().prompt("Move the pipeline of the harbour.").edit("pipeline.yml").answer(said)
     left = ["Rolf reviews the trust policy", "Petersen: does the berth fee belong on the invoice?"]
     assert texts(recording.draft().open) == left
+
+
+def test_where_only_files_changed_the_last_command_tells_how_it_ended() -> None:
+    recording = Recording().prompt("Find the flag in the program of the challenge.").edit("exploit.py")
+    findings = recording.bash("submit FLAG{harbour}", "accepted").draft().findings
+    assert [each.text for each in findings] == ["submit FLAG{harbour}"]
+
+
+def test_where_nothing_else_tells_how_it_ended_the_last_command_does() -> None:
+    recording = (
+        Recording()
+        .prompt("Find the flag that is hidden in the image of the drive.")
+        .bash("grep flag notes.txt", "flag{x}")
+    )
+    assert recording.draft().findings == ()
+    recording.bash("submit flag{x}", "")
+    assert [each.text for each in recording.draft().findings] == ["submit flag{x}"]

@@ -140,7 +140,10 @@ def split_blocks(text: str) -> Iterator[Block]:
         elif line.kind == "trace":
             yield Block(line.start, line.end, line.start, line.end, is_trace=True)
         elif line.kind == "row":
-            yield from _split_cells(text, line)
+            for cell in _CELL.finditer(text, line.start, line.end):
+                content = cell[0].strip()
+                start = text.find(content, cell.start())
+                yield from [Block(start, start + len(content), start, start + len(content))] if content else []
 
 
 def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -155,13 +158,6 @@ def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]
             start = boundary.end()
     if start < end:
         yield start, end
-
-
-def _split_cells(text: str, line: Line) -> Iterator[Block]:
-    for cell in _CELL.finditer(text, line.start, line.end):
-        if content := cell[0].strip():
-            start = text.find(content, cell.start())
-            yield Block(start, start + len(content), start, start + len(content))
 
 
 # Chatter

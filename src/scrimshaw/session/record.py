@@ -111,7 +111,7 @@ class Record:
 
     @cached_property
     def refusals(self) -> frozenset[int]:
-        """The answers that end with what the person's next words refuse, or as the agent then concedes, correct."""
+        """The answers that end with what the person's next words refuse, or rightly object to."""
         found, texts = set[int](), {each.number: each.text for each in self.events}
         for prompt, answer in self.replies.items():
             if answer in self.corrections or _DECISION["refusal"].match(texts[prompt]):
@@ -120,7 +120,7 @@ class Record:
 
     @cached_property
     def corrections(self) -> Mapping[int, frozenset[str]]:
-        """The stems of what a person objects to an answer, as the agent then concedes, by the number of the answer."""
+        """The stems of an objection that the agent concedes ("you're right"), by the number of the answer it met."""
         found, prompt, last, answer = dict[int, frozenset[str]](), "", 0, 0
         for event in self.events:
             if statements.begins_turn(event):
@@ -183,13 +183,13 @@ class Record:
 
     @cached_property
     def prompts_by_kind(self) -> Mapping[str, Set[int]]:
-        """The prompts with a sentence that asks for something, states something, and those that only thank or leave."""
+        """The prompts that ask for something, that state something, and that only thank, take leave or put off."""
         asks, states, leaves = set[int](), set[int](), set[int]()
         for each in self.sentences:
-            text = each.text
-            puts_off = _OPEN["puts_off"].search(text) and not is_clear(text)
             if each.by != USER:
                 continue
+            text = each.text
+            puts_off = _OPEN["puts_off"].search(text) and not is_clear(text)
             if "?" in text or statements.is_imperative(text) or _NEED.search(text):
                 asks.add(each.event)
             elif puts_off or _OPEN["leaves"].search(text) or _OPEN["thanks"].match(text):

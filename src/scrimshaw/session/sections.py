@@ -13,6 +13,7 @@ from os.path import commonprefix
 
 from scrimshaw.ingest.dialogs import FINDINGS, TASK, TASK_LIST
 from scrimshaw.ingest.events import CUT_MIDDLE
+from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, RecordedEvent
 from scrimshaw.session import statements
 from scrimshaw.session.failures import COMMIT, FIRM_ERRORS, LONGEST_ACT, Failure, find_errors
@@ -87,7 +88,7 @@ def _repeats_change(changes: Sequence[Statement], said: Statement | Sentence) ->
 
 
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
-    """What follows a heading of findings, and how the work ended, in the words of the answer that reports it."""
+    """What follows a heading of findings, and how the work ended: as an answer reports it, or else the last command."""
     firm = [each for each in record.answers if not _CHANGE["not_a_finding"].search(each.text)]
     firm = [each for each in firm if not each.is_item or _CHANGE["told"].search(each.text) or _VERB.search(each.text)]
     worth = [each for each in firm if is_clear(each.text) and not _CHANGE["status"].search(each.text)]
@@ -96,11 +97,18 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     rest = [each for each in worth if each not in found and not _CHANGE["no_account"].search(each.heading)]
     if account := _find_account(record, rest, changes):
         found = [*filterfalse(partial(_repeats_change, changes), [*found, *account])]
-    return [Statement(each.text, each.event) for each in dict.fromkeys(found)]
+    facts = [Statement(each.text, each.event) for each in dict.fromkeys(found)]
+    last = next((x for x in reversed(record.events) if x.kind in (EventKind.TOOL, EventKind.PROMPT)), None)
+    command = last.text.partition("\n")[0].strip() if last and last.tool == "Bash" and not last.failed else ""
+    is_telling = re.search(r" \W*[^\W\d]", command) and parse_command(command).name not in LOOKS
+    is_last = last and last.number > max((each.event for each in facts), default=0)
+    if last and is_telling and is_last and not record.test_runs and not find_outcome(record):
+        facts.append(Statement(statements.cut_line(command), last.number))
+    return facts
 
 
 def _find_account(record: Record, worth: Sequence[Sentence], changes: Sequence[Statement]) -> list[Sentence]:
-    """Those of the last answer that says how the work ended, or of the longest report if nothing was changed."""
+    """Of sentences worth telling those of the last answer that says how the work ended, or of the longest report."""
     answers = record.sentences_by_answer
     accounts = {event: [each for each in worth if each.event == event] for event in answers}
     closing, most = sorted(answers, key=lambda event: (len(accounts[event]), event)), MOST_REPORTED

@@ -154,9 +154,9 @@ class _RolloutReader(TranscriptBuilder):
         elif kind in _RESULTS:
             self._read_result(item, at)
         elif item.get("type") == "item_completed":
-            self.read_item(js.section(item, "item"), at)
+            self._read_item(js.section(item, "item"), at)
 
-    def read_item(self, item: js.Json, at: float) -> None:
+    def _read_item(self, item: js.Json, at: float) -> None:
         """A command that a script ran, or the files of a patch; they stand for the script or the patch."""
         call_id, command, changes = js.text(item.get("id")), item.get("command"), js.section(item, "changes")
         is_scripted = call_id.startswith("exec-")
