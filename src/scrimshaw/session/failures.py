@@ -122,12 +122,9 @@ def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Edits:
 
 def _find_attempts(events: Sequence[RecordedEvent], items: Sequence[Item]) -> set[int]:
     """The numbers of the events that changed a file, even if it was reverted later."""
-    by_shell, found = {each.source.source_call_id for each in items if each.text.startswith(("Edit ", "Write "))}, set()
-    for event in events:
-        writes = event.tool in ("Edit", "Write") or (event.tool == "Bash" and event.call_id in by_shell)
-        if writes and event.path and event.failed is not True and not _CHANGE["edit_refused"].search(event.text):
-            found.add(event.number)
-    return found
+    by_shell = {each.source.source_call_id for each in items if each.text.startswith(("Edit ", "Write "))}
+    writing = [x for x in events if x.tool in ("Edit", "Write") or (x.tool == "Bash" and x.call_id in by_shell)]
+    return {x.number for x in writing if x.path and x.failed is not True and not _CHANGE["edit_refused"].search(x.text)}
 
 
 def _choose_paths(taken: re.Match[str], paths: Iterable[str]) -> list[str]:

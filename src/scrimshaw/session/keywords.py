@@ -5,7 +5,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -165,13 +165,8 @@ def _combine_words(run: Sequence[_Word]) -> list[str]:
 
 def _find_runs(text: str) -> list[list[_Word]]:
     """The words of a text that name a subject; a run ends at any other word."""
-    runs = [list[_Word]()]
-    for word in map(_read_word, _TOKEN.findall(_LINK.sub(" . ", text) if "://" in text or "[RED" in text else text)):
-        if word:
-            runs[-1].append(word)
-        elif runs[-1]:
-            runs.append([])
-    return runs
+    words = map(_read_word, _TOKEN.findall(_LINK.sub(" . ", text) if "://" in text or "[RED" in text else text))
+    return [[word for word in run if word] for is_subject, run in groupby(words, bool) if is_subject]
 
 
 @lru_cache(maxsize=16_384)  # texts share most of their words

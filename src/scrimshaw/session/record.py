@@ -15,14 +15,7 @@ from msgspec import Struct
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, Item, RecordedEvent, Trust
 from scrimshaw.session import statements
-from scrimshaw.session.failures import (
-    Failure,
-    find_commits,
-    find_edits,
-    find_failures,
-    find_runs,
-    find_test_runs,
-)
+from scrimshaw.session.failures import Failure, find_commits, find_edits, find_failures, find_runs, find_test_runs
 from scrimshaw.session.keywords import find_stems, is_clear
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line, flatten
 
@@ -111,12 +104,9 @@ class Record:
 
     @cached_property
     def refusals(self) -> frozenset[int]:
-        """The answers that end with what the person's next words refuse, or rightly object to."""
-        found, texts = set[int](), {each.number: each.text for each in self.events}
-        for prompt, answer in self.replies.items():
-            if answer in self.corrections or _DECISION["refusal"].match(texts[prompt]):
-                found.add(answer)
-        return frozenset(found)
+        """The answers that end with what the person's next words refuse, or as the agent then concedes, correct."""
+        refusing = {x.number for x in self.events if x.number in self.replies and _DECISION["refusal"].match(x.text)}
+        return frozenset([at for prompt, at in self.replies.items() if at in self.corrections or prompt in refusing])
 
     @cached_property
     def corrections(self) -> Mapping[int, frozenset[str]]:
@@ -183,20 +173,17 @@ class Record:
 
     @cached_property
     def prompts_by_kind(self) -> Mapping[str, Set[int]]:
-        """The prompts that ask for something, that state something, and that only thank, take leave or put off."""
-        asks, states, leaves = set[int](), set[int](), set[int]()
+        """The prompts with a sentence that asks for something, states something, and those that only thank or leave."""
+        found = defaultdict[str, set[int]](set)
         for each in self.sentences:
+            text = each.text
             if each.by != USER:
                 continue
-            text = each.text
+            asks = "?" in text or statements.is_imperative(text) or _NEED.search(text)
             puts_off = _OPEN["puts_off"].search(text) and not is_clear(text)
-            if "?" in text or statements.is_imperative(text) or _NEED.search(text):
-                asks.add(each.event)
-            elif puts_off or _OPEN["leaves"].search(text) or _OPEN["thanks"].match(text):
-                leaves.add(each.event)
-            elif is_clear(text, 1):
-                states.add(each.event)
-        return {"asks": asks, "states": states, "leaves": leaves - asks - states}
+            leaves = puts_off or _OPEN["leaves"].search(text) or _OPEN["thanks"].match(text)
+            found["asks" if asks else "leaves" if leaves else "states" if is_clear(text, 1) else "rest"].add(each.event)
+        return found | {"leaves": found["leaves"] - found["asks"] - found["states"]}
 
     @cached_property
     def replies(self) -> Mapping[int, int]:
@@ -207,15 +194,13 @@ class Record:
         for event in self.events:
             if event.kind == EventKind.ANSWER:
                 number, said = event.number, event.text
-            elif event.kind == EventKind.TOOL and event.tool in ("Edit", "Write"):
+            elif event.tool in ("Edit", "Write"):
                 asked = False
             elif statements.begins_turn(event):
-                concludes = asked or event.number in self.prompts_by_kind["states"]
-                ends = said and concludes and _DECISION["ends_discussion"].match(event.text)
-                is_reply = statements.is_reply(said, event.text) or (
-                    ends and event.number not in self.prompts_by_kind["leaves"]
-                )
-                if is_reply and len(event.text) <= LONGEST_SENTENCE:
+                discusses = asked or event.number in self.prompts_by_kind["states"]
+                ends = said and discusses and _DECISION["ends_discussion"].match(event.text)
+                concludes = ends and event.number not in self.prompts_by_kind["leaves"]
+                if len(event.text) <= LONGEST_SENTENCE and (concludes or statements.is_reply(said, event.text)):
                     found[event.number] = number
                 number, said, asked = 0, "", "?" in event.text
         return found
@@ -263,7 +248,10 @@ def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
             continue
         stream = event.kind is EventKind.TOOL
         if event.kind in _OPENINGS:
-            _add_reply(last.pop(False, None), event)
+            said = last.get(False)
+            if said and event.kind is EventKind.PROMPT and statements.is_reply(said.text, event.text):
+                # whoever finds what was proposed has to learn what was decided
+                said.text += f"\n> {cut_line(' '.join(event.text.split()))}"
             last.clear()
         for number, piece in enumerate(_cut(text), start=1):
             before = last.get(stream)
@@ -273,26 +261,17 @@ def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
                 continue
             last[stream] = Passage(event.number, number, [event.number], piece, prompt, event.at, trust)
             made.append(last[stream])
-        if event.kind is EventKind.PROMPT:
-            prompt = " ".join(event.text.split())[:PROMPT_CHARACTERS]
+        prompt = " ".join(event.text.split())[:PROMPT_CHARACTERS] if event.kind is EventKind.PROMPT else prompt
     return made
 
 
 def find_passage(passages: Sequence[Passage], anchor: str) -> int | None:
     """The index of the passage with this anchor, else of the one with its event, before it, or the first of all."""
-    named = next((place for place, each in enumerate(passages) if each.anchor == anchor), None)
-    if named is not None:
-        return named
+    named = (place for place, each in enumerate(passages) if each.anchor == anchor)
     number = int(re.sub(r"\D.*", "", anchor[1:]) or 0)
     holding = (place for place, each in enumerate(passages) if number in each.events)
     before = (place for place in reversed(range(len(passages))) if passages[place].event <= number)
-    return next(holding, next(before, 0 if passages else None))  # a start is in no passage
-
-
-def _add_reply(said: Passage | None, prompt: RecordedEvent) -> None:
-    """End a passage with a person's reply: whoever finds what was proposed has to learn what was decided."""
-    if said and prompt.kind is EventKind.PROMPT and statements.is_reply(said.text, prompt.text):
-        said.text += f"\n> {cut_line(' '.join(prompt.text.split()))}"
+    return next(chain(named, holding, before), 0 if passages else None)  # a start is in no passage
 
 
 def _describe_event(event: RecordedEvent) -> tuple[Trust, str]:

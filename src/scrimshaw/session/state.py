@@ -27,7 +27,7 @@ from scrimshaw.session.failures import COMMIT, find_runs
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.record import Record
 from scrimshaw.session.resume import WITHHELD, Occasion, asks_only_for_session
-from scrimshaw.session.statements import USER, Statement
+from scrimshaw.session.statements import Statement
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.sessions import Sessions
 
@@ -194,23 +194,20 @@ def _find_later_tasks(record: Record) -> Iterator[Statement]:
 
 def _find_next_step(record: Record) -> Iterator[Statement]:
     """What the agent planned to do next."""
-    asked = {each.event for each in record.sentences if each.by == USER}
     step = sections.find_next_step(record)
-    if step and step.event not in asked:
+    if step and step.event not in set[int]().union(*record.prompts_by_kind.values()):
         yield step
 
 
-def _find_unfinished_task(record: Record) -> Iterator[Statement]:
+def _find_unfinished_task(record: Record) -> list[Statement]:
     """The last request, if there was no answer."""
     answered = max((event.number for event in record.events if event.kind in _ANSWERS), default=0)
-    for each in _list_prompts(record)[-1:]:
-        if each.event > answered:
-            yield each
+    return [each for each in _list_prompts(record)[-1:] if each.event > answered]
 
 
 def _list_prompts(record: Record) -> list[Statement]:
     """The person's prompts, in full, except "continue", "where were we?" and the like, and replies before the last."""
-    heard = {each.event for each in record.sentences if each.by == USER}
+    heard = set[int]().union(*record.prompts_by_kind.values())
     spoken = [event for event in record.events if event.kind == EventKind.PROMPT and event.number in heard]
     texts = [statements.flatten(" ".join(statements.prose_parts(event))) for event in spoken]
     return [
@@ -328,8 +325,8 @@ def _holds_work(lines: Sequence[StateLine], events: Sequence[RecordedEvent], ite
     """Whether the session did more than ask this server, or decided something about a task."""
     asked = {item.source.source_call_id for item in items if is_own_tool(item.source.source_tool)}
     calls = {event.call_id for event in events if event.kind == EventKind.TOOL}
-    calls.update(item.source.source_call_id for item in items)
-    return bool(calls - asked) or {"task", "decisions"} <= {line.part for line in lines}
+    calls.update(map(attrgetter("source.source_call_id"), items))
+    return bool(calls - asked) or {"task", "decisions"}.issubset(map(attrgetter("part"), lines))
 
 
 def fit_lines(lines: Sequence[StateLine], budget: int, count: Callable[[str], int]) -> tuple[list[StateLine], int, int]:

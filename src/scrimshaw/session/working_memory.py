@@ -33,11 +33,9 @@ def rank_items(
     items: Iterable[Item], counter: int, *, now: float, settings: SessionSettings, event_decay: bool
 ) -> list[tuple[Item, float]]:
     """The items with their scores, best first; of ties the newer first."""
-    ranked = []
-    for item in items:
-        attention = score(item, counter, now, settings, event_decay=event_decay)
-        ranked.append((attention, item.number, item))
-    return [(item, attention) for attention, _, item in sorted(ranked, key=itemgetter(0, 1), reverse=True)]
+    newest_first = sorted(items, key=attrgetter("number"), reverse=True)
+    scored = [(item, score(item, counter, now, settings, event_decay=event_decay)) for item in newest_first]
+    return sorted(scored, key=itemgetter(1), reverse=True)
 
 
 def trace_attention(item: Item, counter: int, settings: SessionSettings) -> list[tuple[float, float]]:
