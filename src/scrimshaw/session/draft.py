@@ -4,10 +4,10 @@ A section without evidence is empty; nothing is filled in.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain, groupby, pairwise
 from operator import attrgetter
 
 from msgspec import Struct
@@ -18,16 +18,7 @@ from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.failures import COMMIT
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.record import Record
-from scrimshaw.session.statements import (
-    LONGEST_SENTENCE,
-    PATTERNS,
-    SUMMARY,
-    USER,
-    Sentence,
-    Statement,
-    is_imperative,
-    strip_courtesy,
-)
+from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
 LONGEST_BODY, MOST_BODY_LINES = 4_500, 40  # characters, about 1,100 tokens; lines with a statement
 _FILES_PER_LINE, _FILE_LINES = 6, 4
@@ -142,9 +133,8 @@ class _Evidence:
             if text.count(" ") >= _A_SENTENCE:
                 # the items of one list differ in a word
                 others = [known for number, known in self._known.values() if number != each.event and not each.note]
-                shares = [len(words & known) for known in others]
-                is_known |= any(text in known for known in self._known)
-                is_known |= max(shares, default=-1) >= _REPEATED * len(words)
+                is_repeated = any(len(words & known) >= _REPEATED * len(words) for known in others)
+                is_known = is_repeated or any(text in known for known in self._known)
             if is_proven and not is_known:
                 self._known[text] = each.event, words
                 found.append(each)
@@ -154,14 +144,11 @@ class _Evidence:
 def find_task(record: Record) -> Statement | None:
     """The first prompt that wants something, as asked; in a continued conversation the task that its summary names."""
     prompts = [*_group_prompts(record.sentences).values()]
-    first = prompts[:_FIRST_PROMPTS]
-    tasks = filter(partial(_is_task, with_questions=True), first)
-    chosen = next(tasks, None) or next(
-        (each for each in prompts if any(count_subjects(said.text) for said in each)), None
-    )
-    if not (chosen := chosen or next(iter(first), None)):
-        return None
-    return _opening_statement(next(each for each in record.events if each.number == chosen[0].event), chosen)
+    tasks = filter(partial(_is_task, with_questions=True), prompts[:_FIRST_PROMPTS])
+    telling = (each for each in prompts if any(count_subjects(said.text) for said in each))
+    chosen = next(chain(tasks, telling, prompts), None)
+    numbers = [*map(attrgetter("number"), record.events)]
+    return _opening_statement(record.events[numbers.index(chosen[0].event)], chosen) if chosen else None
 
 
 def find_later_requests(record: Record, task: Statement | None) -> list[Statement]:
@@ -175,7 +162,8 @@ def find_later_requests(record: Record, task: Statement | None) -> list[Statemen
         referring = [pair for pair in pairs if _REQUEST["refers"].search(pair[1].text) and _is_request(pair[1])]
         alone = zip(filter(_is_request, prompt), strict=True)
         needs = ([x] for x in prompt if _REQUEST["need"].search(x.text) and keywords.is_clear(x.text))
-        asked = next(chain(referring, alone, (pair for pair in pairs if is_imperative(pair[1].text)), needs), ())
+        wished = (pair for pair in pairs if statements.is_imperative(pair[1].text))
+        asked = next(chain(referring, alone, wished, needs), ())
         if is_later and asked:
             found.append(Statement(" ".join([each.text for each in asked]), event))
     ranked = sorted(found, key=lambda each: -min(_ENOUGH_SUBJECTS, count_subjects(each.text)))[:MOST_REQUESTS]
@@ -195,8 +183,7 @@ def _make_title(
     request = _headline(asked)
     committed = [each.text for each in changes if each.note == COMMIT]
     reverted = "".join(each for each in committed if each.casefold().startswith("revert"))
-    commits = [_commit_subject(each) for each in committed if each not in reverted]
-    commits.sort(key=count_mentions)
+    commits = sorted([_commit_subject(each) for each in committed if each not in reverted], key=count_mentions)
     outcome = commits[-1] if commits else _headline([each.text for each in requests[:1]])
     # specific: four words that name a subject, or two in a sentence, not counting issue numbers
     subjects = count_subjects(request) - sum(map(count_subjects, keywords.find_issue_numbers(request)))
@@ -223,18 +210,15 @@ def _task_texts(task: Statement | None, sentences: Sequence[Sentence]) -> list[s
 
 def _group_prompts(sentences: Sequence[Sentence]) -> Mapping[int, Sequence[Sentence]]:
     """The sentences of users and summaries by event; of a summary only those that name the request."""
-    found: dict[int, list[Sentence]] = {}
-    for each in sentences:
-        if each.by == USER or (each.by == SUMMARY and _REQUEST["summary_task"].search(each.text)):
-            found.setdefault(each.event, []).append(each)
-    return found
+    requests = [x for x in sentences if x.by == USER or (x.by == SUMMARY and _REQUEST["summary_task"].search(x.text))]
+    return {event: [*prompt] for event, prompt in groupby(requests, attrgetter("event"))}
 
 
 def _is_task(prompt: Sequence[Sentence], *, with_questions: bool = False) -> bool:
     """Whether a prompt wants (or asks) something and says enough: two subjects, or a wish in a few more words."""
     whole = " ".join(each.text for each in prompt)
-    wishes = [each for each in prompt if is_imperative(each.text) or _REQUEST["goal"].search(each.text)]
-    asks = any(_REQUEST["question_only"].search(strip_courtesy(each.text)) for each in prompt)
+    wishes = [each for each in prompt if statements.is_imperative(each.text) or _REQUEST["goal"].search(each.text)]
+    asks = any(_REQUEST["question_only"].search(statements.strip_courtesy(each.text)) for each in prompt)
     is_lone_question = len(prompt) == 1 and prompt[0].by == USER and not wishes and whole.rstrip().endswith("?")
     if is_lone_question or (asks and not wishes and not with_questions) or _REQUEST["orientation"].search(whole):
         return False
@@ -243,12 +227,11 @@ def _is_task(prompt: Sequence[Sentence], *, with_questions: bool = False) -> boo
 
 
 def _is_request(sentence: Sentence) -> bool:
-    text, bare = sentence.text, strip_courtesy(sentence.text)
-    if len(text) > LONGEST_SENTENCE or _REQUEST["question_only"].search(bare):
+    text, bare = sentence.text, statements.strip_courtesy(sentence.text)
+    is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= _FEWEST_WORDS and keywords.is_clear(text, 1)
+    if not is_fit or _REQUEST["question_only"].search(bare):
         return False
-    if not keywords.is_clear(text, 1) or len(text.split()) < _FEWEST_WORDS:
-        return False
-    if is_imperative(text):
+    if statements.is_imperative(text):
         return count_subjects(text) > bool(_REQUEST["dangling"].match(bare))
     wants = bare != text and not text.endswith("?") and bool(_REQUEST["goal"].search(text))
     return wants and count_subjects(text) >= _SUBJECTS
@@ -291,12 +274,12 @@ def _headline(texts: Sequence[str]) -> str:
     ranked = texts
     if count_subjects(" ".join(texts[:1])) < _SUBJECTS + 1:
         named = [each for each in texts[:_FIRST_SENTENCES] if not _REQUEST["unnamed"].search(each)]
-        goals = [each for each in named if _REQUEST["goal"].search(each) or is_imperative(each)]
+        goals = [each for each in named if _REQUEST["goal"].search(each) or statements.is_imperative(each)]
         ranked = [*goals, *texts[:2]]
-    best = next((text for text in ranked if count_subjects(text) >= 1), ranked[0] if ranked else "")
+    best = next(chain(filter(count_subjects, ranked), ranked), "")
     opened = re.split(r" #{2,6} ", _strip_opening(statements.flatten(best)))[0]  # headings below the first one
     wish = _REQUEST["wish"].search(opened)
-    bare = strip_courtesy(wish[1] if wish and count_subjects(wish[1]) else opened).strip(" .!,:;?-\"'")
+    bare = statements.strip_courtesy(wish[1] if wish and count_subjects(wish[1]) else opened).strip(" .!,:;?-\"'")
     for mark in ('"', "`"):
         bare = bare if bare.count(mark) % 2 == 0 else bare.replace(mark, "")
     return _shorten(bare if _NAME.match(bare) else bare[:1].upper() + bare[1:])
@@ -315,8 +298,8 @@ def render_body(draft: Draft) -> str:
     """The Markdown body, a line per statement with its event; if it is too long, the longest sections shrink."""
     files = [each for each in draft.changed if _is_file(each)]
     changed = [each for each in draft.changed if not _is_file(each)]
-    uncommitted = map("- not committed: {0.text} (e{0.event})".format, draft.uncommitted)
     pushed = map(_line, filter(None, [draft.push]))
+    uncommitted = map("- not committed: {0.text} (e{0.event})".format, draft.uncommitted)
     bodies = {
         "Task": [*map(_line, filter(None, [draft.task]))],
         "Asked later": [*map(_line, draft.requests)],
@@ -328,10 +311,7 @@ def render_body(draft: Draft) -> str:
         "Open": [*map(_line, draft.open)],
         "Next": [*map(_line, filter(None, [draft.next_step]))],
     }
-    while (
-        sum(len(line) + 1 for lines in bodies.values() for line in lines) > LONGEST_BODY
-        or sum(map(len, bodies.values())) > MOST_BODY_LINES
-    ):
+    while len(lines := [*chain(*bodies.values())]) > MOST_BODY_LINES or len("\n".join(lines)) >= LONGEST_BODY:
         longest = max(bodies, key=lambda name: sum(map(len, bodies[name])))
         # files are last, and commits and reported results say more than any of them; the last commit says most
         ends_with_files = longest == "Changed" and not bodies[longest][-1].startswith("- commit: ")
@@ -351,10 +331,9 @@ def _is_file(statement: Statement) -> bool:
 
 def _folder_lines(files: Sequence[Statement]) -> list[str]:
     """A line per folder: `lib/: a.ex, b.ex` and the events of their first changes."""
-    folders: dict[str, list[Statement]] = {}
+    folders, lines = defaultdict[str, list[Statement]](list), list[str]()
     for each in files:
-        folders.setdefault(each.text.rpartition("/")[0], []).append(each)
-    lines = []
+        folders[each.text.rpartition("/")[0]].append(each)
     for folder, members in sorted(folders.items(), key=lambda each: -len(each[1]))[:_FILE_LINES]:
         first = members[:_FILES_PER_LINE]
         listed = ", ".join([each.text.removeprefix(f"{folder}/") if folder else each.text for each in first])

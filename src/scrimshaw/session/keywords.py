@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, groupby, islice
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import NamedTuple
 
 from scrimshaw.models import MemoryType
@@ -77,13 +77,10 @@ def find_keywords(
 def _choose_phrases(scores: Mapping[str, float], whole: str, common: Sequence[str]) -> tuple[str, ...]:
     """The phrases with the highest scores, then `common`, except those contained by more than half in a better one."""
     text = whole.lower()
-    best = sorted((-score, phrase.lower(), place, phrase) for place, (phrase, score) in enumerate(scores.items()))
-    ranked = sorted(
-        (score * (1 + math.log(max(1, text.count(lower)))), lower, place, phrase)
-        for score, lower, place, phrase in best[:_WEIGHED]
-    )
+    best = sorted(scores, key=lambda phrase: (-scores[phrase], phrase.lower()))[:_WEIGHED]
+    weights = {phrase: scores[phrase] * (1 + math.log(max(1, text.count(phrase.lower())))) for phrase in best}
     found, similar = dict[str, set[str]](), list[str]()
-    for phrase in [*map(itemgetter(-1), ranked), *common]:
+    for phrase in [*sorted(best, key=lambda phrase: (-weights[phrase], phrase.lower())), *common]:
         words = {word.rstrip("s") for word in re.findall(r"\w+", phrase.lower())}
         if any(len(words & other) * 2 >= min(len(words), len(other)) for other in found.values()):
             similar.append(phrase)

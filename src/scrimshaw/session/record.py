@@ -47,7 +47,7 @@ class Record:
         self.edits = find_edits(events, items)  #: the numbers of the events that changed each file
         self.runs = find_runs(events, items)  #: the commands, in order
         self.commits = find_commits(events)  #: by subject
-        self.calls = sum(event.kind == EventKind.TOOL for event in events)
+        self.calls = [*map(attrgetter("kind"), events)].count(EventKind.TOOL)
         acts = (each.number for each in reversed(events) if each.kind in ACTS)
         self.last_event = next(acts, events[-1].number if events else 0)
 

@@ -13,10 +13,8 @@ from scrimshaw.search.tokens import STOP_WORDS, query_terms
 # Replaces text that speaks to the agent and is not a person's; the entry can still be read by its id.
 WITHHELD = "held instruction-like text, not shown"
 
-
 # Occasions for a summary; each gets a different one.
 Occasion = StrEnum("Occasion", "START RESUME COMPACT CLEAR")
-
 
 # Wording that asks for the session itself, whatever its subject.
 RECALL = re.compile(
@@ -56,14 +54,11 @@ def recall_items(query: str, items: Sequence[Item], limit: int, attention_boost:
     has_no_subject = asks_only_for_session(query)
     found = []
     for item in items:
-        score, boost = 1.0, 0.0
-        if has_no_subject:
-            boost = session_boost(item.attention, attention_boost)
-        else:
-            text = f"{item.path} {item.text}".casefold()
-            share = sum(stem in text for stem in stems) / len(stems) if stems else 0.0
-            recalled = _RECALLED + (1 - _RECALLED) * item.attention if asks_for_session else 0.0
-            score = max(share if share >= _LEAST_SHARE else 0.0, recalled)
+        text = f"{item.path} {item.text}".casefold()
+        share = sum(stem in text for stem in stems) / max(1, len(stems))
+        recalled = _RECALLED + (1 - _RECALLED) * item.attention if asks_for_session else 0.0
+        score = 1.0 if has_no_subject else max(share if share >= _LEAST_SHARE else 0.0, recalled)
+        boost = session_boost(item.attention, attention_boost) if has_no_subject else 0.0
         if score > 0:
             found.append(RecalledItem(item=item, score=score, boost=boost))
     return sorted(found, key=lambda each: (-each.score, -each.boost, -each.item.event, -each.item.number))[:limit]

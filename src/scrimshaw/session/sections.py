@@ -140,8 +140,7 @@ def _find_results(record: Record) -> list[Statement]:
     long = [each for each in done if each.event == closing[each.turn]]
     latest = sorted(long, key=lambda each: (-each.turn, each.place))
     most = min(MOST_RESULTS, LEAST_RESULTS + record.calls // _CALLS_PER_RESULT)
-    chosen = {(each.event, each.place): each.text for each in latest[:most]}
-    return [Statement(text, event) for (event, _), text in sorted(chosen.items())]
+    return [Statement(x.text, x.event) for x in sorted(latest[:most], key=attrgetter("event", "place"))]
 
 
 def _find_difference(record: Record) -> list[Statement]:
@@ -210,16 +209,13 @@ def find_problems(record: Record) -> list[Statement]:
     most = min(MOST_PROBLEMS, LEAST_PROBLEMS + record.calls // _CALLS_PER_PROBLEM)
     causes, solved = find_causes(record), list[Statement]()
     for each in record.failures:
-        if each.overcome and each.error:
-            number = each.run.event.number
-            end = min(number + _NEAR, each.following.event.number if each.following else 0)
-            why = [cause for cause in causes if number < cause.event < end] or _find_explanation(record, each)
-            said = [f"(e{x.event}) {x.text} {x.note if x.note not in each.cure else ''}".rstrip() for x in why[-1:]]
-            cure = "; ".join([*said, *each.cure])
-            is_shown = each.cure or why or (each.following and not each.following.failed)
-            if not cure or not is_shown or _FILE_ALONE.fullmatch(cure):
-                continue
-            causes = [cause for cause in causes if not number < cause.event < end]
+        number, end = each.run.event.number, each.following.event.number if each.following else 0
+        near = [cause for cause in causes if number < cause.event < min(number + _NEAR, end)]
+        why = near or (_find_explanation(record, each) if each.overcome else [])
+        said = [f"(e{x.event}) {x.text} {x.note if x.note not in each.cure else ''}".rstrip() for x in why[-1:]]
+        cure = "; ".join([*said, *each.cure])
+        if each.overcome and each.error and cure and not _FILE_ALONE.fullmatch(cure):
+            causes = [cause for cause in causes if cause not in near]
             how = "passed" if each.overcome == each.passed else "got further" if each.following else "was replaced"
             ran = f"`{each.run.suspect.partition('::')[0]}` {how} in e{each.overcome.number}"
             solved.append(Statement(each.error, number, f"{ran} after: {cure}" if each.following else f"{ran}: {cure}"))
@@ -233,11 +229,11 @@ def _find_explanation(record: Record, failure: Failure) -> list[Statement]:
     begin, end = failure.run.event.number, failure.overcome.number if failure.overcome else 0
     if failure.run.families[0].startswith("git ") or any(map(_CHANGE["scratch"].search, failure.run.command.split())):
         return []
-    later = [each for each in record.events if begin < each.number < end and statements.begins_turn(each)]
+    later = [x.number for x in record.events if begin < x.number < end and statements.begins_turn(x)]
     spoken = {record.turns[x] + 1 for x in record.corrections} | {record.turns[x] for x in record.replies}
-    end = next((each.number for each in later if record.turns[each.number] not in spoken), end)
+    end = next((number for number in later if record.turns[number] not in spoken), end)
     acted = [number for number in record.carried_out if begin < number < end]
-    near = min(end, begin + _NEAR, *(each.number for each in later))
+    near = min(end, begin + _NEAR, *later)
     soon = [each.event for each in record.answers if begin < each.event < near]
     tried = [[number for number in soon if number in acted] or soon, acted]
     return next(filter(None, (_read_explanation(record, max(numbers)) for numbers in tried if numbers)), [])
@@ -361,14 +357,12 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
 
 def _says_what_is_left(said: Sentence, share: float, is_known: bool, is_closing: bool) -> bool:
     """Whether a sentence, after this share of all events, says what is left to do, or fails for an older reason."""
-    label = _OPEN["label"]
-    is_named = label.match(said.text) or (said.is_item and label.match(said.heading))
+    if said.is_item and said.by == AGENT and any(_OPEN[cue].search(said.heading) for cue in ("argument", "done")):
+        return False
+    is_named = _OPEN["label"].match(said.text) or (said.is_item and _OPEN["label"].match(said.heading))
     is_unfinished = is_known or is_named or _OPEN["unfinished"].search(said.text)
-    is_left = is_unfinished if share >= _RECENT_SHARE or is_closing else False
-    is_left = is_left or (share >= _LATER_SHARE and (_OPEN["deferred"].search(said.text) or _puts_off(said)))
-    cues = (_OPEN["argument"], _OPEN["done"])
-    is_argument = said.is_item and said.by == AGENT and any(cue.search(said.heading) for cue in cues)
-    return bool(is_left and not is_argument)
+    is_postponed = share >= _LATER_SHARE and (_OPEN["deferred"].search(said.text) or _puts_off(said))
+    return bool(is_postponed or (is_unfinished and (share >= _RECENT_SHARE or is_closing)))
 
 
 def _puts_off(said: Sentence) -> bool:
@@ -387,8 +381,8 @@ def _find_unfinished_tasks(record: Record) -> list[Statement]:
             continue
         for status, text in _TASK.findall(lines):
             name, last = (heading, text if is_list else ""), event.number
-            known = tasks[name][1] if name in tasks else None  # a new status alone does not repeat the text
-            tasks[name] = (status, Statement(text.strip(), last) if text.strip() or known is None else known)
+            told = Statement(text.strip(), last)  # a new status alone does not repeat the text
+            tasks[name] = (status, told if told.text or name not in tasks else tasks[name][1])
     commits = [each for each in record.commits if each.event > last]
     left = [task for status, task in tasks.values() if status in _UNFINISHED and task.text]
     is_marked = len(left) < len(tasks) or len(commits) < _FORGOTTEN  # otherwise nobody marks what is done

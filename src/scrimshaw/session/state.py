@@ -156,9 +156,8 @@ def _choose_part(item: Item, event: RecordedEvent | None, last: int) -> str:
         is_told = event and (item.kind == ItemKind.COMMIT or event.tool in ("Ask", "Plan"))
         is_change = item.kind == ItemKind.FILE and item.text.startswith(("Edit ", "Write "))
         return "" if is_told else "changed" if is_change else _ITEM_PARTS[item.kind]
-    if event is None:
-        return "failures"
-    return "noticed" if event.failed is not True and event.tool != "Bash" else ""
+    is_seen = event and event.failed is not True and event.tool != "Bash"
+    return "failures" if event is None else "noticed" if is_seen else ""
 
 
 def _quote_statement(part: str, statement: Statement, event: RecordedEvent) -> StateLine:

@@ -73,10 +73,8 @@ class Sentence(Struct, frozen=True, kw_only=True):
 
 def split_sentences(events: Sequence[RecordedEvent]) -> list[Sentence]:
     """What users and agents said, without client noise and chatter, in order; repeated texts once."""
-    found: list[Sentence] = []
+    found, known, turn = list[Sentence](), set[str](), 0
     answers = [flatten(event.text) for event in events if event.kind == EventKind.ANSWER]
-    known: set[str] = set()
-    turn = 0
     for event in events:
         by = _speaker(event)
         turn += begins_turn(event)
