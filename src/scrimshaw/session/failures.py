@@ -246,12 +246,10 @@ def _find_substitute(run: CommandRun, later: Sequence[CommandRun]) -> CommandRun
     """The other program that soon did what a failed one, not of tests, was to do: it names that or one of its files."""
     program = run.suspect.split()[0]
     words = "|".join(map(re.escape, {program, *filter(_OPERAND.match, run.command.split())}))
-    for other in later[:_SUBSTITUTES] if not any(map(_TEST.search, run.families)) else ():
-        is_other = other.suspect.split()[0] not in (program, "git") and not other.failed
-        is_soon = other.event.number < run.event.number + _SOON
-        if is_other and is_soon and re.search(rf"(?:\A|[\s/])(?:{words})(?:\Z|[\s:@])", other.command):
-            return other
-    return None
+    names = re.compile(rf"(?:\A|[\s/])(?:{words})(?:\Z|[\s:@])").search
+    soon = [each for each in later[:_SUBSTITUTES] if each.event.number < run.event.number + _SOON and not each.failed]
+    others = (each for each in soon if each.suspect.split()[0] not in (program, "git") and names(each.command))
+    return next(others, None) if not any(map(_TEST.search, run.families)) else None
 
 
 def find_reports(events: Sequence[RecordedEvent], runs: Sequence[CommandRun], edits: Edits) -> Iterator[Failure]:

@@ -93,10 +93,9 @@ def _choose_phrases(scores: Mapping[str, float], whole: str, common: Sequence[st
 
 def _choose_topics(counts: dict[str, float], paths: Sequence[str]) -> tuple[str, ...]:
     """The language of most changed files, then the most frequent nouns."""
-    for path in paths:
-        for word in re.findall(r"[a-z]{4,}", path.lower()):
-            if not (word in WORDS["folders"] or word in _SOFT or _is_empty(word)):
-                counts[word] += 1.0
+    for word in re.findall(r"[a-z]{4,}", "\n".join(paths).lower()):
+        if not (word in WORDS["folders"] or word in _SOFT or _is_empty(word)):
+            counts[word] += 1.0
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
     solid = [word for word in ranked if counts[word] >= _SOLID] or ranked[:1]
     singular = {word.rstrip("s"): word for word in reversed(solid)}

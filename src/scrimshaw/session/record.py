@@ -146,22 +146,20 @@ class Record:
     @cached_property
     def carried_out(self) -> Mapping[int, RecordedEvent]:
         """The lasting change that follows each answer after at most some reading and a person's answer, by answer."""
-        found = dict[int, RecordedEvent]()
-        answer: RecordedEvent | None = None
-        proposal: RecordedEvent | None = None
+        found, answers, proposals = dict[int, RecordedEvent](), list[RecordedEvent](), list[RecordedEvent]()
         for event in self.events:
             command = _read_command(event)
             if event.kind == EventKind.ANSWER:
-                answer = event
+                answers = [event]
             elif event.kind == EventKind.PROMPT:
-                is_proposal = event.number in self.replies or (answer and "?" in answer.text)
-                proposal = answer if is_proposal and answer and answer.number not in self.refusals else None
-                answer = None
+                is_reply = event.number in self.replies
+                proposals = [x for x in answers if (is_reply or "?" in x.text) and x.number not in self.refusals]
+                answers = []
             elif event.number in self.edit_events or _REMEDY.search(command) or _CHANGE["act"].search(command):
-                found |= {each.number: event for each in (proposal, answer) if each}
-                answer = proposal = None
+                found |= {each.number: event for each in (*proposals, *answers)}
+                answers, proposals = [], []
             elif not event.path:
-                answer = None
+                answers = []
         return found
 
     @cached_property
@@ -187,9 +185,7 @@ class Record:
 
     @cached_property
     def replies(self) -> Mapping[int, int]:
-        """The short prompts that refuse, that answer a choice or a proposal, or that conclude from an answer: the
-        number of each and of the answer before it, 0 if there was none in its turn.
-        """
+        """The answer, or 0, before each short prompt that refuses, answers a choice or proposal, or concludes; by prompt."""
         found, number, said, asked = dict[int, int](), 0, "", False
         for event in self.events:
             if event.kind == EventKind.ANSWER:

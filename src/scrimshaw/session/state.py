@@ -62,13 +62,6 @@ _SAID = ("said", "also said")
 # The parts of a session that changed nothing: its questions are no work that is to be continued.
 _ASKING = {"task", "2nd task", "later task", "said", "also said", "next", "files", "results", "noticed"}
 _ANSWERS = (EventKind.ANSWER, EventKind.STOP)
-_ITEM_PARTS = {
-    ItemKind.DECISION: "decisions",
-    ItemKind.COMMIT: "commits",
-    ItemKind.FILE: "files",
-    ItemKind.RESULT: "results",
-    ItemKind.PLAN: "open",
-}
 
 
 def session_state(
@@ -155,7 +148,7 @@ def _choose_part(item: Item, event: RecordedEvent | None, last: int) -> str:
     if item.kind != ItemKind.ERROR:
         is_told = event and (item.kind == ItemKind.COMMIT or event.tool in ("Ask", "Plan"))
         is_change = item.kind == ItemKind.FILE and item.text.startswith(("Edit ", "Write "))
-        return "" if is_told else "changed" if is_change else _ITEM_PARTS[item.kind]
+        return "" if is_told else "changed" if is_change else "open" if item.kind == ItemKind.PLAN else f"{item.kind}s"
     is_seen = event and event.failed is not True and event.tool != "Bash"
     return "failures" if event is None else "noticed" if is_seen else ""
 
