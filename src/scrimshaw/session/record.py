@@ -185,7 +185,7 @@ class Record:
 
     @cached_property
     def replies(self) -> Mapping[int, int]:
-        """The answer, or 0, before each short prompt that refuses, answers a choice or proposal, or concludes; by prompt."""
+        """The answer before each short prompt that refuses, answers a choice or proposal, or concludes; 0 if none."""
         found, number, said, asked = dict[int, int](), 0, "", False
         for event in self.events:
             if event.kind == EventKind.ANSWER:
