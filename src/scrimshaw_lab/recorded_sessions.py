@@ -134,7 +134,7 @@ class Needs(Struct, frozen=True, kw_only=True):
         cures = [Fact(text=each.cure) for each in self.failures if each.cure]
         kinds = {
             "Decisions": self.decisions,
-            "Problems": [*self.failures, *cures],
+            "Learned": [*self.failures, *cures],
             "Open": [*self.open, *following],
             "Next": [*following, *self.open],
         }

@@ -89,8 +89,8 @@ def test_the_report_sums_up(
     assert "S2  claude, context in use 25%" in said
     assert f"1 sessions were given 3 texts of {told['tokens']} tokens in all." in said
     unasked = sum(row["tokens"] for row in told["occasions"] if row["occasion"] in ("start", "prompt"))
-    # Two lines of the state; the memory that the prompt brought up was shown again by the search.
-    assert f"{unasked} of these were given unasked. Of the 2 texts in them still known" in said
+    # Three lines of the state; the memory that the prompt brought up was shown again by the search.
+    assert f"{unasked} of these were given unasked. Of the 3 texts in them still known" in said
     assert "0 of 0 tokens were written again or read." in said
     assert "Recorded by rule: none; a secret was removed from 0" in said
     samples_of = engine.sessions.items("S1")

@@ -186,6 +186,23 @@ def test_a_refusal_takes_back_what_it_names_and_its_wishes_are_choices() -> None
 
 
 @pytest.mark.parametrize(
+    ("reply", "is_told"),
+    [
+        ("are you mad, the harbour's logs exist only here. never drop a table", False),
+        ("that folder belongs to the port authority, nobody touches it", False),
+        ("fine, but the fallback stays", True),
+        ("do it in the template too", True),
+    ],
+)
+def test_a_proposal_that_is_met_with_something_else_than_yes_is_no_choice(reply: str, is_told: bool) -> None:
+    proposal = (
+        "`tides.py` reads the berth too; I'd drop the old table there as well so that a null doesn't get through."
+    )
+    recording = Recording().prompt("Why does the harbour hang?").read("tides.py").answer(proposal).prompt(reply)
+    assert (proposal in found(recording)) is is_told
+
+
+@pytest.mark.parametrize(
     "text", ["harbour warnings must never be cached", "leave the export as is, keep the old name", "good. go with apsw"]
 )
 def test_what_a_person_demands_or_leaves_is_a_choice(text: str) -> None:

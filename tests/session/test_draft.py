@@ -94,7 +94,7 @@ def test_the_body_names_the_event_of_every_line() -> None:
         "Decisions",
         "Changed",
         "Tests",
-        "Problems",
+        "Learned",
         "Next",
     ]
 
@@ -390,7 +390,7 @@ def test_a_session_that_changed_nothing_tells_what_was_found() -> None:
     recording.answer("The exporter skips views and temporary tables. Shall I change that?")
     made = recording.draft()
     assert texts(made.findings) == ["The exporter skips views and temporary tables."]
-    assert "## Found\n\n- The exporter skips" in render_body(made)
+    assert "## Learned\n\n- The exporter skips" in render_body(made)
 
 
 def test_the_answer_that_accounts_for_the_work_is_told_although_others_follow() -> None:
@@ -710,14 +710,23 @@ def test_unfinished_tasks_of_the_last_list_stay_open() -> None:
     ]
 
 
-def test_a_list_of_tasks_that_nobody_marks_is_forgotten() -> None:
+def test_a_list_of_tasks_is_forgotten_if_one_was_done_in_later_requests_and_not_marked() -> None:
     recording = (
         Recording().prompt("Upgrade the shop.").dialog("task list", "[pending] Run specs", "[pending] Fix enums")
     )
-    for subject in ("Use positional enums", "Keep sprockets", "Bump devise"):
-        assert texts(recording.draft().open) == ["Run specs", "Fix enums"]
-        recording.bash(f"git commit -m '{subject}'", f"[main 1a2b3c4] {subject}")
-    assert texts(recording.draft().open) == []
+    recording.edit("Gemfile", "+gem 'enum'").prompt("Use positional enums").edit("app/order.rb")
+    recording.answer("Positional enums fix it.").prompt("And bump devise")
+    assert texts(recording.draft().open) == ["Run specs", "Fix enums"]
+    assert texts(recording.edit("Gemfile").draft().open) == []
+
+
+def test_a_list_of_tasks_of_which_none_was_done_stays_open() -> None:
+    recording = (
+        Recording().prompt("Upgrade the shop.").dialog("task list", "[pending] Run specs", "[pending] Fix enums")
+    )
+    for request in ("Use ruff instead", "Bump devise", "Describe the harbour"):
+        recording.prompt(request).edit("README.md").answer("That is done.")
+    assert texts(recording.draft().open) == ["Run specs", "Fix enums"]
 
 
 def test_thanks_are_no_next_step() -> None:
@@ -1025,13 +1034,22 @@ def test_the_answer_before_the_last_tells_what_was_found_where_the_last_tells_no
 @pytest.mark.parametrize(
     ("commands", "told"),
     [
-        ([("git commit -m x", "[main 1a2b3c4] Print tides", False)], "- not pushed (e2)"),
-        ([("git commit -m x && git push", "[main 1a2b3c4] Print tides", False)], "- pushed (e2)"),
+        ([("git commit -qm 'Print tides'", "", False)], "- not pushed (e2)"),
+        ([("git commit -m x", "[detached HEAD 1a2b3c4] Print tides", False)], "- not pushed (e2)"),
+        ([("git commit -m x", "[main (root-commit) 1a2b3c4] Print tides", False)], "- not pushed, on `main` (e2)"),
+        ([("git commit -m x && git push", "[fix/tides 1a2b3c4] Print tides", False)], "- pushed, on `fix/tides` (e2)"),
         (
             [("git commit -m x", "[main 1a2b3c4] Print tides", False), ("git push", "rejected", True)],
-            "- not pushed (e2)",
+            "- not pushed, on `main` (e2)",
         ),
-        ([("git push", "ok", False), ("git commit -m x", "[main 1a2b3c4] Print tides", False)], "- not pushed (e3)"),
+        (
+            [("git push", "ok", False), ("git commit -m x", "[main 1a2b3c4] Print tides", False)],
+            "- not pushed, on `main` (e3)",
+        ),
+        (
+            [("git commit -m x", "[main 1a2b3c4] Print tides", False), ("git push", "ok", False)],
+            "- pushed, on `main` (e3)",
+        ),
         ([("git push", "ok", False)], ""),
     ],
 )

@@ -28,7 +28,7 @@ WHY = "Two requests race for the insert and the loser gets an error. `FOR UPDATE
 
 def test_what_the_agent_said_of_a_failure_explains_it() -> None:
     (problem,) = fail("go test ./tides/...", RACE, WHY).draft().problems
-    assert problem.text == "--- FAIL: TestSameKey (0.31s)"
+    assert problem.text == "--- FAIL: TestSameKey (0.31s) tides_test.go:41: duplicate key value (SQLSTATE 23505)"
     assert problem.note.startswith(f"`go test` passed in e5 after: (e3) {WHY}")
 
 
@@ -73,6 +73,34 @@ def test_an_error_that_gives_way_to_another_got_further() -> None:
     first = recording.draft().problems[0]
     assert first.text == "E ModuleNotFoundError: No module named 'tides'"
     assert first.note == "`pytest` got further in e4 after: `pip install tides`"
+
+
+def test_the_only_command_before_a_run_that_got_further_is_the_cure_unless_it_uses_git_or_tests() -> None:
+    missing = "ERROR! couldn't resolve module/action 'community.general.ufw'."
+    for command, is_cure in {
+        "cd deploy && ansible-galaxy collection install -r requirements.yml": True,
+        "git status": False,
+        "pytest deploy": False,
+        "ansible-galaxy --help": False,
+    }.items():
+        recording = Recording().prompt("Deploy the harbour.").bash("ansible-playbook site.yml", missing, failed=True)
+        problems = recording.bash(command, "ok").bash("ansible-playbook site.yml", "ok=9").draft().problems
+        assert [each.note for each in problems] == [
+            f"`ansible-playbook site.yml` passed in e4 after: `{command}`"
+        ] * is_cure
+
+
+def test_a_variable_that_the_failed_run_had_as_well_is_no_cure() -> None:
+    recording = Recording().prompt("Show the tides.")
+    recording.bash("set -a; . tides.env; cd dbt && dbt show", "Compilation Error\nMissing: dbt_utils", failed=True)
+    recording.bash("cd dbt && dbt deps").bash("set -a; . tides.env; cd dbt && dbt show", "12 rows")
+    assert [each.note for each in recording.draft().problems] == ["`dbt show` passed in e4 after: `cd dbt && dbt deps`"]
+
+
+def test_a_branch_that_was_left_is_no_cure() -> None:
+    recording = fail("make check", RACE, "Is it so on main?")
+    problems = recording.bash("git checkout -q main").bash("make check", "ok").draft().problems
+    assert "checkout" not in "".join(each.note for each in problems)
 
 
 def test_a_remedy_that_failed_is_no_cure() -> None:

@@ -52,8 +52,8 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         .prompt("No, not into Redis. Put it into the settings file of the service.")
         .edit("a.py")
         .answer("It is in `settings.toml` now."),
-        {"said": "It is in `settings.toml` now."},
-        ("I moved the retry limit",),
+        {"said": "It is in `settings.toml` now.", "decisions": "not into Redis"},
+        ("also said",),
     ),
     "what the second prompt is about, where the first only looked around": (
         Recording()

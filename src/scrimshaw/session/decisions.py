@@ -77,7 +77,7 @@ def _complete_choice(record: Record, place: int, chosen: Container[int]) -> Stat
         whole = f"{cause.text} {sentence.text}" if cause else ""
     text = whole if 0 < len(whole) <= LONGEST_SENTENCE else sentence.text
     number = record.replies.get(sentence.event, 0) if len(text) < _SHORT_REPLY else 0
-    said = [each.text for each in record.sentences_by_answer.get(number, ()) if count_subjects(each.text)]
+    said = [each.text for each in sentences if each.event == number and count_subjects(each.text)]
     asked = [text for text in said if _DECISION["asks_to_choose"].search(text) or _DECISION["proposes"].search(text)]
     asked = (asked or said)[-1:]
     return Statement(text, sentence.event, f"on (e{number}): {cut_line(asked[0])}" if asked else "")

@@ -298,22 +298,30 @@ def _find_cure(
         # the next error may have hidden this one, so the file in its output says too little
         is_told = is_past and path.rpartition("/")[2] in run.event.text.partition("\n")[2]
         acts[act], done[act] = error.lower() if is_told else f"{path} {change}", path
-    for event in between:
-        command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.path else ""
-        if _FAILURE["remedy"].search(command) and not (event.failed or _LOOK.search(command)):
-            act = f"`{cut_line(command, LONGEST_ACT)}`"
-            takes_back = _COMMAND["takes_back"].search(command)  # what it reverts is no subject
-            acts[act], done[act] = "" if takes_back else command, command
     added = {f"with `{cut_line(each, LONGEST_ACT)}`": each for each in _find_added(run, following)}
+    ran = [x.text.partition("\n")[0] for x in between if x.tool == "Bash" and not (x.path or x.failed)]
+    ran = [*filterfalse(_LOOK.search, ran)]
+    remedies = [*filter(_FAILURE["remedy"].search, ran)]
+    if not (remedies or added or acts):  # any other that may have set something up
+        remedies = [*filter(_sets_up, ran)]
+    for command in remedies:
+        takes_back = _COMMAND["takes_back"].search(command)  # what it reverts is no subject
+        act = f"`{cut_line(command, LONGEST_ACT)}`"
+        acts[act], done[act] = "" if takes_back else command, command
     is_single = len(acts) + bool(added) == 1 and is_past
     acts |= added
     related = [act for act in acts if is_single or named.intersection(_WORD.findall(acts[act].lower()))]
     yield from [(act, done.get(act, act)) for act in related] if len(related) <= MOST_ACTS else ()
 
 
+def _sets_up(command: str) -> bool:
+    """Whether a command does something else than to test or to use git."""
+    return any(not (family.startswith("git ") or _TEST.search(family)) for family in _find_families(command))
+
+
 def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:
     """The steps, options and variables that the next run of a command has in addition."""
-    known = run.command.split()
+    known = " ".join(_COMMAND["step"].findall(run.command)).split()
     for step in filterfalse(_COMMAND["stash"].search, _COMMAND["step"].findall(following.command)):
         words = [word for word in step.split() if word not in known]
         if run.families[0] in _find_families(step):
@@ -327,7 +335,8 @@ def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:
 
 def find_errors(event: RecordedEvent, kinds: Sequence[re.Pattern[str]] = _ERROR_LINES) -> list[str]:
     """The lines that say most about what went wrong, all of one kind, cut at a word: of a message only the first."""
-    lines = [line for line in event.text.splitlines()[1:] if not _FAILURE["noise"].search(line)]
+    whole = _FAILURE["goes_on"].sub(r"\1 ", event.text)
+    lines = [line for line in whole.splitlines()[1:] if not _FAILURE["noise"].search(line)]
     first = [line for before, line in pairwise(["", *lines]) if not (before[:2] == line[:2] == "E ")]
     found = ([cut_line(" ".join(line.split())) for line in first if pattern.match(line)] for pattern in kinds)
     return next(filter(None, found), [])

@@ -99,14 +99,29 @@ class Record:
 
     def is_withdrawn(self, said: Sentence) -> bool:
         """Whether the agent said it, and the person's next words take it back."""
-        stems = self.withdrawn.get(said.turn, self.corrections.get(said.event)) if said.by == AGENT else None
-        return stems is not None and (not stems or bool(stems & find_stems(said.text)))
+        for stems in (self.withdrawn.get(said.turn), self.corrections.get(said.event)):
+            if stems is not None and (not stems or stems & find_stems(said.text)):
+                return said.by == AGENT
+        return said in self.vetoes
 
     @cached_property
     def refusals(self) -> frozenset[int]:
         """The answers that end with what the person's next words refuse, or as the agent then concedes, correct."""
         refusing = {x.number for x in self.events if x.number in self.replies and _DECISION["refusal"].match(x.text)}
         return frozenset([at for prompt, at in self.replies.items() if at in self.corrections or prompt in refusing])
+
+    @cached_property
+    def vetoes(self) -> Sequence[Sentence]:
+        """The proposals at the end of answers that a reply meets with something else than yes, and names no part of."""
+        ends = {each.event: each for each in self.sentences if each.turn not in self.withdrawn}
+        found = list[Sentence]()
+        for reply in self.events:
+            text, answer = reply.text, ends.get(self.replies.get(reply.number, 0))
+            agrees = _DECISION["assent"].match(text) or _DECISION["ends_discussion"].match(text)
+            agrees = agrees or _DECISION["pick"].match(text)
+            if answer and not (agrees or statements.is_imperative(text)) and _DECISION["proposes"].search(answer.text):
+                found.append(answer)
+        return found
 
     @cached_property
     def corrections(self) -> Mapping[int, frozenset[str]]:

@@ -50,7 +50,7 @@ _FAILURE = PATTERNS["failures"]
 MOST_OPEN, MOST_STEPS = 6, 3
 # Most open ends are finished later, so only the end of a session counts; postponed ones stay open.
 _RECENT_SHARE, _LATER_SHARE = 0.85, 0.3
-_FORGOTTEN = 3  # commits since a list of tasks that are all unfinished
+_FORGOTTEN = 2  # requests that led to changes since anybody marked a task
 _LAST_CALLS = 2
 _OPEN = PATTERNS["open_points"]
 _TASK = re.compile(r"(?m)^\[(\w[\w-]*)\](.*)")
@@ -184,13 +184,16 @@ def find_uncommitted(record: Record) -> Iterator[Statement]:
         yield Statement(", ".join(each.text for each in changed[:MOST_NAMED]) + more, changed[-1].event)
 
 
-def find_push(record: Record) -> Statement | None:
-    """Whether the last commit was pushed, if there is one."""
-    last = max(map(attrgetter("event"), record.commits), default=None)
-    pushes = [run.event.number for run in record.runs if "git push" in run.families and not run.failed]
-    if last is None:
-        return None
-    return Statement("pushed", pushes[-1]) if pushes and pushes[-1] >= last else Statement("not pushed", last)
+def find_push(record: Record) -> Iterator[Statement]:
+    """Whether the last commit was pushed, if there is one, and its branch if git named it."""
+    told, branch, last = "not pushed", "", max(map(attrgetter("event"), record.commits), default=0)
+    for run in record.runs:
+        if run.event.number == last:
+            branch = "".join(map(", on `{}`".format, _CHANGE["branch"].findall(run.event.text)[-1:]))
+        if run.event.number >= last and "git push" in run.families and not run.failed:
+            told, last = "pushed", run.event.number
+    if record.commits:
+        yield Statement(f"{told}{branch}", last)
 
 
 def relative_paths(paths: Iterable[str]) -> list[str]:
@@ -207,7 +210,7 @@ def relative_paths(paths: Iterable[str]) -> list[str]:
 def find_problems(record: Record) -> list[Statement]:
     """Failures with the cure that a later run shows, causes that the agent acted on, and those that it ruled out."""
     most = min(MOST_PROBLEMS, LEAST_PROBLEMS + record.calls // _CALLS_PER_PROBLEM)
-    causes, solved = find_causes(record), list[Statement]()
+    causes, solved = find_causes(record), dict[str, Statement]()  # of the same error the last cure counts
     for each in record.failures:
         number, end = each.run.event.number, each.following.event.number if each.following else 0
         near = [cause for cause in causes if number < cause.event < min(number + _NEAR, end)]
@@ -218,10 +221,11 @@ def find_problems(record: Record) -> list[Statement]:
             causes = [cause for cause in causes if cause not in near]
             how = "passed" if each.overcome == each.passed else "got further" if each.following else "was replaced"
             ran = f"`{each.run.suspect.partition('::')[0]}` {how} in e{each.overcome.number}"
-            solved.append(Statement(each.error, number, f"{ran} after: {cure}" if each.following else f"{ran}: {cure}"))
+            note = f"{ran} after: {cure}" if each.following else f"{ran}: {cure}"
+            solved[each.error] = Statement(each.error, number, note)
     ideas = [each for each in record.answers if _FAILURE["ruled_out"].search(each.text)]
     dropped = [Statement(x.text, x.event) for x in ideas if count_subjects(x.text) > LEAST_SUBJECTS][-most:]
-    return sorted([*causes[-most:], *solved[-most:], *dropped], key=attrgetter("event"))
+    return sorted([*causes[-most:], *[*solved.values()][-most:], *dropped], key=attrgetter("event"))
 
 
 def _find_explanation(record: Record, failure: Failure) -> list[Statement]:
@@ -372,21 +376,26 @@ def _puts_off(said: Sentence) -> bool:
 def _find_unfinished_tasks(record: Record) -> list[Statement]:
     """What is unfinished of the agent's tasks and of what a review found, without what a later commit names."""
     tasks, last = dict[tuple[str, str], tuple[str, Statement]](), 0
+    later = list[RecordedEvent]()
     for event in record.events:
         heading, _, lines = event.text.partition("\n") if event.kind == EventKind.TOOL else ("", "", "")
         is_list = heading in (TASK_LIST, FINDINGS)
         if is_list:  # it replaces the one before
             tasks = {name: task for name, task in tasks.items() if name[0] != heading}
         elif not heading.startswith(TASK):
+            later += [event] if event.path or event.kind == EventKind.ANSWER else []
             continue
+        later.clear()
         for status, text in _TASK.findall(lines):
             name, last = (heading, text if is_list else ""), event.number
             told = Statement(text.strip(), last)  # a new status alone does not repeat the text
             tasks[name] = (status, told if told.text or name not in tasks else tasks[name][1])
-    commits = [each for each in record.commits if each.event > last]
     left = [task for status, task in tasks.values() if status in _UNFINISHED and task.text]
-    is_marked = len(left) < len(tasks) or len(commits) < _FORGOTTEN  # otherwise nobody marks what is done
-    return [*filterfalse(partial(_repeats_change, commits), left if is_marked else [])]
+    if len([*filter(record.turns.get(last, 0).__lt__, record.changes_by_turn)]) >= _FORGOTTEN:
+        known = find_stems(" ".join(map("{0.path} {0.text}".format, later)))
+        if any(map(known.issuperset, map(find_stems, map(attrgetter("text"), left)))):  # nobody marks what is done
+            return []
+    return [*filterfalse(partial(_repeats_change, [x for x in record.commits if x.event > last]), left)]
 
 
 def find_next_step(record: Record) -> Statement | None:

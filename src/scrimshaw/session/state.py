@@ -41,8 +41,15 @@ _TELLING = 2  # words that name a subject, in an answer with content
 _FEW = 4  # words of a prompt that only continues: "yes, do that"
 _SAME = 20  # characters; a shorter text that occurs in another one may still be news
 
-# The sections of a session's memory that are parts of its state.
-_NOTED = {"Decisions": "decisions", "Problems": "learned", "Open": "open", "Next": "next", "Changed": "done"}
+# The sections of a session's memory that are parts of its state; "Problems" is what earlier versions wrote.
+_NOTED = {
+    "Decisions": "decisions",
+    "Learned": "learned",
+    "Problems": "learned",
+    "Open": "open",
+    "Next": "next",
+    "Changed": "done",
+}
 _NOTED_LINE = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$")
 Notes = Mapping[str, Sequence[StateLine]]
 
@@ -51,7 +58,7 @@ Notes = Mapping[str, Sequence[StateLine]]
 # context should stay empty, except for the task.
 _ATTENDED = {"noticed": 1, "files": 1, "results": 1}
 _ENDING = {"broke off": 1, "task unfinished": 1, "next": 1, "said": 1, "failures": 2, "open": 4, "later task": 3}
-_OUTCOME = {"decisions": 8, "done": 4, "tests": 1, "not committed": 1, "commits": 3, "learned": 4}
+_OUTCOME = {"decisions": 8, "done": 4, "tests": 1, "not committed": 1, "commits": 3, "last commit": 1, "learned": 4}
 _PARTS: Mapping[Occasion, Mapping[str, int]] = {
     Occasion.START: {"task": 2, **_ENDING, "2nd task": 1, **_OUTCOME, "also said": 3, "changed": 3},
     Occasion.RESUME: {"task": 1, "next": 1, **_ATTENDED, "commits": 1, **_ENDING, **_OUTCOME},
@@ -138,7 +145,7 @@ def _find_lines(record: Record, parts: Container[str]) -> Mapping[str, list[Stat
         text = f"{item.path}: {item.text}" if item.path and item.path not in item.text else item.text
         line = StateLine(part=part, text=text, origin=f"session:{item.session}/{item.number}", trust=trust)
         found[part].append((item.attention if part in _ATTENDED else 0.0, number or item.number, line))
-    return {part: [line for *_, line in sorted(some, key=itemgetter(0, 1))] for part, some in found.items()}
+    return {part: [*map(itemgetter(2), sorted(some, key=itemgetter(0, 1)))] for part, some in found.items()}
 
 
 def _choose_part(item: Item, event: RecordedEvent | None, last: int) -> str:
@@ -247,6 +254,7 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "tests": attrgetter("test_runs"),
     "not committed": sections.find_uncommitted,
     "commits": attrgetter("commits"),
+    "last commit": sections.find_push,
     "learned": sections.find_problems,
     "later task": _find_later_tasks,
 }
