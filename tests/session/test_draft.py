@@ -385,6 +385,15 @@ def test_chatter_stays_out() -> None:
     assert "Let me analyze" not in text
 
 
+@pytest.mark.parametrize(
+    "said",
+    ["Understood, nothing against prod, reads included.", "Running the tides again now that the chart is loaded."],
+)
+def test_what_is_acknowledged_or_announced_was_not_found(said: str) -> None:
+    recording = Recording().prompt("Find out which tables the exporter skips.").read("src/export.py").answer(said)
+    assert not recording.draft().findings
+
+
 def test_a_session_that_changed_nothing_tells_what_was_found() -> None:
     recording = Recording().prompt("Find out which tables the exporter skips.").read("src/export.py")
     recording.answer("The exporter skips views and temporary tables. Shall I change that?")

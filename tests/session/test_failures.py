@@ -49,6 +49,21 @@ def test_the_same_program_with_another_task_is_another_command(failing: str, oth
     assert (failure.following, failure.passed, [*failure.cure]) == (None, None, [])
 
 
+def test_hosts_that_changed_are_no_failures() -> None:
+    recap = "PLAY RECAP\napi-02 : ok=9 changed=2 failed=0\napi-03 : ok=9 changed=2 failed=0"
+    assert not follow(Recording().bash("ansible-playbook site.yml", recap))
+
+
+def test_a_variable_that_was_set_before_another_error_is_the_cure() -> None:
+    tests = "go test ./tides -run TestQuiet"
+    detail = "--- FAIL: TestQuiet (0.01s)\n    suite_test.go:41: fork/exec /usr/local/bin/etcd: no such file"
+    recording = Recording().bash(tests, detail, failed=True)
+    other = "--- FAIL: TestQuiet (9.62s)\n    tides_test.go:15: the tide was written 10 times"
+    recording.bash(f"make etcd && export ASSETS=$(bin/etcd path) && {tests}", other, failed=True)
+    first = follow(recording.edit("tides.go").bash(tests, "ok"))[0]
+    assert (first.error[-12:], [*first.cure]) == ("no such file", ["with `export ASSETS=$(bin/etcd path)`"])
+
+
 def test_a_count_of_no_failures_is_none() -> None:
     recording = Recording().bash("airflow dags backfill", "Backfill done. succeeded: 1 failed: 0")
     assert follow(recording) == []

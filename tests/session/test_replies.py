@@ -129,6 +129,15 @@ def test_what_the_agent_concedes_explains_no_failure() -> None:
     assert "compared" not in problem.note
 
 
+def test_a_theory_that_the_agent_calls_wrong_is_withdrawn_by_its_own_words() -> None:
+    recording = Recording().prompt("Why does the berth hang?").read("log.txt")
+    recording.answer("The gap comes from `ReadFrame`, which opens the serial port late. It takes 40 s.")
+    recording.prompt("berth 2 has none, and it hangs too").prompt("here is the stack of today").read("stack.txt")
+    recording.answer("Then my serial port theory was wrong, it says. `Spooler.ask` waits for a printer.")
+    told = " ".join(f"{each.text} {each.note}" for each in recording.draft().problems)
+    assert "serial port late" not in told
+
+
 def test_a_number_stands_for_what_was_listed() -> None:
     recording = Recording().prompt("Make the harbour chart load faster.")
     recording.answer("Ways to do it:\n1. store only the tile's name\n2. repair the tile when it is read\n\nWhich one?")

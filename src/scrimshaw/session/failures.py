@@ -308,7 +308,7 @@ def _find_cure(
         takes_back = _COMMAND["takes_back"].search(command)  # what it reverts is no subject
         act = f"`{cut_line(command, LONGEST_ACT)}`"
         acts[act], done[act] = "" if takes_back else command, command
-    is_single = len(acts) + bool(added) == 1 and is_past
+    is_single = len(acts) + bool(added) == 1 and (is_past or any(map(_FAILURE["remedy"].search, added.values())))
     acts |= added
     related = [act for act in acts if is_single or named.intersection(_WORD.findall(acts[act].lower()))]
     yield from [(act, done.get(act, act)) for act in related] if len(related) <= MOST_ACTS else ()

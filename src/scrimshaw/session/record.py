@@ -112,14 +112,13 @@ class Record:
 
     @cached_property
     def vetoes(self) -> Sequence[Sentence]:
-        """The proposals at the end of answers that a reply meets with something else than yes, and names no part of."""
+        """The proposals at the end of answers to which the reply is something else than yes, without a word refused."""
         ends = {each.event: each for each in self.sentences if each.turn not in self.withdrawn}
         found = list[Sentence]()
         for reply in self.events:
             text, answer = reply.text, ends.get(self.replies.get(reply.number, 0))
-            agrees = _DECISION["assent"].match(text) or _DECISION["ends_discussion"].match(text)
-            agrees = agrees or _DECISION["pick"].match(text)
-            if answer and not (agrees or statements.is_imperative(text)) and _DECISION["proposes"].search(answer.text):
+            accepts = _agrees(text) or _DECISION["ends_discussion"].match(text) or statements.is_imperative(text)
+            if answer and not accepts and _DECISION["proposes"].search(answer.text):
                 found.append(answer)
         return found
 
@@ -129,10 +128,10 @@ class Record:
         found, prompt, last, answer = dict[int, frozenset[str]](), "", 0, 0
         for event in self.events:
             if statements.begins_turn(event):
-                prompt, last = "" if _DECISION["assent"].match(event.text) else event.text, answer
+                prompt, last = "" if _agrees(event.text) else f"{prompt} {event.text}", answer
             elif event.kind == EventKind.ANSWER:
                 if last and prompt and _DECISION["concedes"].match(event.text):
-                    found[last] = find_stems(prompt)
+                    found[last] = find_stems(f"{prompt} {next(statements.split_paragraph(event.text))}")
                 prompt, answer = "", event.number
         return found
 
@@ -225,6 +224,10 @@ class Record:
     def sentences_by_answer(self) -> Mapping[int, Sequence[Sentence]]:
         """The same by the number of the answer."""
         return {number: [*said] for number, said in groupby(self.answers, attrgetter("event"))}
+
+
+def _agrees(reply: str) -> bool:
+    return bool(_DECISION["assent"].match(reply) or _DECISION["pick"].match(reply))
 
 
 def _read_command(event: RecordedEvent) -> str:
