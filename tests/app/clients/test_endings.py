@@ -65,14 +65,16 @@ def test_a_shell_report_is_read(report: str, ending: tuple[str, int]) -> None:
 @pytest.mark.parametrize(
     ("output", "ending"),
     [
-        ("a\nb\n" + _SHELL_MARK.format(3), ("a\nb", 3)),
-        (_SHELL_MARK.format(0), ("", 0)),
-        (_SHELL_MARK.format(0) + "\nmore", (_SHELL_MARK.format(0) + "\nmore", 0)),
-        ("x" * 1000, ("x" * 1000, 0)),
-        ("ok\n<shellId: 3 completed with exit code 1>\n", ("ok", 1)),
-        ("ok\n<shellId: 3 completed with exit code -9>", ("ok", -9)),
-        (_SHELL_MARK.format(0) + " and more", (_SHELL_MARK.format(0) + " and more", 0)),
+        ("a\nb\n" + _SHELL_MARK.format(3), ("a\nb", True, "")),
+        (_SHELL_MARK.format(0), ("", False, "")),
+        (_SHELL_MARK.format(0) + "\nmore", (_SHELL_MARK.format(0) + "\nmore", False, "")),
+        ("x" * 1000, ("x" * 1000, False, "")),
+        ("ok\n<shellId: 3 completed with exit code 1>\n", ("ok", True, "")),
+        ("ok\n<shellId: 3 completed with exit code -9>", ("ok", True, "")),
+        (_SHELL_MARK.format(0) + " and more", (_SHELL_MARK.format(0) + " and more", False, "")),
+        ("<command started in background with shellId: bg1>", ("", None, "bg1")),
+        ("a\n<command with shellId: 0 is still running after 30 seconds. It still runs. Stop it.>", ("a", None, "0")),
     ],
 )
-def test_a_shell_mark_is_read(output: str, ending: tuple[str, int]) -> None:
+def test_a_shell_mark_is_read(output: str, ending: tuple[str, bool | None, str]) -> None:
     assert read_shell_mark(output) == ending

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.app.clients.record import Json, lines, load_records
-from tests.app.clients.records import codex, gemini, opencode
+from tests.app.clients.records import codex, copilot, gemini, opencode
 from tests.app.clients.words import AT, NOON
 
 from scrimshaw.app.clients import all_clients
@@ -161,6 +161,70 @@ def test_opencode_a_sub_agent_counts_to_the_session_that_started_it() -> None:
     source = opencode.session(opencode.message("user", {"type": "text", "text": "look"}), id="ses_2", parentID="ses_1")
     transcript = all_clients()["opencode"].parse_transcript(source)
     assert (transcript.session, [event.agent for event in transcript.events]) == ("ses_1", ["ses_2"])
+
+
+def test_copilot_tells_what_a_person_asked_from_what_its_agents_and_the_client_did() -> None:
+    asked = copilot.row("user.message", content="Fix it.", parentAgentTaskId="t-1")
+    source = lines(
+        asked,
+        {**copilot.row("user.message", content="Look.", source="agent-p-1"), "agentId": "a-1"},
+        {**copilot.row("assistant.message", content="Looked."), "agentId": "a-1"},
+        copilot.row("user.message", content="How to read a PDF", source="skill-pdf"),
+        copilot.row("user.message", content="Go on.", isAutopilotContinuation=True),
+        copilot.row("user.message", content="Review it.", source="command-review"),
+        copilot.row("session.compaction_complete", success=False),
+    )
+    events = all_clients()["copilot"].parse_transcript(source).events
+    assert [(event.prompt or event.output, event.agent) for event in events] == [
+        ("Fix it.", ""),
+        ("Looked.", "a-1"),
+        ("Review it.", ""),
+    ]
+    assert all_clients()["copilot"].begins_turn(lines(asked))
+
+
+def test_copilot_keeps_a_persons_command_and_words_about_a_refused_call() -> None:
+    refusal = {"code": "denied", "message": "The user rejected this tool call. User feedback: Use trash."}
+    source = lines(
+        copilot.row("tool.user_requested", toolCallId="q-1", toolName="local_shell", arguments={"command": "make"}),
+        copilot.row("tool.execution_complete", toolCallId="q-1", success=False, error={"message": "red"}),
+        copilot.row("tool.execution_start", toolCallId="q-2", toolName="bash", arguments={"command": "rm -r x"}),
+        copilot.row("tool.execution_complete", toolCallId="q-2", success=False, error=refusal),
+        copilot.row("tool.execution_complete", toolCallId="q-9", success=False, error=refusal),
+    )
+    transcript = all_clients()["copilot"].parse_transcript(source)
+    assert told(transcript) == [("tool", "Bash: red"), ("prompt", "Use trash.")]
+    assert transcript.events[0].failed
+
+
+def test_copilot_a_patch_is_plain_text() -> None:
+    patch = "*** Begin Patch\n*** Update File: a.py\n+x\n*** End Patch"
+    source = lines(
+        copilot.row("tool.execution_start", toolCallId="q-1", toolName="apply_patch", arguments=patch),
+        copilot.row("tool.execution_complete", toolCallId="q-1", success=True, result={"content": "ok"}),
+    )
+    assert only_call(all_clients()["copilot"].parse_transcript(source))[2] == {"input": patch}
+
+
+def test_copilot_a_command_in_the_background_ends_with_what_is_read_of_it() -> None:
+    def ran(tool: str, arguments: Json, output: str) -> list[Json]:
+        begun = copilot.row("tool.execution_start", toolCallId="q", toolName=tool, arguments=arguments)
+        return [begun, copilot.row("tool.execution_complete", toolCallId="q", success=True, result={"content": output})]
+
+    run, read, runs = {"command": "make test"}, {"shellId": "0"}, "<command with shellId: 0 is still running. Wait.>"
+    source = lines(
+        *ran("bash", run, f"begun\n{runs}"),
+        *ran("read_bash", read, f"begun\n{runs}"),
+        *ran("read_bash", read, "red\n<shellId: 0 completed with exit code 2>"),
+        *ran("read_bash", read, "\n<shellId: 0 completed with exit code 2>"),
+    )
+    events = all_clients()["copilot"].parse_transcript(source).events
+    assert [(event.tool_name, event.arguments, event.output, event.failed) for event in events] == [
+        ("bash", run, "begun", None),
+        ("read_bash", read, "begun", None),
+        ("bash", run, "red", True),
+        ("read_bash", read, "", True),
+    ]
 
 
 @pytest.mark.parametrize(

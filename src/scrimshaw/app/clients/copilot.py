@@ -23,9 +23,15 @@ _FIELD_EVENTS = {
     "trigger": "preCompact",
     "reason": "sessionEnd",
 }
-_SHELL_MARK = r"\n?<shellId: [^>\n]{0,80}completed with exit code (-?\d{1,10})>\s*\Z"
-_SHELL_MARK_LENGTH = 160
-_REFUSED = ("denied", "rejected")
+# What it adds to a shell's output: how the command ended, or that it still runs.
+_SHELL_MARK = (
+    r"\n?<(?:shellId: [^>\n]{0,80}completed with exit code (-?\d{1,10})"
+    r"|command (?:started in background )?with shellId: ([^\s>]{1,80})[^>]{0,500})>\s*\Z"
+)
+_SHELL_MARK_LENGTH = 700
+_REFUSED, _FEEDBACK = ("denied", "rejected"), "User feedback: "
+# Who sends a message of the user: a person, by typing, a command or a schedule; others are the client and agents.
+_BY_PERSON = ("", "user", "command", "schedule")
 
 
 class Copilot(Client):
@@ -67,7 +73,7 @@ class Copilot(Client):
         if kind is not EventKind.TOOL:
             return event
         name, result = js.text(payload.get("toolName")), js.section(payload, "toolResult")
-        output, code = read_shell_mark(js.result_text(result) or js.result_text(payload.get("error")))
+        output, failed, _ = read_shell_mark(js.result_text(result) or js.result_text(payload.get("error")))
         is_refused = bool(payload.get("error")) or js.text(result.get("resultType")) not in ("", "success")
         return structs.replace(
             event,
@@ -75,7 +81,7 @@ class Copilot(Client):
             tool_name=name,
             arguments=js.read_object(payload.get("toolArgs")),
             output=output,
-            failed=is_refused or code != 0,
+            failed=is_refused or failed,
         )
 
     def read_context_share(self, lines: Iterable[str]) -> float | None:
@@ -90,12 +96,12 @@ class Copilot(Client):
 
     def parse_transcript(self, source: str) -> Transcript:
         rows, skipped = js.parse_rows(source)
-        builder = TranscriptBuilder(self.name)
+        reader = _EventReader(self.name)
         for row in rows:
-            _read_row(row, builder)
+            reader.read_row(row)
         about = next((js.section(row, "data") for row in rows if row.get("type") == "session.start"), {})
         cwd = js.text(js.section(about, "context").get("cwd"))
-        return builder.build(js.text(about.get("sessionId")), cwd=cwd, skipped=skipped)
+        return reader.build(js.text(about.get("sessionId")), cwd=cwd, skipped=skipped)
 
     def make_hooks(self, programs: Programs) -> dict[str, Any]:
         """The commands name the event, since payloads do not."""
@@ -110,37 +116,60 @@ class Copilot(Client):
         }
 
 
-def read_shell_mark(output: str) -> tuple[str, int]:
-    """A shell's output without the line that Copilot adds, and the exit code in that line, 0 without one."""
+class _EventReader(TranscriptBuilder):
+    """Turns a transcript into events, row by row."""
+
+    def __init__(self, client: str) -> None:
+        super().__init__(client)
+        self._running: dict[str, js.Json] = {}  #: the arguments of a call that still ran at its end, by its shell
+
+    def read_row(self, row: js.Json) -> None:
+        data, at = js.section(row, "data"), parse_epoch(row.get("timestamp"))
+        words, agent = js.text(data.get("content")), js.text(row.get("agentId") or data.get("parentToolCallId"))
+        match row.get("type"):
+            case "user.message" if js.text(data.get("source")).partition("-")[0] in _BY_PERSON:
+                self.add_text(EventKind.PROMPT, "" if data.get("isAutopilotContinuation") else words, at, agent)
+            case "assistant.message":
+                self.add_text(EventKind.ANSWER, words, at, agent)
+                for call in js.sections(data.get("toolRequests")):
+                    self._begin(call, "name")
+            case "tool.execution_start" | "tool.user_requested":
+                self._begin(data, "toolName")
+            case "tool.execution_complete":
+                self._end(data, at, agent)
+            case "session.compaction_complete" if data.get("success") is not False:
+                self.add_compaction(js.first_text(data, "summaryContent", "summary"), at)
+
+    def _begin(self, call: js.Json, name_key: str) -> None:
+        """Some versions send the arguments as JSON text; a patch is plain text."""
+        sent = call.get("arguments")
+        arguments = js.read_object(sent) or {"input": js.text(sent)}
+        self.begin_call(js.text(call.get("toolCallId")), js.text(call.get(name_key)), arguments)
+
+    def _end(self, data: js.Json, at: float, agent: str) -> None:
+        """A command that ended in the background is told with what the agent read of it at last."""
+        call_id, error = js.text(data.get("toolCallId")), js.section(data, "error")
+        output, failed, shell = read_shell_mark(js.result_text(data.get("result")) or js.result_text(error))
+        name, arguments = self._waiting.get(call_id, ("", {}))
+        if js.text(error.get("code")) in _REFUSED:
+            self.drop_call(call_id)
+            self.add_text(EventKind.PROMPT, output.partition(_FEEDBACK)[2] if name else "", at, agent, call_id)
+            return
+        is_reading = name.startswith("read_")
+        if shell and not is_reading:
+            self._running[shell] = arguments
+        elif is_reading and not shell and (command := self._running.pop(js.text(arguments.get("shellId")), None)):
+            self.begin_call(call_id, name.removeprefix("read_"), command)
+        tool = "Mcp" if "-" in name else ""
+        self.end_call(call_id, output, data.get("success") is False or failed, at, agent=agent, tool=tool)
+
+
+def read_shell_mark(output: str) -> tuple[str, bool | None, str]:
+    """A shell's output without what Copilot adds, whether it failed, and the shell if it still runs there."""
     start = max(0, len(output) - _SHELL_MARK_LENGTH)
-    mark = re.search(_SHELL_MARK, output[start:])
-    return (output[: start + mark.start()], int(mark[1])) if mark else (output, 0)
-
-
-def _read_row(row: js.Json, builder: TranscriptBuilder) -> None:
-    data, at = js.section(row, "data"), parse_epoch(row.get("timestamp"))
-    words, agent = js.text(data.get("content")), js.text(data.get("parentToolCallId"))
-    match row.get("type"):
-        case "user.message":
-            builder.add_text(EventKind.PROMPT, words, at, js.text(data.get("parentAgentTaskId")))
-        case "assistant.message":
-            builder.add_text(EventKind.ANSWER, words, at, agent)
-            for call in js.sections(data.get("toolRequests")):
-                arguments = js.read_object(call.get("arguments"))
-                builder.begin_call(js.text(call.get("toolCallId")), js.text(call.get("name")), arguments)
-        case "tool.execution_start":
-            arguments = js.read_object(data.get("arguments"))  # some versions send JSON text
-            builder.begin_call(js.text(data.get("toolCallId")), js.text(data.get("toolName")), arguments)
-        case "tool.execution_complete":
-            call_id, error = js.text(data.get("toolCallId")), js.section(data, "error")
-            if js.text(error.get("code")) in _REFUSED:
-                builder.drop_call(call_id)
-                return
-            output, code = read_shell_mark(js.result_text(data.get("result")) or js.result_text(error))
-            tool = "Mcp" if "-" in builder.tool_of(call_id) else ""
-            builder.end_call(call_id, output, data.get("success") is False or code != 0, at, agent=agent, tool=tool)
-        case "session.compaction_complete":
-            builder.add_compaction(js.first_text(data, "summaryContent", "summary"), at)
+    if not (mark := re.search(_SHELL_MARK, output[start:])):
+        return output, False, ""
+    return output[: start + mark.start()], None if mark[2] else int(mark[1]) != 0, mark[2] or ""
 
 
 CLIENT = Copilot()
