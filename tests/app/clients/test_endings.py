@@ -8,6 +8,7 @@ from scrimshaw.app.clients.client import read_report
 from scrimshaw.app.clients.codex import guess_failure
 from scrimshaw.app.clients.copilot import read_shell_mark
 
+CANCELLED = "Command was automatically cancelled because it exceeded the timeout of 5.0 minutes without output."
 _SHELL_MARK = "<shellId: 0 completed with exit code {}>"
 
 
@@ -51,7 +52,12 @@ def test_the_text_of_a_command_tells(output: str, failed: bool | None) -> None:
             ("x", 0),
         ),
         ("Command: x\nDirectory: (root)\nOutput: \nError: boom\nExit Code: 1", ("\nError: boom", 1)),
-        ("Command: x\nDirectory: (root)\nOutput: a\nExit Code: (none)\nSignal: 9", ("a", 0)),
+        ("Command: x\nDirectory: (root)\nOutput: a\nExit Code: (none)\nSignal: 9", ("a", 1)),
+        ("Output: a\nSignal: 0", ("a", 0)),
+        ("Output: (empty)\nExit Code: 1\nProcess Group PGID: 5", ("", 1)),
+        ("Output: (empty) is a word", ("(empty) is a word", 0)),
+        (f"{CANCELLED}\nred", (f"{CANCELLED}\nred", 1)),
+        ("Command injection detected: command substitution", ("Command injection detected: command substitution", 1)),
         ("just a text\nExit Code: 3", ("just a text\nExit Code: 3", 0)),
         ("Command: ls\nDirectory: (root)\nOutput: hi\nError: (none)\nExit Code: 0", ("hi", 0)),
         ("Output: one\ntwo\nExit Code: 2\nSignal: (none)", ("one\ntwo", 2)),

@@ -126,11 +126,54 @@ def test_gemini_says_what_it_did_through_a_tool() -> None:
     assert told(found) == [("answer", "It never expires."), ("tool", "update_topic: ok"), ("tool", "update_topic: ok")]
 
 
-def test_gemini_a_checkpoint_replaces_all_messages() -> None:
+def test_gemini_what_happened_before_a_compaction_is_kept() -> None:
+    call = gemini.row("gemini", "m-2", "Done.", toolCalls=[gemini.call("success", "ok")])
+    summary, repeated = gemini.row("user", "m-8", "so far"), gemini.row("gemini", "m-9", [{"text": "Got it."}])
     source = lines(
-        gemini.META, gemini.row("user", "m-1", "old"), {"$set": {"messages": [gemini.row("user", "m-9", "new")]}}
+        gemini.META,
+        {"$set": {"messages": [gemini.row("user", "m-0", "<session_context>tree</session_context>")]}},
+        gemini.row("user", "m-1", "Fix it."),
+        call,
+        {"$set": {"messages": [summary, repeated]}},
+        gemini.row("user", "m-10", "Go on."),
+        {"$set": {"messages": [summary, gemini.row("user", "m-2"), gemini.row("user", "m-10", "Go on.")]}},
     )
-    assert told(all_clients()["gemini"].parse_transcript(source)) == [("prompt", "new")]
+    assert told(all_clients()["gemini"].parse_transcript(source)) == [
+        ("prompt", "Fix it."),
+        ("answer", "Done."),
+        ("tool", "Bash: ok"),
+        ("compact", "so far"),
+        ("prompt", "Go on."),
+    ]
+
+
+def test_gemini_what_a_person_typed_ran_and_said_about_a_plan() -> None:
+    shell = (
+        "I ran the following shell command:\n```sh\necho \\`x\n```\n\nThis produced the following result:\n```\n{}\n```"
+    )
+    rejected = "Plan rejected. User feedback: Tests first.\n\nThe plan is stored at: /p/plan.md\nRevise it."
+    source = lines(
+        gemini.META,
+        gemini.row(
+            "user", "m-1", [{"text": "See @a.txt"}, {"text": "its text"}], displayContent=[{"text": "See @a.txt"}]
+        ),
+        gemini.row("user", "m-2", [{"text": "<session_context>tree</session_context>"}, {"text": "See @a.txt"}]),
+        gemini.row("user", "m-3", shell.format("Command exited with code 4.\nboom")),
+        gemini.row("user", "m-4", shell.format("fine")),
+        gemini.row("gemini", "m-5", "", toolCalls=[gemini.call("success", rejected, name="exit_plan_mode", args={})]),
+    )
+    transcript = all_clients()["gemini"].parse_transcript(source)
+    assert told(transcript) == [
+        ("prompt", "See @a.txt"),
+        ("tool", "Bash: Command exited with code 4.\nboom"),
+        ("tool", "Bash: fine"),
+        ("tool", f"Plan: {rejected}"),
+        ("prompt", "Tests first."),
+    ]
+    assert [(event.arguments, event.failed) for event in transcript.events[1:3]] == [
+        ({"command": "echo `x"}, True),
+        ({"command": "echo `x"}, False),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ LARGEST_FILE = 256 * 1024 * 1024  # a larger file would take gigabytes of memory
 # What the agent said at a stop; the summary that a compaction leaves.
 _OUTPUT_KEYS = {EventKind.STOP: "last_assistant_message", EventKind.COMPACT: "compact_summary"}
 _REPORT_FIELDS = frozenset(("Exit Code", "Signal", "Background PIDs", "Process Group PGID"))
-_REPORT_HEAD = r"(?s)\A(?:Command: .*?\n)?(?:Directory: [^\n]*\n)?Output: "
+_REPORT_HEAD = r"(?s)\A(?:Command: .*?\n)?(?:Directory: [^\n]*\n)?Output: (?:\(empty\)(?=\n|\Z))?"
+_STOPPED = ("Command injection detected: ", "Command was automatically cancelled ")
 
 
 class Scope(StrEnum):
@@ -300,7 +301,7 @@ class Client:
 def read_report(report: str) -> tuple[str, int]:
     """The output and exit code in the report that some clients make of a shell command, 0 if it has none."""
     if not (head := re.match(_REPORT_HEAD, report)):
-        return report, 0
+        return report, int(report.startswith(_STOPPED))
     lines = report[head.end() :].split("\n")
     fields: dict[str, str] = {}
     while lines and (field := lines[-1].partition(": "))[0] in _REPORT_FIELDS - fields.keys():
@@ -309,7 +310,8 @@ def read_report(report: str) -> tuple[str, int]:
     if lines[-1:] == ["Error: (none)"]:
         lines.pop()
     code = fields.get("Exit Code", "")
-    return "\n".join(lines), int(code) if re.fullmatch(r"-?\d{1,10}", code) else 0
+    is_killed = fields.get("Signal", "0") not in ("0", "(none)")
+    return "\n".join(lines), int(code) if re.fullmatch(r"-?\d{1,10}", code) else int(is_killed)
 
 
 def is_within(cwd: str, project: Path) -> bool:

@@ -13,10 +13,15 @@ from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_
 from scrimshaw.models import EventKind, content_hash
 
 _WINDOW = 1_048_576  # tokens of input, the documented limit of the Gemini models
-_INJECTED = r"(?s)\A(?:\s*<(hook_context|session_context)>.*?</\1>\s*)+"
 _INJECTED_BY_HOOKS = r"(?s)\A(?:\s*<hook_context>.*?</hook_context>\s*)+"
 _FRAME = r"(?s)\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z"
-_SET_UP = "This is the Gemini CLI. We are setting up the context for our chat."
+# Messages in the user's name: of the client itself, which may repeat a prompt, and what the user ran with `!`.
+_SET_UP = ("This is the Gemini CLI. We are setting up the context for our chat.", "<session_context>")
+_SHELL = re.compile(
+    r"(?s)\AI ran the following shell command:\n```sh\n(.*)\n```\n\nThis produced [^\n]*\n```\n(.*)\n```\Z"
+)
+_SHELL_FAILED = ("Command exited with code ", "Command terminated by signal: ")
+_FEEDBACK = r"(?s)\APlan rejected\. User feedback: (.*?)\n\nThe plan is stored at: "
 _PROJECT_HASH = r'"projectHash"\s*:\s*"([0-9a-f]{64})"'
 _NOT_RUN = ("cancelled", "awaiting_approval", "validating", "scheduled", "executing")
 
@@ -103,7 +108,10 @@ class Gemini(Client):
 
 
 def _apply_changes(rows: Iterable[js.Json]) -> list[js.Json]:
-    """The messages after all changes: a repeated one replaces the first, a rewind drops those from there on."""
+    """The messages after all changes: a repeated one replaces the first, a rewind drops those from there on.
+
+    The list of what the model remembers leaves out what happened: at a compaction it has a new message, the summary.
+    """
     messages: dict[str, js.Json] = {}
     for row in rows:
         if isinstance(target := row.get("$rewindTo"), str):
@@ -111,7 +119,12 @@ def _apply_changes(rows: Iterable[js.Json]) -> list[js.Json]:
             for name in order[order.index(target) :] if target in messages else ():
                 del messages[name]
         elif "messages" in js.section(row, "$set"):
-            messages = {js.text(each.get("id")): each for each in js.sections(js.section(row, "$set")["messages"])}
+            listed = {js.text(each.get("id")): each for each in js.sections(js.section(row, "$set")["messages"])}
+            new = [name for name in listed if name not in messages]
+            if not messages:
+                messages = listed
+            elif new and listed[new[0]].get("type") == "user":
+                messages[new[0]] = {**listed[new[0]], "type": "summary"}
         elif row.get("id") and row.get("type"):
             messages[str(row["id"])] = row
     return list(messages.values())
@@ -119,10 +132,15 @@ def _apply_changes(rows: Iterable[js.Json]) -> list[js.Json]:
 
 def _read_message(message: js.Json, builder: TranscriptBuilder, agent: str) -> None:
     at, words = parse_epoch(message.get("timestamp")), js.result_text(message.get("content"))
-    if message.get("type") == "user":
-        prompt = re.sub(_INJECTED, "", words)
-        if not prompt.startswith(_SET_UP):
-            builder.add_text(EventKind.PROMPT, prompt, at, agent)
+    if message.get("type") == "user" and (shell := _SHELL.match(words)):
+        command, output = (re.sub(r"\\([\\`])", r"\1", text) for text in shell.groups())
+        builder.begin_call(call_id := js.text(message.get("id")), "run_shell_command", {"command": command})
+        builder.end_call(call_id, output, output.startswith(_SHELL_FAILED), at, agent=agent)
+    elif message.get("type") == "user":
+        prompt = re.sub(_INJECTED_BY_HOOKS, "", js.result_text(message.get("displayContent")) or words)
+        builder.add_text(EventKind.PROMPT, "" if prompt.lstrip().startswith(_SET_UP) else prompt, at, agent)
+    elif message.get("type") == "summary":
+        builder.add_compaction(words, at)
     elif message.get("type") == "gemini":
         builder.add_text(EventKind.ANSWER, words, at, agent)
         for call in js.sections(message.get("toolCalls")):
@@ -145,7 +163,9 @@ def _read_call(call: js.Json, builder: TranscriptBuilder, at: float, agent: str)
     name, arguments = js.text(call.get("name")), js.section(call, "args")
     builder.add_text(EventKind.ANSWER, _find_summary(name, arguments), at, agent)
     builder.begin_call(call_id, name, arguments)
-    builder.end_call(call_id, output, failed, parse_epoch(call.get("timestamp")) or at, agent=agent)
+    ended = parse_epoch(call.get("timestamp")) or at
+    builder.end_call(call_id, output, failed, ended, agent=agent)
+    builder.add_text(EventKind.PROMPT, "".join(re.findall(_FEEDBACK, output)), ended, agent, call_id)
 
 
 CLIENT = Gemini()
