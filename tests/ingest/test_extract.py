@@ -231,9 +231,10 @@ def test_command_may_be_a_list_of_words(command: object) -> None:
     assert found[0].id == "spec-read"
 
 
-def test_patch_names_its_file() -> None:
+@pytest.mark.parametrize("key", ["input", "patch", "patchText"])
+def test_patch_names_its_file(key: str) -> None:
     patch = "*** Begin Patch\n*** Update File: src/app.py\n@@\n-retries = 1\n+retries = 3\n*** End Patch"
-    call = ToolCall(tool=canonical_tool("apply_patch"), arguments={"input": patch})
+    call = ToolCall(tool=canonical_tool("apply_patch"), arguments={key: patch})
     found = extract(describe_call(call), default_rules())
     assert found is not None
     rule, text = found

@@ -191,13 +191,27 @@ def test_gemini_older_files_are_one_object(status: str, ending: list[bool]) -> N
     [
         (opencode.call("error", error="no such file"), [("no such file", True)]),
         (opencode.call("error", error="The user rejected permission to use this tool"), []),
+        (opencode.call("error", error="The user dismissed this question"), []),
+        (opencode.call("error", error="The user has specified a rule which prevents you from using this"), []),
+        (opencode.call("error", error="aborted", metadata={"interrupted": True}), [("aborted", None)]),
         (opencode.call("running"), []),
         (opencode.call(output="ok", metadata={"exit": 0}), [("ok", False)]),
+        (opencode.call(output="(no output)", metadata={"exit": 1}), [("", True)]),
+        (opencode.call(output="cut short", metadata={"exit": None}), [("cut short", None)]),
+        (opencode.call(output="a person's own"), [("a person's own", None)]),
+        ({**opencode.call(output="no such tool"), "tool": "invalid"}, [("no such tool", True)]),
+        ({**opencode.call(output="<f>1: x</f>", metadata={"display": {"text": "x"}}), "tool": "read"}, [("x", False)]),
     ],
 )
 def test_opencode_how_a_call_ended(call: Json, ending: list[tuple[str, bool]]) -> None:
     events = all_clients()["opencode"].parse_transcript(opencode.session(opencode.message("assistant", call))).events
     assert [(event.output, event.failed) for event in events if event] == ending
+
+
+def test_opencode_keeps_what_a_person_said_about_a_refused_call() -> None:
+    error = "The user rejected permission to use this specific tool call with the following feedback: Use trash."
+    source = opencode.session(opencode.message("assistant", opencode.call("error", error=error)))
+    assert told(all_clients()["opencode"].parse_transcript(source)) == [("prompt", "Use trash.")]
 
 
 def test_opencode_a_sub_agent_counts_to_the_session_that_started_it() -> None:

@@ -26,11 +26,13 @@ _PLUGIN = Path(__file__).with_name("opencode_plugin.js")
 _PLUGIN_MARK = "// Scrimshaw for OpenCode"
 _PLUGIN_COMMAND = '["scrimshaw-hook", "opencode"]'
 _DATA, _DATABASE = (".local", "share", "opencode"), "opencode.db"
-_SESSIONS = "SELECT id, coalesce(parent_id, ''), directory, time_created FROM session ORDER BY time_created, id"
+_SESSIONS = "SELECT id, coalesce(parent_id, ''), directory, time_created, revert FROM session ORDER BY time_created, id"
 _MESSAGES = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
 _PARTS = "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY message_id, id"
 _HINT = "Export a session with `opencode export` and import that file."
-_REFUSED = "The user rejected permission"
+# Errors of calls that never ran, and what comes before a person's words about one.
+_REFUSED = ("The user rejected permission", "The user dismissed this question", "The user has specified a rule")
+_FEEDBACK = " with the following feedback: "
 
 
 class OpenCode(Client):
@@ -70,16 +72,15 @@ class OpenCode(Client):
             context_used=js.share(used, payload.get("limit")),
         )
         if kind is EventKind.TOOL:
-            name, metadata = js.text(sent.get("tool")), js.section(output, "metadata")
-            displayed = js.text(js.section(metadata, "display").get("text"))
-            is_error = bool(output.get("error")) or output.get("isError") is True
+            name = js.text(sent.get("tool"))
+            words, failed = _read_result(name, output)
             return structs.replace(
                 event,
                 tool="Mcp" if isinstance(output.get("content"), list) else canonical_tool(name),
                 tool_name=name,
                 arguments=js.section(sent, "args"),
-                output=displayed or js.text(output.get("output")) or js.result_text(output),
-                failed=is_error or bool(js.number(metadata.get("exit"))),
+                output=words,
+                failed=failed,
                 call_id=js.text(sent.get("callID")),
             )
         if kind is not EventKind.PROMPT:
@@ -93,9 +94,10 @@ class OpenCode(Client):
         known = js.read_object(source)
         about = js.section(known, "info")
         own, parent = js.text(about.get("id")), js.text(about.get("parentID"))
-        builder = TranscriptBuilder(self.name)
+        builder, undone = TranscriptBuilder(self.name), js.text(js.section(about, "revert").get("messageID"))
         for message in js.sections(known.get("messages")):
-            _read_message(message, builder, own if parent else "")
+            if not undone or js.text(js.section(message, "info").get("id")) < undone:  # ids ascend
+                _read_message(message, builder, own if parent else "")
         skipped = 0 if known or not source.strip() else 1
         return builder.build(parent or own, cwd=js.text(about.get("directory")), skipped=skipped)
 
@@ -110,9 +112,10 @@ class OpenCode(Client):
         groups: dict[str, list[js.Json]] = {}
         file = folder / _DATABASE
         rows = read_foreign_rows(file, _SESSIONS, hint=_HINT) if file.is_file() else ()
-        for name, parent, directory, created in rows:
+        for name, parent, directory, created, revert in rows:
             if project is None or is_within(directory, project):
                 about = {"id": name, "parentID": parent, "directory": directory, "created": created}
+                about["revert"] = js.read_object(revert)
                 groups.setdefault(parent or name, []).append(about)
         return [
             StoredSession(
@@ -158,14 +161,23 @@ def _read_message(message: js.Json, builder: TranscriptBuilder, agent: str) -> N
 
 
 def _read_call(part: js.Json, builder: TranscriptBuilder, at: float, agent: str) -> None:
-    state, call_id = js.section(part, "state"), js.text(part.get("callID"))
-    error = js.text(state.get("error"))
-    if state.get("status") not in ("completed", "error") or error.startswith(_REFUSED):
-        return
-    failed = bool(error) or bool(js.number(js.section(state, "metadata").get("exit")))
-    builder.begin_call(call_id, js.text(part.get("tool")), js.section(state, "input"))
-    ended = parse_epoch(js.section(state, "time").get("end")) or at
-    builder.end_call(call_id, error or js.result_text(state.get("output")), failed, ended, agent=agent)
+    state, call_id, name = js.section(part, "state"), js.text(part.get("callID")), js.text(part.get("tool"))
+    error, ended = js.text(state.get("error")), parse_epoch(js.section(state, "time").get("end")) or at
+    if error.startswith(_REFUSED):
+        builder.add_text(EventKind.PROMPT, error.partition(_FEEDBACK)[2], ended, agent, call_id)
+    elif state.get("status") in ("completed", "error"):
+        builder.begin_call(call_id, name, js.section(state, "input"))
+        builder.end_call(call_id, *_read_result(name, state), ended, agent=agent)
+
+
+def _read_result(tool: str, result: js.Json) -> tuple[str, bool | None]:
+    """The output of a call, and whether it failed: None for one that was interrupted or a person's own command."""
+    metadata = js.section(result, "metadata")
+    shown = js.text(js.section(metadata, "display").get("text")) or js.text(result.get("output"))
+    output, code = (shown or js.result_text(result)).removeprefix("(no output)"), js.number(metadata.get("exit"))
+    if result.get("error") or result.get("isError") is True or tool == "invalid" or code:
+        return output, None if metadata.get("interrupted") is True else True
+    return output, None if code is None and canonical_tool(tool) == "Bash" else False
 
 
 def _is_spoken(part: js.Json) -> bool:
@@ -180,8 +192,8 @@ def _export_all(folder: Path, group: list[js.Json]) -> list[str]:
         for message, data in ask(_PARTS, about["id"]):
             parts[message].append(js.read_object(data))
         rows = ask(_MESSAGES, about["id"])
-        messages = [{"info": js.read_object(data), "parts": parts[message]} for message, data in rows]
-        info = {name: about[name] for name in ("id", "parentID", "directory")}
+        messages = [{"info": dict(js.read_object(data), id=name), "parts": parts[name]} for name, data in rows]
+        info = {name: about[name] for name in ("id", "parentID", "directory", "revert")}
         texts.append(msgspec.json.encode({"info": info, "messages": messages}).decode())
     return texts
 

@@ -13,7 +13,7 @@ from tests.app.clients.words import AT, CONTENT, CWD, MCP_TEXT, OURS
 from scrimshaw.models import EventKind
 
 TABLES = """
-CREATE TABLE session (id TEXT, parent_id TEXT, directory TEXT, time_created INTEGER);
+CREATE TABLE session (id TEXT, parent_id TEXT, directory TEXT, time_created INTEGER, revert TEXT);
 CREATE TABLE message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT);
 CREATE TABLE part (id TEXT, message_id TEXT, session_id TEXT, data TEXT);
 """
@@ -51,11 +51,11 @@ def _write_database(home: Path, project: Path) -> None:
     database = apsw.Connection(str(folder / "opencode.db"))
     database.execute(TABLES)
     for name, parent in (("ses_1", None), ("ses_2", "ses_1")):
-        database.execute("INSERT INTO session VALUES (?,?,?,?)", (name, parent, str(project), int(AT * 1000)))
+        database.execute("INSERT INTO session VALUES (?,?,?,?,NULL)", (name, parent, str(project), int(AT * 1000)))
         database.execute("INSERT INTO message VALUES (?,?,?,?)", (f"m-{name}", name, 1, lines(_ABOUT)))
         part = lines({**_PART, "callID": f"k-{name}"})
         database.execute("INSERT INTO part VALUES (?,?,?,?)", ("x", f"m-{name}", name, part))
-    database.execute("INSERT INTO session VALUES ('ses_3', NULL, '/elsewhere', 5)")
+    database.execute("INSERT INTO session VALUES ('ses_3', NULL, '/elsewhere', 5, NULL)")
     database.close()
 
 
@@ -99,9 +99,14 @@ RECORD = Record(
             "tool.execute.after",
         ),
         Case(
+            "patch",
+            payload("tool.execute.after", {"tool": "apply_patch", "args": {"patchText": "+x"}}, {"output": "Success."}),
+            {"tool": "Edit", "arguments": {"patchText": "+x"}, "output": "Success.", "failed": False},
+        ),
+        Case(
             "tool of another server",
             payload("tool.execute.after", {"tool": "db_query"}, {"content": MCP_TEXT}),
-            {"tool": "Mcp", "output": "two hits"},
+            {"tool": "Mcp", "output": "two hits", "failed": False},
         ),
         Case(
             "tool that threw",
