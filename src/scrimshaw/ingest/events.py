@@ -128,12 +128,8 @@ def _hear_item(text: Redacted, call_id: str, trust: Trust) -> NewItem | None:
     if not (found := find_said(text.text, by_person=trust is Trust.FILE)):
         return None
     kind, said = found
-    source = ItemSource(
-        source_call_id=call_id,
-        extraction_rule_id=f"said-{kind}",
-        redaction_applied="[REDACTED:" in said,
-        trust=trust,
-    )
+    rule, is_redacted = f"said-{kind}", "[REDACTED:" in said
+    source = ItemSource(source_call_id=call_id, extraction_rule_id=rule, redaction_applied=is_redacted, trust=trust)
     return NewItem(text=redact(said), kind=kind, attention=_ATTENTION_SAID[kind], source=source)
 
 

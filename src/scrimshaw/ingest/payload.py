@@ -86,10 +86,10 @@ def decode_json(raw: str) -> Any:
     return None
 
 
-def read_object(sent: object) -> Json:
-    """An object, or the one in a JSON text; empty for anything else."""
+def read_object(sent: object, plain: str = "") -> Json:
+    """An object, or the one in a JSON text; other text under the key `plain`, if given. Empty for anything else."""
     found = decode_json(sent) if isinstance(sent, str) else sent
-    return found if isinstance(found, Mapping) else {}
+    return found if isinstance(found, Mapping) else {plain: sent} if plain and isinstance(sent, str) else {}
 
 
 def replace_half_characters(raw: str) -> str:

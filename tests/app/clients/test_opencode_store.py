@@ -59,8 +59,8 @@ def test_a_session_comes_with_those_that_it_started(folder: Path) -> None:
     (stored,) = sessions_in(folder)
     assert (stored.session, stored.place, stored.began) == ("ses_1", f"{folder}#ses_1", 1.5)
     own, started = exported(stored)
-    assert started == {"info": {"id": "ses_2", "parentID": "ses_1", "directory": "/p", "revert": {}}, "messages": []}
-    assert own["info"] == {"id": "ses_1", "parentID": "", "directory": "/p", "revert": {"messageID": "msg_3"}}
+    assert started == {"info": {"id": "ses_2", "parentID": "ses_1", "directory": "/p", "revert": None}, "messages": []}
+    assert own["info"] == {"id": "ses_1", "parentID": "", "directory": "/p", "revert": '{"messageID": "msg_3"}'}
     assert [message["info"]["role"] for message in own["messages"]] == ["user", "assistant", "user"]
     assert [[part["text"] for part in message["parts"]] for message in own["messages"]] == [
         ["why?"],

@@ -81,7 +81,7 @@ def test_codex_a_patch_and_a_tool_of_a_server() -> None:
         codex.output("k-3", "ours"),
     )
     first, second = all_clients()["codex"].parse_transcript(source).events
-    assert (first.tool, dict(first.arguments), first.failed) == ("Edit", {"patch": patch}, True)
+    assert (first.tool, dict(first.arguments), first.failed) == ("Edit", {"input": patch}, True)
     assert (second.tool, second.output) == ("Mcp", "42")
 
 

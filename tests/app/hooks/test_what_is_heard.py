@@ -31,8 +31,9 @@ _LONG = "x" * (TAIL_BYTES // 10)
 def _stop(project: Path, client: str, transcript: Path, **fields: Any) -> None:
     named = {"session_id": "S1", "transcript_path": str(transcript)}
     if client == "copilot":
-        named = {"sessionId": "S1", "transcriptPath": str(transcript)}
-    event = {"hook_event_name": {"gemini": "AfterAgent"}.get(client, "Stop"), "stopReason": "end_turn"}
+        _copilot_event(project, "agentStop", "S1", transcriptPath=str(transcript), stopReason="end_turn")
+        return
+    event = {"hook_event_name": {"gemini": "AfterAgent"}.get(client, "Stop")}
     done = hook(project, json.dumps({"cwd": str(project), **named, **event, **fields}).encode(), client)
     assert (done.returncode, done.stderr) == (0, b"")
 
@@ -91,7 +92,8 @@ def _call(project: Path, client: str, transcript: Path, command: str) -> None:
     }
     if client == "copilot":
         result = {"resultType": "success", "textResultForLlm": "done"}
-        event = {"sessionId": "S1", "toolName": "bash", "toolArgs": {"command": command}, "toolResult": result}
+        _copilot_event(project, "postToolUse", "S1", toolName="bash", toolArgs={"command": command}, toolResult=result)
+        return
     if client in ("gemini", "qwen"):
         event["tool_name"] = "run_shell_command"
     done = hook(project, json.dumps({"cwd": str(project), **event}).encode(), client)

@@ -26,8 +26,11 @@ LARGEST_FILE = 256 * 1024 * 1024  # a larger file would take gigabytes of memory
 
 # What the agent said at a stop; the summary that a compaction leaves.
 _OUTPUT_KEYS = {EventKind.STOP: "last_assistant_message", EventKind.COMPACT: "compact_summary"}
-_REPORT_FIELDS = frozenset(("Exit Code", "Signal", "Background PIDs", "Process Group PGID"))
-_REPORT_HEAD = r"(?s)\A(?:Command: .*?\n)?(?:Directory: [^\n]*\n)?Output: (?:\(empty\)(?=\n|\Z))?"
+# What a shell printed, its exit code and the signal that ended it.
+_REPORT = (
+    r"(?s)\A(?:Command: .*?\n)?(?:Directory: [^\n]*\n)?Output: (?:\(empty\)(?=\n|\Z))?(.*?)(?:\nError: \(none\))?"
+    r"(?:\nExit Code: (\S+))?(?:\nSignal: ([^\n]+))?(?:\n(?:Background PIDs|Process Group PGID): [^\n]*)*\Z"
+)
 _STOPPED = ("Command injection detected: ", "Command was automatically cancelled ")
 
 
@@ -300,18 +303,10 @@ class Client:
 
 def read_report(report: str) -> tuple[str, int]:
     """The output and exit code in the report that some clients make of a shell command, 0 if it has none."""
-    if not (head := re.match(_REPORT_HEAD, report)):
+    if not (found := re.match(_REPORT, report)):
         return report, int(report.startswith(_STOPPED))
-    lines = report[head.end() :].split("\n")
-    fields: dict[str, str] = {}
-    while lines and (field := lines[-1].partition(": "))[0] in _REPORT_FIELDS - fields.keys():
-        fields[field[0]] = field[2]
-        lines.pop()
-    if lines[-1:] == ["Error: (none)"]:
-        lines.pop()
-    code = fields.get("Exit Code", "")
-    is_killed = fields.get("Signal", "0") not in ("0", "(none)")
-    return "\n".join(lines), int(code) if re.fullmatch(r"-?\d{1,10}", code) else int(is_killed)
+    is_killed, code = found[3] not in (None, "0", "(none)"), found[2] or ""
+    return found[1], int(code) if re.fullmatch(r"-?\d{1,10}", code) else int(is_killed)
 
 
 def is_within(cwd: str, project: Path) -> bool:

@@ -150,7 +150,8 @@ class _RolloutReader(TranscriptBuilder):
             server, name = js.text(item.get("namespace")), js.text(item.get("name"))
             tool = f"{server}__{name}" if server else name or "local_shell"
             self._script = js.text(item.get("call_id"))
-            self.begin_call(self._script, tool, _arguments(item, tool))
+            sent = item.get("arguments", item.get("input", item.get("action")))
+            self.begin_call(self._script, tool, js.read_object(sent, "input"))
         elif kind in _RESULTS:
             self._read_result(item, at)
         elif item.get("type") == "item_completed":
@@ -214,15 +215,6 @@ def _exit_codes(rows: Iterable[js.Json]) -> dict[str, float]:
         if code is not None:
             codes[js.first_text(item, "call_id", "id")] = code
     return codes
-
-
-def _arguments(item: js.Json, tool: str) -> js.Json:
-    """The arguments of a call: an object, its JSON text, or a patch as plain text."""
-    sent = item.get("arguments", item.get("input", item.get("action")))
-    found = js.decode_json(sent) if isinstance(sent, str) else sent
-    if isinstance(found, Mapping):
-        return found
-    return {"patch" if canonical_tool(tool) == "Edit" else "input": sent} if isinstance(sent, str) else {}
 
 
 CLIENT = Codex()

@@ -13,25 +13,11 @@ from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_
 from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.models import EventKind
 
-# Its payloads do not name their event; without a hint it is recognised by a field of that event alone.
-_FIELD_EVENTS = {
-    "toolResult": "postToolUse",
-    "prompt": "userPromptSubmitted",
-    "source": "sessionStart",
-    "agentName": "subagentStop",
-    "stopReason": "agentStop",
-    "trigger": "preCompact",
-    "reason": "sessionEnd",
-}
 # What it adds to a shell's output: how the command ended, or that it still runs.
-_SHELL_MARK = (
-    r"\n?<(?:shellId: [^>\n]{0,80}completed with exit code (-?\d{1,10})"
-    r"|command (?:started in background )?with shellId: ([^\s>]{1,80})[^>]{0,500})>\s*\Z"
-)
+_SHELL_MARK = r"\n?<(?:shellId: [^>]*exit code (-?\d{1,10})|command [^>]*shellId: ([^\s>]+)[^>]*)>\s*\Z"
 _SHELL_MARK_LENGTH = 700
 _REFUSED, _FEEDBACK = ("denied", "rejected"), "User feedback: "
-# Who sends a message of the user: a person, by typing, a command or a schedule; others are the client and agents.
-_BY_PERSON = ("", "user", "command", "schedule")
+_BY_PERSON = ("", "user", "command", "schedule")  # what sends a message; others are agents and the client itself
 
 
 class Copilot(Client):
@@ -53,9 +39,6 @@ class Copilot(Client):
     servers_file, hooks_file = ".copilot/mcp-config.json", ".copilot/hooks/scrimshaw.json"
     server_fields: Mapping[str, Any] = {"type": "local", "tools": ["*"]}
     hooks_base: Mapping[str, Any] = {"version": 1}
-
-    def event_name(self, payload: js.Json, hint: str) -> str:
-        return hint or next((name for field, name in _FIELD_EVENTS.items() if field in payload), "")
 
     def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
         occasion = js.first_text(payload, "source", "trigger", "reason")
@@ -79,7 +62,7 @@ class Copilot(Client):
             event,
             tool="Mcp" if "-" in name else canonical_tool(name),
             tool_name=name,
-            arguments=js.read_object(payload.get("toolArgs")),
+            arguments=js.read_object(payload.get("toolArgs"), "input"),
             output=output,
             failed=is_refused or failed,
         )
@@ -100,8 +83,8 @@ class Copilot(Client):
         for row in rows:
             reader.read_row(row)
         about = next((js.section(row, "data") for row in rows if row.get("type") == "session.start"), {})
-        cwd = js.text(js.section(about, "context").get("cwd"))
-        return reader.build(js.text(about.get("sessionId")), cwd=cwd, skipped=skipped)
+        session, cwd = js.text(about.get("sessionId")), js.text(js.section(about, "context").get("cwd"))
+        return reader.build(session, cwd=cwd, skipped=skipped)
 
     def make_hooks(self, programs: Programs) -> dict[str, Any]:
         """The commands name the event, since payloads do not."""
@@ -121,7 +104,7 @@ class _EventReader(TranscriptBuilder):
 
     def __init__(self, client: str) -> None:
         super().__init__(client)
-        self._running: dict[str, js.Json] = {}  #: the arguments of a call that still ran at its end, by its shell
+        self._running: dict[str, js.Json] = {}  #: the arguments of a command that went on in a shell, by the shell's id
 
     def read_row(self, row: js.Json) -> None:
         data, at = js.section(row, "data"), parse_epoch(row.get("timestamp"))
@@ -131,34 +114,24 @@ class _EventReader(TranscriptBuilder):
                 self.add_text(EventKind.PROMPT, "" if data.get("isAutopilotContinuation") else words, at, agent)
             case "assistant.message":
                 self.add_text(EventKind.ANSWER, words, at, agent)
-                for call in js.sections(data.get("toolRequests")):
-                    self._begin(call, "name")
             case "tool.execution_start" | "tool.user_requested":
-                self._begin(data, "toolName")
+                arguments = js.read_object(data.get("arguments"), "input")  # a patch is plain text
+                self.begin_call(js.text(data.get("toolCallId")), js.text(data.get("toolName")), arguments)
             case "tool.execution_complete":
-                self._end(data, at, agent)
+                self._end_call(js.text(data.get("toolCallId")), data, at, agent)
             case "session.compaction_complete" if data.get("success") is not False:
                 self.add_compaction(js.first_text(data, "summaryContent", "summary"), at)
 
-    def _begin(self, call: js.Json, name_key: str) -> None:
-        """Some versions send the arguments as JSON text; a patch is plain text."""
-        sent = call.get("arguments")
-        arguments = js.read_object(sent) or {"input": js.text(sent)}
-        self.begin_call(js.text(call.get("toolCallId")), js.text(call.get(name_key)), arguments)
-
-    def _end(self, data: js.Json, at: float, agent: str) -> None:
-        """A command that ended in the background is told with what the agent read of it at last."""
-        call_id, error = js.text(data.get("toolCallId")), js.section(data, "error")
+    def _end_call(self, call_id: str, data: js.Json, at: float, agent: str) -> None:
+        """What was read at last of a command that went on is the command's own result."""
+        error, (name, arguments) = js.section(data, "error"), self._waiting.get(call_id, ("", {}))
         output, failed, shell = read_shell_mark(js.result_text(data.get("result")) or js.result_text(error))
-        name, arguments = self._waiting.get(call_id, ("", {}))
         if js.text(error.get("code")) in _REFUSED:
             self.drop_call(call_id)
             self.add_text(EventKind.PROMPT, output.partition(_FEEDBACK)[2] if name else "", at, agent, call_id)
-            return
-        is_reading = name.startswith("read_")
-        if shell and not is_reading:
+        elif shell and not name.startswith("read_"):
             self._running[shell] = arguments
-        elif is_reading and not shell and (command := self._running.pop(js.text(arguments.get("shellId")), None)):
+        elif not shell and (command := self._running.pop(js.text(arguments.get("shellId")), None)):
             self.begin_call(call_id, name.removeprefix("read_"), command)
         tool = "Mcp" if "-" in name else ""
         self.end_call(call_id, output, data.get("success") is False or failed, at, agent=agent, tool=tool)
@@ -166,10 +139,9 @@ class _EventReader(TranscriptBuilder):
 
 def read_shell_mark(output: str) -> tuple[str, bool | None, str]:
     """A shell's output without what Copilot adds, whether it failed, and the shell if it still runs there."""
-    start = max(0, len(output) - _SHELL_MARK_LENGTH)
-    if not (mark := re.search(_SHELL_MARK, output[start:])):
+    if not (mark := re.search(_SHELL_MARK, output[-_SHELL_MARK_LENGTH:])):
         return output, False, ""
-    return output[: start + mark.start()], None if mark[2] else int(mark[1]) != 0, mark[2] or ""
+    return output.removesuffix(mark[0]), None if mark[2] else int(mark[1]) != 0, mark[2] or ""
 
 
 CLIENT = Copilot()

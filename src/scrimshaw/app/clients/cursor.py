@@ -47,14 +47,10 @@ class Cursor(Client):
         if kind is not EventKind.TOOL:
             return event
         sent = js.text(payload.get("tool_output"))
-        result = js.decode_json(sent)
-        failed: bool | None = isinstance(result, Mapping) and bool(js.number(result.get("exitCode")))
-        if payload.get("is_interrupt") is True:
-            failed = None
-        elif "error_message" in payload or "failure_type" in payload:
-            failed = True
-        output = js.text(payload.get("error_message")) or js.result_text(result) or sent
-        return self.add_call(event, payload, output, failed)
+        is_error = "error_message" in payload or "failure_type" in payload
+        has_failed = is_error or bool(js.number(js.read_object(sent).get("exitCode")))
+        output = js.text(payload.get("error_message")) or js.result_text(js.decode_json(sent)) or sent
+        return self.add_call(event, payload, output, None if payload.get("is_interrupt") is True else has_failed)
 
     def make_hooks(self, programs: Programs) -> dict[str, Any]:
         command = programs.hook_command(self.name)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,7 @@ _INJECTED_BY_HOOKS = r"(?s)\A(?:\s*<hook_context>.*?</hook_context>\s*)+"
 _FRAME = r"(?s)\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z"
 # Messages in the user's name: of the client itself, which may repeat a prompt, and what the user ran with `!`.
 _SET_UP = ("This is the Gemini CLI. We are setting up the context for our chat.", "<session_context>")
-_SHELL = re.compile(
-    r"(?s)\AI ran the following shell command:\n```sh\n(.*)\n```\n\nThis produced [^\n]*\n```\n(.*)\n```\Z"
-)
-_SHELL_FAILED = ("Command exited with code ", "Command terminated by signal: ")
+_SHELL = re.compile(r"(?s)\AI ran the following shell command:\n```sh\n(.*)\n```\n\nThis [^\n]*\n```\n(.*)\n```\Z")
 _FEEDBACK = r"(?s)\APlan rejected\. User feedback: (.*?)\n\nThe plan is stored at: "
 _PROJECT_HASH = r'"projectHash"\s*:\s*"([0-9a-f]{64})"'
 _NOT_RUN = ("cancelled", "awaiting_approval", "validating", "scheduled", "executing")
@@ -115,9 +113,7 @@ def _apply_changes(rows: Iterable[js.Json]) -> list[js.Json]:
     messages: dict[str, js.Json] = {}
     for row in rows:
         if isinstance(target := row.get("$rewindTo"), str):
-            order = list(messages)
-            for name in order[order.index(target) :] if target in messages else ():
-                del messages[name]
+            messages = dict(takewhile(lambda each: each[0] != target, messages.items()))
         elif "messages" in js.section(row, "$set"):
             listed = {js.text(each.get("id")): each for each in js.sections(js.section(row, "$set")["messages"])}
             new = [name for name in listed if name not in messages]
@@ -135,7 +131,7 @@ def _read_message(message: js.Json, builder: TranscriptBuilder, agent: str) -> N
     if message.get("type") == "user" and (shell := _SHELL.match(words)):
         command, output = (re.sub(r"\\([\\`])", r"\1", text) for text in shell.groups())
         builder.begin_call(call_id := js.text(message.get("id")), "run_shell_command", {"command": command})
-        builder.end_call(call_id, output, output.startswith(_SHELL_FAILED), at, agent=agent)
+        builder.end_call(call_id, output, bool(re.match("Command (?:exited|terminated) ", output)), at, agent=agent)
     elif message.get("type") == "user":
         prompt = re.sub(_INJECTED_BY_HOOKS, "", js.result_text(message.get("displayContent")) or words)
         builder.add_text(EventKind.PROMPT, "" if prompt.lstrip().startswith(_SET_UP) else prompt, at, agent)
@@ -144,7 +140,8 @@ def _read_message(message: js.Json, builder: TranscriptBuilder, agent: str) -> N
     elif message.get("type") == "gemini":
         builder.add_text(EventKind.ANSWER, words, at, agent)
         for call in js.sections(message.get("toolCalls")):
-            _read_call(call, builder, at, agent)
+            if call.get("status") not in _NOT_RUN:
+                _read_call(call, builder, at, agent)
 
 
 def _find_summary(tool: str, arguments: js.Json) -> str:
@@ -153,14 +150,11 @@ def _find_summary(tool: str, arguments: js.Json) -> str:
 
 
 def _read_call(call: js.Json, builder: TranscriptBuilder, at: float, agent: str) -> None:
-    status, call_id = js.text(call.get("status")), js.text(call.get("id"))
-    if status in _NOT_RUN:
-        return
     responses = [js.section(part, "functionResponse", "response") for part in js.sections(call.get("result"))]
     output = "\n".join(js.result_text(response) for response in responses) or js.result_text(call.get("resultDisplay"))
     output, code = read_report(re.sub(_FRAME, r"\1", output))
-    failed = status == "error" or any(response.get("error") for response in responses) or code != 0
-    name, arguments = js.text(call.get("name")), js.section(call, "args")
+    failed = call.get("status") == "error" or any(response.get("error") for response in responses) or code != 0
+    call_id, name, arguments = js.text(call.get("id")), js.text(call.get("name")), js.section(call, "args")
     builder.add_text(EventKind.ANSWER, _find_summary(name, arguments), at, agent)
     builder.begin_call(call_id, name, arguments)
     ended = parse_epoch(call.get("timestamp")) or at

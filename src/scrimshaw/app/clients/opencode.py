@@ -30,7 +30,6 @@ _SESSIONS = "SELECT id, coalesce(parent_id, ''), directory, time_created, revert
 _MESSAGES = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
 _PARTS = "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY message_id, id"
 _HINT = "Export a session with `opencode export` and import that file."
-# Errors of calls that never ran, and what comes before a person's words about one.
 _REFUSED = ("The user rejected permission", "The user dismissed this question", "The user has specified a rule")
 _FEEDBACK = " with the following feedback: "
 
@@ -94,7 +93,7 @@ class OpenCode(Client):
         known = js.read_object(source)
         about = js.section(known, "info")
         own, parent = js.text(about.get("id")), js.text(about.get("parentID"))
-        builder, undone = TranscriptBuilder(self.name), js.text(js.section(about, "revert").get("messageID"))
+        builder, undone = TranscriptBuilder(self.name), js.text(js.read_object(about.get("revert")).get("messageID"))
         for message in js.sections(known.get("messages")):
             if not undone or js.text(js.section(message, "info").get("id")) < undone:  # ids ascend
                 _read_message(message, builder, own if parent else "")
@@ -114,8 +113,7 @@ class OpenCode(Client):
         rows = read_foreign_rows(file, _SESSIONS, hint=_HINT) if file.is_file() else ()
         for name, parent, directory, created, revert in rows:
             if project is None or is_within(directory, project):
-                about = {"id": name, "parentID": parent, "directory": directory, "created": created}
-                about["revert"] = js.read_object(revert)
+                about = {"id": name, "parentID": parent, "directory": directory, "created": created, "revert": revert}
                 groups.setdefault(parent or name, []).append(about)
         return [
             StoredSession(

@@ -55,13 +55,33 @@ RECORD = Record(
             "postToolUse",
         ),
         Case(
-            "view, with arguments as a text and no hint",
+            "view, with arguments as a text",
             payload(
                 toolName="view",
                 toolArgs='{"path": "/p/notes.txt"}',
                 toolResult={"resultType": "success", "textResultForLlm": "deploy port\n"},
             ),
             {"tool": "Read", "arguments": {"path": "/p/notes.txt"}, "output": "deploy port\n", "failed": False},
+            "postToolUse",
+        ),
+        Case(
+            "command that still runs",
+            payload(
+                toolName="bash",
+                toolArgs={"command": "make"},
+                toolResult={
+                    "resultType": "success",
+                    "textResultForLlm": "a\n<command with shellId: 0 is still running.>",
+                },
+            ),
+            {"tool": "Bash", "output": "a", "failed": None},
+            "postToolUse",
+        ),
+        Case(
+            "patch, which is plain text",
+            payload(toolName="apply_patch", toolArgs="+x", toolResult={"textResultForLlm": "ok"}),
+            {"tool": "Edit", "arguments": {"input": "+x"}, "failed": False},
+            "postToolUse",
         ),
         Case(
             "denied",
