@@ -141,9 +141,15 @@ def test_an_approved_plan_is_recorded(result: object) -> None:
     assert (activity.subject, activity.output) == ("plan approved", PLAN)
 
 
-def test_a_plan_that_only_the_call_shows_is_recorded_too() -> None:
-    said = "User has approved your plan. You can now start coding."
-    activity = describe_call(call("ExitPlanMode", {"plan": PLAN}, said))
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("plan", "User has approved your plan. You can now start coding."),
+        ("summary", "Plan approved! Exited plan mode."),
+    ],
+)
+def test_a_plan_that_only_the_call_shows_is_recorded_too(key: str, said: str) -> None:
+    activity = describe_call(call("ExitPlanMode", {key: PLAN}, said))
     assert (activity.subject, activity.output) == ("plan approved", PLAN)
 
 

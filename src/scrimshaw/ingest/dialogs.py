@@ -39,7 +39,7 @@ def read_dialog(tool: str, arguments: Mapping[str, Any], output: str) -> tuple[s
         case "Plan":
             shown, reply = output.partition(_PLAN_BELOW)[2].partition("\n")[2], read_object(output)
             stated = "" if reply.get("awaitingLeaderApproval") else text(reply.get("plan"))
-            asked = text(arguments.get("plan")) * output.startswith("User has approved")  # by other versions
+            asked = first_text(arguments, "plan", "summary") * output.startswith(("User has approved", "Plan approved"))
             heading, lines = APPROVED, (shown or stated or asked).strip()
     return (heading, lines) if lines else None
 

@@ -54,12 +54,19 @@ await hooks["tool.execute.after"](
   { tool: "bash", sessionID: "ses_1", callID: "call_1", args: { command: "make" } },
   { output: "boom", metadata: { exit: 2 } })
 await report()
+await hooks["experimental.text.complete"]({ sessionID: "ses_1" }, { text: "May I?" })
+await hooks.event({ event: { type: "message.part.updated", properties: { part: {
+  type: "tool", sessionID: "ses_1", tool: "bash", callID: "call_3",
+  state: { status: "error", input: {}, error: "The user rejected permission to use this specific tool call." } } } } })
 await hooks["experimental.text.complete"]({ sessionID: "ses_1" }, { text: "Done." })
 await emit("session.idle", { sessionID: "ses_1" })
 await emit("session.created", { sessionID: "ses_2", info: { id: "ses_2", parentID: "ses_1" } })
 await emit("message.part.updated", { part: {
   type: "tool", sessionID: "ses_2", tool: "edit", callID: "call_2",
   state: { status: "error", input: {}, error: "no" } } })
+await emit("message.part.updated", { part: {
+  type: "tool", sessionID: "ses_2", tool: "task", callID: "call_4",
+  state: { status: "error", input: {}, error: "Tool execution aborted", metadata: { interrupted: true } } } })
 await emit("session.compacted", { sessionID: "ses_1" })
 await hooks.event({ event: { type: "session.status", properties: { sessionID: "ses_1" } } })
 await hooks["tool.execute.after"](undefined, undefined)
@@ -106,11 +113,13 @@ def test_every_event_of_a_session_is_reported_and_its_answer_shown(tmp_path: Pat
         ("stop", "ses_1", "", "", None),
         ("start", "ses_1", "ses_2", "startup", None),
         ("tool", "ses_1", "ses_2", "", True),
+        ("tool", "ses_1", "ses_2", "", None),
         ("start", "ses_1", "", "compact", None),
     ]
     stop = events[3]
     assert stop is not None
-    assert (stop.output, stop.context_used, stop.cwd) == ("Done.", 0.5, "/home/dev/project")
+    assert (stop.output, stop.said, stop.context_used) == ("Done.", ("May I?", "Done."), 0.5)
+    assert stop.cwd == "/home/dev/project"
 
 
 _ONE_PROMPT = """

@@ -7,6 +7,7 @@ const PATIENCE_MS = 5000 // the longest a prompt waits for memory
 const LONGEST_TEXT = 100_000 // characters of one text that are sent
 const LONGEST_SAID = 8_000 // characters of a text of the agent
 const MOST_TEXTS = 300 // texts of the agent that are kept until it rests
+const NEVER_RAN = /^The user (rejected permission|dismissed this question|has specified a rule)/
 
 const cut = (_key, value) => (typeof value === "string" ? value.slice(0, LONGEST_TEXT) : value)
 
@@ -94,10 +95,10 @@ export const ScrimshawPlugin = async ({ directory }) => {
       Object.assign(stateOf(info.sessionID), { tokens: info.tokens, model: info.modelID })
     },
     "message.part.updated": ({ part }) => {
-      if (part.type !== "tool" || part.state?.status !== "error") return
+      if (part.type !== "tool" || part.state?.status !== "error" || NEVER_RAN.test(part.state.error)) return
       const { sessionID, tool, callID, state } = part
       const input = { sessionID, tool, callID, args: state.input }
-      report("tool.error", input, { error: state.error }, takeTexts(sessionID))
+      report("tool.error", input, { error: state.error, metadata: state.metadata }, takeTexts(sessionID))
     },
   }
 
