@@ -231,6 +231,20 @@ def test_command_may_be_a_list_of_words(command: object) -> None:
     assert found[0].id == "spec-read"
 
 
+@pytest.mark.parametrize(
+    ("window", "name"),
+    [
+        ({}, "Read"),
+        ({"offset": 1, "limit": 20}, "ReadPart"),
+        ({"offset": 90, "limit": 20}, "ReadRange"),
+        ({"start_line": 1, "end_line": 20}, "ReadPart"),
+        ({"start_line": 90}, "ReadRange"),
+    ],
+)
+def test_a_part_of_a_file_is_not_the_file(window: dict[str, int], name: str) -> None:
+    assert describe_call(ToolCall(tool="Read", arguments={"path": "src/a.py", **window})).name == name
+
+
 @pytest.mark.parametrize("key", ["input", "patch", "patchText"])
 def test_patch_names_its_file(key: str) -> None:
     patch = "*** Begin Patch\n*** Update File: src/app.py\n@@\n-retries = 1\n+retries = 3\n*** End Patch"

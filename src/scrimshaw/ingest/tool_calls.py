@@ -129,9 +129,10 @@ def describe_call(call: ToolCall) -> Activity:
         path = first_text(call.arguments, *_PATH_KEYS) or (patched[1] if patched else "")
         query = first_text(call.arguments, *_SEARCH_KEYS)
         if name == "Read":
-            offset = call.arguments.get("offset")
+            offset = call.arguments.get("offset", call.arguments.get("start_line"))
             is_further_down = isinstance(offset, int) and offset > 1
-            name = "ReadRange" if is_further_down else "ReadPart" if call.arguments.get("limit") else "Read"
+            is_part = call.arguments.get("limit") or call.arguments.get("end_line")
+            name = "ReadRange" if is_further_down else "ReadPart" if is_part else "Read"
     failed = call.failed
     if failed is None and (code := re.match(_EXIT_CODE, output)):
         failed = int(code[1]) != 0
