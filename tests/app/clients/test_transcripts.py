@@ -160,6 +160,8 @@ def test_gemini_what_a_person_typed_ran_and_said_about_a_plan() -> None:
         gemini.row("user", "m-2", [{"text": "<session_context>tree</session_context>"}, {"text": "See @a.txt"}]),
         gemini.row("user", "m-3", shell.format("Command exited with code 4.\nboom")),
         gemini.row("user", "m-4", shell.format("fine")),
+        gemini.row("user", "m-6", "[System: You successfully executed a tool but returned an empty response.]"),
+        gemini.row("user", "m-7", "This is the Gemini CLI. We are setting up the context for our chat."),
         gemini.row("gemini", "m-5", "", toolCalls=[gemini.call("success", rejected, name="exit_plan_mode", args={})]),
     )
     transcript = all_clients()["gemini"].parse_transcript(source)

@@ -17,7 +17,7 @@ _WINDOW = 1_048_576  # tokens of input, the documented limit of the Gemini model
 _INJECTED_BY_HOOKS = r"(?s)\A(?:\s*<hook_context>.*?</hook_context>\s*)+"
 _FRAME = r"(?s)\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z"
 # Messages in the user's name: of the client itself, which may repeat a prompt, and what the user ran with `!`.
-_SET_UP = ("This is the Gemini CLI. We are setting up the context for our chat.", "<session_context>")
+_NOT_ASKED = ("This is the Gemini CLI. We are ", "<session_context>", "[System: You ", "System: Potential loop ")
 _SHELL = re.compile(r"(?s)\AI ran the following shell command:\n```sh\n(.*)\n```\n\nThis [^\n]*\n```\n(.*)\n```\Z")
 _FEEDBACK = r"(?s)\APlan rejected\. User feedback: (.*?)\n\nThe plan is stored at: "
 _PROJECT_HASH = r'"projectHash"\s*:\s*"([0-9a-f]{64})"'
@@ -134,7 +134,7 @@ def _read_message(message: js.Json, builder: TranscriptBuilder, agent: str) -> N
         builder.end_call(call_id, output, bool(re.match("Command (?:exited|terminated) ", output)), at, agent=agent)
     elif message.get("type") == "user":
         prompt = re.sub(_INJECTED_BY_HOOKS, "", js.result_text(message.get("displayContent")) or words)
-        builder.add_text(EventKind.PROMPT, "" if prompt.lstrip().startswith(_SET_UP) else prompt, at, agent)
+        builder.add_text(EventKind.PROMPT, "" if prompt.lstrip().startswith(_NOT_ASKED) else prompt, at, agent)
     elif message.get("type") == "summary":
         builder.add_compaction(words, at)
     elif message.get("type") == "gemini":
