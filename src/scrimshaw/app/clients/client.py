@@ -26,7 +26,6 @@ LARGEST_FILE = 256 * 1024 * 1024  # a larger file would take gigabytes of memory
 
 # What the agent said at a stop; the summary that a compaction leaves.
 _OUTPUT_KEYS = {EventKind.STOP: "last_assistant_message", EventKind.COMPACT: "compact_summary"}
-# What a shell printed, its exit code and the signal that ended it.
 _REPORT = (
     r"(?s)\A(?:Command: .*?\n)?(?:Directory: [^\n]*\n)?Output: (?:\(empty\)(?=\n|\Z))?(.*?)(?:\nError: \(none\))?"
     r"(?:\nExit Code: (\S+))?(?:\nSignal: ([^\n]+))?(?:\n(?:Background PIDs|Process Group PGID): [^\n]*)*\Z"

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from scrimshaw.app.clients.client import HOOK, Client, OwnFile, Programs, Scope, SetupFiles, name_events
 from scrimshaw.ingest.events import Event, add_call_id
-from scrimshaw.ingest.payload import Json, decode_json, first_text, join_texts, result_text, section, sections, text
+from scrimshaw.ingest.payload import Json, first_text, join_texts, read_object, result_text, section, sections, text
 from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.models import EventKind
 
@@ -87,7 +87,7 @@ class Cline(Client):
     def read_answers(self, lines: Iterable[str]) -> list[str]:
         """What the agent said since the last prompt. All lines make one object."""
         answers = list[str]()
-        for role, words in _read_messages(decode_json("\n".join(lines))):
+        for role, words in _read_messages(read_object("\n".join(lines))):
             if role == "assistant":
                 answers.append(words)
             elif _ASKED.match(words):
@@ -96,9 +96,7 @@ class Cline(Client):
 
     def read_missed_events(self, lines: Iterable[str]) -> list[Event]:
         """The prompts; each has the same id in both files."""
-        found = decode_json("\n".join(lines))
-        if not isinstance(found, Mapping):
-            return []
+        found = read_object("\n".join(lines))
         asked = (_ASKED.match(words) for role, words in _read_messages(found) if role == "user")
         prompts = [text(found.get("prompt")), *(words[1] for words in asked if words)]
         begun = Event(client=self.name, kind=EventKind.PROMPT, session=first_text(found, "session_id", "sessionId"))
@@ -118,10 +116,9 @@ class Cline(Client):
         return (self.name_server(root, programs), *hooks)
 
 
-def _read_messages(found: object) -> list[tuple[str, str]]:
+def _read_messages(found: Json) -> list[tuple[str, str]]:
     """The role and words of each message in a session's file."""
-    messages = found.get("messages") if isinstance(found, Mapping) else ()
-    return [(text(each.get("role")), join_texts(each.get("content"))) for each in sections(messages)]
+    return [(text(each.get("role")), join_texts(each.get("content"))) for each in sections(found.get("messages"))]
 
 
 def _join_commands(arguments: Json) -> Json:
@@ -129,8 +126,7 @@ def _join_commands(arguments: Json) -> Json:
     commands = arguments.get("commands")
     if not isinstance(commands, list):
         return arguments
-    fields = (each if isinstance(each, Mapping) else {} for each in commands)
-    scripts = (result_text(each) or text(known.get("command")) for each, known in zip(commands, fields, strict=True))
+    scripts = (result_text(each) or text(read_object(each).get("command")) for each in commands)
     return {**arguments, "command": "\n".join(scripts)}
 
 

@@ -174,9 +174,8 @@ class _RolloutReader(TranscriptBuilder):
 
     def _read_result(self, item: js.Json, at: float) -> None:
         call_id, result = js.text(item.get("call_id")), item.get("output")
-        if isinstance(result, str) and result.startswith("{"):  # may be wrapped in JSON with its exit code
-            decoded = js.decode_json(result)
-            result = decoded if isinstance(decoded, Mapping) and "output" in decoded else result
+        decoded = js.read_object(result)  # may be wrapped in JSON with its exit code
+        result = decoded if "output" in decoded else result
         output = js.result_text(result)
         if _REFUSED in output:
             self.drop_call(call_id)

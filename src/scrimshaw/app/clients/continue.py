@@ -37,10 +37,9 @@ class Continue(Client):
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         servers = msgspec.json.encode([{"name": SERVER, **programs.server_entry()}]).decode()  # JSON is YAML too
         block = f"# {_MARK}\nname: {SERVER}\nversion: 0.0.1\nschema: v1\nmcpServers: {servers}\n"
-        folder = root / self.folder
         return (
-            OwnFile(path=folder / f"mcpServers/{SERVER}.yaml", text=block, mark=_MARK),
-            OwnFile(path=folder / f"rules/{SERVER}.md", text=_RULES, mark=_MARK),
+            OwnFile(path=root / self.folder / f"mcpServers/{SERVER}.yaml", text=block, mark=_MARK),
+            OwnFile(path=root / self.folder / f"rules/{SERVER}.md", text=_RULES, mark=_MARK),
         )
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -94,12 +95,10 @@ class Gemini(Client):
         found = re.search(_PROJECT_HASH, head)
         if found and found[1] in {content_hash(str(place).encode()) for place in (project, project.resolve())}:
             return True
-        chats = next(folder for folder in file.parents if folder.name == "chats")
-        try:
-            root = (chats.parent / ".project_root").read_text(encoding="utf-8", errors="replace").strip()
-        except OSError:
-            return False
-        return is_within(root, project)
+        noted = next(folder for folder in file.parents if folder.name == "chats").with_name(".project_root")
+        with suppress(OSError):
+            return is_within(noted.read_text(encoding="utf-8", errors="replace").strip(), project)
+        return False
 
     def session_of_file(self, file: Path, begun: Transcript) -> str:
         return file.parent.name if file.parent.parent.name == "chats" else begun.session
