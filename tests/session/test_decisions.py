@@ -419,3 +419,10 @@ def test_what_a_person_picks_by_number_is_a_decision(reply: str, told: str | Non
 def test_what_is_agreed_to_after_other_work_is_none() -> None:
     recording = Recording().prompt("Implement the storage layer.").answer("Should I store the vectors as float16?")
     assert found(recording.bash("ls").prompt("yes")) == []
+
+
+def test_a_choice_of_the_agent_with_its_reason_counts_once_it_is_carried_out() -> None:
+    said = "I take the number into the key because a second one after a decline has to be a new payment."
+    recording = Recording().prompt("Make the key of the berth stable.").read("key.py").answer(said)
+    assert found(recording) == []
+    assert found(recording.edit("key.py")) == [said]

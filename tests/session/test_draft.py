@@ -272,7 +272,7 @@ def test_a_request_that_was_only_announced_is_next(answer: str) -> None:
     recording = (recording.answer(answer) if answer else recording).read("AGENTS.md").prompt("retry")
     step = recording.draft().next_step
     assert step
-    assert step.text == "Good. The layout of the stories has to be described in AGENTS.md and CLAUDE.md."
+    assert step.text == "The layout of the stories has to be described in AGENTS.md and CLAUDE.md."
     assert recording.answer("I added the layout of the stories to both.").draft().next_step is None
 
 

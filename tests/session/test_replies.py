@@ -145,6 +145,38 @@ def test_a_number_stands_for_what_was_listed() -> None:
     assert (text, note) == ("store only the tile's name", "chosen in e3: no new packages though, the lock file stays")
 
 
+def test_each_point_of_a_reply_is_told_with_the_item_of_the_list_that_it_answers() -> None:
+    recording = Recording().prompt("Read the review of the harbour chart.").read("chart.py")
+    recording.answer("1. floats in the tide table\n2. the panel reads the old name\n3. `Berth.get` in a loop")
+    says = "1 yes\n2: no. the panel belongs to infra\n3: yep but without the cache"
+    assert found(recording.prompt(says)) == [
+        ("1 yes", "on (e3): floats in the tide table"),
+        ("2: no. the panel belongs to infra", "on (e3): the panel reads the old name"),
+        ("3: yep but without the cache", "on (e3): `Berth.get` in a loop"),
+    ]
+
+
+def test_a_number_at_the_end_of_a_reply_is_the_choice() -> None:
+    recording = Recording().prompt("Convert the depths of the harbour chart.").read("chart.py")
+    recording.answer("Where?\n1. in the raw file\n2. in `prepare()`, by number\n\nI'd take the first.")
+    ((text, note),) = found(recording.prompt("the raw file is read only!! 2"))
+    assert (text, note) == ("in `prepare()`, by number", "chosen in e4: 2")
+
+
+def test_a_guess_that_the_agent_rules_out_decides_nothing() -> None:
+    recording = Recording().prompt("Why was the berth charged twice?").read("charge.ex").answer("Only one node ran.")
+    recording.prompt("then its the webhook. it takes pending for failed").read("webhook.ex")
+    recording.answer("The webhook is innocent: it only syncs, so the berth was charged by something else.")
+    assert found(recording) == []
+    assert "The webhook is innocent" in "".join(each.text for each in recording.draft().problems)
+
+
+def test_whether_something_exists_is_no_choice() -> None:
+    recording = Recording().prompt("Why was the berth charged twice?").read("charge.ex")
+    recording.answer("The second payment exists only at the bank. Do you have the list from support?")
+    assert found(recording.prompt("yes /tmp/dupes.csv from the dashboard, katrin exported it")) == []
+
+
 def test_what_was_taken_back_is_asked_no_more() -> None:
     recording = Recording().prompt("Make the harbour chart load faster.").edit("chart.dart").answer("It is faster.")
     recording.prompt("also delete tiles that belong to no chart").answer("A sweep at the start.").edit("sweep.dart")

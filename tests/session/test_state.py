@@ -33,6 +33,11 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         (),
     ),
     "what only goes on is no task": (Recording().prompt("continue").prompt(TASK), {"task": TASK}, ("continue",)),
+    "what a person states at the end is neither unfinished nor a break": (
+        Recording().prompt(TASK).edit("a.py").answer("The limit is in.").prompt("the berth version i do in spring"),
+        {"later task": "the berth version i do in spring"},
+        ("task unfinished", "broke off"),
+    ),
     "a question for the session is no task": (Recording().prompt("where were we?").edit("a.py"), {}, ("where were",)),
     "noise of the client is no task": (
         Recording().prompt(f"<system-reminder>Read the todo list first</system-reminder>\n{TASK}"),

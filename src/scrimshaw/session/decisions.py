@@ -1,6 +1,7 @@
 """What was decided: choices that were stated, made in a client's dialog, agreed to or approved. Pure."""
 
 import re
+from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import attrgetter
@@ -19,6 +20,9 @@ _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices 
 _DECISION, _CHANGE = PATTERNS["decisions"], PATTERNS["changes"]
 _DECISION_HEADING = re.compile(r"(?i)\bdecisions?\b")
 _EXPLICIT = ("explicit", "weighed")
+_LISTED = re.compile(r"(?im)^\W*(?:option |approach )?(\d{1,2}|[a-f])\b[^\w`]+(.+)")
+# "2: no, keep it" answers the second item of a list.
+_POINT = re.compile(r"(?m)(?:^|(?<=[.!?;,] ))((\d{1,2})[:) ](?:[^\n.!?;,]|[.!?;,](?! \d|\n))+)")
 _SHORT_REPLY = 80  # characters that may only be understood after what they reply to
 _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 
@@ -100,12 +104,19 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
     for answer, prompt in pairwise(record.events):
         said = record.sentences_by_answer.get(answer.number, []) if statements.begins_turn(prompt) else []
         reply = next(statements.split_paragraph(prompt.text.strip()))
-        if said and (pick := _DECISION["pick"].match(reply)):
-            listed = re.findall(rf"(?im)^\W*(?:option |approach )?{pick[1]}\b\W+(.+)", answer.text)
-            chosen = [*map(statements.trim, listed)][-1:]
-            more = " ".join([*filter(None, [pick[2]]), prompt.text.strip()[len(reply) :]]).strip(" ,.)")
+        listed = defaultdict[str, list[str]](list)
+        for number, item in _LISTED.findall(answer.text) if said else ():
+            listed[number].append(statements.trim(item))
+        points = _POINT.findall(prompt.text) if listed else []
+        points = [each for each in points if listed.get(each[1])] if len(points) > 1 else []
+        for text, number in points if len(points) > 1 else ():
+            on = f"on (e{answer.number}): {cut_line(listed[number][0])}" if len(listed[number]) == 1 else ""
+            yield from [Statement(text, prompt.number, on)] if on or is_clear(text, 1) else ()
+        pick = _DECISION["pick"].match(reply) or _DECISION["pick_last"].match(prompt.text)
+        if pick and len(points) < 2 and listed[pick[1]]:
+            more = " ".join([*filter(None, pick.groups()[1:2]), prompt.text.strip()[len(reply) :]]).strip(" ,.)")
             added = f": {cut_line(' '.join(more.split()))}" if more else ""
-            yield from (Statement(each, answer.number, f"chosen in e{prompt.number}{added}") for each in chosen)
+            yield Statement(listed[pick[1]][-1], answer.number, f"chosen in e{prompt.number}{added}")
         if not said or not _DECISION["assent"].match(reply):
             continue
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
@@ -126,7 +137,12 @@ def _weigh_decision(record: Record, place: int) -> float:
     if sentence.by == USER and _DECISION["amends_by_asking"].search(text):
         return 2.0
     vague = NO_CHOICES[:2] if _DECISION["weighed"].search(text) else NO_CHOICES
-    if not is_fit or is_pick or any(_DECISION[name].search(text) for name in vague):
+    if (
+        sentence.event in record.refutations
+        or not is_fit
+        or is_pick
+        or any(_DECISION[name].search(text) for name in vague)
+    ):
         return 0.0
     if _DECISION_HEADING.search(sentence.heading):
         return _UNDER_HEADING
@@ -153,6 +169,8 @@ def _weigh_agents(record: Record, place: int) -> float:
     acts = bool(_DECISION["act"].search(_CODE.sub(" ", text))) and not text.endswith(":")
     reason = bool(_DECISION["reason"].search(text)) or _find_cause(record.sentences, place) is not None
     chooses = (alternative and _DECISION["intent"].search(text)) or (acts and (alternative or reason))
+    is_met = sentence.event in record.carried_out and _DECISION["takes"].match(text)
+    chooses = chooses or bool(is_met and _DECISION["reason"].search(text))
     return 2 * explicit + 1.5 * alternative + reason if explicit or chooses else 0.0
 
 

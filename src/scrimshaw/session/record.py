@@ -25,6 +25,7 @@ LONG_WORD = re.compile(r"\w{3,}")
 _SHORT = 8  # words of a request to undo everything
 _DECISION, _CHANGE, _OPEN = PATTERNS["decisions"], PATTERNS["changes"], PATTERNS["open_points"]
 _NEED, _REMEDY = PATTERNS["requests"]["need"], PATTERNS["failures"]["remedy"]
+_RULED_OUT = PATTERNS["failures"]["ruled_out"]
 
 # Measured on recorded sessions: 450 and 900 characters answer fewer questions for the same tokens.
 PASSAGE_CHARACTERS = 600
@@ -136,6 +137,20 @@ class Record:
         return found
 
     @cached_property
+    def refutations(self) -> frozenset[int]:
+        """The prompts whose statement the first sentence of the agent's next answer rules out."""
+        found, prompt = set[int](), ""
+        for event in self.events:
+            if statements.begins_turn(event):
+                prompt, number = event.text, event.number
+            elif event.kind == EventKind.ANSWER and prompt:
+                first = next(statements.split_paragraph(event.text))
+                if _RULED_OUT.search(first) and find_stems(first) & find_stems(prompt):
+                    found.add(number)
+                prompt = ""
+        return frozenset(found)
+
+    @cached_property
     def turns(self) -> Mapping[int, int]:
         """The turn of each event: how many prompts there were up to it."""
         turns = accumulate(map(statements.begins_turn, self.events))
@@ -195,7 +210,9 @@ class Record:
             puts_off = _OPEN["puts_off"].search(text) and not is_clear(text)
             leaves = puts_off or _OPEN["leaves"].search(text) or _OPEN["thanks"].match(text)
             found["asks" if asks else "leaves" if leaves else "states" if is_clear(text, 1) else "rest"].add(each.event)
-        return found | {"leaves": found["leaves"] - found["asks"] - found["states"]}
+        found["leaves"] -= found["asks"] | found["states"]
+        found["partings"] = found["leaves"] | (found["states"] - found["asks"])  # these expect nothing
+        return found
 
     @cached_property
     def replies(self) -> Mapping[int, int]:
@@ -208,7 +225,7 @@ class Record:
                 asked = False
             elif statements.begins_turn(event):
                 discusses = asked or event.number in self.prompts_by_kind["states"]
-                ends = said and discusses and _DECISION["ends_discussion"].match(event.text)
+                ends = said[-1:] not in ("", "?") and discusses and _DECISION["ends_discussion"].match(event.text)
                 concludes = ends and event.number not in self.prompts_by_kind["leaves"]
                 if len(event.text) <= LONGEST_SENTENCE and (concludes or statements.is_reply(said, event.text)):
                     found[event.number] = number

@@ -201,7 +201,9 @@ def _find_next_step(record: Record) -> Iterator[Statement]:
 def _find_unfinished_task(record: Record) -> list[Statement]:
     """The last request, if there was no answer."""
     answered = max((event.number for event in record.events if event.kind in _ANSWERS), default=0)
-    return [each for each in _list_prompts(record)[-1:] if each.event > answered]
+    return [
+        each for each in _list_prompts(record)[-1:] if answered < each.event not in record.prompts_by_kind["partings"]
+    ]
 
 
 def _list_prompts(record: Record) -> list[Statement]:
@@ -231,7 +233,7 @@ def _find_last_words(record: Record) -> Iterator[Statement]:
 
 def _find_break(record: Record) -> Iterator[Statement]:
     """The last call or prompt of a session whose turn did not end."""
-    passed = record.prompts_by_kind["leaves"]
+    passed = record.prompts_by_kind["partings"]
     acts = [x for x in record.events if x.kind not in (EventKind.START, EventKind.END) and x.number not in passed]
     if acts and acts[-1].kind in (EventKind.TOOL, EventKind.PROMPT):
         command = statements.cut_line(acts[-1].text.partition("\n")[0])
