@@ -14,7 +14,7 @@ from scrimshaw.app.mcp.backend import recall
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine.index import embed_pending, scan
-from scrimshaw.search.confidence import CALIBRATIONS, judge_answer
+from scrimshaw.search.confidence import CALIBRATED_ON, CALIBRATIONS, judge_answer
 from scrimshaw.search.embedders import MODEL, Embedder, MiniLMEmbedder
 
 NOTES = {
@@ -121,5 +121,13 @@ def test_words_alone_refuse_nothing(ask: Any) -> None:
 def test_meaning_and_words_make_an_answer_likely(
     text: str, cosine: float | None, model: str, least: float, most: float
 ) -> None:
-    assert least <= judge_answer(text, ("gate", "closed", "dusk"), cosine, model) <= most
+    assert least <= judge_answer(text, ("gate", "closed", "dusk"), cosine, model, CALIBRATED_ON) <= most
     assert MODEL in CALIBRATIONS
+
+
+def test_of_few_passages_the_best_needs_to_be_less_near() -> None:
+    few, many, more = (judge_answer("the gate", ("gate", "dusk"), 0.25, MODEL, size) for size in (100, 5000, 100_000))
+    assert few > 2 * many
+    assert many == more
+    words = [judge_answer("the gate", ("gate", "dusk"), None, MODEL, size) for size in (100, 5000)]
+    assert words[0] == words[1]

@@ -393,7 +393,7 @@ class Searcher:
                     explanation=explanation,
                     state=each.state,
                     supersedes=each.supersedes,
-                    confidence=round(judge_answer(text, state.terms, cosine, self._model), 3),
+                    confidence=round(judge_answer(text, state.terms, cosine, self._model, state.vectors[1]), 3),
                 )
             )
         return hits
