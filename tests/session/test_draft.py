@@ -738,6 +738,13 @@ def test_a_list_of_tasks_of_which_none_was_done_stays_open() -> None:
     assert texts(recording.draft().open) == ["Run specs", "Fix enums"]
 
 
+def test_what_limits_a_later_request_is_told_with_it() -> None:
+    recording = Recording().prompt("Extend the exporter.").edit("a.py").answer("Done. The old dumps are still there.")
+    says = "Test the restore on berth 904. Berth 901 is taken by the school until the end of the month."
+    recording.prompt(says).edit("restore.py")
+    assert texts(recording.draft().requests) == [says]
+
+
 def test_thanks_are_no_next_step() -> None:
     recording = Recording().prompt("Rename the harbour queue.").edit("queue.py").answer("The queue is renamed.")
     assert recording.prompt("perfect thx").draft().next_step is None

@@ -20,7 +20,7 @@ _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices 
 _DECISION, _CHANGE = PATTERNS["decisions"], PATTERNS["changes"]
 _DECISION_HEADING = re.compile(r"(?i)\bdecisions?\b")
 _EXPLICIT = ("explicit", "weighed")
-_LISTED = re.compile(r"(?im)^\W*(?:option |approach )?(\d{1,2}|[a-f])\b[^\w`]+(.+)")
+_LISTED = re.compile(r"(?im)^[^\w\n]*(?:option |approach )?(\d{1,2}|[a-f])\b[^\w`\n]+(.+)")
 # "2: no, keep it" answers the second item of a list.
 _POINT = re.compile(r"(?m)(?:^|(?<=[.!?;,] ))((\d{1,2})[:) ](?:[^\n.!?;,]|[.!?;,](?! \d|\n))+)")
 _SHORT_REPLY = 80  # characters that may only be understood after what they reply to
@@ -137,12 +137,8 @@ def _weigh_decision(record: Record, place: int) -> float:
     if sentence.by == USER and _DECISION["amends_by_asking"].search(text):
         return 2.0
     vague = NO_CHOICES[:2] if _DECISION["weighed"].search(text) else NO_CHOICES
-    if (
-        sentence.event in record.refutations
-        or not is_fit
-        or is_pick
-        or any(_DECISION[name].search(text) for name in vague)
-    ):
+    is_out = is_pick or sentence.event in record.refutations
+    if not is_fit or is_out or any(_DECISION[name].search(text) for name in vague):
         return 0.0
     if _DECISION_HEADING.search(sentence.heading):
         return _UNDER_HEADING

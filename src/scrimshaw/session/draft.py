@@ -18,7 +18,7 @@ from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.failures import COMMIT
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.record import Record
-from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
+from scrimshaw.session.statements import LONGEST_LINE, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
 LONGEST_BODY, MOST_BODY_LINES = 4_500, 40  # characters, about 1,100 tokens; lines with a statement
 _FILES_PER_LINE, _FILE_LINES = 6, 4
@@ -153,7 +153,7 @@ def find_task(record: Record) -> Statement | None:
 
 def find_later_requests(record: Record, task: Statement | None) -> list[Statement]:
     """The user's requests after the task: one sentence of each later prompt; of many, those that say most."""
-    found = []
+    found, events = [], dict(zip(map(attrgetter("number"), record.events), record.events, strict=True))
     for event, prompt in _group_prompts(record.sentences).items():
         is_kept = prompt[0].turn in record.changes_by_turn and record.withdrawn.get(prompt[0].turn) != frozenset()
         is_later = task and event > task.event and prompt[0].by == USER and is_kept
@@ -165,7 +165,9 @@ def find_later_requests(record: Record, task: Statement | None) -> list[Statemen
         wished = (pair for pair in pairs if statements.is_imperative(pair[1].text))
         asked = next(chain(referring, alone, wished, needs), ())
         if is_later and asked:
-            found.append(Statement(" ".join([each.text for each in asked]), event))
+            rest = " ".join([each.text for each in prompt[prompt.index(asked[0]) :]])  # what follows may limit it
+            is_whole = len(rest) <= LONGEST_LINE and statements.contains_text(events[event], rest)
+            found.append(Statement(rest if is_whole else " ".join([each.text for each in asked]), event))
     ranked = sorted(found, key=lambda each: -min(_ENOUGH_SUBJECTS, count_subjects(each.text)))[:MOST_REQUESTS]
     return sorted(ranked, key=attrgetter("event"))
 

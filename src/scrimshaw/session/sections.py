@@ -393,7 +393,8 @@ def _find_unfinished_tasks(record: Record) -> list[Statement]:
     left = [task for status, task in tasks.values() if status in _UNFINISHED and task.text]
     if len([*filter(record.turns.get(last, 0).__lt__, record.changes_by_turn)]) >= _FORGOTTEN:
         known = find_stems(" ".join(map("{0.path} {0.text}".format, later)))
-        if any(map(known.issuperset, map(find_stems, map(attrgetter("text"), left)))):  # nobody marks what is done
+        words = filter(None, map(find_stems, map(attrgetter("text"), left)))
+        if any(map(known.issuperset, words)):  # nobody marks what is done
             return []
     return [*filterfalse(partial(_repeats_change, [x for x in record.commits if x.event > last]), left)]
 

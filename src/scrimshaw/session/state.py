@@ -41,15 +41,9 @@ _TELLING = 2  # words that name a subject, in an answer with content
 _FEW = 4  # words of a prompt that only continues: "yes, do that"
 _SAME = 20  # characters; a shorter text that occurs in another one may still be news
 
-# The sections of a session's memory that are parts of its state; "Problems" is what earlier versions wrote.
-_NOTED = {
-    "Decisions": "decisions",
-    "Learned": "learned",
-    "Problems": "learned",
-    "Open": "open",
-    "Next": "next",
-    "Changed": "done",
-}
+# The sections of a session's memory that are parts of its state.
+_NOTED = {"Decisions": "decisions", "Learned": "learned", "Open": "open", "Next": "next", "Changed": "done"}
+_NOTED |= {"Problems": "learned"}  # as earlier versions called what failed
 _NOTED_LINE = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$")
 Notes = Mapping[str, Sequence[StateLine]]
 
@@ -201,9 +195,8 @@ def _find_next_step(record: Record) -> Iterator[Statement]:
 def _find_unfinished_task(record: Record) -> list[Statement]:
     """The last request, if there was no answer."""
     answered = max((event.number for event in record.events if event.kind in _ANSWERS), default=0)
-    return [
-        each for each in _list_prompts(record)[-1:] if answered < each.event not in record.prompts_by_kind["partings"]
-    ]
+    passed = record.prompts_by_kind["partings"]
+    return [each for each in _list_prompts(record)[-1:] if answered < each.event not in passed]
 
 
 def _list_prompts(record: Record) -> list[Statement]:
