@@ -22,7 +22,7 @@ class Calibration(NamedTuple):
 # (docs/evaluation.md).
 CALIBRATIONS: Mapping[str, Calibration] = {MODEL: Calibration(-12.1, 31.0, 6.2)}
 # The best of few passages is less near to any question: in projects of one to ten of the 45 recorded sessions, with 112
-# to 781 passages, 9 to 14 % of the true ones were refused; with this 4 to 6 %, and 1 to 2 % of the others are answered.
+# to 781 passages, 9 to 14 % of the true ones were refused; with this 4 to 6 %, and .8 to 1.4 % of others are answered.
 CALIBRATED_ON, _BY_SIZE = 5000, 0.45  # passages, and the log odds for each factor of e that there are fewer
 # Not good enough to refuse answers: refusing 1 of 20 true questions, it lets a third of those on other subjects pass.
 WORDS_ONLY = Calibration(-5.5, 0.0, 13.1)

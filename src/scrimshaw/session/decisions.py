@@ -137,8 +137,7 @@ def _weigh_decision(record: Record, place: int) -> float:
     if sentence.by == USER and _DECISION["amends_by_asking"].search(text):
         return 2.0
     vague = NO_CHOICES[:2] if _DECISION["weighed"].search(text) else NO_CHOICES
-    is_out = is_pick or sentence.event in record.refutations
-    if not is_fit or is_out or any(_DECISION[name].search(text) for name in vague):
+    if not is_fit or is_pick or any(_DECISION[name].search(text) for name in vague):
         return 0.0
     if _DECISION_HEADING.search(sentence.heading):
         return _UNDER_HEADING

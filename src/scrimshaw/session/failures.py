@@ -302,8 +302,8 @@ def _find_cure(
     ran = [x.text.partition("\n")[0] for x in between if x.tool == "Bash" and not (x.path or x.failed)]
     ran = [*filterfalse(_LOOK.search, ran)]
     remedies = [*filter(_FAILURE["remedy"].search, ran)]
-    if not (remedies or added or acts):  # any other that may have set something up
-        remedies = [*filter(_sets_up, ran)]
+    if not (remedies or added or acts):  # any but git's and tests may have set something up
+        remedies = [x for x in ran if not all(y.startswith("git ") or _TEST.search(y) for y in _find_families(x))]
     for command in remedies:
         takes_back = _COMMAND["takes_back"].search(command)  # what it reverts is no subject
         act = f"`{cut_line(command, LONGEST_ACT)}`"
@@ -312,11 +312,6 @@ def _find_cure(
     acts |= added
     related = [act for act in acts if is_single or named.intersection(_WORD.findall(acts[act].lower()))]
     yield from [(act, done.get(act, act)) for act in related] if len(related) <= MOST_ACTS else ()
-
-
-def _sets_up(command: str) -> bool:
-    """Whether a command does something else than to test or to use git."""
-    return any(not (family.startswith("git ") or _TEST.search(family)) for family in _find_families(command))
 
 
 def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:

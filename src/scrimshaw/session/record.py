@@ -99,11 +99,11 @@ class Record:
         return found
 
     def is_withdrawn(self, said: Sentence) -> bool:
-        """Whether the agent said it, and the person's next words take it back."""
+        """Whether the other's next words take it back: a person's what the agent said, or the agent's a guess."""
         for stems in (self.withdrawn.get(said.turn), self.corrections.get(said.event)):
             if stems is not None and (not stems or stems & find_stems(said.text)):
                 return said.by == AGENT
-        return said in self.vetoes
+        return said in self.vetoes or said.event in self.refutations
 
     @cached_property
     def refusals(self) -> frozenset[int]:
@@ -113,7 +113,7 @@ class Record:
 
     @cached_property
     def vetoes(self) -> Sequence[Sentence]:
-        """The proposals at the end of answers to which the reply is something else than yes, without a word refused."""
+        """The proposals at the end of answers whose reply is no yes; one that names what it refuses is `withdrawn`."""
         ends = {each.event: each for each in self.sentences if each.turn not in self.withdrawn}
         found = list[Sentence]()
         for reply in self.events:
@@ -124,31 +124,35 @@ class Record:
         return found
 
     @cached_property
-    def corrections(self) -> Mapping[int, frozenset[str]]:
-        """The stems of an objection that the agent concedes ("you're right"), by the number of the answer it met."""
-        found, prompt, last, answer = dict[int, frozenset[str]](), "", 0, 0
+    def exchanges(self) -> Sequence[tuple[int, Sequence[RecordedEvent], str]]:
+        """The prompts between two answers: the number of the first, 0 if none, they, and how the second one begins."""
+        found, answer, prompts = list[tuple[int, Sequence[RecordedEvent], str]](), 0, list[RecordedEvent]()
         for event in self.events:
             if statements.begins_turn(event):
-                prompt, last = "" if _agrees(event.text) else f"{prompt} {event.text}", answer
+                prompts.append(event)
             elif event.kind == EventKind.ANSWER:
-                if last and prompt and _DECISION["concedes"].match(event.text):
-                    found[last] = find_stems(f"{prompt} {next(statements.split_paragraph(event.text))}")
-                prompt, answer = "", event.number
+                if prompts:
+                    found.append((answer, prompts, next(statements.split_paragraph(event.text))))
+                answer, prompts = event.number, []
         return found
 
     @cached_property
-    def refutations(self) -> frozenset[int]:
-        """The prompts whose statement the first sentence of the agent's next answer rules out."""
-        found, prompt = set[int](), ""
-        for event in self.events:
-            if statements.begins_turn(event):
-                prompt, number = event.text, event.number
-            elif event.kind == EventKind.ANSWER and prompt:
-                first = next(statements.split_paragraph(event.text))
-                if _RULED_OUT.search(first) and find_stems(first) & find_stems(prompt):
-                    found.add(number)
-                prompt = ""
-        return frozenset(found)
+    def corrections(self) -> Mapping[int, frozenset[str]]:
+        """The stems of an objection that the agent concedes ("you're right"), by the number of the answer it met."""
+        found = dict[int, frozenset[str]]()
+        for answer, prompts, concession in self.exchanges:
+            if answer and not _agrees(prompts[-1].text) and _DECISION["concedes"].match(concession):
+                found[answer] = find_stems(" ".join([*map(attrgetter("text"), prompts), concession]))
+        return found
+
+    @cached_property
+    def refutations(self) -> Set[int]:
+        """The prompts whose statement the agent's next answer begins by ruling out."""
+        found = set[int]()
+        for _, prompts, begin in self.exchanges:
+            if _RULED_OUT.search(begin) and find_stems(begin) & find_stems(prompts[-1].text):
+                found.add(prompts[-1].number)
+        return found
 
     @cached_property
     def turns(self) -> Mapping[int, int]:
