@@ -222,6 +222,13 @@ def test_a_file_with_a_byte_order_mark_is_read(places: tuple[Path, Path]) -> Non
     assert loaded(places, "\ufeff[search]\nlimit = 3\n").search.limit == 3
 
 
+@pytest.mark.parametrize(
+    ("text", "limit"), [("# limit = 3\n\t # more\n\r\n", 10), ("# why\n \t[search]\n limit = 3", 3)]
+)
+def test_comments_set_nothing(places: tuple[Path, Path], text: str, limit: int) -> None:
+    assert loaded(places, text).search.limit == limit
+
+
 # Where values come from
 
 

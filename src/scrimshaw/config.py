@@ -32,10 +32,12 @@ LONGEST_PATH = 32_767  # characters; no system opens a longer one, and walking u
 CONFIG_FILE = "config.toml"
 PAUSED = "capture.paused"  # exists in the project's folder while recording is paused
 RESUMED = "capture.resumed"  # as old as the end of the last pause: transcripts are not read beyond it
+HOOK_BUSY_MS = 3000  # a hundred concurrent hooks write one after the other, each for some milliseconds
 _PREFIXES = ("SCRIMSHAW_", "SPECKIT_", "MEMORY_SYNC_")
 _OTHER_NAMES = {"sync_immediate": ["MEMORY_SYNC_IMMEDIATE"]}  # of variables, as in other memory routers
 _NO_SETTINGS = ("SCRIMSHAW_HOME",)
 _LOCAL_URL = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?(/|$)")
+_NO_COMMENT = re.compile(r"^\s*[^\s#]", re.MULTILINE)
 _SECRET = ("key", "token", "password", "secret")
 _OF_USER = (("storage", "engine"), ("storage", "url"), ("router", "sync_immediate"))  # never a project's to set
 # Thresholds that must be in order, and whether that is descending.
@@ -327,8 +329,7 @@ SECTIONS: Mapping[str, type[Struct]] = {
 _TABLES = (*SECTIONS, "sources", "rules", "peers", "vaults")
 _ENVIRONMENT = "environment"
 _OF_GIT_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
-# The values stated for each section and key, with the place of each.
-_Given = dict[tuple[str, str], tuple[Any, str]]
+_Given = dict[str, dict[str, tuple[Any, str]]]  # by section and key: a value, and where it is stated
 
 
 class KeyInfo(Struct, frozen=True, kw_only=True):
@@ -364,14 +365,16 @@ def all_keys() -> Iterator[KeyInfo]:
 def load(project: Path, *, home: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
     """The settings of `project`; raises ConfigError naming every value that cannot be used."""
     env = os.environ if environment is None else environment
-    home, serena_home = (home, None) if home else user_folders(env)
+    serena_home = None if home else Path.home() / ".serena"
+    home = home or Path(env.get("SCRIMSHAW_HOME") or Path.home() / PROJECT_FOLDER)
     given, problems = _Given(), list[str]()
     sources: tuple[SourceSettings, ...] = ()
     rules: tuple[Mapping[str, Any], ...] = ()
     peers = dict[str, PeerSettings]()
     vaults: tuple[VaultSettings, ...] = ()
     for path in config_files(project, home):
-        table = _read_toml(path)
+        if not (table := _read_toml(path)):
+            continue
         sources = _tables(table, "sources", SourceSettings, path, problems) or sources
         rules = _tables(table, "rules", dict[str, Any], path, problems) or rules
         stated: tuple[PeerSettings, ...] = _tables(table, "peers", PeerSettings, path, problems)
@@ -386,12 +389,14 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
     if own := {name: env[name] for name in env if name.startswith(_PREFIXES) and name not in _NO_SETTINGS}:
         problems += _merge_environment(own, given)
     peers = find_local_peers(project) | peers
-    sections = {name: _section(name, given, problems) for name in SECTIONS}
+    sections: dict[str, Any] = {
+        name: _section(name, given[name], problems) if name in given else kind() for name, kind in SECTIONS.items()
+    }
     if problems:
         raise ConfigError("\n  ".join(("The configuration cannot be used:", *problems)), "Correct it and start again.")
     if sections["features"].profile == "baseline":
         switches = [field.encode_name for field in msgspec.structs.fields(FeatureSettings) if field.type is not str]
-        off = {key: False for key in switches if key != "profile" and ("features", key) not in given}
+        off = {key: False for key in switches if key != "profile" and key not in given.get("features", ())}
         sections["features"] = msgspec.structs.replace(sections["features"], **off)
     tables: dict[str, Any] = {"sources": sources, "rules": rules, "peers": (*peers.values(),), "vaults": vaults}
     return Settings(project=project, home=home, serena_home=serena_home, **tables, **sections)
@@ -420,11 +425,6 @@ def find_local_peers(project: Path) -> dict[str, PeerSettings]:
     return found
 
 
-def user_folders(environment: Mapping[str, str] = os.environ) -> tuple[Path, Path]:
-    """The user's Scrimshaw folder and Serena folder."""
-    return Path(environment.get("SCRIMSHAW_HOME") or Path.home() / PROJECT_FOLDER), Path.home() / ".serena"
-
-
 def environment_for_git() -> dict[str, str]:
     """The environment without git's variables for hooks, so that git looks at the folder it is given."""
     return {name: value for name, value in os.environ.items() if name not in _OF_GIT_HOOKS}
@@ -433,11 +433,6 @@ def environment_for_git() -> dict[str, str]:
 def config_files(project: Path, home: Path) -> tuple[Path, Path]:
     """The files that settings are read from, the later one winning."""
     return home / CONFIG_FILE, project / PROJECT_FOLDER / CONFIG_FILE
-
-
-def is_environment_silent() -> bool:
-    """Whether no variable of the environment sets a value."""
-    return all(name == "SCRIMSHAW_HOME" or not name.startswith(_PREFIXES) for name in os.environ)
 
 
 def find_project(start: Path) -> Path:
@@ -484,7 +479,9 @@ def traces_exporter() -> str:
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        return parse_toml(read_regular_file(path).decode("utf-8-sig"))
+        text = read_regular_file(path).decode("utf-8-sig")
+        # A file of comments, such as `init` writes, sets nothing; parsing it would take a hook 3 ms.
+        return parse_toml(text) if _NO_COMMENT.search(text) else {}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:  # ValueError: neither UTF-8 nor TOML
@@ -495,7 +492,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
 def _merge(table: Mapping[str, Any], origin: str, given: _Given, problems: list[str]) -> None:
     for section, content in table.items():
         if section in SECTIONS and isinstance(content, dict):
-            given.update({(section, key): (value, origin) for key, value in content.items()})
+            given.setdefault(section, {}).update({key: (value, origin) for key, value in content.items()})
         elif section == "vaults":  # a clone could name any folder
             problems.append(f"{origin}: [[vaults]] belong in the user's own {CONFIG_FILE}")
         else:
@@ -512,7 +509,8 @@ def _merge_environment(env: Mapping[str, str], given: _Given) -> list[str]:
             for name in reversed(_environment_names(section, key)):
                 known.add(name)
                 if name in env:
-                    given[section, key] = _environment_value(env[name], _types(kind)[key]), _ENVIRONMENT
+                    value = _environment_value(env[name], _types(kind)[key])
+                    given.setdefault(section, {})[key] = value, _ENVIRONMENT
     unknown = [(name, find_nearest(name, known)) for name in sorted(env.keys() - known)]
     # Spec-kit has its own variables; one that is unlike any of ours is not a mistake.
     ours = [(name, hint) for name, hint in unknown if hint or name.startswith(_PREFIXES[0])]
@@ -525,10 +523,9 @@ def _types(kind: type[Struct]) -> dict[str, Any]:
     return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
 
 
-def _section(name: str, given: _Given, problems: list[str]) -> Any:
+def _section(name: str, stated: Mapping[str, tuple[Any, str]], problems: list[str]) -> Any:
     """The checked section; every unusable value is added to `problems`."""
-    stated = {key: each for (section, key), each in given.items() if section == name}
-    kinds, good = _types(SECTIONS[name]) if stated else {}, dict[str, Any]()
+    kinds, good = _types(SECTIONS[name]), dict[str, Any]()
     for key, (value, origin) in stated.items():
         what = f"{origin}: {name}.{_quote(key, value)}"
         if key not in kinds:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from scrimshaw.app.hooks.settings import BUSY_MS, load_settings
-from scrimshaw.config import find_project
+from scrimshaw.config import HOOK_BUSY_MS, find_project, load
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.ingest.payload import Json, section, text
 from scrimshaw.models import Filters
@@ -28,10 +27,10 @@ def print_line() -> None:
 def describe_memory(folder: Path, session: str) -> str:
     """The number of memories and of tokens that a session was given; red if they cannot be read."""
     try:
-        settings = load_settings(find_project(folder))
+        settings = load(find_project(folder))
         if not settings.folder.is_dir():
             return ""
-        with closing(open_storage(settings, busy_timeout_ms=BUSY_MS)) as storage:
+        with closing(open_storage(settings, busy_timeout_ms=HOOK_BUSY_MS)) as storage:
             if not storage.has_index:
                 return _RED.format("no index: run `scrimshaw scan`")
             memories = sum(storage.index.count(Filters()).values())

@@ -15,9 +15,8 @@ from msgspec import structs
 
 from scrimshaw.app.clients import load_client
 from scrimshaw.app.clients.client import Client
-from scrimshaw.app.hooks.settings import BUSY_MS, load_settings
 from scrimshaw.app.processes import client_process
-from scrimshaw.config import GLOBAL, MEMORIES, PROJECT_FOLDER, RESUMED, Settings, find_project
+from scrimshaw.config import GLOBAL, HOOK_BUSY_MS, MEMORIES, PROJECT_FOLDER, RESUMED, Settings, find_project, load
 from scrimshaw.ingest.events import Event, find_redactions, make_answers, make_observation, parse_epoch, redact_names
 from scrimshaw.ingest.extraction import default_rules
 from scrimshaw.models import CLIENT_TOOL, DRAFT_JOB, Action, Entry, EventKind, Observation, Session, content_hash
@@ -58,12 +57,12 @@ def handle_payload(
         has_memory = (project / PROJECT_FOLDER).is_dir()
     except OSError:  # an impossible name of a folder
         return ""
-    if not has_memory or not (settings := load_settings(project)).is_capturing:
+    if not has_memory or not (settings := load(project)).is_capturing:
         return ""
     event = structs.replace(redact_names(event), cwd=str(project))
     if event.kind is EventKind.START or EventKind.TOOL is event.kind in client.reply_kinds:
         at_start()
-    with closing(open_storage(settings, busy_timeout_ms=BUSY_MS)) as storage:
+    with closing(open_storage(settings, busy_timeout_ms=HOOK_BUSY_MS)) as storage:
         text = _record(client, storage, event, settings)
         # A session becomes a memory when it ends, and before its context is compacted.
         if event.kind in (EventKind.END, EventKind.COMPACT) and settings.features.drafts:
