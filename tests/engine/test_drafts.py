@@ -16,7 +16,7 @@ from scrimshaw.engine import Engine, drafts, index, links, read, write
 from scrimshaw.engine.context import resume_state
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.memory_file import parse_memory_file
-from scrimshaw.models import DRAFT_JOB, Filters, JobState, Relation, Tier, Trust
+from scrimshaw.models import DRAFT_JOB, WAITS, Filters, JobState, Relation, Tier, Trust
 from scrimshaw.session.resume import Occasion
 
 CHOICE = "I decided to use apsw instead of sqlite3, because it bundles a current SQLite."
@@ -151,7 +151,7 @@ def test_a_draft_that_waits_goes_when_a_later_one_is_accepted(open_memory: OpenM
     client.calls("Bash", {"command": "git commit -am 'Keep WAL'"}, "[main 2b3c4d5] Keep WAL")
     engine = open_memory("[drafts]\nreview = true\n")
     drafts.make_draft(engine, client.session)
-    assert drafts.count_waiting(engine) == 1
+    assert [each.reasons for each in drafts.list_rejected(engine)] == [(WAITS,)]
     client.calls("Bash", {"command": "git commit -am 'Close cursors'"}, "[main 3c4d5e6] Close cursors")
     engine = open_memory()
     assert drafts.make_draft(engine, client.session).memory_id == made.memory_id

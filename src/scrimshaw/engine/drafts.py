@@ -226,15 +226,6 @@ def list_rejected(engine: Engine) -> list[RejectedDraft]:
     return sorted(found, key=lambda each: (-each.expires, each.name))
 
 
-def count_waiting(engine: Engine) -> int:
-    """How many drafts wait for a person, by their front matter alone."""
-    texts = []
-    for path in _vault(engine).root.glob("*.md"):
-        with suppress(OSError):
-            texts.append(path.read_text(encoding="utf-8", errors="replace"))
-    return sum(WAITS in text.removeprefix("---").partition("\n---")[0] for text in texts)
-
-
 def read_rejected(engine: Engine, name: str) -> str:
     """The file of a rejected draft; raises NotFound."""
     return _vault(engine).read(name).decode(errors="replace")

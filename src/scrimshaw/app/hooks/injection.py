@@ -94,11 +94,8 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)
     if goes_on and lines and not lines[0].origin.startswith((f"session:{event.session}#", f"session:{event.session}/")):
         occasion = Occasion.START  # its own has no work yet
-    text, waiting = fence_state(lines, occasion, budget), 0
-    if settings.drafts.review:
-        for path in (settings.folder / DRAFTS).glob("*.md"):
-            with suppress(OSError):  # a person may decide on it now
-                waiting += WAITS.encode() in path.read_bytes().removeprefix(b"---").partition(b"\n---")[0]
+    text = fence_state(lines, occasion, budget)
+    waiting = count_waiting_drafts(settings) if settings.drafts.review else 0
     note = f"{waiting} drafts of sessions are waiting for review: `scrimshaw review`." if waiting else ""
     earlier, others = storage.sessions.latest(before=event.session, limit=_MOST_EARLIER), ""
     since = max(map(attrgetter("started"), earlier), default=math.inf)
@@ -109,6 +106,15 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
         with suppress(StorageFailure):  # git cannot be asked
             others = digest.describe_changes(digest.list_others_changes(storage, settings, since))
     return "\n".join(filter(None, (text, note, fence_list(_OTHERS_NOTE, [others] if others else []))))
+
+
+def count_waiting_drafts(settings: Settings) -> int:
+    """How many drafts wait for a person, by their front matter alone."""
+    waiting = 0
+    for path in (settings.folder / DRAFTS).glob("*.md"):
+        with suppress(OSError):  # a person may decide on it now
+            waiting += WAITS.encode() in path.read_bytes().removeprefix(b"---").partition(b"\n---")[0]
+    return waiting
 
 
 def _tell_rules(index: Index, limit: int) -> tuple[str, dict[str, str]]:

@@ -9,9 +9,9 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from scrimshaw.app.hooks.fencing import is_withheld
+from scrimshaw.app.hooks.injection import count_waiting_drafts
 from scrimshaw.app.web.markup import Html, join, link, make_url, tag
 from scrimshaw.engine import Engine, index
-from scrimshaw.engine.drafts import count_waiting
 from scrimshaw.models import Degradation, Memory, MemoryType, Tier, Trust
 
 EVENTS_SHOWN = 200  # of a session on a page
@@ -75,7 +75,7 @@ class Done(NamedTuple):
 def render_page(site: Site, page: Page, done: str = "") -> Html:
     """A whole document; `done` names the last action, which its banner offers to undo."""
     engine = site.engine
-    waiting = count_waiting(engine)
+    waiting = count_waiting_drafts(engine.settings)
     entries = []
     for path, name in NAVIGATION.items():
         badge = tag("span", waiting, class_="badge", title="drafts wait") if path == "/drafts" and waiting else None
