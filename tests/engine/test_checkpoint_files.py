@@ -91,14 +91,6 @@ def test_the_one_just_made_is_never_dropped(notes: Engine, ahead: str, make: Cal
     assert sum(name.startswith("auto-") == is_automatic for name in names(list_checkpoints(notes, 100))) == 10
 
 
-def test_what_an_operation_made_stays_while_others_make_theirs(notes: Engine) -> None:
-    ahead = [checkpoint_before(at(notes, NOON + 86_400 + number), "delete").name for number in range(10)]
-    first = checkpoint_before(notes, "delete")
-    second = checkpoint_before(at(notes, NOON + 1), "delete")
-    assert [*first.dropped, *second.dropped] == ahead[:2]
-    assert Path(first.path).is_file()
-
-
 def test_what_cannot_be_read_goes_first(notes: Engine, kept: Path) -> None:
     (kept / "torn.scrim").write_bytes(b"PK")
     os.utime(kept / "torn.scrim", (NOON + 9e6, NOON + 9e6))

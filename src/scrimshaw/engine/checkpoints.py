@@ -51,9 +51,9 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     problem: str = ""  #: why it is unusable
 
 
-# The sort key of a checkpoint: the length of its ledger, since clocks jump; when it was made, or the time of the
-# file; that time; its name; and whether it says when it was made.
-_Age = tuple[int, float, float, str, bool]
+# The sort key of a checkpoint: whether it can be read, the length of its ledger, since clocks jump, when it was made,
+# or the time of an unreadable file, and its name.
+_Age = tuple[bool, int, float, str]
 
 
 def create(engine: Engine, name: str, *, metadata: Mapping[str, str] = {}, include_global: bool = False) -> Checkpoint:
@@ -136,7 +136,7 @@ def list_checkpoints(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
 def newest_first(engine: Engine) -> list[Path]:
     """The files of all checkpoints by the length of their ledgers, since clocks jump; of equal ones by their age."""
     ages = _read_ages(engine.storage.place.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}"))
-    return sorted(ages, key=lambda path: ages[path], reverse=True)
+    return sorted(ages, key=lambda path: ages[path][1:], reverse=True)
 
 
 def delete(engine: Engine, name: str, confirm_name: str) -> Path:
@@ -220,17 +220,11 @@ def _vaults(engine: Engine, *, include_global: bool) -> dict[str, Source]:
 
 def _drop_oldest(engine: Engine, made: Checkpoint) -> Checkpoint:
     """Delete the oldest checkpoints of the same kind, never the new one; returns it, naming those deleted."""
-    kind, now, dropped = _kind(made.name), engine.clock(), []
+    kind, dropped = _kind(made.name), list[str]()
     others = [path for path in engine.storage.place.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}") if path.is_file()]
     ages = _read_ages(path for path in others if _name_of(path) != made.name and _kind(_name_of(path)) == kind)
-
-    def worth(path: Path) -> tuple[bool, int, bool, _Age]:
-        # An unreadable one cannot be trusted about its age and goes first; of those with equal ledgers the first is one
-        # dated in the future: otherwise ten of these would push out the one that a running operation has just made.
-        entries, created, _, _, is_dated = ages[path]
-        return is_dated, entries, created <= now, ages[path]
-
-    for path in sorted(ages, key=worth, reverse=True)[(KEPT_DAILY if kind == DAILY else KEPT) - 1 :]:
+    # An unreadable one cannot be trusted about its age and goes first.
+    for path in sorted(ages, key=ages.__getitem__, reverse=True)[(KEPT_DAILY if kind == DAILY else KEPT) - 1 :]:
         with suppress(FileNotFoundError, PermissionError):  # gone, or being read: then the next checkpoint deletes it
             path.unlink()
             dropped.append(_name_of(path))
@@ -241,12 +235,12 @@ def _read_ages(paths: Iterable[Path]) -> dict[Path, _Age]:
     """The age of each checkpoint; one that does not state the length of its ledger gets that of the one before."""
     found = []
     for path in paths:
-        modified, age = _stat(path)[0], read_age(path)
-        found.append((age[0] if age else modified, modified, path.name, path, age))
+        age = read_age(path)
+        found.append((age[0] if age else _stat(path)[0], path.name, path, age))
     ages, entries = dict[Path, _Age](), -1
-    for created, modified, name, path, age in sorted(found, key=itemgetter(0, 1, 2)):
+    for created, name, path, age in sorted(found, key=itemgetter(0, 1)):
         entries = entries if age is None or age[1] is None else age[1]
-        ages[path] = entries, created, modified, name, age is not None
+        ages[path] = age is not None, entries, created, name
     return ages
 
 
