@@ -1,17 +1,20 @@
 """The Index port in SQLite: full text by FTS5, vectors as float16 BLOBs, edges in a table."""
 
+from __future__ import annotations
+
 from _thread import allocate_lock  # a hook has no time for `threading`
 from collections.abc import Collection, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scrimshaw.models import QUESTIONS, RECORD, Filters, Match
 from scrimshaw.storage.index import FIELD_WEIGHTS, PART_BITS, PASSAGES_PER_MATCH, TEXT_PIECE, VECTOR_PIECE, Index
 from scrimshaw.storage.ports import Query
 from scrimshaw.storage.sql import SqlConnection, conditions, marks
 from scrimshaw.storage.sqlite.database import Database
-from scrimshaw.storage.sqlite.vectors import VectorScan, find_bodies
-from scrimshaw.storage.sqlite.words import WordScan
+
+if TYPE_CHECKING:
+    from scrimshaw.storage.sqlite.vectors import VectorScan
 
 # The plus keeps FTS5 from sorting, for which it would rank every row, including the unwanted ones.
 _TEXT = f"""
@@ -90,6 +93,8 @@ class SqliteIndex(Index):
     def _open_scans(self) -> tuple[int, dict[str, VectorScan], Any]:
         """The scans of the file that is open."""
         if self._scans[0] != self._database.openings:
+            from scrimshaw.storage.sqlite.words import WordScan  # noqa: PLC0415 - loads numpy, which a hook has no use for
+
             words = WordScan(self._file, FIELD_WEIGHTS, PART_BITS, self._word_lists_mb * 1_000_000)
             self._scans, self._names = (self._database.openings, {}, words), {}
         return self._scans
@@ -104,6 +109,8 @@ class SqliteIndex(Index):
         return names
 
     def match_vector(self, model: str, vector: Any, filters: Filters, limit: int) -> list[Match]:
+        from scrimshaw.storage.sqlite.vectors import VectorScan, find_bodies  # noqa: PLC0415 - see above
+
         generation = self.generation()
         with self._guard:
             scans = self._open_scans()[1]

@@ -1,8 +1,10 @@
-"""Nearest neighbours by exact scan of the `vectors` table."""
+"""Nearest neighbours by exact scan of the `vectors` table. Heavy to import: only what searches vectors needs it."""
 
 from _thread import allocate_lock
 from collections.abc import Collection, Sequence
 from typing import Any
+
+import numpy as np
 
 from scrimshaw.config import release_freed_memory
 from scrimshaw.errors import DamagedDatabase
@@ -31,9 +33,6 @@ class VectorScan:
     """
 
     def __init__(self, database: Database, model: str, *, in_memory: bool) -> None:
-        import numpy as np  # noqa: PLC0415 - heavy, and only needed once vectors are searched
-
-        self._np = np
         self._database = database
         self._model, self._in_memory = model, in_memory
         self._generation = -1
@@ -46,7 +45,6 @@ class VectorScan:
 
     def __call__(self, vector: Any, generation: int, limit: int, allowed: Any, fold: bool) -> Nearest:
         """The best memories, or chunks if not folded, of those that an array allows by row."""
-        np = self._np
         with self._guard:
             if generation != self._generation:
                 self._measured = (None, None)
@@ -76,18 +74,17 @@ class VectorScan:
 
     def measure(self, vector: Any) -> Any:
         """The cosine of a vector with each row or, for many rows, how many of their signs differ from its own."""
-        if self._matrix.dtype == self._np.float32:
+        if self._matrix.dtype == np.float32:
             return self._matrix[: self._many] @ vector
-        distances, own = self._np.zeros(self._many, dtype=self._np.uint16), pack_signs(vector[None])[0]
+        distances, own = np.zeros(self._many, dtype=np.uint16), pack_signs(vector[None])[0]
         for start in range(0, self._many, _IN_CACHE):
             part = slice(start, min(start + _IN_CACHE, self._many))
             for others, bits in zip(self._signs, own, strict=True):
-                distances[part] += self._np.bitwise_count(others[part] ^ bits)
+                distances[part] += np.bitwise_count(others[part] ^ bits)
         return distances
 
     def compare(self, matrix: Any, numbers: Any, near: Any, vector: Any) -> Any:
         """The cosines of a vector with those at these positions, which have these numbers; -1 for removed ones."""
-        np = self._np
         if self._in_memory:  # in parts that stay in the processor's cache
             parts = np.array_split(near, len(near) // _CONVERTED + 1)
             return np.concatenate([matrix[part].astype(np.float32) @ vector for part in parts])
@@ -100,7 +97,7 @@ class VectorScan:
 
     def update(self, width: int) -> None:
         """Add the new rows and mark the removed ones; a vector has `width` numbers."""
-        np, known = self._np, self._rows[: self._many]
+        known = self._rows[: self._many]
         last = int(known[-1, 0]) if len(known) else 0
         left = self._database.value(_COUNT.format("<="), (self._model, last))
         if 2 * left < len(known):  # removed rows take more room than the others
@@ -136,8 +133,6 @@ class VectorScan:
 
 def pack_signs(vectors: Any) -> Any:
     """The signs of each vector's numbers, 64 of them in one number."""
-    import numpy as np  # noqa: PLC0415 - see above
-
     signs = np.packbits(vectors.view(f"i{vectors.itemsize}") < 0, axis=1)  # in a third of the time of `signbit`
     padded = np.zeros((len(signs), -(-signs.shape[1] // 8) * 8), dtype=np.uint8)
     padded[:, : signs.shape[1]] = signs
@@ -151,8 +146,6 @@ def find_bodies(database: Database, model: str, vector: Any, memories: Collectio
 
 
 def _score_rows(database: Database, rows: Sequence[tuple[Any, ...]], vector: Any) -> Nearest:
-    import numpy as np  # noqa: PLC0415 - heavy, and only needed once vectors are searched
-
     blob = _join_vectors(database, rows, len(vector))
     matrix = np.frombuffer(blob, dtype=np.float16).reshape(len(rows), len(vector))
     scores = (matrix.astype(np.float32) @ vector).tolist()

@@ -1,7 +1,7 @@
 """BM25 as FTS5 computes it, from lists in memory of the rows that contain a word, and how often.
 
 FTS5 ranks every row that contains any word of a query, and common words are in half of all rows. The lists hold the
-same numbers as arrays, so the scores are exactly those of FTS5 for a fraction of the work.
+same numbers as arrays, so the scores are exactly those of FTS5 for a fraction of the work. Heavy to import.
 """
 
 import math
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import apsw
+import numpy as np
 
 from scrimshaw.storage.sqlite.database import Database
 
@@ -42,10 +43,8 @@ class WordScan:
     """
 
     def __init__(self, database: Database, weights: Sequence[float], part_bits: int, most_bytes: int) -> None:
-        import numpy as np  # noqa: PLC0415 - heavy, and not needed for a small index
-
-        self._np, self._database = np, database
-        self._weights, self._part_bits, self._most_bytes = weights, part_bits, most_bytes
+        self._database, self._weights = database, weights
+        self._part_bits, self._most_bytes = part_bits, most_bytes
         self._of_body = np.array(weights[-2:], dtype=np.float32)  # of every earlier column, and of the body
         self._nothing: WordList = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32), -1)
         self._guard, self._generation = allocate_lock(), -1
@@ -56,7 +55,6 @@ class WordScan:
 
         With `passages` at least so many of the best chunks, and of each memory the row of the whole and the best chunk.
         """
-        np = self._np
         with self._guard:
             if generation != self._generation:
                 self.update()
@@ -83,7 +81,6 @@ class WordScan:
 
     def forget(self) -> None:
         """Forget all rows and lists."""
-        np = self._np
         self._rows = self._memories = np.empty(0, dtype=np.int64)
         self._lengths, self._live, self._many = np.empty(0), np.empty(0, dtype=bool), 0
         self._lists: dict[tuple[Any, ...], WordList] = {}
@@ -91,7 +88,6 @@ class WordScan:
 
     def update(self) -> None:
         """Add the new rows and mark the removed ones."""
-        np = self._np
         last = int(self._rows[-1]) if len(self._rows) else -1
         left = self._database.value(_COUNT, (last,))
         if 2 * left < len(self._rows):  # removed rows take more room than the others
@@ -114,7 +110,7 @@ class WordScan:
 
     def find_lists(self, words: Sequence[str]) -> list[WordList]:
         """The lists of these words, in their order; none for texts that are not words."""
-        np, found, last = self._np, list[WordList](), int(self._rows[-1]) if len(self._rows) else -1
+        found, last = list[WordList](), int(self._rows[-1]) if len(self._rows) else -1
         with self._database.lend() as connection:
             if not connection.execute(_IS_PREPARED).get:
                 connection.register_fts5_function("weigh", self.weigh)
@@ -139,7 +135,6 @@ class WordScan:
 
     def read_list(self, connection: apsw.Connection, word: str, phrase: tuple[Any, ...], after: int, last: int) -> Any:
         """The rows after one, up to the last, that contain a phrase, and how often."""
-        np = self._np
         if after >= 0 or len(phrase) > 1:
             quoted = '"' + word.replace('"', '""') + '"'
             found = connection.execute(_OF_PHRASE, (quoted, after, last)).fetchall()
@@ -156,8 +151,6 @@ class WordScan:
 
 def sum_sizes(sizes: Sequence[bytes]) -> Any:
     """The sum of the numbers in each of these; a number has 7 bits a byte, and its last byte is below 128."""
-    import numpy as np  # noqa: PLC0415 - see above
-
     each = np.frombuffer(b"".join(sizes), dtype=np.uint8)
     values, goes_on = (each & 127).astype(np.float64), each > 127
     follow = goes_on
