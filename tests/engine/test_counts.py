@@ -13,7 +13,7 @@ from tests.storage.contract import LIFT_GUARDS, TAMPER
 
 from scrimshaw.app.mcp.tools.browse import StatsCall, memory_stats
 from scrimshaw.engine import Engine
-from scrimshaw.engine.counts import Folder, page, rank_folders, stats
+from scrimshaw.engine.counts import Folder, page, stats
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.write import NewText, save
@@ -81,13 +81,10 @@ def test_counts_keep_to_filters_and_globs(library: Engine) -> None:
     assert (nothing.total, nothing.oldest, nothing.newest, nothing.folders) == (0, "", "", ())
 
 
-def test_folders_and_their_order(library: Engine) -> None:
+def test_folders(library: Engine) -> None:
     folders = {folder.name: folder for folder in stats(library, EVERY).folders}
     assert folders["in"] == Folder(name="in", count=2, updated="2026-03-01")
     assert folders[""] == Folder(name="", count=2, updated="2026-01-01")
-    ordered = {by: [folder.name for folder in rank_folders(list(folders.values()), by)]
-               for by in ("count", "recency")}  # fmt: skip
-    assert ordered == {"count": ["", "in"], "recency": ["in", ""]}
 
 
 # Health

@@ -58,6 +58,15 @@ def _sqlite_with_word_lists(folder: Path) -> OpenStorage:
     return storage
 
 
+def _postgres_with_graph(folder: Path) -> OpenStorage:
+    from scrimshaw.storage.postgres.index import PostgresIndex
+
+    storage = postgres_server.open_vault(folder)
+    assert isinstance(storage.index, PostgresIndex)
+    storage.index.graph_from = 0
+    return storage
+
+
 STORAGES: Mapping[str, Callable[[Path], OpenStorage]] = {
     "sqlite": _sqlite(ram_scan_max=1_000_000),
     "sqlite-word-lists": _sqlite_with_word_lists,
@@ -65,7 +74,7 @@ STORAGES: Mapping[str, Callable[[Path], OpenStorage]] = {
     # Its classes have the methods of the ports, and nothing of their SQL.
     "memory": cast(Callable[[Path], OpenStorage], MemoryStorage.open),
     "postgres": postgres_server.open_vault,
-    "postgres-graph": partial(postgres_server.open_vault, graph_from=0),
+    "postgres-graph": _postgres_with_graph,
 }
 # What starts a server is for `make test-all`, where the wheel that brings one is installed.
 _SERVED = (pytest.mark.slow, pytest.mark.skipif(not postgres_server.IS_HERE, reason="there is no PostgreSQL"))

@@ -74,10 +74,10 @@ def begin_again(server: Any) -> None:
     _insist(server.ensure_postgres_running)
 
 
-def open_vault(folder: Path, graph_from: int = 20_000) -> PostgresStorage:
+def open_vault(folder: Path) -> PostgresStorage:
     """The vault that stands for a folder."""
     from scrimshaw.storage.postgres.database import Server
     from scrimshaw.storage.postgres.storage import PostgresStorage
 
     server = Server(start(), f"v{sha256(str(folder).encode()).hexdigest()[:24]}")
-    return PostgresStorage(folder, server, busy_timeout_ms=20_000, graph_from=graph_from)
+    return PostgresStorage(folder, server, busy_timeout_ms=20_000)

@@ -147,12 +147,6 @@ def contexts(engine: Engine, most: int | None = None) -> list[SessionTokens]:
     return measured
 
 
-def rank_folders(folders: Sequence[Folder], by: str) -> list[Folder]:
-    """Folders with the most memories or the newest first; `by` is count or recency."""
-    field = {"count": "count", "recency": "updated"}[by]
-    return sorted(sorted(folders, key=attrgetter("name")), key=attrgetter(field), reverse=True)
-
-
 def export_markdown(engine: Engine, folder: Path) -> int:
     """Write each memory to `folder`, redacted again; returns how many. Raises StorageFailure, UnreadableFile."""
     memories = read.list_writable(engine, _EVERY)

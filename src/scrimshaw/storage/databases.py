@@ -283,15 +283,12 @@ def read_foreign_tables(path: Path, names: Iterable[str], *, hint: str) -> dict[
 
     Raises UnreadableFile with `hint`, also for a database without any of the tables.
     """
-    tables = dict[str, list[dict[str, Any]]]()
-    ask, has_table = partial(read_foreign_rows, path, hint=hint), False
-    for name in names:
-        columns = [str(column) for (column,) in ask("SELECT name FROM pragma_table_info(?)", name)]
-        rows = ask(f'SELECT * FROM "{name}" ORDER BY rowid') if columns else []
-        tables[name], has_table = [dict(zip(columns, row, strict=True)) for row in rows], has_table or bool(columns)
-    if not has_table:
-        raise UnreadableFile(f"{path} has no table {', '.join(tables)}.", hint)
-    return tables
+    ask = partial(read_foreign_rows, path, hint=hint)
+    columns = {name: [str(row[0]) for row in ask("SELECT name FROM pragma_table_info(?)", name)] for name in names}
+    if not any(columns.values()):
+        raise UnreadableFile(f"{path} has no table {', '.join(columns)}.", hint)
+    rows = {name: ask(f'SELECT * FROM "{name}" ORDER BY rowid') if known else [] for name, known in columns.items()}
+    return {name: [dict(zip(columns[name], row, strict=True)) for row in found] for name, found in rows.items()}
 
 
 def _has_bytes(path: Path) -> bool:

@@ -207,11 +207,6 @@ class PostgresDatabase(SqlDatabase):
         statements = (sql for _, _, sql in read_migrations(_SCHEMAS / self.schema))
         return re.findall(r"^CREATE TABLE (\w+)", "".join(statements), re.MULTILINE)
 
-    def missing_tables(self) -> list[str]:
-        """The tables of this kind that are missing."""
-        known = {row[0] for row in self.rows("SELECT tablename FROM pg_tables WHERE schemaname = ?", (self.vault,))}
-        return [f"the table {name} is missing" for name in self.tables if name not in known]
-
     def size_bytes(self) -> int:
         total = "SELECT sum(pg_total_relation_size(to_regclass(name))) FROM unnest(?::text[]) AS name"
         return int(self.value(total, (self.tables,)) or 0)

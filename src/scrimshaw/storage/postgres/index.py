@@ -14,8 +14,6 @@ from scrimshaw.storage.ports import Piece, Query
 from scrimshaw.storage.postgres.database import PostgresConnection, PostgresDatabase
 from scrimshaw.storage.sql import SqlConnection, conditions, marks
 
-# From so many vectors on there is a graph; below, comparing all is as fast and misses none.
-GRAPH_FROM = 20_000
 # The position of a word in its field; the bits above have the field.
 _FIELD_BITS = 24
 # The texts with a word, or with adjacent words: how often, times the weight of the field. All words are
@@ -74,10 +72,10 @@ class PostgresIndex(Index):
     WIDTH, PLACEHOLDER = "public.vector_dims(vector)", "?::public.halfvec"
     TEXT_PIECE = TEXT_PIECE.format("''::bytea")
     VECTOR_PIECE = VECTOR_PIECE.format("''::bytea", _BYTES)
+    graph_from = 20_000  #: vectors; below that, comparing all is as fast as a graph, and misses none
 
-    def __init__(self, database: PostgresDatabase, *, graph_from: int = GRAPH_FROM) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
-        self._graph_from = graph_from
         # SQLite's own tokeniser, so that words are the same in both engines.
         self._tokenizer = apsw.Connection(":memory:").fts5_tokenizer("porter", ["unicode61"])
         self._corpus = (-1, 0, 1.0)  #: a generation, its number of texts, and their mean number of words
@@ -192,7 +190,7 @@ class PostgresIndex(Index):
         size = self._database.value(f"SELECT {self.WIDTH} FROM vectors WHERE model = ? LIMIT 1", (model,))
         has_graph = self._database.value("SELECT to_regclass(?)::text", (f"vectors_graph_{size}",))
         many = f"SELECT 1 FROM vectors WHERE {self.WIDTH} = ? OFFSET ? LIMIT 1"
-        if size and not has_graph and self._database.value(many, (size, self._graph_from)):
+        if size and not has_graph and self._database.value(many, (size, self.graph_from)):
             with self._database.write() as write:
                 write.execute(_GRAPH.format(size))
 

@@ -49,7 +49,11 @@ class PostgresMaintenance(Maintenance):
         self.schema = newest_migration(SCHEMA)
 
     def check(self, database: DatabaseName, *, quick: bool = False) -> list[str]:
-        missing = self._databases[database].missing_tables()
+        checked = self._databases[database]
+        known = {
+            row[0] for row in checked.rows("SELECT tablename FROM pg_tables WHERE schemaname = ?", (checked.vault,))
+        }
+        missing = [f"the table {name} is missing" for name in checked.tables if name not in known]
         if database == "journal" and not missing:
             with self._journal.write() as write:
                 write.execute("INSERT INTO capabilities (name, status, at) VALUES ('', 'probe', 0)")

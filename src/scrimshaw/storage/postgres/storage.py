@@ -10,7 +10,7 @@ from scrimshaw.storage.index import Index
 from scrimshaw.storage.journal import Journal
 from scrimshaw.storage.maintenance import Maintenance
 from scrimshaw.storage.postgres.database import PostgresDatabase, Server
-from scrimshaw.storage.postgres.index import GRAPH_FROM, PostgresIndex
+from scrimshaw.storage.postgres.index import PostgresIndex
 from scrimshaw.storage.postgres.maintenance import PostgresMaintenance
 from scrimshaw.storage.sessions import Sessions
 
@@ -21,9 +21,9 @@ class PostgresStorage(Storage):
     A vault belongs to one checkout: its index follows that one's files. Any number of processes share it.
     """
 
-    def __init__(self, folder: Path, server: Server, *, busy_timeout_ms: int, graph_from: int = GRAPH_FROM) -> None:
+    def __init__(self, folder: Path, server: Server, *, busy_timeout_ms: int) -> None:
         super().__init__(folder, busy_timeout_ms=busy_timeout_ms)
-        self._server, self._graph_from, self.has_index = server, graph_from, True
+        self._server, self.has_index = server, True
 
     @cached_property
     def index_database(self) -> PostgresDatabase:  # type: ignore[override]  # what uses it is overridden too
@@ -40,7 +40,7 @@ class PostgresStorage(Storage):
 
     @cached_property
     def index(self) -> Index:
-        return PostgresIndex(self.index_database, graph_from=self._graph_from)
+        return PostgresIndex(self.index_database)
 
     @cached_property
     def sessions(self) -> Sessions:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -149,7 +150,8 @@ def memory_list(engine: Engine, call: ListCall) -> ListReply:
 def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
     """Count memories exactly."""
     found = counts.stats(engine, core.filters_of(call), exclude=call.exclude_patterns)
-    folders = counts.rank_folders(found.folders, call.folder_ranking)
+    ranking = attrgetter("updated" if call.folder_ranking == "recency" else "count")
+    folders = sorted(found.folders, key=ranking, reverse=True)
     return copy_fields(
         StatsReply,
         found,
