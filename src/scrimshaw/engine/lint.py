@@ -100,19 +100,14 @@ def lint(settings: Settings, paths: Sequence[Path] = (), *, follow: bool = False
     """The verdict on every Markdown file under `paths`, by default on the vault's, worst first; raises NotFound."""
     # With `follow` also on their references; a stale one turns a clean verdict into a warning.
     known = ProjectFiles(settings) if follow else None
-    files = dict[Path | Skip, None]()
-    for path in paths or [settings.folder / MEMORIES]:
-        if not path.exists():
-            raise NotFound(f"There is no {path}.", "Name files or folders that are there.", path=str(path))
-        files |= dict.fromkeys(_list_below(settings, path) if path.is_dir() else [path.resolve()])
+    files = _list_files(settings, paths or [settings.folder / MEMORIES])
     found, order = [_lint_file(settings, file, known) for file in files], list(LintState)
     return sorted(found, key=lambda one: (order.index(one.state), one.score, one.path))
 
 
 def list_markdown(settings: Settings, folder: Path) -> list[Path]:
     """The Markdown files below a folder as a vault would read them; none without a folder."""
-    found = _list_below(settings, folder.resolve()) if folder.is_dir() else ()
-    return [path for path in found if isinstance(path, Path)]
+    return [path for path in _list_files(settings, [folder]) if isinstance(path, Path)] if folder.is_dir() else []
 
 
 def read_markdown(path: Path) -> str | None:
@@ -122,9 +117,18 @@ def read_markdown(path: Path) -> str | None:
     return None
 
 
-def _list_below(settings: Settings, folder: Path) -> Iterator[Path | Skip]:
-    for file in scan(Source(name="lint", root=folder), settings.index.max_file_bytes):
-        yield file if isinstance(file, Skip) else Path(file.path)
+def _list_files(settings: Settings, paths: Sequence[Path]) -> dict[Path | Skip, None]:
+    """The files that are named, and those below folders as a vault would read them; raises NotFound."""
+    files = dict[Path | Skip, None]()
+    for path in paths:
+        if path.is_dir():
+            found = scan(Source(name="lint", root=path), settings.index.max_file_bytes)
+            files |= dict.fromkeys(file if isinstance(file, Skip) else Path(file.path) for file in found)
+        elif path.exists():
+            files[path.resolve()] = None
+        else:
+            raise NotFound(f"There is no {path}.", "Name files or folders that are there.", path=str(path))
+    return files
 
 
 def _lint_file(settings: Settings, path: Path | Skip, known: ProjectFiles | None) -> Linted:
@@ -239,13 +243,10 @@ def _read_files(engine: Engine, paths: Sequence[Path]) -> Iterator[tuple[str, Pa
     Memories of the user's own vault refer to other projects.
     """
     memories = {Path(memory.path): memory.id for memory in list_own(engine)}
-    files = dict[Path, None]()
     for path in paths:
-        if not path.exists():
-            raise NotFound(f"There is no {path}.", "Name files or folders that are there.", path=str(path))
         if not path.resolve().is_relative_to(engine.settings.project.resolve()):
             raise InvalidRequest(f"{path} is outside of the project.", "Name files in it.", parameter="paths")
-        files |= dict.fromkeys(list_markdown(engine.settings, path) if path.is_dir() else [path.resolve()])
+    files = [path for path in _list_files(engine.settings, paths) if isinstance(path, Path)]
     for path in files if paths else memories:
         yield memories.get(path, ""), path, read_markdown(path) or ""
 

@@ -218,9 +218,7 @@ class PostgresDatabase(SqlDatabase):
         has_record = self.value("SELECT to_regclass(?)::text", (f"{self.vault}.migrations",))
         done = self.value(_NEWEST) if has_record else 0
         if done < known:
-            with self.lend() as connection, connection.raw.transaction():
-                # If several processes create a vault at once, all but one wait here.
-                connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (self.vault,))
+            with self.write() as connection:  # if several processes create a vault at once, all but one wait here
                 # Two vaults created at once must not both create shared objects.
                 connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('scrimshaw', 0))")
                 connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
