@@ -19,7 +19,7 @@ import psycopg
 
 from benchmarks import corpus
 from scrimshaw.engine import Engine
-from scrimshaw.engine.core import vault_file
+from scrimshaw.engine.core import make_source_file
 from scrimshaw.models import Document
 from scrimshaw.search.token_vectors import pack_tokens
 from scrimshaw.storage.index import PART_BITS
@@ -154,7 +154,7 @@ def _fill_words(engine: Engine, connection: psycopg.Connection[Any], base: int, 
     for number, text in enumerate(texts):
         name = f"{number // 1000:04}/memory-{number:07}"
         document = engine.parse(
-            vault_file("vault", name, root / f"{name}.md", size=len(text), mtime_ns=1), text.encode()
+            make_source_file("vault", name, root / f"{name}.md", size=len(text), mtime_ns=1), text.encode()
         )
         batch.append(document)
         made += len(document.chunks)

@@ -30,7 +30,7 @@ from scrimshaw.app.cli.frame import example, settings_of_memory
 from scrimshaw.app.cli.output import Lines, line, progress, show
 from scrimshaw.config import Settings, all_keys, load
 from scrimshaw.engine import Engine, open_engine, sessions
-from scrimshaw.engine.core import project_sources
+from scrimshaw.engine.core import list_project_sources
 from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.query_log import pair_reads, read_log
 from scrimshaw.errors import InvalidRequest
@@ -265,7 +265,7 @@ def copy_engine(settings: Settings) -> Iterator[Engine]:
         if known.is_file():
             with closing(apsw.Connection(str(folder / _INDEX))) as copy, closing(apsw.Connection(str(known))) as whole:
                 copy.backup("main", whole, "main").step()
-        sources = project_sources(settings)
+        sources = list_project_sources(settings)
         with open_engine(settings, sources=sources, folder=folder, replace_lost_journal=True) as engine:
             scan(engine)
             embed_pending(engine)

@@ -161,7 +161,9 @@ class TestInit:
         assert done.err.startswith("Error: ")
 
     def test_the_configuration_states_the_defaults(self, tmp_path: Path) -> None:
-        text = "\n".join(line[2:] for line in project_files.config_text().splitlines() if " = " in line or "[" in line)
+        text = "\n".join(
+            line[2:] for line in project_files.render_config().splitlines() if " = " in line or "[" in line
+        )
         settings = text.partition("[[sources]]")[0]
         folder = tmp_path / ".scrimshaw"
         folder.mkdir()

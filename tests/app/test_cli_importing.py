@@ -13,7 +13,7 @@ from tests.app.test_cli_process import on_a_terminal
 from tests.app.test_importing_sessions import SECRET, put_session
 
 from scrimshaw.app.cli import start
-from scrimshaw.app.importing import source_names
+from scrimshaw.app.importing import name_sources
 from scrimshaw.engine.importers import ImportResult
 from scrimshaw.engine.index import EMBED_BATCH
 from scrimshaw.errors import StorageFailure
@@ -164,7 +164,7 @@ def test_ctrl_c_tells_what_was_done_and_how_to_go_on(cli: Cli, monkeypatch: pyte
 
 def test_help_names_every_source_and_an_example(cli: Cli) -> None:
     text = " ".join(cli("import", "--help").out.replace("│", " ").split())
-    assert all(name in text for name in source_names())
+    assert all(name in text for name in name_sources())
     assert "scrimshaw import transcripts" in text
 
 

@@ -20,7 +20,7 @@ from tests.app.test_moving_ground import PATIENCE_S, PROGRAM, Agent, saves
 from tests.raw_session import MODERN
 
 from scrimshaw.storage.place import find_place
-from scrimshaw.storage.sqlite.database import Database, newest_migration
+from scrimshaw.storage.sqlite.database import Database, find_newest_migration
 
 pytestmark = pytest.mark.slow
 
@@ -135,7 +135,7 @@ def test_a_project_of_before_is_moved_with_a_sentence(older: Path, caplog: pytes
     assert [each["name"] for each in cli("checkpoint", "list", "--json").json] == ["one"]
 
 
-@pytest.mark.parametrize("schema", range(1, newest_migration("journal")))
+@pytest.mark.parametrize("schema", range(1, find_newest_migration("journal")))
 def test_a_journal_of_an_older_schema_is_moved(plain: Path, cli: Cli, schema: int) -> None:
     Database(plain / ".scrimshaw/journal.db", "journal", durable=True, busy_timeout_ms=1000, through=schema).close()
     git(plain, "init", "-q")

@@ -12,8 +12,8 @@ from tests.conftest import OpenMemory
 
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
-from scrimshaw.engine.links import drift_why, link, unlink
-from scrimshaw.engine.links import stats as graph_stats
+from scrimshaw.engine.links import count_relations as graph_stats
+from scrimshaw.engine.links import explain_drift, link, unlink
 from scrimshaw.engine.read import get, search, validate
 from scrimshaw.errors import NotFound, ReadOnly, UnreadableFile
 from scrimshaw.models import EdgeKind, Filters, MemoryType, Relation, Tier, Trust
@@ -140,7 +140,7 @@ def test_documents_of_a_piece_of_work_are_related_where_both_are_there(open_memo
         ("specs/001-till/plan", "caused", "specs/001-till/tasks"),
         ("specs/001-till/decision-record", "supports", "specs/001-till/plan"),
     }
-    assert [each.id for each in drift_why(engine, "specs/001-till/tasks").memories.values()] == [
+    assert [each.id for each in explain_drift(engine, "specs/001-till/tasks").memories.values()] == [
         f"specs/001-till/{name}" for name in ("decision-record", "plan", "spec", "tasks")
     ]
     assert graph_stats(engine).dangling == ()

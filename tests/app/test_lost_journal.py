@@ -21,7 +21,7 @@ from scrimshaw.config import load
 from scrimshaw.engine import open_engine, restore
 from scrimshaw.errors import DamagedDatabase, NewerDatabase, UnusableArchive
 from scrimshaw.storage import databases
-from scrimshaw.storage.sqlite.database import Database, newest_migration
+from scrimshaw.storage.sqlite.database import Database, find_newest_migration
 from scrimshaw.storage.transaction import lock
 
 LONG = "Ropes are coiled clockwise on every ship of the line, as the bosun has said since he came aboard"
@@ -314,4 +314,4 @@ def test_a_damaged_number_in_a_checkpoint_is_named(used: Cli, project: Path) -> 
             made.writestr(name, data)
         made.comment = hashlib.sha256(parts["manifest.json"]).hexdigest().encode()
     with pytest.raises(UnusableArchive, match="is not what was written"):
-        restore.demand_chained(checkpoint, newest_migration("journal"))
+        restore.demand_chained(checkpoint, find_newest_migration("journal"))

@@ -14,8 +14,8 @@ from tests.samples import WordEmbedder, vouch_for, write_memory
 
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, canary, open_engine, read
-from scrimshaw.engine.canary import SAMPLES, WORDS, add_golden, golden_file, own_words, samples
-from scrimshaw.engine.counts import stats
+from scrimshaw.engine.canary import SAMPLES, WORDS, add_golden, choose_own_words, choose_samples, read_golden_file
+from scrimshaw.engine.counts import count_memories
 from scrimshaw.engine.degradations import RECALL
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import embed_pending, scan
@@ -56,7 +56,7 @@ def test_an_empty_memory_has_nothing_to_lose(engine: Engine) -> None:
 
 def test_full_text_of_other_words_is_healthy_by_count_and_red_by_canary(library: Engine) -> None:
     tamper(library.folder / "index.db", OTHER_WORDS)
-    assert stats(library, Filters()).total == 3
+    assert count_memories(library, Filters()).total == 3
     assert library.maintenance.check("index") == []
     found = canary.check(library)
     assert sorted(lost.missing[0] for lost in found.lost) == ["beef", "ropes", "tides"]
@@ -136,7 +136,7 @@ def test_deprecated_and_poor_memories_are_no_false_alarm(engine: Engine, vault: 
     [("🦀Rust and 🚀 launch", "launch"), ("", ""), ("naïve Straße", "naïve straße"), ("🫠", ""), ("the", "the")],
 )
 def test_the_words_that_are_asked(title: str, words: str) -> None:
-    assert own_words(title, "") == words
+    assert choose_own_words(title, "") == words
 
 
 @pytest.mark.slow
@@ -156,9 +156,9 @@ def test_no_text_is_a_false_alarm(tmp_path: Path, texts: list[str]) -> None:
 
 @given(st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=4))
 def test_whatever_stands_in_a_memory_its_words_can_be_asked(lines: list[str]) -> None:
-    words = own_words(lines[0], "\n".join(lines))
+    words = choose_own_words(lines[0], "\n".join(lines))
     assert len(words.split()) <= WORDS
-    assert words == own_words(lines[0], "\n".join(lines))
+    assert words == choose_own_words(lines[0], "\n".join(lines))
 
 
 @pytest.mark.parametrize("count", [1, 7, SAMPLES, 100])
@@ -166,8 +166,8 @@ def test_the_same_memories_are_asked_each_time(engine: Engine, vault: Path, coun
     for number in range(count):
         write_memory(vault, f"note-{number:03}", f"# Note {number}\nText.", "tier: deprecated")
     scan(engine)
-    first = samples(engine)
-    assert first == sorted(set(first)) == samples(engine)
+    first = choose_samples(engine)
+    assert first == sorted(set(first)) == choose_samples(engine)
     assert len(first) == min(count, SAMPLES)
 
 
@@ -204,7 +204,7 @@ def test_a_query_is_added_at_the_end_and_the_rest_is_left_as_it_was(library: Eng
     golden(library, "# mine\n[[query]]\ntext = 'a'  # why\nexpect = [\"beef\"]")
     added = add_golden(library, ' when "does" it turn\\ ', ["tides", "tides"], 3)
     assert added == Golden('when "does" it turn\\', ("tides",), 3)
-    assert golden_file(library).queries == (Golden("a", ("beef",), 5), added)
+    assert read_golden_file(library).queries == (Golden("a", ("beef",), 5), added)
     assert (library.folder / "golden.toml").read_text().startswith("# mine\n[[query]]\ntext = 'a'  # why\n")
 
 
@@ -239,7 +239,7 @@ def test_a_secret_in_a_query_does_not_reach_the_file(library: Engine) -> None:
 def test_a_file_that_cannot_be_used_is_red_and_named(library: Engine, text: str) -> None:
     golden(library, text)
     with pytest.raises(UnreadableFile, match=r"golden\.toml"):
-        golden_file(library)
+        read_golden_file(library)
     (lost,) = canary.check(library).lost
     assert "golden.toml" in lost.sentence
     assert "Correct the file." in lost.sentence

@@ -14,7 +14,7 @@ from tests.engine.breaking import tamper
 from tests.samples import WordEmbedder, write_memory
 
 from scrimshaw.engine import Engine, canary
-from scrimshaw.engine.canary import SAMPLES, _is_parted_alike, check, golden_file, own_words, samples
+from scrimshaw.engine.canary import SAMPLES, _is_parted_alike, check, choose_own_words, choose_samples, read_golden_file
 from scrimshaw.engine.degradations import RECALL
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import embed_pending, scan
@@ -78,9 +78,9 @@ def test_memories_that_are_gone_from_the_index_are_red_until_they_are_read_again
 def test_samples_come_from_the_files_and_not_from_the_table_that_is_looked_through(engine: Engine, vault: Path) -> None:
     write_subjects(vault)
     scan(engine)
-    before = samples(engine)
+    before = choose_samples(engine)
     tamper(engine.folder / "index.db", "DELETE FROM memories")
-    assert samples(engine) == before
+    assert choose_samples(engine) == before
     found = check(engine, budget_s=60.0)
     assert sorted(lost.missing[0] for lost in found.lost) == sorted(before)
 
@@ -164,7 +164,7 @@ def test_the_products_own_limits_are_no_loss(open_memory: OpenMemory, vault: Pat
 def test_every_script_has_a_canary(engine: Engine, vault: Path, title: str, body: str) -> None:
     write_memory(vault, "note", f"# {title}\n{body}")
     scan(engine)
-    assert own_words(title, body)
+    assert choose_own_words(title, body)
     assert (check(engine).judged, check(engine).lost) == (1, ())
     tamper(engine.folder / "index.db", OTHER_WORDS)
     assert len(check(engine).lost) == 1
@@ -203,7 +203,7 @@ def test_a_query_that_cannot_be_asked_is_named_and_the_others_are_asked(engine: 
     good = '[[query]]\ntext = "tides"\nexpect = ["tides"]\n'
     golden(engine, f'\ufeff# mine\n{good}\n[[query]]\ntext = "   "\nexpect = ["beef"]\n\n[[query]]\n'
            'text = "a\\u0001b"\nexpect = ["beef"]\n[[query]]\ntext = "x"\n')  # fmt: skip
-    read = golden_file(engine)
+    read = read_golden_file(engine)
     assert [query.text for query in read.queries] == ["tides"]
     assert ["line 6: A query has 1 to" in read.flaws[0], "line 10: The query holds" in read.flaws[1]] == [True, True]
     assert "line 13: Object missing required field `expect`" in read.flaws[2]
@@ -225,7 +225,7 @@ def test_a_query_beyond_the_limits_of_this_project_is_named(open_memory: OpenMem
 
 def test_in_an_inline_list_a_query_goes_by_its_number(engine: Engine) -> None:
     golden(engine, 'query = [{text = "x", expect = ["a"]}, {text = " ", expect = ["a"]}]\n')
-    assert "golden.toml, query 2: A query has" in golden_file(engine).flaws[0]
+    assert "golden.toml, query 2: A query has" in read_golden_file(engine).flaws[0]
 
 
 # What was not judged

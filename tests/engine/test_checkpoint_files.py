@@ -23,7 +23,7 @@ from scrimshaw.engine.checkpoints import (
     create,
     delete,
     list_checkpoints,
-    newest_first,
+    list_newest_first,
     path_of,
 )
 from scrimshaw.engine.index import scan
@@ -112,7 +112,7 @@ def test_the_order_is_that_of_their_making(notes: Engine) -> None:
         made = create(at(notes, NOON + number), name)
         os.utime(made.path, (NOON - number, NOON - number))
     assert names(list_checkpoints(notes)) == ["third", "second", "first"]
-    assert [path.stem for path in newest_first(notes)] == ["third", "second", "first"]
+    assert [path.stem for path in list_newest_first(notes)] == ["third", "second", "first"]
 
 
 def test_a_clock_that_jumped_makes_none_newer(notes: Engine, kept: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_clock_that_jumped_makes_none_newer(notes: Engine, kept: Path) -> None
     create(at(notes, NOON), "newest")
     (kept / "torn.scrim").write_bytes(b"PK")
     os.utime(kept / "torn.scrim", (NOON + 1, NOON + 1))
-    assert [path.stem for path in newest_first(notes)] == ["torn", "newest", "ahead"]
+    assert [path.stem for path in list_newest_first(notes)] == ["torn", "newest", "ahead"]
     assert names(list_checkpoints(notes)) == ["torn", "newest", "ahead"]
 
 

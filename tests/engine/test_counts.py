@@ -13,7 +13,7 @@ from tests.storage.contract import LIFT_GUARDS, TAMPER
 
 from scrimshaw.app.mcp.tools.browse import StatsCall, memory_stats
 from scrimshaw.engine import Engine
-from scrimshaw.engine.counts import Folder, page, stats
+from scrimshaw.engine.counts import Folder, count_memories, page
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.write import NewText, save
@@ -43,7 +43,7 @@ def test_pages_together_hold_every_memory_once(library: Engine) -> None:
 
 
 def test_counts_are_exact(library: Engine) -> None:
-    found = stats(library, EVERY)
+    found = count_memories(library, EVERY)
     assert found.total == 4
     assert found.by_tier == {"critical": 1, "deprecated": 1, "normal": 1, "temporary": 1}
     assert found.by_type == {"decision": 1, "general": 3}
@@ -74,15 +74,15 @@ def test_counts_do_without_a_table_that_they_do_not_count(
 
 
 def test_counts_keep_to_filters_and_globs(library: Engine) -> None:
-    assert stats(library, Filters()).total == 3
-    assert stats(library, Filters(folder="in")).total == 2
-    assert stats(library, EVERY, exclude=("in/*", "o*")).total == 1
-    nothing = stats(library, Filters(folder="nowhere"))
+    assert count_memories(library, Filters()).total == 3
+    assert count_memories(library, Filters(folder="in")).total == 2
+    assert count_memories(library, EVERY, exclude=("in/*", "o*")).total == 1
+    nothing = count_memories(library, Filters(folder="nowhere"))
     assert (nothing.total, nothing.oldest, nothing.newest, nothing.folders) == (0, "", "", ())
 
 
 def test_folders(library: Engine) -> None:
-    folders = {folder.name: folder for folder in stats(library, EVERY).folders}
+    folders = {folder.name: folder for folder in count_memories(library, EVERY).folders}
     assert folders["in"] == Folder(name="in", count=2, updated="2026-03-01")
     assert folders[""] == Folder(name="", count=2, updated="2026-01-01")
 
@@ -106,7 +106,7 @@ def test_health_waits_for_vectors(open_memory: OpenMemory) -> None:
     assert (waiting.status, waiting.vectors, waiting.verdicts["vectors"]) == ("healthy", (0, 1), "note")
     assert waiting.degradations[0].failure_mode.startswith("vectors_pending: 1 of 1")
     (job,) = engine.journal.jobs((JobState.QUEUED,))
-    found = stats(replace(engine, clock=lambda: job.created + 90), EVERY)
+    found = count_memories(replace(engine, clock=lambda: job.created + 90), EVERY)
     assert (found.waiting_jobs, found.job_lag_s) == (1, 90.0)
     assert engine.journal.change_job(job.id, JobState.CANCELLED)
     waiting = check_health(engine)

@@ -23,7 +23,7 @@ from scrimshaw.app.mcp.tools.browse import (
 )
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, open_engine
-from scrimshaw.engine.counts import page, stats
+from scrimshaw.engine.counts import count_memories, page
 from scrimshaw.engine.index import scan
 from scrimshaw.models import Filters, MemoryType, Tier
 
@@ -128,7 +128,7 @@ def top_folder(note: Note) -> str:
 def test_every_count_is_what_counting_the_files_gives(written: list[Note], wanted: Filters, broken: int) -> None:
     with memory_of(written, broken) as engine:
         kept = [note for note in on_disk(engine.folder / "memories") if satisfies(note, wanted)]
-        found = stats(engine, wanted)
+        found = count_memories(engine, wanted)
         assert found.total == len(kept)
         assert found.by_tier == counted([note.tier for note in kept])
         assert found.by_type == counted([note.type for note in kept])

@@ -86,7 +86,7 @@ def hide_programs(engine: Engine, patch: pytest.MonkeyPatch) -> None:
 
 def refuse_to_watch(_: Engine, patch: pytest.MonkeyPatch) -> None:
     # The real refusal is in the matrix, in a process with limits of its own.
-    patch.setattr("scrimshaw.app.checks.outermost_folders", lambda _: [Path("/no/such/folder")])
+    patch.setattr("scrimshaw.app.checks.find_outermost_folders", lambda _: [Path("/no/such/folder")])
 
 
 OFF: dict[str, Callable[[Engine, pytest.MonkeyPatch], None]] = {
@@ -208,11 +208,11 @@ def test_a_client_that_lost_its_server_is_off(engine: Engine, tmp_path: Path, mo
     config = tmp_path / "user/.claude.json"
     config.write_text(config.read_text().replace('/scrimshaw"', '/gone/scrimshaw"'))
     assert client_row(engine, "client:claude").status == Status.OFF
-    assert check_health(engine, more=app_checks.process_checks(engine.settings)).status == "healthy"
+    assert check_health(engine, more=app_checks.list_process_checks(engine.settings)).status == "healthy"
 
 
 def client_row(engine: Engine, name: str) -> Capability:
-    rows = check_health(engine, more=app_checks.process_checks(engine.settings)).capabilities
+    rows = check_health(engine, more=app_checks.list_process_checks(engine.settings)).capabilities
     return next(row for row in rows if row.name == name)
 
 

@@ -13,7 +13,7 @@ from tests.samples import keeping, write_memory
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine import Engine
-from scrimshaw.engine.importers import INGEST, ingest_status, run_ingest_job, save_file, start_ingest
+from scrimshaw.engine.importers import INGEST, find_ingest_job, run_ingest_job, save_file, start_ingest
 from scrimshaw.engine.write import update
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, UnreadableFile
 from scrimshaw.ingest.memory_file import is_private, parse_memory_file
@@ -121,13 +121,13 @@ def test_a_job_imports_files_and_folders(engine: Engine, outside: Path) -> None:
     (outside / "deep/broken.md").write_bytes(b"\xff")
     (outside / "deep/not-markdown.txt").write_text("text")
     number = start_ingest(engine, [str(outside / "deep"), str(outside / "single.md"), str(outside / "absent.md")])
-    assert ingest_status(engine, number).state == JobState.QUEUED
+    assert find_ingest_job(engine, number).state == JobState.QUEUED
     errors = run(engine, claimed(engine)).splitlines()
     assert [error.partition(":")[0] for error in errors] == [
         str(outside / "deep/broken.md"), str(outside / "absent.md"),
     ]  # fmt: skip
     assert len(ids(engine)) == 4
-    told = ingest_status(engine, number)
+    told = find_ingest_job(engine, number)
     assert (told.done, told.total) == (6, 6)
 
 
@@ -154,7 +154,7 @@ def test_a_cancelled_job_stops(engine: Engine, outside: Path) -> None:
     engine.journal.change_job(number, JobState.CANCELLED)
     run(engine, job)
     assert len(ids(engine)) == 1
-    assert ingest_status(engine, number).state == JobState.CANCELLED
+    assert find_ingest_job(engine, number).state == JobState.CANCELLED
 
 
 def test_a_job_without_files_says_so(engine: Engine, outside: Path) -> None:
@@ -167,7 +167,7 @@ def test_only_imports_are_imports(engine: Engine) -> None:
     other = engine.journal.enqueue("embed", "", {})
     for number in (other, 999):
         with pytest.raises(NotFound, match=f"no import {number}"):
-            ingest_status(engine, number)
+            find_ingest_job(engine, number)
 
 
 def test_two_imports_of_the_same_paths_are_one_job_while_it_waits(engine: Engine, outside: Path) -> None:

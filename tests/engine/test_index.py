@@ -16,7 +16,7 @@ from tests.samples import WordEmbedder, keeping, write_memory
 
 from scrimshaw.engine import Engine
 from scrimshaw.engine.core import EMBED
-from scrimshaw.engine.index import embed_pending, rebuild, run_embed_job, scan, skipped_files, vectors_ready
+from scrimshaw.engine.index import count_vectors, embed_pending, list_skipped_files, rebuild, run_embed_job, scan
 from scrimshaw.engine.read import get, search, validate
 from scrimshaw.engine.write import NewText, delete, save, update
 from scrimshaw.ingest.quality import BANDS
@@ -134,7 +134,7 @@ def test_broken_front_matter_leaves_the_text_to_be_found(
     for report in (scan(engine), scan(engine)):
         assert [(skip.path, skip.is_found) for skip in report.skipped] == [(str(path), True)]
         assert place in report.skipped[0].reason
-    assert skipped_files(engine) == list(report.skipped)
+    assert list_skipped_files(engine) == list(report.skipped)
     (hit,) = search(engine, SearchRequest(query="lantern")).hits
     assert (hit.memory.tier, hit.memory.faults, hit.memory.provenance.trust) == ("normal", [fault], "agent")
     assert get(engine, "gate").body == "The lantern hangs at the gate.\n"
@@ -197,7 +197,7 @@ def test_each_text_is_embedded_once_and_alone(open_memory: OpenMemory, vault: Pa
     for number in range(40):
         write_memory(vault, f"n{number}", f"text {number % 20}", "title: T")
     scan(engine)
-    assert vectors_ready(engine) == (0, 40)
+    assert count_vectors(engine) == (0, 40)
     seen: list[tuple[int, int]] = []
 
     def keep_going(done: int, total: int) -> bool:
@@ -206,7 +206,7 @@ def test_each_text_is_embedded_once_and_alone(open_memory: OpenMemory, vault: Pa
 
     assert embed_pending(engine, keep_going) == 20
     assert len(embedder.calls) == len(set(embedder.calls)) == 20
-    assert vectors_ready(engine) == (40, 40)
+    assert count_vectors(engine) == (40, 40)
     assert seen[-1] == (40, 40)
     assert embed_pending(engine) == 0
 
@@ -251,13 +251,13 @@ def test_a_job_reports_progress_and_stops_when_cancelled(open_memory: OpenMemory
     assert job is not None
     engine.journal.change_job(job.id, JobState.CANCELLED)
     run_embed_job(engine, job, keeping(engine.journal, job))
-    assert 0 < vectors_ready(engine)[0] < 40
+    assert 0 < count_vectors(engine)[0] < 40
     engine.journal.enqueue(EMBED, "", {})
     again = engine.journal.claim([EMBED], LEASE_S)
     assert again is not None
     assert run_embed_job(engine, again, keeping(engine.journal, again)) == ""
     (told,) = engine.journal.jobs(number=again.id)
-    assert (told.done, told.total) == vectors_ready(engine) == (40, 40)
+    assert (told.done, told.total) == count_vectors(engine) == (40, 40)
 
 
 def test_an_embedder_that_fails_keeps_what_it_did(open_memory: OpenMemory, vault: Path) -> None:
@@ -273,13 +273,13 @@ def test_an_embedder_that_fails_keeps_what_it_did(open_memory: OpenMemory, vault
     scan(engine)
     with pytest.raises(EmbedderUnavailable):
         embed_pending(engine)
-    assert vectors_ready(engine) == (16, 40)
+    assert count_vectors(engine) == (16, 40)
 
 
 def test_without_an_embedder_nothing_is_embedded(engine: Engine, vault: Path) -> None:
     write_memory(vault, "a", "text")
     scan(engine)
-    assert (embed_pending(engine), vectors_ready(engine), engine.journal.jobs()) == (0, (0, 0), [])
+    assert (embed_pending(engine), count_vectors(engine), engine.journal.jobs()) == (0, (0, 0), [])
 
 
 def test_what_was_changed_last_gets_its_vector_first_and_the_smallest_of_a_day(engine: Engine, vault: Path) -> None:

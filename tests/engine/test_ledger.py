@@ -23,7 +23,7 @@ from scrimshaw.engine import Engine, open_engine, write
 from scrimshaw.engine.drafts import Consolidation, consolidate
 from scrimshaw.engine.history import undo
 from scrimshaw.engine.index import scan
-from scrimshaw.engine.ledger import LedgerFile, external_entry
+from scrimshaw.engine.ledger import LedgerFile, make_external_entry
 from scrimshaw.engine.links import link
 from scrimshaw.engine.restore import is_lost
 from scrimshaw.errors import AlreadyExists, Conflict, DamagedDatabase, ScrimshawError, StorageFailure
@@ -389,7 +389,7 @@ def test_a_first_sight_says_so_and_is_not_undone(notes: Engine, vault: Path) -> 
 def test_an_external_row_claims_no_more_than_was_seen(said: str | None, now: str, reason: str) -> None:
     nowhere = Path()
     own, shared, serenas = (
-        external_entry(LedgerFile(name, nowhere, nowhere, None, now, source), said)
+        make_external_entry(LedgerFile(name, nowhere, nowhere, None, now, source), said)
         for name, source in (("a", "vault"), ("global/a", "global"), ("a", "serena"))
     )
     assert (own.reason, own.actor, shared.reason, shared.actor) == (reason, "human", reason, "external")

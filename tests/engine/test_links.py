@@ -9,8 +9,8 @@ from tests.conftest import OpenMemory
 from tests.samples import SECRET, write_memory
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.index import rebuild, scan, skipped_files
-from scrimshaw.engine.links import dependencies, drift_why, link, stats, unlink
+from scrimshaw.engine.index import list_skipped_files, rebuild, scan
+from scrimshaw.engine.links import count_relations, explain_drift, link, list_dependencies, unlink
 from scrimshaw.engine.write import NewText, find_cues, save, update
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly, UnreadableFile
 from scrimshaw.models import EdgeKind, Relation
@@ -51,8 +51,8 @@ def test_a_memory_is_linked_by_the_name_that_texts_give_it(notes: Engine, source
     assert stated(notes) == [(linked.source, "supersedes", "old", 1.0, "")]
     (row,) = notes.journal.history(linked.source, 1)
     assert (row["action"], row["linked_memory_ids"]) == ("link", [linked.source, "old"])
-    assert [edge.source for edge in drift_why(notes, form.format("old")).replaced_by] == [linked.source]
-    assert [edge.source for edge in dependencies(notes, form.format("old"), hops=1, direction="both")] == [
+    assert [edge.source for edge in explain_drift(notes, form.format("old")).replaced_by] == [linked.source]
+    assert [edge.source for edge in list_dependencies(notes, form.format("old"), hops=1, direction="both")] == [
         linked.source
     ]
     with pytest.raises(InvalidRequest):
@@ -146,9 +146,9 @@ def test_a_link_to_what_is_gone_can_be_taken_back(notes: Engine, vault: Path) ->
     link(notes, "new", "old", SUPERSEDES)
     (vault / "old.md").unlink()
     scan(notes)
-    assert stats(notes).dangling[0].target == "old"
+    assert count_relations(notes).dangling[0].target == "old"
     unlink(notes, "new", "old", SUPERSEDES)
-    assert stats(notes).edges == 0
+    assert count_relations(notes).edges == 0
 
 
 # Documents that are never written
@@ -193,13 +193,13 @@ def test_a_broken_links_file_is_reported_and_what_it_held_stays(notes: Engine, p
     whole = links_file(project).read_text()
     links_file(project).write_text(whole + "<<<<<<< HEAD\n")
     assert [skip.path for skip in scan(notes).skipped] == [str(links_file(project))]
-    assert [skip.path for skip in skipped_files(notes)] == [str(links_file(project))]
+    assert [skip.path for skip in list_skipped_files(notes)] == [str(links_file(project))]
     assert stated(notes) == [("docs/guide", "supports", "old", 1.0, "")]
     with pytest.raises(UnreadableFile):
         link(notes, "docs/guide", "new", SUPPORTS)
     links_file(project).write_text(whole)
     assert scan(notes).skipped == ()
-    assert skipped_files(notes) == []
+    assert list_skipped_files(notes) == []
 
 
 def test_what_a_document_states_itself_is_its_own(notes: Engine, project: Path) -> None:
@@ -216,20 +216,20 @@ def test_what_a_document_states_itself_is_its_own(notes: Engine, project: Path) 
 
 
 def test_counts_are_exact(notes: Engine, vault: Path) -> None:
-    empty = stats(notes)
+    empty = count_relations(notes)
     assert (empty.edges, empty.linked, empty.coverage, empty.dangling) == (0, 0, 0.0, ())
     write_memory(vault, "old", "See [[new]].\n", "relations:\n  caused: [gone]")
     scan(notes)
     link(notes, "new", "old", SUPERSEDES)
     link(notes, "docs/guide", "old", SUPERSEDES)
-    found = stats(notes)
+    found = count_relations(notes)
     assert (found.edges, found.memories, found.linked, found.coverage) == (3, 4, 3, 0.75)
     assert {name: count for name, count in found.by_relation.items() if count} == {"caused": 1, "supersedes": 2}
     assert [edge.target for edge in found.dangling] == ["gone"]
 
 
 def test_an_empty_memory_has_no_coverage(engine: Engine) -> None:
-    assert (stats(engine).memories, stats(engine).coverage) == (0, 0.0)
+    assert (count_relations(engine).memories, count_relations(engine).coverage) == (0, 0.0)
 
 
 @pytest.fixture
@@ -248,12 +248,12 @@ def history(engine: Engine, vault: Path) -> Engine:
 
 
 def test_what_replaced_a_memory_is_told_newest_first(history: Engine) -> None:
-    found = drift_why(history, "v1", max_depth=1, direction="outgoing", relations=(CAUSED,))
+    found = explain_drift(history, "v1", max_depth=1, direction="outgoing", relations=(CAUSED,))
     assert [(edge.source, edge.target, edge.evidence) for edge in found.replaced_by] == [
         ("v3", "v1", ""), ("v3", "v2", "it lost writes"), ("v2", "v1", "too slow"),
     ]  # fmt: skip
     assert (found.replaces, found.chain) == ((), {})
-    newest = drift_why(history, "v3")
+    newest = explain_drift(history, "v3")
     assert newest.replaced_by == ()
     assert [(edge.hop, edge.target) for edge in newest.replaces] == [(1, "v1"), (1, "v2"), (2, "v1")]
 
@@ -262,7 +262,7 @@ def test_replacements_in_a_circle_are_told_once(engine: Engine, vault: Path) -> 
     for name, other in (("a", "b"), ("b", "a")):
         write_memory(vault, name, "Text.\n", f"relations: {{supersedes: [{other}]}}")
     scan(engine)
-    assert [edge.source for edge in drift_why(engine, "a").replaced_by] == ["a", "b"]
+    assert [edge.source for edge in explain_drift(engine, "a").replaced_by] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -279,17 +279,17 @@ def test_replacements_in_a_circle_are_told_once(engine: Engine, vault: Path) -> 
 def test_the_chain_is_grouped_by_relation(
     history: Engine, arguments: dict[str, object], expected: dict[str, list[str]]
 ) -> None:
-    chain = drift_why(history, "v2", **arguments).chain  # type: ignore[arg-type]  # a table of arguments
+    chain = explain_drift(history, "v2", **arguments).chain  # type: ignore[arg-type]  # a table of arguments
     assert {name: [f"{edge.source}>{edge.target}" for edge in edges] for name, edges in chain.items()} == expected
 
 
 def test_details_name_every_memory_of_the_answer(history: Engine) -> None:
-    assert set(drift_why(history, "v2").memories) == {"v1", "v2", "v3", "failure"}
+    assert set(explain_drift(history, "v2").memories) == {"v1", "v2", "v3", "failure"}
 
 
 def test_a_question_about_nothing_is_refused(history: Engine) -> None:
     with pytest.raises(NotFound):
-        drift_why(history, "nothing")
+        explain_drift(history, "nothing")
 
 
 # Contradictions

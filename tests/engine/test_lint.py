@@ -9,7 +9,7 @@ from tests.conftest import OpenMemory
 
 from scrimshaw.config import Settings, load
 from scrimshaw.engine import Engine, index
-from scrimshaw.engine.lint import Linted, LintState, apply_repairs, folder_rename, lint, parse_rename, plan_repairs
+from scrimshaw.engine.lint import Linted, LintState, apply_repairs, lint, parse_rename, plan_repairs, widen_rename
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.models import Action, SourceFile
 from scrimshaw.storage.scan import scan
@@ -159,7 +159,7 @@ class TestMovingPaths:
         ],
     )
     def test_a_file_that_moved_tells_of_its_folder(self, old: str, new: str, expected: tuple[str, str]) -> None:
-        assert folder_rename(old, new) == expected
+        assert widen_rename(old, new) == expected
 
     def test_windows_separators_are_taken(self) -> None:
         assert parse_rename(r"old\home=.\new\ ".strip()) == ("old/home", "new")

@@ -23,7 +23,7 @@ from tests.storage.contract import remember
 from scrimshaw.engine import Engine, checkpoints, open_engine, sessions, write
 from scrimshaw.engine import purge as purging
 from scrimshaw.engine.index import scan
-from scrimshaw.engine.purge import Purged, memory_target, secret_target
+from scrimshaw.engine.purge import Purged, target_memories, target_secret
 from scrimshaw.engine.read import search
 from scrimshaw.engine.restore import restore
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly, StorageFailure
@@ -57,12 +57,12 @@ def _packed(path: Path, needle: bytes) -> bool:
 
 
 def purge(engine: Engine, text: str = NEEDLE, **how: bool) -> Purged:
-    scope = [(engine, secret_target(text))]
+    scope = [(engine, target_secret(text))]
     return purging.purge([(engine, structs.replace(scope[0][1], **how))], purging.find_traces(scope))
 
 
 def purge_memory(engine: Engine, memory_id: str, **how: bool) -> Purged:
-    scope = [(engine, memory_target(engine, [memory_id]))]
+    scope = [(engine, target_memories(engine, [memory_id]))]
     return purging.purge([(engine, structs.replace(scope[0][1], **how))], purging.find_traces(scope))
 
 
@@ -234,7 +234,7 @@ def test_a_dry_run_tells_the_places_and_changes_nothing(engine: Engine) -> None:
             plant(engine, stack)
         before = planted(engine.folder)
         rows = len(engine.journal.history())
-        told = purging.find_traces([(engine, secret_target(NEEDLE))])
+        told = purging.find_traces([(engine, target_secret(NEEDLE))])
         assert planted(engine.folder) == before
     counts = {Path(trace.place).name: trace.count for trace in told.places}
     assert counts["note.md"] == counts["hook.log"] == counts["journal.db: jobs"] == 1
@@ -345,7 +345,7 @@ def test_what_a_killed_process_left_unfinished_goes_unread(engine: Engine) -> No
     whole = (engine.folder / "checkpoints/kept.scrim").read_bytes()
     left = engine.folder / "checkpoints" / f"{TEMP_PREFIX}1"
     left.write_bytes(whole[: len(whole) // 2])
-    assert purging.find_traces([(engine, secret_target(NEEDLE))]).unreadable
+    assert purging.find_traces([(engine, target_secret(NEEDLE))]).unreadable
     assert purge(engine).is_clean
     assert not left.exists()
 
@@ -449,9 +449,9 @@ def test_delete_with_purge_comes_through_the_same_door(engine: Engine) -> None:
 
 def test_a_memory_nobody_knows_is_refused(engine: Engine) -> None:
     with pytest.raises(NotFound):
-        memory_target(engine, ["nobody"])
+        target_memories(engine, ["nobody"])
     with pytest.raises(InvalidRequest):
-        memory_target(engine, ["../outside"])
+        target_memories(engine, ["../outside"])
 
 
 # Other processes, and the end of this one
@@ -525,7 +525,7 @@ if where == "files":  # while a memory's file is away and its rows are not
 setattr(place, where, killed)
 with open_engine(load(project, home=home, environment={})) as engine:
     memory = name == "memory"
-    target = purging.memory_target(engine, ["deep/walrus"]) if memory else purging.secret_target(name)
+    target = purging.target_memories(engine, ["deep/walrus"]) if memory else purging.target_secret(name)
     purging.erase(engine, target)
 """
 

@@ -19,7 +19,7 @@ from tests.samples import write_memory
 
 from scrimshaw.engine import Engine, checkpoints, write
 from scrimshaw.engine import purge as purging
-from scrimshaw.engine.purge import PASSAGE_CHARACTERS, Purged, find_traces, memory_target, secret_target
+from scrimshaw.engine.purge import PASSAGE_CHARACTERS, Purged, find_traces, target_memories, target_secret
 from scrimshaw.errors import StorageFailure
 from scrimshaw.storage import erasing
 
@@ -30,7 +30,7 @@ TEXT = f"It is {NEEDLE}.\n".encode() * 3
 
 
 def purge(engine: Engine, **how: bool) -> Purged:
-    scope = [(engine, secret_target(NEEDLE))]
+    scope = [(engine, target_secret(NEEDLE))]
     return purging.purge([(engine, structs.replace(scope[0][1], **how))], find_traces(scope))
 
 
@@ -175,7 +175,7 @@ def test_the_name_of_a_link_is_changed(engine: Engine, vault: Path, outside: Pat
 def test_a_link_to_a_memory_goes_with_it(engine: Engine, vault: Path) -> None:
     write.save(engine, write.NewText(content="A note that goes for good.", id="note"))
     (vault / "linked.md").symlink_to("note.md")
-    scope = [(engine, memory_target(engine, ["note"]))]
+    scope = [(engine, target_memories(engine, ["note"]))]
     assert purging.purge(scope, find_traces(scope)).is_clean
     assert listed(vault) == []
 
@@ -186,7 +186,7 @@ def test_a_link_to_a_memory_goes_with_it(engine: Engine, vault: Path) -> None:
 def test_the_name_of_an_empty_folder_is_searched(engine: Engine, vault: Path) -> None:
     (vault / f"deep/{NEEDLE}/empty").mkdir(parents=True)
     (vault / "other").mkdir()
-    assert [trace.count for trace in find_traces([(engine, secret_target(NEEDLE))]).places] == [1]
+    assert [trace.count for trace in find_traces([(engine, target_secret(NEEDLE))]).places] == [1]
     done = purge(engine)
     assert done.is_clean
     assert sorted(path.name for path in vault.rglob("*")) == ["other"]
@@ -224,7 +224,7 @@ def test_a_folder_that_cannot_be_listed_is_no_clean_one(
 
     monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(StorageFailure, match="Permission denied"):
-        find_traces([(engine, secret_target(NEEDLE))])
+        find_traces([(engine, target_secret(NEEDLE))])
 
 
 # Of git
@@ -319,14 +319,14 @@ def test_the_encodings_that_were_searched_are_listed(engine: Engine) -> None:
     forms = " ".join(purge(engine).forms)
     for form in ("base64", "UTF-32", "over lines", "JSON"):
         assert form in forms
-    pattern = secret_target("zanzibar-[a-z]+", is_pattern=True)
+    pattern = target_secret("zanzibar-[a-z]+", is_pattern=True)
     assert "expression" in find_traces([(engine, pattern)]).forms[0]
 
 
 def test_short_lines_of_a_memory_are_named_as_not_searched(engine: Engine, vault: Path) -> None:
     write_memory(vault, "short", "The walrus is 77.\n")
     (engine.folder / "hook.log").write_text("The walrus is 77.\n")
-    done = find_traces([(engine, memory_target(engine, ["short"]))])
+    done = find_traces([(engine, target_memories(engine, ["short"]))])
     assert "hook.log" not in {Path(trace.place).name for trace in done.places}
     assert f"{PASSAGE_CHARACTERS} characters" in done.forms[0]
     assert "no other" in done.forms[0]

@@ -13,7 +13,7 @@ from tests.samples import SECRET, WordEmbedder, vouch_for, write_memory
 from scrimshaw.engine import Engine
 from scrimshaw.engine.context import Context, ContextRequest, context
 from scrimshaw.engine.index import embed_pending, rebuild, scan
-from scrimshaw.engine.links import dependencies
+from scrimshaw.engine.links import list_dependencies
 from scrimshaw.engine.read import get, match_triggers, search, validate
 from scrimshaw.engine.write import NewText, save
 from scrimshaw.errors import NotFound, UnreadableFile
@@ -300,13 +300,13 @@ def test_dependencies_are_what_the_files_state(engine: Engine, vault: Path) -> N
     write_memory(vault, "c", "text of c, from [a](a.md)")
     scan(engine)
     found = [(edge.hop, edge.source, edge.relation, edge.target) for edge in
-             dependencies(engine, "a", hops=1, direction="outgoing")]  # fmt: skip
+             list_dependencies(engine, "a", hops=1, direction="outgoing")]  # fmt: skip
     assert found == [(1, "a", "link", "b"), (1, "a", "supports", "b"), (1, "a", "supersedes", "c")]
-    assert not any(edge.unresolved for edge in dependencies(engine, "a", hops=3, direction="both"))
-    incoming = dependencies(engine, "a", hops=1, direction="incoming")
+    assert not any(edge.unresolved for edge in list_dependencies(engine, "a", hops=3, direction="both"))
+    incoming = list_dependencies(engine, "a", hops=1, direction="incoming")
     assert [(edge.source, edge.relation) for edge in incoming] == [("c", "link")]
     with pytest.raises(NotFound):
-        dependencies(engine, "absent", hops=1, direction="both")
+        list_dependencies(engine, "absent", hops=1, direction="both")
 
 
 def test_a_link_to_nowhere_is_shown_as_such(engine: Engine, vault: Path) -> None:
@@ -315,7 +315,7 @@ def test_a_link_to_nowhere_is_shown_as_such(engine: Engine, vault: Path) -> None
     scan(engine)
 
     def shown(start: str, hops: int, direction: str) -> list[tuple[int, str, str]]:
-        found = dependencies(engine, start, hops=hops, direction=direction)
+        found = list_dependencies(engine, start, hops=hops, direction=direction)
         return [(edge.hop, edge.source, edge.target) for edge in found if edge.unresolved]
 
     assert shown("a", 1, "outgoing") == [(1, "a", "gone"), (1, "a", "lost")]

@@ -16,7 +16,7 @@ from tests.scenarios.agent import Agent
 from scrimshaw.app.mcp.backend import recall
 from scrimshaw.engine import Engine, drafts, purge, read, sessions
 from scrimshaw.engine.core import EMBED
-from scrimshaw.engine.index import embed_pending, rebuild, scan, vectors_ready
+from scrimshaw.engine.index import count_vectors, embed_pending, rebuild, scan
 from scrimshaw.engine.record import sync_record
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.redact import redact
@@ -304,7 +304,7 @@ def test_a_purge_takes_it_out_of_the_record(engine: Engine) -> None:
     tell(engine, EventKind.ANSWER, "The walrus sings at Kvitholmen every night.", at=engine.clock())
     scan(engine)
     assert ids(engine, "walrus Kvitholmen") == ["session:old#e1"]
-    target = purge.secret_target("Kvitholmen")
+    target = purge.target_secret("Kvitholmen")
     scope = [(engine, target)]
     assert purge.purge(scope, purge.find_traces(scope)).is_clean
     assert [hit.text.count("Kvitholmen") for hit in find(engine, "walrus")] == [0]
@@ -331,13 +331,13 @@ def test_its_vectors_come_last_and_lower_no_other(open_memory: OpenMemory, vault
     (none,) = read.search(engine, SearchRequest(query="gettext", record=True)).degradations
     assert none.failure_mode.startswith("vectors_pending: 3 of 3")
     assert embed_pending(engine, record=False) == 1
-    assert (vectors_ready(engine, record=False), vectors_ready(engine)) == ((1, 1), (1, 3))
+    assert (count_vectors(engine, record=False), count_vectors(engine)) == ((1, 1), (1, 3))
     alone = read.search(engine, SearchRequest(query="gettext", record=False))
     assert (alone.degradations, alone.hits[0].explanation.fused) == ((), 1.0)
     with_record = read.search(engine, SearchRequest(query="gettext", record=True))
     assert with_record.degradations[0].failure_mode.startswith("vectors_pending: 2 of 3")
     assert embed_pending(engine) == 2
-    assert vectors_ready(engine) == (3, 3)
+    assert count_vectors(engine) == (3, 3)
     (hit,) = [hit for hit in find(engine, "gettext") if "vector" in hit.explanation.ranks][:1]
     assert hit.memory.id == "session:old#e2"
 

@@ -11,7 +11,7 @@ from tests.samples import write_memory
 
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import rebuild, scan
-from scrimshaw.engine.links import drift_why, link
+from scrimshaw.engine.links import explain_drift, link
 from scrimshaw.engine.read import get
 from scrimshaw.engine.write import NewText, save
 from scrimshaw.models import Relation
@@ -62,7 +62,7 @@ def test_references_follow_a_renamed_file(linked: Engine, vault: Path, new: str,
     scan(linked)
     assert meanings(linked) == everywhere(new)
     assert get(linked, "topic/old").memory.id == new
-    assert [step.source for step in drift_why(linked, new, direction="incoming").chain["caused"]] == ["cause"]
+    assert [step.source for step in explain_drift(linked, new, direction="incoming").chain["caused"]] == ["cause"]
     assert {step.place for step in linked.index.neighbors([new], hops=1, direction="incoming")} == {*everywhere(new)}
     (out,) = linked.index.neighbors(["text"], hops=1, direction="outgoing")
     assert out.target == new

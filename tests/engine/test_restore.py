@@ -20,7 +20,7 @@ from scrimshaw.engine import purge as purging
 from scrimshaw.engine.checkpoints import backup, create, list_checkpoints, path_of
 from scrimshaw.engine.history import undo
 from scrimshaw.engine.index import scan
-from scrimshaw.engine.purge import secret_target
+from scrimshaw.engine.purge import target_secret
 from scrimshaw.engine.restore import restore
 from scrimshaw.errors import Conflict, StorageFailure
 from scrimshaw.storage import transaction
@@ -38,7 +38,7 @@ def update(engine: Engine, memory_id: str, text: str) -> None:
 
 
 def purge(engine: Engine, text: str = NEEDLE) -> None:
-    scope = [(engine, secret_target(text))]
+    scope = [(engine, target_secret(text))]
     purging.purge(scope, purging.find_traces(scope))
 
 

@@ -13,7 +13,7 @@ from tests.samples import WordEmbedder, write_memory
 
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, open_engine
-from scrimshaw.engine.index import embed_pending, rebuild, scan, vectors_ready
+from scrimshaw.engine.index import count_vectors, embed_pending, rebuild, scan
 from scrimshaw.engine.read import search
 from scrimshaw.engine.write import delete
 from scrimshaw.models import Channel
@@ -62,7 +62,7 @@ def test_a_checkout_of_an_old_branch_embeds_nothing_twice(repository: Path, vaul
             git(repository, "checkout", branch)
             scan(engine)
             assert embed_pending(engine) == texts
-            done, total = vectors_ready(engine)
+            done, total = count_vectors(engine)
             assert done == total
         rebuild(engine)
         assert embed_pending(engine) == 0

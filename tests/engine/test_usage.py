@@ -15,7 +15,7 @@ from scrimshaw.app.mcp.call_recorder import make_recorder
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine import Engine
-from scrimshaw.engine.counts import contexts
+from scrimshaw.engine.counts import list_tokens
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.usage import WITHIN, InjectedPiece, find_uses, measure_usage
 from scrimshaw.ingest.extraction import default_rules
@@ -57,7 +57,7 @@ def test_what_was_told_is_found_again_line_by_line(engine: Engine, project: Path
     assert [piece.text in line for piece, line in zip(found, lines, strict=True)] == [True] * len(lines)
     assert [(piece.event, piece.id) for piece in found][-1] == (2, "ops/scales")
     assert [piece.use for piece in found] == [""] * len(lines)
-    (counted,) = contexts(engine)
+    (counted,) = list_tokens(engine)
     assert (counted.unasked, counted.uses, counted.used_tokens) == (len(lines), 0, 0)
     assert counted.unasked_tokens == counted.tokens == sum(map(max_tokens, told))
 
@@ -72,7 +72,7 @@ def test_what_the_agent_writes_again_or_opens_is_of_use(engine: Engine, project:
     assert [(piece.use, piece.id, piece.text) for piece in found if piece.use] == [
         ("written", "session:S1#e3", DECIDED), ("read", "ops/scales", SCALES),
     ]  # fmt: skip
-    (counted,) = contexts(engine)
+    (counted,) = list_tokens(engine)
     assert (len(DECIDED), len(SCALES)) == (101, 67)  # three characters a token, and one more
     assert (counted.unasked, counted.uses, counted.used_tokens) == (len(found), 2, 34 + 23)
 

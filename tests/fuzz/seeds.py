@@ -59,7 +59,7 @@ def configurations() -> tuple[str, ...]:
 
 
 def _commented() -> Iterable[str]:
-    from scrimshaw.app.cli.project_files import config_text
+    from scrimshaw.app.cli.project_files import render_config
 
-    text = config_text()
+    text = render_config()
     return text, "\n".join(line.removeprefix("# ") for line in text.splitlines())

@@ -21,10 +21,10 @@ from scrimshaw.errors import NotFound, StorageFailure, UnusableArchive
 from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage import archive
 from scrimshaw.storage.archive import ArchivedFile, Manifest, open_archive, write_archive
-from scrimshaw.storage.sqlite.database import Database, newest_migration
+from scrimshaw.storage.sqlite.database import Database, find_newest_migration
 from scrimshaw.storage.sqlite.maintenance import SqliteMaintenance, dump, stage
 
-SCHEMA = newest_migration("journal")
+SCHEMA = find_newest_migration("journal")
 HEAD = Manifest(format=archive.FORMAT, schema=SCHEMA, name="one", created=1.5, metadata={"why": "x"}, parts={})
 ROWS: list[tuple[str, dict[str, Any]]] = [
     ("t", {"a": 1, "b": "ü"}),

@@ -3,7 +3,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from scrimshaw.models import ArtifactClass
-from scrimshaw.storage.scan import artifact_class
+from scrimshaw.storage.scan import classify_artifact
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ from scrimshaw.storage.scan import artifact_class
     ],
 )
 def test_the_path_tells_the_class(path: str, expected: ArtifactClass) -> None:
-    assert artifact_class(PurePosixPath(path)) is expected
+    assert classify_artifact(PurePosixPath(path)) is expected

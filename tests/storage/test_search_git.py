@@ -12,7 +12,7 @@ import pytest
 
 from scrimshaw.ingest.secret_encodings import traces_of_passages, traces_of_secret
 from scrimshaw.storage import git as module
-from scrimshaw.storage.git import SECRET_FILE, GitTraces, other_work_trees, search_git
+from scrimshaw.storage.git import SECRET_FILE, GitTraces, list_other_work_trees, search_git
 
 NEEDLE = "zanzibar-walrus-77-keel"
 NOTE = ".scrimshaw/memories/note.md"
@@ -201,10 +201,10 @@ def test_other_work_trees_are_listed(repository: Path, tmp_path: Path) -> None:
     (repository / "below").mkdir()
     other = tmp_path / "another tree"
     git(repository, "worktree", "add", "-q", "--detach", str(other))
-    assert other_work_trees(repository) == [other]
-    assert other_work_trees(repository / "below") == [other / "below"]
-    assert other_work_trees(other) == [repository]
-    assert other_work_trees(tmp_path) == []
+    assert list_other_work_trees(repository) == [other]
+    assert list_other_work_trees(repository / "below") == [other / "below"]
+    assert list_other_work_trees(other) == [repository]
+    assert list_other_work_trees(tmp_path) == []
 
 
 def test_without_a_repository_there_is_nothing_to_search(tmp_path: Path) -> None:

@@ -24,11 +24,11 @@ from scrimshaw.engine.checkpoints import create
 from scrimshaw.errors import NewerDatabase
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.ports import Row
-from scrimshaw.storage.sqlite.database import Database, newest_migration
+from scrimshaw.storage.sqlite.database import Database, find_newest_migration
 from scrimshaw_lab.proving.proof import rewind
 
 JOURNAL, INDEX = "journal.db", "index.db"
-OLDER = range(1, newest_migration("journal"))
+OLDER = range(1, find_newest_migration("journal"))
 WAL = "# The log is reset\n\nWe chose apsw because the interpreter's SQLite loses its log: see the wal reset.\n"
 
 # A process that dies where the migration has changed many pages of the file and is not done.
@@ -137,7 +137,7 @@ def test_a_journal_of_an_older_version_can_be_worked_with(open_memory: OpenMemor
 
 def test_an_index_of_every_older_version_is_usable(open_memory: OpenMemory, project: Path, vault: Path) -> None:
     write_memory(vault, "wal", WAL)
-    for schema in range(1, newest_migration("index") + 1):
+    for schema in range(1, find_newest_migration("index") + 1):
         for path in (project / ".scrimshaw").glob(f"{INDEX}*"):
             path.unlink()
         Database(project / ".scrimshaw" / INDEX, "index", durable=False, busy_timeout_ms=1000, through=schema).close()

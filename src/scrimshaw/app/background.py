@@ -246,7 +246,7 @@ class Background:
         self._attempt("canary", self._test_recall)
         patience.cancel()
         self._fresh.set()
-        roots = outermost_folders(source.root for source in self.engine.sources)
+        roots = find_outermost_folders(source.root for source in self.engine.sources)
         self._attempt(SYNC, self._request_sync)
         for _ in self._watch(roots) if roots else ():
             self._attempt(INDEX, self._scan)
@@ -355,7 +355,7 @@ def may_be_folder(path: str) -> bool:
     return is_outside and (place.is_dir() or not (place.suffix or place.name.startswith(".")))
 
 
-def outermost_folders(roots: Iterable[Path]) -> list[Path]:
+def find_outermost_folders(roots: Iterable[Path]) -> list[Path]:
     """The folders that exist, without those that lie inside another."""
     folders = sorted({root.resolve() for root in roots if root.is_dir()})
     return [folder for folder in folders if not any(other in folder.parents for other in folders)]

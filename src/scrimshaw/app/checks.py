@@ -7,7 +7,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from scrimshaw.app import setup
-from scrimshaw.app.background import outermost_folders
+from scrimshaw.app.background import find_outermost_folders
 from scrimshaw.app.setup import Connection, check_connections
 from scrimshaw.config import PeerSettings, Settings
 from scrimshaw.engine import Engine
@@ -16,9 +16,9 @@ from scrimshaw.errors import ConfigError, PeerFailed
 from scrimshaw.models import Status
 
 
-def process_checks(settings: Settings) -> tuple[Check, ...]:
+def list_process_checks(settings: Settings) -> tuple[Check, ...]:
     """The process's checks, and one for each peer, and for each client that is on this machine or connected."""
-    checks = (*PROCESS, *peer_checks(settings))
+    checks = (*PROCESS, *list_peer_checks(settings))
     found: dict[str, list[Connection]] = {}
     try:
         for connection in check_connections(settings.project, setup.find_programs()):
@@ -31,7 +31,7 @@ def process_checks(settings: Settings) -> tuple[Check, ...]:
     return (*checks, *clients)
 
 
-def peer_checks(settings: Settings) -> Iterator[Check]:
+def list_peer_checks(settings: Settings) -> Iterator[Check]:
     """A check for each peer."""
     for stated in settings.peers:
         yield replace(PEER, name=f"peer:{stated.name}", run=partial(_check_peer, stated))
@@ -43,7 +43,7 @@ def _check_watcher(engine: Engine) -> Result | str:
 
     stop = threading.Event()
     stop.set()
-    if not (roots := outermost_folders(source.root for source in engine.sources)):
+    if not (roots := find_outermost_folders(source.root for source in engine.sources)):
         return "there is no folder to watch yet"
     try:
         next(watch(*roots, stop_event=stop), None)

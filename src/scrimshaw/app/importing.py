@@ -81,7 +81,7 @@ def search_transcripts(project: Path, home: Path, traces: Traces) -> Iterator[tu
             yield home, 0, error.message
 
 
-def source_names() -> tuple[str, ...]:
+def name_sources() -> tuple[str, ...]:
     """What can be imported by name."""
     return (EVERYTHING, TRANSCRIPTS, *_transcript_clients(), *_FINDERS, *_SHARED_DATABASES, importers.SPEC_KIT)
 
@@ -147,7 +147,7 @@ def _plan_places(engine: Engine, name: str, home: Path, path: Path | None, dry_r
         return 0, importers.import_memories(engine, name, project, dry_run=dry_run)
     places = [path] if path else _FINDERS[name](project, home)
     if not places and name == importers.GUIDANCE:
-        raise NotFound(f"There is no {', '.join(guidance_names())} in this project.", "Name a file.")
+        raise NotFound(f"There is no {', '.join(name_guidance())} in this project.", "Name a file.")
     if not places and name == importers.GRAPH:
         raise NotFound("This project has no file of an MCP memory server.", "Name the file, such as memory.jsonl.")
     places = [_demand_existing(place) for place in places or [home / importers.NOTES]]
@@ -162,7 +162,7 @@ def _plan_files(engine: Engine, source: str, dry_run: bool) -> ImportPlan:
     place = Path(source)
     if not place.exists():
         message = f"{source!r} is neither a source nor a file."
-        raise InvalidRequest(message, f"Sources are {', '.join(source_names())}.", parameter="source")
+        raise InvalidRequest(message, f"Sources are {', '.join(name_sources())}.", parameter="source")
     files = importers.list_markdown_files(place)
     return len(files), importers.import_files(engine, files, dry_run=dry_run)
 
@@ -171,7 +171,7 @@ def _transcript_clients() -> dict[str, Client]:
     return {name: client for name, client in all_clients().items() if client.keeps_transcripts}
 
 
-def guidance_names() -> list[str]:
+def name_guidance() -> list[str]:
     """The guidance files of clients in a project."""
     return [client.guidance_file for client in all_clients().values() if client.guidance_file]
 
@@ -190,7 +190,7 @@ def _count_files(kind: str, place: Path) -> FoundSource:
 
 def _find_guidance(project: Path, home: Path) -> list[Path]:
     """The files in which a project guides agents; of names for one file only the first."""
-    found = {os.path.realpath(project / name): project / name for name in reversed(guidance_names())}
+    found = {os.path.realpath(project / name): project / name for name in reversed(name_guidance())}
     return sorted(path for path in found.values() if path.is_file())
 
 

@@ -18,7 +18,7 @@ _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "busybox"})
 
 
 @cache
-def ancestors() -> tuple[int, ...]:
+def list_ancestors() -> tuple[int, ...]:
     """Process ids of the ancestors; only the parent on systems without /proc."""
     found: list[int] = []
     process = os.getppid()
@@ -29,9 +29,9 @@ def ancestors() -> tuple[int, ...]:
     return tuple(found)
 
 
-def client_process() -> int:
+def find_client_process() -> int:
     """The process that started this one, not counting shells in between; 0 if unknown."""
-    return next((each for each in ancestors() if _read_proc(each, "comm").strip() not in _SHELLS), 0)
+    return next((each for each in list_ancestors() if _read_proc(each, "comm").strip() not in _SHELLS), 0)
 
 
 def start_drafting(storage: Storage, settings: Settings) -> None:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import RECALL, Lost, describe_loss
-from scrimshaw.engine.index import vectors_ready
+from scrimshaw.engine.index import count_vectors
 from scrimshaw.engine.read import search
 from scrimshaw.errors import AlreadyExists, DamagedDatabase, InvalidRequest, UnreadableFile
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
@@ -56,6 +56,19 @@ class Recall(Struct, frozen=True, kw_only=True):
     unjudged: int = 0
     notes: tuple[str, ...] = ()  #: why questions were not judged, or not even asked
 
+    @property
+    def degradation(self) -> Degradation:
+        """What the failed questions mean for an answer."""
+        more = f" So do {len(self.lost) - 1} more." if len(self.lost) > 1 else ""
+        return describe_loss(RECALL, f"{self.lost[0].sentence}{more}", self.lost[0].advice)
+
+    @property
+    def summary(self) -> str:
+        """A check in one sentence, with what it could not measure."""
+        behind = f", {self.outranked} behind others" if self.outranked else ""
+        judged = f"{self.judged} of {self.asked} questions with known answers judged, {len(self.lost)} lost{behind}"
+        return "; ".join((judged, *(note.removesuffix(".") for note in self.notes)))
+
 
 def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
     """Ask the golden queries and the samples; if something is not found, later answers warn of it."""
@@ -89,40 +102,27 @@ def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
         older = {key: last[key] for key in last if key in answers and key not in verdicts}
         engine.degradations.judged = {**older, **verdicts}
     if known := tuple(filter(None, (*older.values(), *verdicts.values()))):
-        engine.degradations.put(RECALL, degradation(replace(found, lost=known)))
+        engine.degradations.put(RECALL, replace(found, lost=known).degradation)
     else:
         engine.degradations.clear(RECALL)
     return found
 
 
-def degradation(found: Recall) -> Degradation:
-    """What the failed questions mean for an answer."""
-    more = f" So do {len(found.lost) - 1} more." if len(found.lost) > 1 else ""
-    return describe_loss(RECALL, f"{found.lost[0].sentence}{more}", found.lost[0].advice)
-
-
-def summary(found: Recall) -> str:
-    """A check in one sentence, with what it could not measure."""
-    behind = f", {found.outranked} behind others" if found.outranked else ""
-    judged = f"{found.judged} of {found.asked} questions with known answers judged, {len(found.lost)} lost{behind}"
-    return "; ".join((judged, *(note.removesuffix(".") for note in found.notes)))
-
-
 def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[Questions, list[str]]:
     """The questions, the two kinds in turn, and a sentence on each kind that could not be asked."""
     try:
-        stated = golden_file(engine)
+        stated = read_golden_file(engine)
     except UnreadableFile as error:
         stated = GoldenFile((), (f"The golden queries cannot be read: {error}",))
     flaws = (Lost(sentence=each, advice=f"Correct {GOLDEN_FILE}.") for each in stated.flaws)
     golden: Questions = {f"flaw {lost.sentence}": partial(replace, lost) for lost in flaws}
     golden |= {f"golden {each}": partial(ask_golden, engine, each, by_meaning) for each in stated.queries}
-    chosen = samples(engine)
+    chosen = choose_samples(engine)
     memories, bodies = engine.index.get(chosen), engine.index.bodies(chosen)
     asked: Questions = {}
     for name in chosen:
         memory, words = memories.get(name) if name in bodies else None, ""
-        for word in own_words(memory.title, bodies[name]).split() if memory else ():
+        for word in choose_own_words(memory.title, bodies[name]).split() if memory else ():
             with suppress(InvalidRequest):  # as many as a query may hold under the settings of this project
                 words = engine.searcher.validate(f"{words} {word}")
         if not memory or words:
@@ -146,7 +146,7 @@ def _is_words_only(engine: Engine) -> bool:
     return isinstance(engine.embedder, Degradation) and engine.settings.embedding.provider == "none"
 
 
-def samples(engine: Engine) -> list[str]:
+def choose_samples(engine: Engine) -> list[str]:
     """A fixed sample of memories: from the list of files, since the search itself is under test."""
     ids = _list_ids(engine)
     return [ids[place] for place in sorted({len(ids) * number // SAMPLES for number in range(SAMPLES)})] if ids else []
@@ -157,7 +157,7 @@ def _list_ids(engine: Engine) -> list[str]:
     return sorted(state.memory_id for state in states if state.memory_id)
 
 
-def own_words(title: str, body: str) -> str:
+def choose_own_words(title: str, body: str) -> str:
     """The words of a title and its first sentence that every version of Unicode splits in the same way."""
     lines = (line.strip() for line in body.splitlines())
     sentence = next((line for line in lines if line and not line.startswith("#")), "").partition(". ")[0]
@@ -198,7 +198,7 @@ def _ask_meaning(engine: Engine, name: str, by_meaning: bool) -> Answer:
     if isinstance(embedder, Degradation):
         return embedder.failure_mode
     try:
-        done, total = vectors_ready(engine, record=False)
+        done, total = count_vectors(engine, record=False)
         if done < total:
             return f"only {done} of {total} pieces have a vector"
         piece = engine.index.pieces([(name, 0)]).get((name, 0))
@@ -216,7 +216,7 @@ def _ask_meaning(engine: Engine, name: str, by_meaning: bool) -> Answer:
     return any(match.id == name for match in nearest)
 
 
-def golden_file(engine: Engine) -> GoldenFile:
+def read_golden_file(engine: Engine) -> GoldenFile:
     """The project's golden queries, and why some cannot be asked; raises UnreadableFile."""
     return toml_files.read_golden(engine.settings.folder / GOLDEN_FILE, engine.searcher.validate)
 
@@ -227,7 +227,7 @@ def add_golden(engine: Engine, text: str, expect: Sequence[str], within: int) ->
     golden = Golden(engine.searcher.validate(text), tuple(ids), within)
     path = engine.settings.folder / GOLDEN_FILE
     with engine.write_lock():
-        if any(known.text == golden.text for known in golden_file(engine).queries):
+        if any(known.text == golden.text for known in read_golden_file(engine).queries):
             raise AlreadyExists(f"{path} asks {golden.text!r} already.", "Change it there.", path=str(path))
         return toml_files.add_query(path, golden, redact_edit, engine.searcher.validate)
 

@@ -113,7 +113,7 @@ def _write(
 
 def _read_files(engine: Engine, include_global: bool) -> Iterator[ArchivedFile]:
     """The files with their texts, except those that are not text or whose name cannot be restored."""
-    for name, path in _all_files(engine, include_global):
+    for name, path in _list_files(engine, include_global):
         with storage_errors("read", path), suppress(FileNotFoundError):
             raw, text = path.read_bytes(), None
             with suppress(UnicodeDecodeError):
@@ -124,7 +124,7 @@ def _read_files(engine: Engine, include_global: bool) -> Iterator[ArchivedFile]:
 def list_checkpoints(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
     """The newest checkpoints, newest first; one that cannot be used says why."""
     found = []
-    for path in newest_first(engine)[:limit]:
+    for path in list_newest_first(engine)[:limit]:
         try:
             with open_archive(path, engine.maintenance.schema) as opened:
                 found.append(_describe(path, opened.manifest))
@@ -133,7 +133,7 @@ def list_checkpoints(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
     return found
 
 
-def newest_first(engine: Engine) -> list[Path]:
+def list_newest_first(engine: Engine) -> list[Path]:
     """The files of all checkpoints by the length of their ledgers, since clocks jump; of equal ones by their age."""
     ages = _read_ages(engine.storage.place.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}"))
     return sorted(ages, key=lambda path: ages[path][1:], reverse=True)
@@ -177,7 +177,7 @@ def locate_file(engine: Engine, name: str, data: bytes | None) -> LedgerFile:
         folder, key = engine.settings.folder, name if name == LINKS_FILE else ""
         return LedgerFile(key, folder / name, folder, data, hash_of(data))
     top, _, inside = name.partition("/")
-    source = _vaults(engine, include_global=True).get(top)
+    source = _list_vaults(engine, include_global=True).get(top)
     fault = _name_fault(name) if source and inside.endswith(SUFFIX) else "it is not a file of a memory"
     if source is None or fault:
         hint = "Use another one; nothing was changed."
@@ -189,16 +189,16 @@ def locate_file(engine: Engine, name: str, data: bytes | None) -> LedgerFile:
     return LedgerFile(f"{source.id_prefix}{memory_id}", path, source.root.resolve(), data, hash_of(data))
 
 
-def current_files(engine: Engine, *, include_global: bool) -> dict[str, Path]:
+def list_current_files(engine: Engine, *, include_global: bool) -> dict[str, Path]:
     """The files that a checkpoint would hold now, if they are text, by their names in it."""
-    return {name: path for name, path in _all_files(engine, include_global) if not _name_fault(name)}
+    return {name: path for name, path in _list_files(engine, include_global) if not _name_fault(name)}
 
 
-def _all_files(engine: Engine, include_global: bool) -> Iterator[tuple[str, Path]]:
+def _list_files(engine: Engine, include_global: bool) -> Iterator[tuple[str, Path]]:
     for name in (LINKS_FILE, *COMPANIONS):
         if (path := engine.settings.folder / name).is_file():
             yield name, path
-    for top, source in _vaults(engine, include_global=include_global).items():
+    for top, source in _list_vaults(engine, include_global=include_global).items():
         for file in scan(source, engine.settings.index.max_file_bytes):
             if isinstance(file, SourceFile):
                 yield f"{top}/{file.memory_id.removeprefix(source.id_prefix)}{SUFFIX}", Path(file.path)
@@ -212,7 +212,7 @@ def _name_fault(name: str) -> str:
     return find_name_fault(inside.removesuffix(SUFFIX)) if slash else ""
 
 
-def _vaults(engine: Engine, *, include_global: bool) -> dict[str, Source]:
+def _list_vaults(engine: Engine, *, include_global: bool) -> dict[str, Source]:
     """The vaults by their folder in an archive."""
     project, user = engine.sources[0], engine.sources[-1]
     return {MEMORIES: project} | ({"global": user} if include_global and user.id_prefix == GLOBAL else {})
@@ -220,9 +220,9 @@ def _vaults(engine: Engine, *, include_global: bool) -> dict[str, Source]:
 
 def _drop_oldest(engine: Engine, made: Checkpoint) -> Checkpoint:
     """Delete the oldest checkpoints of the same kind, never the new one; returns it, naming those deleted."""
-    kind, dropped = _kind(made.name), list[str]()
+    kind, dropped = _find_kind(made.name), list[str]()
     others = [path for path in engine.storage.place.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}") if path.is_file()]
-    ages = _read_ages(path for path in others if _name_of(path) != made.name and _kind(_name_of(path)) == kind)
+    ages = _read_ages(path for path in others if _name_of(path) != made.name and _find_kind(_name_of(path)) == kind)
     # An unreadable one cannot be trusted about its age and goes first.
     for path in sorted(ages, key=ages.__getitem__, reverse=True)[(KEPT_DAILY if kind == DAILY else KEPT) - 1 :]:
         with suppress(FileNotFoundError, PermissionError):  # gone, or being read: then the next checkpoint deletes it
@@ -236,7 +236,7 @@ def _read_ages(paths: Iterable[Path]) -> dict[Path, _Age]:
     found = []
     for path in paths:
         age = read_age(path)
-        found.append((age[0] if age else _stat(path)[0], path.name, path, age))
+        found.append((age[0] if age else _read_stat(path)[0], path.name, path, age))
     ages, entries = dict[Path, _Age](), -1
     for created, name, path, age in sorted(found, key=itemgetter(0, 1)):
         entries = entries if age is None or age[1] is None else age[1]
@@ -245,7 +245,7 @@ def _read_ages(paths: Iterable[Path]) -> dict[Path, _Age]:
 
 
 def _describe(path: Path, manifest: Manifest | None = None) -> Checkpoint:
-    name, (modified, size) = _name_of(path), _stat(path)
+    name, (modified, size) = _name_of(path), _read_stat(path)
     made = Checkpoint(name=name, path=replace_undecodable(str(path)), created=modified, bytes=size)
     if manifest is None:
         return made
@@ -254,7 +254,7 @@ def _describe(path: Path, manifest: Manifest | None = None) -> Checkpoint:
     return replace(made, made_as=made_as, files=len(manifest.files), **same)
 
 
-def _stat(path: Path) -> tuple[float, int]:
+def _read_stat(path: Path) -> tuple[float, int]:
     """When a file was changed, and its bytes; zeros if it is gone by now."""
     try:
         info = path.lstat()
@@ -267,5 +267,5 @@ def _name_of(path: Path) -> str:
     return replace_undecodable(path.name.removesuffix(EXTENSION))
 
 
-def _kind(name: str) -> str:
+def _find_kind(name: str) -> str:
     return name.rpartition("-")[0] if name.startswith(AUTO) else ""

@@ -193,7 +193,7 @@ class Engine(AbstractContextManager["Engine"]):
                 path = vault.root.resolve() / f"{check_id(name)}.md"
                 info, raw = path.stat(), vault.read(name)  # in this order: a later scan sees a change in between
                 if len(raw) <= self.settings.index.max_file_bytes:
-                    file = vault_file(vault.name, memory_id, path, size=info.st_size, mtime_ns=info.st_mtime_ns)
+                    file = make_source_file(vault.name, memory_id, path, size=info.st_size, mtime_ns=info.st_mtime_ns)
                     self.index.put([self.parse(file, raw)])
                     found = self.index.get([memory_id]).get(memory_id)
         if found is None and "#" not in memory_id and (name := parse_reference(memory_id)) not in ("", memory_id):
@@ -221,7 +221,7 @@ def _is_deceptive(name: str) -> bool:
     return replace_invisible(name) != name or is_suspicious(name.replace("_", " "))
 
 
-def vault_file(source: str, memory_id: str, path: Path, *, size: int = 0, mtime_ns: int = 0) -> SourceFile:
+def make_source_file(source: str, memory_id: str, path: Path, *, size: int = 0, mtime_ns: int = 0) -> SourceFile:
     """A memory's file in a writable vault."""
     return SourceFile(
         source=source,
@@ -250,7 +250,7 @@ def open_engine(
     """
     limit_native_threads()
     if for_team:
-        (vault, *others), top = project_sources(settings)[:-1], settings.project.resolve()
+        (vault, *others), top = list_project_sources(settings)[:-1], settings.project.resolve()
         # A configuration that came with a clone could name any folder of this machine.
         sources = [vault, *(each for each in others if each.root.resolve().is_relative_to(top))]
         settings = structs.replace(settings, peers=())
@@ -267,7 +267,7 @@ def open_engine(
     embedder = open_embedder(settings.embedding)
     engine = Engine(
         settings=settings,
-        sources=tuple(project_sources(settings) if sources is None else sources),
+        sources=tuple(list_project_sources(settings) if sources is None else sources),
         storage=storage,
         index=read.index,
         journal=storage.journal,
@@ -289,7 +289,7 @@ def open_engine(
     return engine
 
 
-def project_sources(settings: Settings) -> list[Source]:
+def list_project_sources(settings: Settings) -> list[Source]:
     """The sources of a project, in order: its vault, Serena's, its documents, the user's own vault."""
     memory = ArtifactClass.MEMORY
     vault = Source(name="vault", root=settings.folder / MEMORIES, writable=True, artifact=memory)

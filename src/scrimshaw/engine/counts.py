@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from scrimshaw.engine import read
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.index import skipped_files, vectors_ready
+from scrimshaw.engine.index import count_vectors, list_skipped_files
 from scrimshaw.engine.usage import MOST_SESSIONS, measure_usage
 from scrimshaw.ingest.memory_file import decode_text
 from scrimshaw.ingest.redact import redact
@@ -91,7 +91,7 @@ def page(engine: Engine, filters: Filters, *, sort: str, limit: int, offset: int
     return MemoryPage(memories=tuple(known.values()), total=engine.index.count(filters)[""], offset=offset)
 
 
-def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> Stats:
+def count_memories(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> Stats:
     """Counts of the memories that satisfy the filters; `exclude` has globs of ids to leave out."""
     every = engine.index.select(filters)
     memories = [memory for memory in every if not any(fnmatchcase(memory.id, glob) for glob in exclude)]
@@ -105,9 +105,9 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
     dates = sorted(memory.updated for memory in memories if memory.updated)
     degradations, skips, vectors = Degradations(), list[Skip](), (0, 0)
     with degradations.tolerate(IndexPart.FILES):
-        skips = skipped_files(engine)
+        skips = list_skipped_files(engine)
     with degradations.tolerate(IndexPart.VECTORS):
-        vectors = vectors_ready(engine)
+        vectors = count_vectors(engine)
     fields = {f"by_{name}": Counter(map(attrgetter(name), memories)) for name in ("tier", "type", "artifact", "source")}
     return Stats(
         total=len(memories),
@@ -125,7 +125,7 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
     )
 
 
-def contexts(engine: Engine, most: int | None = None) -> list[SessionTokens]:
+def list_tokens(engine: Engine, most: int | None = None) -> list[SessionTokens]:
     """What the model of each session, or of the newest, was given, newest first; without sessions that got nothing."""
     handed = defaultdict[str, list[Injected]](list)
     for row in engine.sessions.injections():

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from scrimshaw.engine import canary
 from scrimshaw.engine.core import LOCK_FILE, Engine
 from scrimshaw.engine.degradations import degrade, describe_loss
-from scrimshaw.engine.index import vectors_ready
+from scrimshaw.engine.index import count_vectors
 from scrimshaw.engine.ledger import links_path
 from scrimshaw.engine.trust import describe_claims
 from scrimshaw.errors import ScrimshawError, StorageFailure, UnreadableFile, VaultBusy
@@ -139,7 +139,7 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
     except StorageFailure as error:
         problems.append(f"{error.message} {error.hint}")
     with suppress(StorageFailure):  # the check of vectors reports it
-        vectors = vectors_ready(engine)
+        vectors = count_vectors(engine)
     is_degraded = own or Severity.WARNING in verdicts.values()
     return Health(
         status="broken" if problems else "degraded" if is_degraded else "healthy",
@@ -217,7 +217,7 @@ def _check_vectors(engine: Engine) -> Result | str:
         is_choice = engine.settings.embedding.provider == "none"
         return Result(Status.OFF, embedder.failure_mode, embedder, expected=is_choice)
     vector = embedder.embed([PROBE_TEXT])[0]  # its error carries the degradation
-    done, total = vectors_ready(engine)
+    done, total = count_vectors(engine)
     nearest = engine.index.match_vector(embedder.model, vector, _EVERY, 1)
     if done and not nearest:
         return off(f"{done} pieces have a vector, and none is found")
@@ -263,8 +263,8 @@ def _check_recall(engine: Engine) -> Result | str:
     found = canary.check(engine)
     if found.lost:
         sentences = " ".join(lost.sentence for lost in found.lost[:3])
-        return Result(Status.OFF, sentences, canary.degradation(found))
-    return canary.summary(found)
+        return Result(Status.OFF, sentences, found.degradation)
+    return found.summary
 
 
 def _check_redaction(engine: Engine) -> Result | str:

@@ -47,7 +47,7 @@ from scrimshaw.storage.databases import read_foreign_tables
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.git import Deleted, list_deleted_files, read_before
 from scrimshaw.storage.paths import replace_undecodable
-from scrimshaw.storage.scan import artifact_class
+from scrimshaw.storage.scan import classify_artifact
 
 INGEST = "ingest"
 SUFFIXES = (".md", ".markdown")
@@ -130,7 +130,7 @@ def demand_inside(engine: Engine, *paths: str) -> None:
             raise InvalidRequest(message, "A person can import it with `scrimshaw import`.", parameter="paths")
 
 
-def ingest_status(engine: Engine, job_id: int) -> Job:
+def find_ingest_job(engine: Engine, job_id: int) -> Job:
     """An import job; raises NotFound."""
     job = next(iter(engine.journal.jobs(number=job_id)), None)
     if job is None or job.kind != INGEST:
@@ -351,7 +351,7 @@ def _read_decisions(engine: Engine) -> FoundMemories:
 def find_deleted_decisions(project: Path) -> list[Deleted]:
     """The decision records that history deleted, newest first; raises StorageFailure."""
     found = list_deleted_files(project, ".md")
-    return [each for each in found if artifact_class(PurePosixPath(each.path)) is ArtifactClass.DECISION_RECORD]
+    return [each for each in found if classify_artifact(PurePosixPath(each.path)) is ArtifactClass.DECISION_RECORD]
 
 
 def assign_ids(source: str, names: Sequence[str], places: Sequence[str]) -> list[str]:

@@ -194,11 +194,11 @@ def lacks_vectors(engine: Engine) -> bool:
     """Whether a chunk has no vector of the model, or no token vectors although there is room for them."""
     if isinstance(engine.embedder, Degradation):
         return False
-    (done, total), with_tokens = vectors_ready(engine), engine.index.vector_counts().with_tokens
+    (done, total), with_tokens = count_vectors(engine), engine.index.vector_counts().with_tokens
     return done < total or with_tokens < min(total, engine.settings.index.token_vectors)
 
 
-def vectors_ready(engine: Engine, *, record: bool = True) -> tuple[int, int]:
+def count_vectors(engine: Engine, *, record: bool = True) -> tuple[int, int]:
     """(chunks with a vector of the configured model, all chunks), with or without those of records."""
     if isinstance(engine.embedder, Degradation):
         return 0, 0
@@ -207,13 +207,13 @@ def vectors_ready(engine: Engine, *, record: bool = True) -> tuple[int, int]:
     return done, total
 
 
-def skipped_files(engine: Engine) -> list[Skip]:
+def list_skipped_files(engine: Engine) -> list[Skip]:
     """The files that were skipped, by path, and those that are found by their text only; never private ones."""
     broken = (state for state in engine.index.manifest().values() if state.reason not in ("", PRIVATE))
     return [Skip(path=each.path, reason=each.reason, is_found=bool(each.memory_id)) for each in broken]
 
 
-def left_out_documents(engine: Engine) -> dict[str, dict[str, int]]:
+def count_left_out_documents(engine: Engine) -> dict[str, dict[str, int]]:
     """How many documents of the project no source reads, by reason and by their folder; most first."""
     settings, groups = engine.settings, dict[str, Counter[str]]()
     for name, reason in find_left_out(settings.project, engine.index.manifest(), settings.index.exclude):

@@ -37,10 +37,10 @@ def record(engine: Engine, row: Learning) -> TaskProgress:
     if row.phase == POST and not any(each.task == task and each.phase == PRE for each in rows):
         raise NotFound(f"The task {task!r} has no preflight.", "Call task_preflight when a task begins.")
     engine.sessions.record_learning(row)
-    return next(each for each in task_history(engine, folder, limit=_ALL) if each.task == task)
+    return next(each for each in list_tasks(engine, folder, limit=_ALL) if each.task == task)
 
 
-def task_history(
+def list_tasks(
     engine: Engine, folder: str, *, session: str = "", limit: int = 10, complete: bool = False
 ) -> list[TaskProgress]:
     """What the tasks of a folder taught, newest first; with `complete` only those that ended."""

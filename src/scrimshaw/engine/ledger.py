@@ -127,7 +127,7 @@ def _record_unseen(engine: Engine, changes: Sequence[RecordedChange]) -> None:
         if name == LINKS_FILE or (newest and "file" in newest[0]["decision_meta"]):
             recorded = engine.journal.last_hashes().get(name)
         if current != (recorded or ""):
-            entries.append(external_entry(change.file, recorded))
+            entries.append(make_external_entry(change.file, recorded))
         if data is not None and not change.file.is_stored and engine.journal.prior_text(name, current) is None:
             texts.append(_redact_text(name, current, data))
     if entries or texts:
@@ -168,7 +168,7 @@ def record_external_changes(engine: Engine, renames: Mapping[str, str]) -> bool:
     with suppress(VaultBusy), engine.write_lock():
         found = _find_unrecorded(engine)
         while batch := [*islice(found, EXTERNAL_BATCH)]:
-            entries = [external_entry(file, recorded, renames.get(file.name, "")) for file, recorded in batch]
+            entries = [make_external_entry(file, recorded, renames.get(file.name, "")) for file, recorded in batch]
             texts = [_redact_text(file.name, file.hash, file.data) for file, _ in batch if file.data is not None]
             engine.journal.record(entries, (), texts)
     return True
@@ -198,7 +198,7 @@ def _redact_text(name: str, digest: str, data: bytes) -> StoredText:
     return StoredText(name, digest, redact(data.decode(errors="replace")))
 
 
-def external_entry(file: LedgerFile, recorded: str | None, new_name: str = "") -> Entry:
+def make_external_entry(file: LedgerFile, recorded: str | None, new_name: str = "") -> Entry:
     """The row of a change that no tool made: `recorded` is the ledger's last hash, None for a file new to it."""
     name, current = file.name, file.hash
     event = "was removed" if not current else "changed" if recorded else "came back"

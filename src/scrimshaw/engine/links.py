@@ -118,7 +118,7 @@ def unlink(
     return _describe(engine, memory, known[0], "unlinked")
 
 
-def stats(engine: Engine) -> GraphStats:
+def count_relations(engine: Engine) -> GraphStats:
     """Counts over all causal relations; links in texts are not among them."""
     stated = [(edge, meant) for edge, meant in engine.index.edges() if edge.kind != EdgeKind.LINK]
     linked = {name for edge, meant in stated if meant for name in (edge.source, meant)}
@@ -134,7 +134,7 @@ def stats(engine: Engine) -> GraphStats:
     )
 
 
-def drift_why(
+def explain_drift(
     engine: Engine, memory_id: str, *, max_depth: int = 3, direction: str = "both", relations: Sequence[Relation] = ()
 ) -> Drift:
     """What replaced a memory, and its causal chain up to so many hops; `relations` restrict only the chain."""
@@ -148,14 +148,14 @@ def drift_why(
     by_relation = {name.value: tuple(edge for edge in walked if edge.relation == name) for name in Relation}
     return Drift(
         id=memory_id,
-        replaced_by=tuple(newest_first(later, {name: memory.created for name, memory in memories.items()})),
+        replaced_by=tuple(sort_newest_first(later, {name: memory.created for name, memory in memories.items()})),
         replaces=tuple(earlier),
         chain={name: edges for name, edges in by_relation.items() if edges},
         memories=memories,
     )
 
 
-def dependencies(engine: Engine, memory_id: str, *, hops: int, direction: str) -> list[Neighbor]:
+def list_dependencies(engine: Engine, memory_id: str, *, hops: int, direction: str) -> list[Neighbor]:
     """The edges to and from a memory, exactly as the files state them, even dangling ones; raises NotFound."""
     memory_id = engine.memory(memory_id).id
     found = engine.index.neighbors([memory_id], hops=hops, direction=direction)
@@ -172,7 +172,7 @@ def dependencies(engine: Engine, memory_id: str, *, hops: int, direction: str) -
     return sorted(found, key=lambda edge: edge.hop)
 
 
-def newest_first(superseding: Sequence[Neighbor], created: Mapping[str, str]) -> list[Neighbor]:
+def sort_newest_first(superseding: Sequence[Neighbor], created: Mapping[str, str]) -> list[Neighbor]:
     """`supersedes` edges ordered by their source: first those that nothing supersedes; ties by date, then id."""
     newer: dict[str, set[str]] = {}
     for edge in superseding:

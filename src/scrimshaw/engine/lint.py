@@ -195,7 +195,7 @@ def plan_repairs(engine: Engine, renames: Sequence[Rename], paths: Sequence[Path
 def propose_renames(engine: Engine, paths: Sequence[Path] = ()) -> list[Rename]:
     """The renames in git's history that lead a stale reference to an existing file; raises like `plan_repairs`."""
     files = [*_read_files(engine, paths)]
-    renames = list(dict.fromkeys(folder_rename(old, new) for old, new in list_moved_files(engine.settings.project)))
+    renames = list(dict.fromkeys(widen_rename(old, new) for old, new in list_moved_files(engine.settings.project)))
     known, useful = ProjectFiles(engine.settings), set[Rename]()
     for _, path, text in files:
         for reference in known.find_stale(find_references(text), path):
@@ -209,7 +209,7 @@ def propose_renames(engine: Engine, paths: Sequence[Path] = ()) -> list[Rename]:
     return [rename for rename in renames if rename in useful]
 
 
-def folder_rename(old: str, new: str) -> Rename:
+def widen_rename(old: str, new: str) -> Rename:
     """The rename of a file as a rename of folders: what precedes the common end of both paths."""
     olds, news = old.split("/"), new.split("/")
     while len(olds) > 1 and len(news) > 1 and olds[-1] == news[-1]:
@@ -262,7 +262,7 @@ class Graded(NamedTuple):
     has_decisions: bool | None = None  #: None for a note that is not a record of a session, or if nobody looked
 
 
-def quality_figures(settings: Settings, *, days: float = DAYS) -> dict[str, Any]:
+def measure_quality(settings: Settings, *, days: float = DAYS) -> dict[str, Any]:
     """Judge every memory of the project's vault again, with statistics of those created in the last `days` days."""
     # `undated` files state no time of creation and are left out; a time without an offset is taken as UTC.
     since = datetime.now(UTC) - timedelta(days=days)

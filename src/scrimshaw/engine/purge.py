@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.config import NO_PROJECT, Settings
-from scrimshaw.engine.checkpoints import newest_first
+from scrimshaw.engine.checkpoints import list_newest_first
 from scrimshaw.engine.core import GLOBAL, MEMORIES, TEAM, Engine, open_engine
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import scan
@@ -30,7 +30,7 @@ from scrimshaw.storage import erasing
 from scrimshaw.storage.archive import open_archive
 from scrimshaw.storage.durable import prune, remove_file, replace_file, storage_errors
 from scrimshaw.storage.erasing import Kind, SearchedFile, read_bytes
-from scrimshaw.storage.git import GitTraces, other_work_trees, search_git
+from scrimshaw.storage.git import GitTraces, list_other_work_trees, search_git
 from scrimshaw.storage.paths import SUFFIX, locate
 from scrimshaw.storage.place import JOURNAL, find_place, find_siblings, is_left
 from scrimshaw.storage.ports import DatabaseName
@@ -108,13 +108,13 @@ class Purged(Struct, frozen=True, kw_only=True):
 Scope = Sequence[tuple[Engine, PurgeTarget]]
 
 
-def secret_target(text: str, *, is_pattern: bool = False) -> PurgeTarget:
+def target_secret(text: str, *, is_pattern: bool = False) -> PurgeTarget:
     """The target for a secret or a regular expression (RE2); raises InvalidRequest."""
     find = secret_encodings.traces_of_pattern if is_pattern else secret_encodings.traces_of_secret
     return PurgeTarget(traces=find(text))
 
 
-def memory_target(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND) -> PurgeTarget:
+def target_memories(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND) -> PurgeTarget:
     """The target for memories, also deleted, and lines only they have; raises NotFound, ReadOnly, InvalidMemoryId."""
     found = []
     for memory_id, known in zip(ids, map(engine.index.get(ids).get, ids), strict=True):
@@ -128,7 +128,7 @@ def memory_target(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND) -
     histories = {memory_id: engine.journal.history(memory_id) for memory_id in ids}
     texts = [read_bytes(file).decode(errors="replace") for file in files]
     texts += [engine.journal.prior_text(id, row["prior_hash"]) or "" for id in ids for row in histories[id]]
-    for path in newest_first(engine):
+    for path in list_newest_first(engine):
         # The purge reports an unusable one.
         with suppress(UnusableArchive), open_archive(path, engine.maintenance.schema) as archive:
             texts += [archive.text(name) for name in archive.manifest.files if name in names]
@@ -139,7 +139,7 @@ def memory_target(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND) -
     project = engine.settings.project
     inside = [file.relative_to(root) for file in files for root in (project.resolve(),) if file.is_relative_to(root)]
     return PurgeTarget(
-        traces=traces_of_passages(_own_passages(engine, texts, files), _WHICH),
+        traces=traces_of_passages(_list_own_passages(engine, texts, files), _WHICH),
         memory_ids=tuple(ids),
         files=files,
         names=names,
@@ -155,7 +155,7 @@ def find_traces(scope: Scope) -> Purged:
         target.trace(path, count)
         for engine, target in scope
         for path in _read_files(engine)
-        if not any(path.resolve().is_relative_to(root) for root in _roots(engine))
+        if not any(path.resolve().is_relative_to(root) for root in _list_roots(engine))
         if (count := target.traces.count(read_bytes(path)))
     )
     found = replace(_search_all(scope), dry_run=True, documents=documents, git=_search_project(scope))
@@ -183,7 +183,7 @@ def purge(scope: Scope, planned: Purged) -> Purged:
 
 def _search_project(scope: Scope) -> GitTraces:
     """What the git repository around the project contains."""
-    (engine, target), roots = scope[0], [root for each, _ in scope for root in _roots(each)]
+    (engine, target), roots = scope[0], [root for each, _ in scope for root in _list_roots(each)]
     return search_git(engine.settings.project, target.traces, target.files, roots)
 
 
@@ -192,19 +192,19 @@ def erase(engine: Engine, target: PurgeTarget) -> Purged:
     # Rows and the memories' files go last, together: while they exist, the next purge knows what to look for.
     engine.vault_of("")  # raises ReadOnly
     home = engine.settings.home.resolve()
-    roots = [root for root in _roots(engine) if root != home or _has_global(target)]
+    roots = [root for root in _list_roots(engine) if root != home or _has_global(target)]
     redact_once = cache(redact)  # checkpoints hold much the same files
     with engine.write_lock():
         found = [file for root in roots for file in _search_root(engine, target, root)]
         fates = [(file, _decide(file, target)) for file in found]
-        *files, whole = _ledger_entries(engine, target, [file for file, fate in fates if fate in ("cut", "memory")])
+        *files, whole = _make_entries(engine, target, [file for file, fate in fates if fate in ("cut", "memory")])
         for file, fate in fates:
             if fate == "remake":
                 erasing.remake_archive(file.path, engine.maintenance.schema, target, target.names, redact_once)
             if fate != "memory":
                 _clean(file, fate, target)
         going = [file for file, fate in fates if fate == "memory"]
-        changes = [FileChange(file.path, _floor(file), read_bytes(file.path), None) for file in going]
+        changes = [FileChange(file.path, _find_floor(file), read_bytes(file.path), None) for file in going]
         meta = {**whole.decision_meta, "mark": secrets.token_hex(16)}
         with atomic_file_changes(engine.folder, str(meta["mark"]), changes) if changes else nullcontext():
             engine.maintenance.erase(target, replace(whole, decision_meta=meta), files)
@@ -249,14 +249,14 @@ def _clean_databases(engine: Engine, target: PurgeTarget) -> list[str]:
 
 def erase_memories(engine: Engine, ids: Sequence[str], entry: Entry) -> None:
     """Erase memories without a search afterwards; raises StorageFailure too if something may be left."""
-    erased = erase(engine, memory_target(engine, ids, entry))
+    erased = erase(engine, target_memories(engine, ids, entry))
     if left := [*erased.held, *(trace.place for trace in erased.unreadable)]:
         message = f"It is erased, but for what may be in {', '.join(left)}."
         hint = "Stop other servers of the project, then run `scrimshaw purge --memory ID`, which proves what is left."
         raise StorageFailure(message, hint, left=left)
 
 
-def _own_passages(engine: Engine, texts: Sequence[str], files: Sequence[Path]) -> list[str]:
+def _list_own_passages(engine: Engine, texts: Sequence[str], files: Sequence[Path]) -> list[str]:
     """The lines that no other memory has."""
     lines = {line.strip() for text in texts for line in text.splitlines()}
     own = sorted((line for line in lines if len(line) >= PASSAGE_CHARACTERS), key=lambda line: (-len(line), line))
@@ -277,17 +277,17 @@ def _read_files(engine: Engine) -> Iterator[Path]:
     return (Path(file.path) for file in found if isinstance(file, SourceFile))
 
 
-def other_memories(engine: Engine) -> list[Settings]:
+def list_other_memories(engine: Engine) -> list[Settings]:
     """The settings of the memories in other work trees of the project's repository; none if git cannot be asked."""
     try:
-        folders = other_work_trees(engine.settings.project)
+        folders = list_other_work_trees(engine.settings.project)
     except StorageFailure:  # the search of git reports it
         return []
     found = (replace(engine.settings, project=folder) for folder in folders)
     return [each for each in found if each.folder.is_dir() or (find_place(each.folder) / JOURNAL).exists()]
 
 
-def _roots(engine: Engine) -> list[Path]:
+def _list_roots(engine: Engine) -> list[Path]:
     """Scrimshaw's folders: the project's, those left by removed work trees, and the user's own."""
     left = filter(is_left, find_siblings(engine.folder, every=True))
     folders = (engine.folder, engine.storage.place, *left, engine.settings.folder, engine.settings.home)
@@ -312,7 +312,7 @@ def _search_all(scope: Scope) -> Purged:
                 in_rows |= {Path(f"{path.resolve()}{end}") for end in ("", "-wal") if counts}
                 places += [Trace(place=f"{path}: {table}", count=count) for table, count in counts.items()]
         home = None if _has_global(target) else engine.settings.home.resolve()
-        for file in (file for root in _roots(engine) for file in _search_root(engine, target, root)):
+        for file in (file for root in _list_roots(engine) for file in _search_root(engine, target, root)):
             files, size = files + 1, size + file.size
             if file.kind in (Kind.GIT, Kind.LINK):
                 foreign += _search_foreign(engine, target, file, repositories)
@@ -343,7 +343,7 @@ def _search_foreign(
 ) -> Iterator[Trace]:
     """Places of git or behind a link that contain it or cannot be searched; each repository is searched once."""
     if file.kind is Kind.LINK:
-        for path, count, closed in erasing.search_behind(file.path, _roots(engine), target.traces):
+        for path, count, closed in erasing.search_behind(file.path, _list_roots(engine), target.traces):
             why = f"not Scrimshaw's, {target.traces.mask(str(file.path))} leads there"
             yield target.trace(path, count, f"cannot be searched: {closed}; {why}" if closed else why)
         return
@@ -357,9 +357,9 @@ def _search_foreign(
         yield target.trace(folder / ".git", git.found, why)
 
 
-def _ledger_entries(engine: Engine, target: PurgeTarget, texts: Sequence[SearchedFile]) -> list[Entry]:
+def _make_entries(engine: Engine, target: PurgeTarget, texts: Sequence[SearchedFile]) -> list[Entry]:
     """The ledger's rows: one for each memory whose file changes or is deleted, the last one for the whole purge."""
-    keys = [(_ledger_key(engine, file, target), file.path) for file in texts if file.path not in target.files]
+    keys = [(_find_ledger_key(engine, file, target), file.path) for file in texts if file.path not in target.files]
     rows: list[tuple[str, Path | None]] = [(key, path) for key, path in keys if key]
     rows += zip(target.memory_ids, target.files, strict=True) if target.memory_ids else [("", None)]
     entries = []
@@ -372,7 +372,7 @@ def _ledger_entries(engine: Engine, target: PurgeTarget, texts: Sequence[Searche
     return entries
 
 
-def _ledger_key(engine: Engine, file: SearchedFile, target: PurgeTarget) -> str:
+def _find_ledger_key(engine: Engine, file: SearchedFile, target: PurgeTarget) -> str:
     """The ledger's name of a file once it is clean, empty for an unknown one."""
     if file.path == engine.settings.folder.resolve() / LINKS_FILE:
         return LINKS_FILE
@@ -407,14 +407,14 @@ def _clean(file: SearchedFile, fate: str, target: PurgeTarget) -> None:
         if fate == "cut" and file.path.is_file():
             replace_file(file.path, target.traces.erase(read_bytes(file.path)))
         elif fate == "remove" and file.path.is_dir() and not file.path.is_symlink():
-            prune(file.path, _floor(file))
+            prune(file.path, _find_floor(file))
         elif fate == "remove" and (file.path.is_file() or file.path.is_symlink()):
-            remove_file(file.path, _floor(file))
+            remove_file(file.path, _find_floor(file))
     if file.named and file.kind not in (Kind.DATABASE, Kind.GIT) and os.path.lexists(file.path):
         erasing.rename_clean(file.path, file.root, target.traces)
 
 
-def _floor(file: SearchedFile) -> Path:
+def _find_floor(file: SearchedFile) -> Path:
     """The folder that stays even if it is empty: the one for all files of this kind."""
     inside = file.path.relative_to(file.root).parts
     return file.root / inside[0] if len(inside) > 1 else file.root

@@ -20,7 +20,7 @@ from scrimshaw.config import Settings
 from scrimshaw.engine import checkpoints
 from scrimshaw.engine.core import GLOBAL, LOCK_FILE, LOCK_TIMEOUT_S, Engine
 from scrimshaw.engine.degradations import INDEX
-from scrimshaw.engine.index import catch_up, skipped_files
+from scrimshaw.engine.index import catch_up, list_skipped_files
 from scrimshaw.engine.ledger import LedgerFile, hash_of
 from scrimshaw.engine.read import search
 from scrimshaw.engine.trust import demand_changeable
@@ -145,7 +145,7 @@ def _plan_steps(engine: Engine, archive: Archive, clear: bool) -> tuple[set[str]
     """The current files, and what has to change; reads every file of the archive, so that a broken one is noticed."""
     parts = archive.manifest.files
     texts = {name: archive.text(name) for name in parts}
-    present = checkpoints.current_files(engine, include_global=any(name.startswith(GLOBAL) for name in texts))
+    present = checkpoints.list_current_files(engine, include_global=any(name.startswith(GLOBAL) for name in texts))
     steps = []
     for name in sorted(texts.keys() | present.keys()):
         path, data, part = present.get(name), None, parts.get(name)
@@ -192,17 +192,17 @@ def _find_edits(engine: Engine, steps: Sequence[_Step], history: Sequence[Row]) 
     edited = {}
     for step in steps:
         key, current = step.now.name, step.now.hash
-        if current and (hashes := _hashes_since_edit(current, recorded.get(key), rows.get(key, []))):
+        if current and (hashes := _list_hashes_since_edit(current, recorded.get(key), rows.get(key, []))):
             edited[step.name] = hashes
     archived: dict[str, set[str]] = {}
-    for path in checkpoints.newest_first(engine) if edited else ():
+    for path in checkpoints.list_newest_first(engine) if edited else ():
         with suppress(UnusableArchive, NotFound), open_archive(path, engine.maintenance.schema) as archive:
             for name, part in archive.manifest.files.items():
                 archived.setdefault(name, set()).update((part.sha256, part.original or part.sha256))
     return [name for name, hashes in edited.items() if archived.get(name, set()).isdisjoint(hashes)]
 
 
-def _hashes_since_edit(current: str, recorded: str | None, rows: Sequence[Row]) -> list[str]:
+def _list_hashes_since_edit(current: str, recorded: str | None, rows: Sequence[Row]) -> list[str]:
     """The hashes of a file back to its last edit by hand, newest first; empty without one."""
     found = [current]
     if recorded != current:
@@ -275,7 +275,7 @@ def _scan_restored(engine: Engine) -> tuple[set[str], int]:
     """The paths that a scan skipped, and how many files the ledger recorded as changed by hand."""
     before = next((row["seq"] for row in engine.journal.history(limit=1)), 0)
     catch_up(engine)
-    unreadable = {skip.path for skip in skipped_files(engine)}
+    unreadable = {skip.path for skip in list_skipped_files(engine)}
     rows = takewhile(lambda row: row["seq"] > before, engine.journal.history())
     return unreadable, sum(row["action"] == Action.EXTERNAL for row in rows)
 
@@ -310,7 +310,7 @@ def restore_newest(engine: Engine, *, aside: Path | None = None) -> tuple[Restor
     # second choice is a checkpoint with a changed ledger, which has the rest; the last, a new ledger that says so.
     seen = read_ledger_end(engine.folder) or 0
     unusable, changed_ledgers = list[UnusableArchive](), list[Path]()
-    for path in checkpoints.newest_first(engine):
+    for path in checkpoints.list_newest_first(engine):
         try:
             if aside is None:
                 return restore(engine, path), tuple(unusable)
@@ -352,7 +352,7 @@ def _restore_rows(engine: Engine, checkpoint: Path | None, aside: Path, seen: in
         outcome = restore(engine, checkpoint, rows_only=True)
         with open_archive(checkpoint, engine.maintenance.schema) as archive:
             age_s = max(0.0, engine.clock() - archive.manifest.created)
-            here = checkpoints.current_files(engine, include_global=True)
+            here = checkpoints.list_current_files(engine, include_global=True)
             absent = tuple(sorted(archive.manifest.files.keys() - here.keys()))
             seen -= archive.manifest.rows.get("ledger", 0)
     else:

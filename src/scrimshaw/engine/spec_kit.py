@@ -27,7 +27,7 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import ArtifactClass, Relation, Tier
 from scrimshaw.storage.databases import read_foreign_tables
 from scrimshaw.storage.ports import Review
-from scrimshaw.storage.scan import artifact_class
+from scrimshaw.storage.scan import classify_artifact
 
 _DATABASES = "context-index*.sqlite"
 _TABLES = ("memory_index", "causal_edges", "checkpoints")
@@ -65,7 +65,7 @@ def _read_folder(engine: Engine, place: Path) -> FoundMemories:
         reason = f"{len(ids)} documents are read in place, {poor} of them as temporary"
         yield ImportResult(source=SPEC_KIT, place=str(place), status="read", reasons=(reason,))
     unread = [file for file in files if str(file) not in manifest]
-    records = [file for file in unread if artifact_class(PurePosixPath(file)) is ArtifactClass.MEMORY]
+    records = [file for file in unread if classify_artifact(PurePosixPath(file)) is ArtifactClass.MEMORY]
     for file in records:
         yield from read_page(SPEC_KIT, file, parse_record, file.relative_to(top).with_suffix("").as_posix())
     if left := len(unread) - len(records):

@@ -54,7 +54,7 @@ def vouch(engine: Engine, memories: Sequence[Memory]) -> None:
 
 def _demand_people(engine: Engine, memory_id: str) -> None:
     """Refuse to vouch for text derived from an agent, a tool or the web."""
-    trust = _inherited_trust(engine, memory_id)
+    trust = _find_inherited_trust(engine, memory_id)
     if trust != Trust.HUMAN:
         message = f"{memory_id!r} was derived from what has trust {trust}; a person vouches for people's words alone."
         hint = "Write what you know yourself as a memory of its own: `scrimshaw save --tier constitutional`."
@@ -119,14 +119,14 @@ def limit_reworded(before: MemoryFile, after: MemoryFile, actor: str, default: T
 
 def limit_unlinked(engine: Engine, memory_id: str, file: MemoryFile, actor: str) -> MemoryFile:
     """A file that, if anyone but a person removes a source from it, keeps the lower trust that the source gave it."""
-    return file if actor in HUMAN_ACTORS else _limit_trust(file, _inherited_trust(engine, memory_id))
+    return file if actor in HUMAN_ACTORS else _limit_trust(file, _find_inherited_trust(engine, memory_id))
 
 
 def demand_label_kept(engine: Engine, memory: Memory, relation: Relation, actor: str) -> None:
     """Let only a person remove a document's least trusted source, as the lower trust cannot be written into it."""
     if actor in HUMAN_ACTORS or relation != Relation.DERIVED_FROM:
         return
-    trust = _inherited_trust(engine, memory.id)
+    trust = _find_inherited_trust(engine, memory.id)
     if TRUST_RANKS[trust] > TRUST_RANKS[memory.provenance.trust]:
         message = f"Without this source {memory.id!r} would be trusted more than {trust}."
         hint = "Ask the user to take the relation out of .scrimshaw/links.toml."
@@ -142,5 +142,5 @@ def _limit_trust(file: MemoryFile, trust: Trust, default: Trust = Trust.HUMAN) -
     return edit_memory_file(file, {"provenance": {**fields, "trust": trust.value}})
 
 
-def _inherited_trust(engine: Engine, memory_id: str) -> Trust:
+def _find_inherited_trust(engine: Engine, memory_id: str) -> Trust:
     return find_inherited_trusts(engine.index, (memory_id,)).get(memory_id, Trust.HUMAN)

@@ -14,7 +14,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from scrimshaw.engine.checkpoints import checkpoint_before
-from scrimshaw.engine.core import GLOBAL, Engine, vault_file
+from scrimshaw.engine.core import GLOBAL, Engine, make_source_file
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import update_renames
 from scrimshaw.engine.ledger import LedgerFile, RecordedChange, apply_changes, hash_of, read_file
@@ -138,14 +138,14 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
         triggers, topics = describe_text(title, content.text)
         new = replace(new, triggers=new.triggers or triggers, topics=new.topics or topics)
     stated = new.id.removeprefix("mem:").removesuffix(SUFFIX) if is_bare else new.id  # as Serena reads a name
-    memory_id = check_new_id(stated) if stated else free_id(engine, title, new.vault)
+    memory_id = check_new_id(stated) if stated else find_free_id(engine, title, new.vault)
     equal = [] if force else engine.index.find_ids(text_hash=hash_normalised_text(content.text))
     for same in engine.index.get(equal).values() if equal else ():
         with suppress(OSError):  # an unchanged file with the same text needs no save
             if hash_of(Path(same.path).read_bytes()) == same.content_hash:
                 return describe(id=same.id, status="duplicate", content_hash=same.content_hash, path=same.path)
     place = read_file(engine, memory_id, vault_name=new.vault)  # raises ReadOnly
-    similar = similar_memories(engine, content.text, exclude=memory_id)
+    similar = find_similar_memories(engine, content.text, exclude=memory_id)
     file, text, verdict = compose_memory(engine, new, title, content, clean)
     is_accepted = verdict.is_accepted or force
     outcome = describe(
@@ -393,7 +393,7 @@ def _write(
     # A person who edits a memory nobody vouches for, such as adding a topic, has not necessarily read its text.
     is_vouched = entry.actor in HUMAN_ACTORS and ("vouched" in meta or engine.is_vouched(place.name, place.hash))
     entry = replace(entry, decision_meta={**meta, "vouched": True}) if is_vouched else entry
-    source = vault_file(place.source, place.name, place.path)
+    source = make_source_file(place.source, place.name, place.path)
     if file.problem:
         raise file.problem
     document = engine.parse(replace(source, is_vouched=is_vouched), file, clean)
@@ -461,7 +461,7 @@ def check_new_id(memory_id: str) -> str:
     return check_id(memory_id)
 
 
-def free_id(engine: Engine, title: str, vault_name: str = "") -> str:
+def find_free_id(engine: Engine, title: str, vault_name: str = "") -> str:
     """An id made from the title; if another text has it, the next free number is added."""
     base = slug(title)
     for name in itertools.chain([base], map(f"{base}-{{}}".format, itertools.count(2))):
@@ -475,7 +475,7 @@ def free_id(engine: Engine, title: str, vault_name: str = "") -> str:
 # Likeness
 
 
-def similar_memories(engine: Engine, text: str, *, exclude: str = "") -> tuple[Similar, ...]:
+def find_similar_memories(engine: Engine, text: str, *, exclude: str = "") -> tuple[Similar, ...]:
     """Near duplicates and related memories of a text, closest first."""
     settings = engine.settings.search
     own_sketch = compute_minhash(text)

@@ -19,7 +19,7 @@ from scrimshaw.config import PROJECT_FOLDER
 from scrimshaw.errors import DamagedDatabase, ScrimshawError, StorageFailure, UnreadableFile
 from scrimshaw.storage.durable import storage_errors, sync_folder
 from scrimshaw.storage.place import CHECKPOINTS, JOURNAL, claim_place, find_place, find_siblings, place_below_git
-from scrimshaw.storage.sqlite.database import Database, newest_migration, open_file
+from scrimshaw.storage.sqlite.database import Database, find_newest_migration, open_file
 
 if TYPE_CHECKING:
     from scrimshaw.storage.index import Index
@@ -126,7 +126,7 @@ class Storage:
             with suppress(ScrimshawError, OSError):
                 known, path = self._siblings.get(place), place / JOURNAL
                 database = known or Database(path, _SCHEMA, durable=True, busy_timeout_ms=timeout, through=0)
-                if known or database.value(_MIGRATION) == newest_migration(_SCHEMA):
+                if known or database.value(_MIGRATION) == find_newest_migration(_SCHEMA):
                     found.append(self._siblings.setdefault(place, database))
         if not every:
             self._recent = (time.monotonic() + _RECENT_S, found)
@@ -302,7 +302,7 @@ def _had_journal(folder: Path, place: Path) -> bool:
     for checkpoint in place.glob(_ARCHIVES):
         from scrimshaw.storage.archive import open_archive  # noqa: PLC0415 - of no use to the hook that begins a journal
 
-        with suppress(ScrimshawError), open_archive(checkpoint, newest_migration(_SCHEMA)) as archive:
+        with suppress(ScrimshawError), open_archive(checkpoint, find_newest_migration(_SCHEMA)) as archive:
             if any(archive.manifest.rows.values()):
                 return True
     return False

@@ -59,7 +59,7 @@ class SearchedFile(NamedTuple):
 
 def search_folder(root: Path, traces: Traces) -> Iterator[SearchedFile]:
     """Search names and bytes of the files below a folder, and the paths in links. Raises StorageFailure."""
-    for path in files_below(root):
+    for path in list_files_below(root):
         with storage_errors("read", path):
             data = os.fsencode(path.readlink()) if path.is_symlink() else read_bytes(path)
         kind, doubt = _classify(path, root, data)
@@ -87,7 +87,7 @@ def _classify(path: Path, root: Path, data: bytes) -> tuple[Kind, str]:
     return next(((kind, doubt) for applies, kind, doubt in kinds if applies), (Kind.TEXT, ""))
 
 
-def files_below(root: Path) -> Iterator[Path]:
+def list_files_below(root: Path) -> Iterator[Path]:
     """Every file below a folder, every link, which is not followed, and every empty folder. Raises StorageFailure."""
     with storage_errors("look into", root):
         for folder, inside, names in os.walk(root, onerror=_raise_unless_gone):
@@ -115,7 +115,7 @@ def search_behind(link: Path, roots: Sequence[Path], traces: Traces) -> Iterator
     top = Path(os.path.realpath(link))
     if any(top.is_relative_to(root) for root in roots) or not os.path.lexists(top):
         return
-    paths = iter([top, *files_below(top)] if top.is_dir() else [top])
+    paths = iter([top, *list_files_below(top)] if top.is_dir() else [top])
     for path in islice(paths, MOST_LINKED):
         count, why = traces.count(os.fsencode(path)), ""
         if path != top and path.is_symlink():
@@ -182,14 +182,14 @@ def remake_archive(
                 SqliteMaintenance.erase_rows(write, wipe)
             notes = {mask(key): mask(text) for key, text in head.metadata.items()}
             head = replace(head, schema=schema, name=mask(head.name), metadata=notes)
-            write_archive(new, head, _files_without(archive, wipe, names, redact), dump(rows))
+            write_archive(new, head, _clean_files(archive, wipe, names, redact), dump(rows))
     with storage_errors("write", path):
         os.utime(new, ns=(info.st_atime_ns, info.st_mtime_ns))
         new.replace(path)
         sync_folder(path.parent)
 
 
-def _files_without(
+def _clean_files(
     archive: Archive, wipe: Wipe, names: Collection[str], redact: Callable[[str], Redacted]
 ) -> Iterator[ArchivedFile]:
     parts = archive.manifest.files

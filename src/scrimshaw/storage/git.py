@@ -169,7 +169,7 @@ def work_tree(project: Path) -> str:
     return ask_git(project, "rev-parse", "--show-toplevel", answers=(0, 128), timeout_s=PRESENT_S).strip()
 
 
-def other_work_trees(project: Path) -> list[Path]:
+def list_other_work_trees(project: Path) -> list[Path]:
     """The project's folder in the other work trees of its repository; raises StorageFailure without git."""
     if not (top := work_tree(project)):
         return []

@@ -138,7 +138,7 @@ def find_left_out(project: Path, read: Collection[str], exclude: Sequence[str]) 
                 yield name, "hidden" if _is_hidden(name) else "excluded" if excluded.fullmatch(name) else "ignored"
 
 
-def artifact_class(path: PurePosixPath) -> ArtifactClass:
+def classify_artifact(path: PurePosixPath) -> ArtifactClass:
     """The class of a document by its path: memory folder, then file name, then the innermost telling folder."""
     folders = [part.lower() for part in path.parts[:-1]]
     name = path.stem.lower()
@@ -267,7 +267,7 @@ def _classify(
             size=info.st_size,
             mtime_ns=info.st_mtime_ns,
             writable=source.writable and not is_read_only(memory_id),
-            artifact=source.artifact or artifact_class(PurePosixPath(found.name)),
+            artifact=source.artifact or classify_artifact(PurePosixPath(found.name)),
             trust=source.trust,
         )
 

@@ -94,7 +94,7 @@ def render_links(links: Iterable[Edge]) -> str:
     return "\n".join(tables)
 
 
-def golden_text(path: Path) -> str:
+def read_golden_text(path: Path) -> str:
     """The text of the file, empty if there is none; raises StorageFailure, and ValueError if it is not UTF-8."""
     with storage_errors("read", path):
         try:
@@ -105,7 +105,7 @@ def golden_text(path: Path) -> str:
 
 def add_query(path: Path, golden: Golden, redact: Callable[[str, str], Redacted], accept: Accept) -> Golden:
     """Add a query at the end, under the vault's lock; returns it as read. Raises UnreadableFile, StorageFailure."""
-    before = golden_text(path)
+    before = read_golden_text(path)
     head = before or GOLDEN_HEAD
     expect = ", ".join(map(_toml_value, golden.expect))
     table = f"\n[[query]]\ntext = {_toml_value(golden.text)}\nexpect = [{expect}]\nwithin = {golden.within}\n"
@@ -123,7 +123,7 @@ def _table_lines(text: str, table: re.Pattern[str]) -> list[int]:
 def read_golden(path: Path, accept: Accept, text: str | None = None) -> GoldenFile:
     """The queries of a golden file, none without one, or of its new text; raises UnreadableFile, StorageFailure."""
     try:
-        text = golden_text(path) if text is None else text
+        text = read_golden_text(path) if text is None else text
         tables = msgspec.convert(parse_toml(text.removeprefix(_BOM)), _Queries).query
     except (ValueError, msgspec.ValidationError) as error:
         raise UnreadableFile(f"{path}: {describe_os_error(error)}.", _HINT, path=str(path)) from error

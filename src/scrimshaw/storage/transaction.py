@@ -100,7 +100,7 @@ def _busy_error(path: Path, timeout_s: float) -> VaultBusy:
 def atomic_file_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> Iterator[None]:
     """Change files for the block, permanently if it ends without raising. Raises Conflict, StorageFailure."""
     if mark:  # the block commits it where `recover` will look; a single file needs none
-        with _marked_changes(folder, mark, changes):
+        with _mark_changes(folder, mark, changes):
             yield
         return
     # The old file stays next to the new one until the block ends, since the disk may be full by then.
@@ -164,7 +164,7 @@ def _demand_before(change: FileChange, place: Path) -> None:
 
 
 @contextmanager
-def _marked_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> Iterator[None]:
+def _mark_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> Iterator[None]:
     demand_room(changes)
     marked = tuple(_plan_move(folder, change) for change in changes)
     known = {os.path.realpath(change.root) for change in changes}

@@ -29,7 +29,7 @@ from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.place import find_place
 from scrimshaw.storage.ports import Row
 from scrimshaw.storage.sql import insert
-from scrimshaw.storage.sqlite.database import Database, newest_migration
+from scrimshaw.storage.sqlite.database import Database, find_newest_migration
 from scrimshaw.storage.sqlite.maintenance import SCHEMA
 from scrimshaw_lab.proving import faults
 from scrimshaw_lab.proving.plan import (
@@ -86,7 +86,7 @@ def new_project(scratch: Path, number: int) -> Project:
             new = write.NewText(content=f"# What {token} says\n\nIt was there before: {token}\n", id=name)
             project.account.files[name] = write.save(engine, new, force=True).content_hash
         rows = list(engine.maintenance.dump_rows())
-    rewind(home, 1 + number % newest_migration(SCHEMA), rows)
+    rewind(home, 1 + number % find_newest_migration(SCHEMA), rows)
     return project
 
 

@@ -292,7 +292,7 @@ def _wrong_index(engine: Engine, files: Mapping[str, bytes], fault: Fault) -> It
     """After recovery the index has the files and nothing else; a damaged one is rebuilt first."""
     if fault in HURT_INDEX:
         index.rebuild(engine)
-    for skip in index.skipped_files(engine):
+    for skip in index.list_skipped_files(engine):
         yield Finding(Kind.INDEX, f"{skip.path} was skipped: {skip.reason}")
     found = engine.index.select(Filters(include_deprecated=True))
     held = {memory.id: memory.content_hash for memory in found}

@@ -12,7 +12,7 @@ from tests.app.clients.record import Json, lines, load_records
 from tests.app.clients.records import claude, codex
 
 from scrimshaw.app.clients import CLIENT_NAMES, all_clients
-from scrimshaw.app.hooks.record import LONGEST_ANSWER, MOST_ANSWERS, last_answers
+from scrimshaw.app.hooks.record import LONGEST_ANSWER, MOST_ANSWERS, read_last_answers
 
 _CONTEXT = [(client, *case) for client, record in load_records().items() for case in record.context]
 _ANSWERS = [(client, *case) for client, record in load_records().items() for case in record.answers]
@@ -29,11 +29,11 @@ def test_context_used(client: str, rows: Sequence[Json], expected: float | None)
 
 @pytest.mark.parametrize(("client", "rows", "expected"), _ANSWERS)
 def test_assistant_turns(client: str, rows: Sequence[Json], expected: list[str]) -> None:
-    assert last_answers(all_clients()[client], _lines(*rows)) == expected
+    assert read_last_answers(all_clients()[client], _lines(*rows)) == expected
 
 
 def test_turns_are_bounded() -> None:
-    said = last_answers(
+    said = read_last_answers(
         all_clients()["claude"], _lines(*(claude.answer(f"{n} " + "x" * 20_000, 9) for n in range(MOST_ANSWERS + 5)))
     )
     assert len(said) == MOST_ANSWERS
@@ -61,7 +61,7 @@ _MARKS = ['"usage"', '"token_count"', '"tokens"', '"assistant"', '"gemini"', '"a
 )
 def test_any_lines_are_survived(client: str, lines: list[str]) -> None:
     assert all_clients()[client].read_context_share(lines) is None
-    assert last_answers(all_clients()[client], lines) == []
+    assert read_last_answers(all_clients()[client], lines) == []
 
 
 _JSON = st.recursive(
@@ -90,5 +90,5 @@ def test_any_types_are_survived(client: str, kind: str, row: dict[str, Any]) -> 
     lines = _lines({**row, "type": kind, "marks": ["usage", "token_count", "tokens", "assistant", "gemini"]})
     used = all_clients()[client].read_context_share(lines)
     assert used is None or 0.0 <= used <= 1.0
-    assert all(turn for turn in last_answers(all_clients()[client], lines))
+    assert all(turn for turn in read_last_answers(all_clients()[client], lines))
     all_clients()[client].read_outcome(lines, "id")

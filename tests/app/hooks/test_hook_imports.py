@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scrimshaw.app.cli.project_files import config_text
+from scrimshaw.app.cli.project_files import render_config
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_tool_event_imports_nothing_it_can_do_without(project: Path) -> None:
     """Each of these costs one to ten milliseconds, of the 60 that a hook may take."""
-    (project / ".scrimshaw/config.toml").write_text(config_text())
+    (project / ".scrimshaw/config.toml").write_text(render_config())
     event: dict[str, Any] = {
         "session_id": "S1",
         "cwd": str(project),

@@ -11,7 +11,7 @@ from tests.app.web.test_reading import HOSTILE, read
 
 from scrimshaw.app.web.page import link_event
 from scrimshaw.engine import Engine
-from scrimshaw.engine.counts import contexts
+from scrimshaw.engine.counts import list_tokens
 from scrimshaw.engine.drafts import make_draft
 from scrimshaw.engine.sessions import rank_working_memory
 from scrimshaw.models import EventKind, Injected, Observation, Redacted
@@ -59,7 +59,7 @@ def test_how_an_agent_used_what_it_was_shown_unasked(browser: TestClient, engine
     (row,) = (each.text for each in read(browser, "/sessions/S2").find("tr") if decided in each.text)
     assert row.endswith(f"e1 {len(decided) // 3 + 1} written")
     assert "How the last sessions used it" in read(browser, "/stats").text
-    (counted,) = contexts(engine)
+    (counted,) = list_tokens(engine)
     assert (counted.uses, counted.used_tokens) == (1, len(decided) // 3 + 1)
     assert f"1 sessions were shown {counted.unasked} texts unasked; 1 were" in read(browser, "/stats?usage=1").text
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from scrimshaw.app import setup
-from scrimshaw.app.checks import ALL_CHECKS, PROCESS, peer_checks, process_checks
+from scrimshaw.app.checks import ALL_CHECKS, PROCESS, list_peer_checks, list_process_checks
 from scrimshaw.app.cli import frame, project_files
 from scrimshaw.app.cli.frame import Texts, command, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, line, note, print_lines, show
@@ -205,7 +205,7 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
             yield Finding("files", Severity.PROBLEM, f"The index cannot follow them: {error.message}", error.hint)
         else:
             yield from _describe_files(report)
-        health = check_health(engine, thorough=True, more=(*PROCESS, *peer_checks(engine.settings)))
+        health = check_health(engine, thorough=True, more=(*PROCESS, *list_peer_checks(engine.settings)))
         for row in health.capabilities:
             if row.name not in {"vault", "git"}:  # the doctor has its own checks of these
                 drift = f"; {row.was} -> {row.status} since {row.since}" if row.was else ""
@@ -263,7 +263,7 @@ def measure_capabilities(engine: Engine) -> Health:
 
     Shows what has changed since the last check.
     """
-    return check_health(engine, more=process_checks(engine.settings))
+    return check_health(engine, more=list_process_checks(engine.settings))
 
 
 # Golden queries
@@ -295,6 +295,6 @@ def add_golden(
 @command(golden, "list", render=_render_golden, fresh=False)
 def list_golden(engine: Engine) -> Sequence[Golden]:
     """Show the questions and the memories they must find; those that cannot be asked go to standard error."""
-    found = canary.golden_file(engine)
+    found = canary.read_golden_file(engine)
     note(*found.flaws)
     return found.queries

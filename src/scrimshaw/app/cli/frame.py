@@ -22,7 +22,7 @@ from scrimshaw.app import processes
 from scrimshaw.app.cli.output import Advance, Lines, confirm, line, note, note_degradations, progress, show
 from scrimshaw.config import Settings, find_project, load, load_memory
 from scrimshaw.engine import Engine, index, open_engine
-from scrimshaw.engine.core import project_sources
+from scrimshaw.engine.core import list_project_sources
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import EMBED_BATCH
 from scrimshaw.engine.sessions import ITEM_PREFIX
@@ -78,7 +78,7 @@ def complete_id(incomplete: str) -> list[str]:
 def complete_source(incomplete: str) -> list[str]:
     """Shell completion: the project's sources that begin with the text."""
     with suppress(ScrimshawError):
-        return [each.name for each in project_sources(settings_of(None)) if each.name.startswith(incomplete)]
+        return [each.name for each in list_project_sources(settings_of(None)) if each.name.startswith(incomplete)]
     return []
 
 
@@ -327,7 +327,7 @@ def fill_few(engine: Engine) -> None:
     An error of the model or database is not reported here: the following search reports it with its answer.
     """
     with suppress(StorageFailure):
-        ready, total = index.vectors_ready(engine, record=False)
+        ready, total = index.count_vectors(engine, record=False)
         if 0 < total - ready <= EMBED_BATCH:
             _fill(engine, lambda done, total: None, record=False)
 
@@ -355,7 +355,7 @@ def fill_vectors(engine: Engine, as_json: bool, *, skip: bool = False, most_s: f
     elif not skip:
         with progress("Making vectors", as_json) as advance, engine.degradations.note_failure(INDEX):
             made, degradation = _fill(engine, advance, most_s=most_s)
-    ready, total = index.vectors_ready(engine)
+    ready, total = index.count_vectors(engine)
     return {"made": made, "ready": ready, "total": total, "degradation": degradation}
 
 
@@ -377,7 +377,7 @@ def _fill(
     except EmbedderUnavailable as error:
         fault, degradation = error.message, error.degradation
     except KeyboardInterrupt:
-        ready, total = index.vectors_ready(engine)
+        ready, total = index.count_vectors(engine)
         note(f"{ready} of {total} pieces have a vector. `scrimshaw scan` continues; a server does so by itself.")
         raise
     finally:

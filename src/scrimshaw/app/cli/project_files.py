@@ -46,14 +46,14 @@ def create(settings: Settings) -> tuple[list[str], list[str]]:
     made, kept = ([f"{MEMORIES}/"], []) if not vault.is_dir() else ([], [f"{MEMORIES}/"])
     with storage_errors("make", folder):
         vault.mkdir(parents=True, exist_ok=True)
-        for name, text in ((CONFIG_FILE, config_text()), (".gitignore", GITIGNORE)):
+        for name, text in ((CONFIG_FILE, render_config()), (".gitignore", GITIGNORE)):
             if is_new := not os.path.lexists(folder / name):
                 (folder / name).write_text(text, encoding="utf-8", newline="\n")
             (made if is_new else kept).append(name)
     return made, kept
 
 
-def config_text() -> str:
+def render_config() -> str:
     """A configuration without effect: each key with its default, meaning and range, commented out."""
     parts = [_HEAD]
     for section in _SECTIONS:

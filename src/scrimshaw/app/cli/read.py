@@ -24,7 +24,7 @@ from scrimshaw.engine.context import add_state, resume_state
 from scrimshaw.engine.counts import MemoryPage, SessionTokens, Stats
 from scrimshaw.engine.degradations import SCAN_PENDING
 from scrimshaw.engine.fixes import MOST_FIXES, Fix, find_fixes
-from scrimshaw.engine.lint import DAYS, quality_figures
+from scrimshaw.engine.lint import DAYS, measure_quality
 from scrimshaw.engine.query_log import SHARES, LoggedRead, SearchFigures, describe_dark, search_figures
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.revisions import search_past
@@ -407,12 +407,12 @@ def stats(
     if (days is not None and not (quality or searches)) or (check and not quality):
         raise typer.BadParameter("--days belongs to --quality and --searches, --check to --quality.")
     if quality:  # reads only files, no index
-        figures = quality_figures(settings_of_memory(project), days=days or DAYS)
+        figures = measure_quality(settings_of_memory(project), days=days or DAYS)
         return figures | {"is_missed": check and not all(each["met"] for each in figures["measures"])}
     with open_memory(project, fresh=not (chosen or no_scan)) as engine:
         if searches or uplift:
             return search_figures(engine, days or DAYS) if searches else measure_uplift(engine)
-        return counts.contexts(engine) if context else counts.stats(engine, filters, exclude=exclude or ())
+        return counts.list_tokens(engine) if context else counts.count_memories(engine, filters, exclude=exclude or ())
 
 
 @command(app, "fix", '"ModuleNotFoundError: No module named yaml"', render=_render_fixes, fresh=False, empty=_NO_FIX)

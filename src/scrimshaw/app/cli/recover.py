@@ -410,14 +410,14 @@ def purge_traces(
 
     def make_target(engine: Engine) -> PurgeTarget:
         if memory:
-            found = purge.memory_target(engine, [frame.find_id(engine, memory)])
+            found = purge.target_memories(engine, [frame.find_id(engine, memory)])
         else:
-            found = purge.secret_target(text, is_pattern=pattern)
+            found = purge.target_secret(text, is_pattern=pattern)
         return msgspec.structs.replace(found, include_global=include_global)
 
     with open_memory(project, fresh=False) as engine, ExitStack() as others:
         scope = [(engine, make_target(engine))]
-        for settings in purge.other_memories(engine):
+        for settings in purge.list_other_memories(engine):
             other = others.enter_context(open_engine(settings))
             with suppress(NotFound):  # that work tree never had the memory
                 scope.append((other, make_target(other)))

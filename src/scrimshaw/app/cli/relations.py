@@ -91,7 +91,7 @@ def unlink(engine: Engine, source: Source, relation: Kind, target: Target) -> Li
 @command(app, "why", "storage/old", render=_render_drift)
 def why(engine: Engine, memory_id: frame.MemoryId, hops: Hops = 3) -> Drift:
     """Show what replaced a memory, its causes and its effects."""
-    return links.drift_why(engine, frame.find_id(engine, memory_id), max_depth=hops)
+    return links.explain_drift(engine, frame.find_id(engine, memory_id), max_depth=hops)
 
 
 @command(
@@ -115,13 +115,13 @@ def graph(
     if not memory_id:
         if svg:
             raise typer.BadParameter("--svg draws the surroundings of one memory; name it.")
-        return links.stats(engine)
+        return links.count_relations(engine)
     found = frame.find_id(engine, memory_id)
     if svg:
         from scrimshaw.app.web.graph import draw_file  # noqa: PLC0415 - only for a drawing
 
         return {"place": frame.write_output(svg, draw_file(engine, found), force=force)}
-    return links.dependencies(engine, found, hops=hops, direction=direction)
+    return links.list_dependencies(engine, found, hops=hops, direction=direction)
 
 
 @command(app, "log", "storage/wal-reset --patch", render=_render_log)

@@ -20,7 +20,7 @@ from scrimshaw.app.cli.frame import Texts, command, example, open_memory, settin
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, print_lines, progress, show
 from scrimshaw.app.clients import CLIENT_NAMES
 from scrimshaw.app.clients.client import Client, Programs, Scope
-from scrimshaw.app.importing import EVERYTHING, ImportPlan, find_sources, guidance_names, plan_import, source_names
+from scrimshaw.app.importing import EVERYTHING, ImportPlan, find_sources, name_guidance, name_sources, plan_import
 from scrimshaw.app.setup import SetupChange
 from scrimshaw.engine import Engine, index, open_engine, trust
 from scrimshaw.engine.counts import export_jsonl, export_lines, export_markdown
@@ -139,7 +139,7 @@ def init(
         index.catch_up(engine)  # including what was imported
         vectors = frame.begin_vectors(engine, as_json, skip=in_haste, wait=wait)
         sources = [describe_source(engine, each) for each in engine.sources]
-        left_out = index.left_out_documents(engine)
+        left_out = index.count_left_out_documents(engine)
     # `made` and `kept` are names in the project's Scrimshaw folder.
     about = {"project": str(settings.project), "made": made, "kept": kept, "sources": sources, "left_out": left_out}
     return about | {"skipped": report.skipped, "vectors": vectors, "client_config": CLIENT_CONFIG, "imported": imported}
@@ -148,7 +148,7 @@ def init(
 def describe_source(engine: Engine, source: Source) -> dict[str, Any]:
     """A source with how many memories it has, and of what kinds."""
     found = engine.index.select(Filters(source=source.name, include_deprecated=True))
-    by_name = _KINDS | {Path(name).stem.lower(): "instructions" for name in guidance_names()}
+    by_name = _KINDS | {Path(name).stem.lower(): "instructions" for name in name_guidance()}
     names = ((each, each.id.rpartition("/")[2].partition(".")[0].lower()) for each in found)
     kinds = Counter(by_name.get(name) or str(each.artifact).replace("unknown", "document") for each, name in names)
     fields = {"name": source.name, "root": str(source.root), "include": source.include, "writable": source.writable}
@@ -208,7 +208,7 @@ def ui(
 def import_(
     engine: Engine,
     as_json: bool,
-    source: Annotated[str, typer.Argument(help=f"One of {', '.join(source_names())}; or a path to Markdown.")],
+    source: Annotated[str, typer.Argument(help=f"One of {', '.join(name_sources())}; or a path to Markdown.")],
     path: Annotated[Path | None, typer.Argument(help="Its path, if not the usual one.")] = None,
     dry_run: frame.DryRun = False,
     all_projects: Annotated[bool, typer.Option("--all-projects", help="Include memories of other projects.")] = False,

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from scrimshaw.app.clients import load_client
 from scrimshaw.app.clients.client import Client
-from scrimshaw.app.processes import client_process
+from scrimshaw.app.processes import find_client_process
 from scrimshaw.config import GLOBAL, HOOK_BUSY_MS, MEMORIES, PROJECT_FOLDER, RESUMED, Settings, find_project, load
 from scrimshaw.ingest.events import Event, find_redactions, make_answers, make_observation, parse_epoch, redact_names
 from scrimshaw.ingest.extraction import default_rules
@@ -86,7 +86,7 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
         from scrimshaw.ingest.rule_checks import usable_rules  # noqa: PLC0415 - few users have rules of their own
 
         rules = usable_rules(settings.rules)
-    make = partial(make_observation, process=client_process(), extraction=settings.features.extraction)
+    make = partial(make_observation, process=find_client_process(), extraction=settings.features.extraction)
     make = partial(make, rules=rules, drop_ratio=settings.redaction.drop_ratio)
     for each in map(redact_names, missed):
         _observe(storage, settings, now, each, make(each))
@@ -126,7 +126,7 @@ def record_late_answers(storage: Storage, settings: Settings, session: Session, 
     with suppress(OSError):  # the file may be gone by now
         if client and path and settings.is_capturing and path.stat().st_mtime > rested:
             lines = skip_pause(read_turn(client, path, most), settings.folder / RESUMED, session.id)
-            event = Event(kind=EventKind.STOP, session=session.id, said=tuple(last_answers(client, lines)))
+            event = Event(kind=EventKind.STOP, session=session.id, said=tuple(read_last_answers(client, lines)))
             _observe(storage, settings, rested - 1, event)  # a past event does not reopen the session
 
 
@@ -161,7 +161,7 @@ def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tu
         lines = lines[max(0, place - RECENT_ROWS) : place]
     lines = skip_pause(lines, settings.folder / RESUMED, event.session)
     missed = [structs.replace(each, session=event.session, cwd=event.cwd) for each in client.read_missed_events(lines)]
-    event = structs.replace(event, said=(*event.said, *last_answers(client, lines)))
+    event = structs.replace(event, said=(*event.said, *read_last_answers(client, lines)))
     if event.context_used is None and not is_next:
         event = structs.replace(event, context_used=client.read_context_share(lines))
     return event, missed
@@ -179,7 +179,7 @@ def skip_pause(lines: list[str], resumed: Path, session: str) -> list[str]:
     return lines[next((place for place, at in enumerate(times) if at and parse_epoch(at[1]) >= since), len(lines)) :]
 
 
-def last_answers(client: Client, lines: list[str]) -> list[str]:
+def read_last_answers(client: Client, lines: list[str]) -> list[str]:
     """The main agent's texts in the lines of a transcript: the last 300, each cut to 8,000 characters."""
     answers = (answer.strip()[:LONGEST_ANSWER] for answer in client.read_answers(lines))
     return list(deque(filter(None, answers), maxlen=MOST_ANSWERS))

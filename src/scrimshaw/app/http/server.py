@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from scrimshaw.app.cli.output import note
 from scrimshaw.app.http.across import add_vault
 from scrimshaw.app.http.tokens import TokenFile, TokenScope, find_vaults
-from scrimshaw.app.http.vaults import Caller, Vaults, required_scope
+from scrimshaw.app.http.vaults import Caller, Vaults, find_required_scope
 from scrimshaw.app.mcp.protocol import Backend, build_shared_server, read_listing
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.app.serve import INSTRUCTIONS
@@ -278,7 +278,7 @@ def _find_vaults(request: Request) -> list[str]:
 def _build_server(vaults: Vaults, toolsets: str) -> Server[Any]:
     """The SDK's server, which lists to each caller the tools that it may call."""
     tools, prompts = read_listing(toolsets)
-    needed = {spec.name: required_scope(spec) for spec in choose(toolsets)}
+    needed = {spec.name: find_required_scope(spec) for spec in choose(toolsets)}
 
     def list_tools(request: Request) -> list[Any]:
         names = _find_vaults(request)

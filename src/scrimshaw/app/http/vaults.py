@@ -24,7 +24,7 @@ from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import VaultSettings, load_memory
 from scrimshaw.engine import Engine, open_engine
 from scrimshaw.engine.core import GLOBAL
-from scrimshaw.engine.index import vectors_ready
+from scrimshaw.engine.index import count_vectors
 from scrimshaw.engine.query_log import search_figures
 from scrimshaw.errors import Forbidden, ReadOnly, ScrimshawError
 from scrimshaw.models import Filters, JobState
@@ -126,7 +126,7 @@ class Vaults:
         for name in names:
             engine = self._open[name].engine
             gauges["memories"][name] = engine.index.count(Filters(include_deprecated=True))[""]
-            gauges["vectors"][name], gauges["chunks"][name] = vectors_ready(engine)
+            gauges["vectors"][name], gauges["chunks"][name] = count_vectors(engine)
             jobs = engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))
             gauges["jobs"][name] = len(jobs)
             gauges["job_lag_seconds"][name] = max((engine.clock() - job.created for job in jobs), default=0.0)
@@ -155,7 +155,7 @@ class CountingDispatcher(Dispatcher):
         return reply
 
 
-def required_scope(spec: ToolSpec) -> TokenScope:
+def find_required_scope(spec: ToolSpec) -> TokenScope:
     """The scope that a token needs in a vault to call a tool there."""
     if spec.read_only:
         return TokenScope.READ
@@ -166,7 +166,7 @@ def _limit_tool(spec: ToolSpec, scope: TokenScope, commit: _Commit | None) -> To
     """The tool as a token of this scope may call it; `commit` commits its changes."""
 
     def run(engine: Engine, **arguments: Any) -> Any:
-        needed = TokenScope.ADMIN if arguments.get("purge") else required_scope(spec)
+        needed = TokenScope.ADMIN if arguments.get("purge") else find_required_scope(spec)
         if not scope.includes(needed):
             message = f"`{spec.name}` needs the scope {needed}; this token has {scope}."
             raise Forbidden(message, "Ask who runs the server for another token.", scope=needed)

@@ -18,7 +18,7 @@ from scrimshaw.app.mcp.schema import tool
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, counts, open_engine, read
-from scrimshaw.engine.core import project_sources
+from scrimshaw.engine.core import list_project_sources
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import Filters, Trust
@@ -50,7 +50,7 @@ def open_backend(settings: Settings, toolsets: str, *, writable: bool) -> Iterat
     rules, problems = check_rules(settings.rules)
     for problem in problems:
         logging.getLogger(__name__).warning("%s; %s", problem.message, problem.advice)
-    sources = project_sources(settings)
+    sources = list_project_sources(settings)
     if not writable:
         sources = [each if each.id_prefix else replace(each, writable=False) for each in sources]
     with open_engine(settings, sources=sources) as engine:

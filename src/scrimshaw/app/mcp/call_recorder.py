@@ -7,7 +7,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from scrimshaw.app.mcp.protocol import AfterTool, FinishedCall
-from scrimshaw.app.processes import ancestors
+from scrimshaw.app.processes import list_ancestors
 from scrimshaw.engine import Engine, sessions
 from scrimshaw.ingest.events import Event, find_redactions, make_observation, redact_id
 from scrimshaw.ingest.extraction import Rule, compile_pattern, order_rules
@@ -35,7 +35,7 @@ def make_recorder(engine: Engine, rules: Sequence[Rule]) -> AfterTool:
 def record_call(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> None:
     """Count a call and its answer in their session, and store the item by the rules, in one transaction."""
     named = redact_id(str(call.arguments.get("session_id") or ""))
-    own = engine.sessions.latest(processes=ancestors())
+    own = engine.sessions.latest(processes=list_ancestors())
     session = engine.sessions.get(named) if named else next(iter(own), None)
     if session is None or not engine.settings.is_capturing:
         return

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from scrimshaw.app.checks import process_checks
+from scrimshaw.app.checks import list_process_checks
 from scrimshaw.app.web.markup import Child, Html, draw_lines, join, link, make_bar, make_table, make_url, tag
 from scrimshaw.app.web.page import Page, Site, Values, parse_number, render_notes
 from scrimshaw.engine import counts
@@ -31,7 +31,7 @@ def show_health(site: Site, values: Values) -> Page:
     engine = site.engine
     site.refresh_index()
     is_thorough = bool(values.get("thorough"))
-    health = check_health(engine, thorough=is_thorough, more=process_checks(engine.settings))
+    health = check_health(engine, thorough=is_thorough, more=list_process_checks(engine.settings))
     problems = [tag("p", problem, class_="note") for problem in health.problems]
     items = []
     for part in health.capabilities:
@@ -53,7 +53,7 @@ def show_statistics(site: Site, values: Values) -> Page:
     engine = site.engine
     site.refresh_index()
     days = parse_number(values, "days") or int(DAYS)
-    found = counts.stats(engine, Filters())
+    found = counts.count_memories(engine, Filters())
     dates = f"{found.oldest[:10] or '-'} to {found.newest[:10] or '-'}"
     ready, pieces = found.vectors
     look = link("How the last sessions used it", make_url("/stats", days=days, usage=1))
@@ -99,7 +99,7 @@ def _render_searches(figures: SearchFigures) -> Html:
 
 def render_usage(site: Site) -> Html:
     """How much of the texts that the newest sessions were shown they wrote again or read."""
-    sessions = counts.contexts(site.engine, _MOST_MEASURED)
+    sessions = counts.list_tokens(site.engine, _MOST_MEASURED)
     unasked, uses = sum(each.unasked for each in sessions), sum(each.uses for each in sessions)
     share = uses / unasked if unasked else 0.0
     words = f"{len(sessions)} sessions were shown {unasked} texts unasked; {uses} were repeated or read."

@@ -72,9 +72,9 @@ def show_graph(site: Site, values: Values) -> Page:
     engine, memory_id = site.engine, values["id"]
     site.refresh_index()
     memory = engine.memory(memory_id)
-    edges = links.dependencies(engine, memory.id, hops=1, direction="both")
+    edges = links.list_dependencies(engine, memory.id, hops=1, direction="both")
     if len(edges) <= _MOST_EDGES:  # otherwise there are more than fit on a page
-        edges = links.dependencies(engine, memory.id, hops=_HOPS, direction="both")
+        edges = links.list_dependencies(engine, memory.id, hops=_HOPS, direction="both")
     boxes = place_boxes(memory.id, edges)
     drawing = draw_graph(boxes, edges, engine.index.get([*boxes]))
     absent = len({edge.place for edge in edges if not edge.unresolved} - boxes.keys())
@@ -117,7 +117,7 @@ def place_boxes(centre: str, edges: Sequence[Neighbor]) -> dict[str, Box]:
 
 def draw_file(engine: Engine, memory_id: str) -> Html:
     """The neighbourhood of a memory as a separate file, light or dark like its reader's system; raises NotFound."""
-    edges = links.dependencies(engine, memory_id, hops=_HOPS, direction="both")
+    edges = links.list_dependencies(engine, memory_id, hops=_HOPS, direction="both")
     boxes = place_boxes(memory_id, edges)
     return draw_graph(boxes, edges, engine.index.get([*boxes]), style=read_asset("drawing.css"))
 

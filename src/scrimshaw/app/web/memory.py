@@ -31,7 +31,7 @@ def show_memory(site: Site, values: Values) -> Page:
     article = tag("article", body, class_="markdown")
     parts: list[Html | None] = [article, render_notes(found.degradations), _render_facts(found)]
     if not memory.id.startswith(ITEM_PREFIX):
-        if edges := links.dependencies(engine, memory.id, hops=1, direction="both"):
+        if edges := links.list_dependencies(engine, memory.id, hops=1, direction="both"):
             walk = tag("p", link("Walk the graph from here", make_url("/graph", memory.id)))
             related = tag("h2", "Relations", id="relations"), walk, make_edge_table(edges[:_MOST_EDGES])
             parts.append(tag("section", *related, aria_labelledby="relations"))

@@ -18,7 +18,7 @@ from scrimshaw.storage.maintenance import DatabaseTable, Maintenance
 from scrimshaw.storage.ports import CommitRows, DatabaseName, Row
 from scrimshaw.storage.postgres.database import PostgresConnection, PostgresDatabase, restore_nul
 from scrimshaw.storage.sql import SqlConnection, SqlDatabase
-from scrimshaw.storage.sqlite.database import newest_migration
+from scrimshaw.storage.sqlite.database import find_newest_migration
 from scrimshaw.storage.sqlite.maintenance import SCHEMA, stage
 
 _VERSION = "SELECT current_setting('server_version'), extversion FROM pg_extension WHERE extname = 'vector'"
@@ -46,7 +46,7 @@ class PostgresMaintenance(Maintenance):
         self._journal = journal
         server, vectors = index.rows(_VERSION)[0]
         self.version = f"PostgreSQL {server}, pgvector {vectors}"
-        self.schema = newest_migration(SCHEMA)
+        self.schema = find_newest_migration(SCHEMA)
 
     def check(self, database: DatabaseName, *, quick: bool = False) -> list[str]:
         checked = self._databases[database]

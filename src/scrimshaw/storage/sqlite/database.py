@@ -290,6 +290,6 @@ def _absence_error(path: Path) -> StorageFailure:
     return StorageFailure(message, hint, path=str(path))
 
 
-def newest_migration(schema: str) -> int:
+def find_newest_migration(schema: str) -> int:
     """The number of the last migration of a schema."""
     return read_migrations(_SCHEMAS / schema)[-1][0]

@@ -17,7 +17,7 @@ from scrimshaw.storage.journal import append_entries, chain_again
 from scrimshaw.storage.maintenance import DatabaseTable, Maintenance
 from scrimshaw.storage.ports import CommitRows, DatabaseName, Row
 from scrimshaw.storage.sql import marks
-from scrimshaw.storage.sqlite.database import Database, newest_migration
+from scrimshaw.storage.sqlite.database import Database, find_newest_migration
 from scrimshaw.storage.sqlite.index import BELONGING, MERGE_WORDS
 
 SCHEMA = "journal"
@@ -55,7 +55,7 @@ class SqliteMaintenance(Maintenance):
         self._journal = journal
         self._find_others, self._erased_others = find_others, list[Database]()
         self.version = f"SQLite {apsw.sqlite_lib_version()}"
-        self.schema = newest_migration(SCHEMA)
+        self.schema = find_newest_migration(SCHEMA)
 
     def check(self, database: DatabaseName, *, quick: bool = False) -> list[str]:
         if database == "index":

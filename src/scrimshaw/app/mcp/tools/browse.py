@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from scrimshaw.app.checks import process_checks
+from scrimshaw.app.checks import list_process_checks
 from scrimshaw.app.hooks.fencing import fence_if_suspicious
 from scrimshaw.app.mcp.replies import copy_fields, public_memory, public_words
 from scrimshaw.app.mcp.schema import Call, Reply, tool
@@ -15,7 +15,7 @@ from scrimshaw.app.mcp.tools import core
 from scrimshaw.engine import Engine, counts, learning, links, read
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.health import check_health
-from scrimshaw.engine.index import skipped_files
+from scrimshaw.engine.index import list_skipped_files
 from scrimshaw.engine.ledger import PUBLIC_NAMES
 from scrimshaw.errors import StorageFailure
 from scrimshaw.models import Capability, Degradation, Neighbor, Relation, Skip, Trust, format_time
@@ -130,10 +130,10 @@ def memory_health(
     engine: Engine, thorough: Annotated[bool, Meta(description="Read both databases completely.")] = False
 ) -> HealthReply:
     """Check what works, what does not, and what to do about it."""
-    found = check_health(engine, thorough=thorough, more=() if engine.team else process_checks(engine.settings))
+    found = check_health(engine, thorough=thorough, more=() if engine.team else list_process_checks(engine.settings))
     skips: Sequence[Skip] = ()
     with suppress(StorageFailure):  # `problems` reports it
-        skips = skipped_files(engine)
+        skips = list_skipped_files(engine)
     vectors, skipped = dict(zip(("done", "total"), found.vectors, strict=True)), [*map(public_words, skips)]
     return copy_fields(HealthReply, found, vectors=vectors, degraded=found.degradations, skipped=skipped)
 
@@ -149,7 +149,7 @@ def memory_list(engine: Engine, call: ListCall) -> ListReply:
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
 def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
     """Count memories exactly."""
-    found = counts.stats(engine, core.filters_of(call), exclude=call.exclude_patterns)
+    found = counts.count_memories(engine, core.filters_of(call), exclude=call.exclude_patterns)
     ranking = attrgetter("updated" if call.folder_ranking == "recency" else "count")
     folders = sorted(found.folders, key=ranking, reverse=True)
     return copy_fields(
@@ -171,7 +171,7 @@ def memory_dependencies(
     direction: Direction = "both",
 ) -> DependenciesReply:
     """List what a memory links to and what links to it."""
-    edges = links.dependencies(engine, id, hops=max_depth, direction=direction)
+    edges = links.list_dependencies(engine, id, hops=max_depth, direction=direction)
     return DependenciesReply(id=id, edges=public_words(edges))
 
 
@@ -199,7 +199,7 @@ def memory_history(
 @tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)
 def memory_causal_stats(engine: Engine) -> CausalStatsReply:
     """Count causal relations, and find dangling ones."""
-    found = links.stats(engine)
+    found = links.count_relations(engine)
     dangling = tuple(
         {"source_id": edge.source, "target_id": fence_if_suspicious(edge.target, Trust.TOOL), "relation": edge.relation}
         for edge in found.dangling[:DANGLING_SHOWN]
@@ -217,7 +217,7 @@ def memory_drift_why(
     include_memory_details: Annotated[bool, Meta(description="Title, tier and trust of each memory.")] = True,
 ) -> DriftWhyReply:
     """Show what replaced a memory and why, and the chain of causes and effects around it."""
-    found = links.drift_why(engine, id, max_depth=max_depth, direction=direction, relations=relations)
+    found = links.explain_drift(engine, id, max_depth=max_depth, direction=direction, relations=relations)
     named = read.with_trust(engine, found.memories if include_memory_details else {})
     return DriftWhyReply(
         id=found.id,
@@ -238,7 +238,7 @@ def memory_get_learning_history(
     include_summary: Annotated[bool, Meta(description="Count and mean over the tasks.")] = True,
 ) -> LearningHistoryReply:
     """Show what the tasks of a folder taught."""
-    found = learning.task_history(engine, folder, session=session_id, limit=limit, complete=only_complete)
+    found = learning.list_tasks(engine, folder, session=session_id, limit=limit, complete=only_complete)
     ended = [each.index for each in found if each.index is not None]
     mean = round(sum(ended) / len(ended), 2) if ended else None
     summary = {"tasks": len(found), "mean_learning_index": mean} if include_summary else {}

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from scrimshaw.app.hooks.fencing import fence_if_suspicious, neutralise_state_lines
 from scrimshaw.app.mcp import replies
 from scrimshaw.app.mcp.schema import RARE, Call, Reply, tool
-from scrimshaw.app.processes import ancestors
+from scrimshaw.app.processes import list_ancestors
 from scrimshaw.engine import Engine, importers, query_log, read, sessions, write
 from scrimshaw.engine.context import ContextRequest, add_state, context
 from scrimshaw.engine.degradations import INDEX, SESSION
@@ -387,7 +387,7 @@ def find_session(engine: Engine, session_id: str) -> Session | None:
     """
     if not engine.team:
         with engine.degradations.note_failure(SESSION):
-            found = sessions.bind_session(engine, session_id, ancestors())
+            found = sessions.bind_session(engine, session_id, list_ancestors())
             engine.degradations.clear(SESSION)
             return found
     return None
@@ -397,7 +397,7 @@ def session_id_of(engine: Engine, session_id: str) -> str:
     """The named session, otherwise that of the client which started this server, otherwise none."""
     if session_id:
         return redact_id(session_id)
-    found = engine.sessions.latest(processes=ancestors())
+    found = engine.sessions.latest(processes=list_ancestors())
     return found[0].id if found else ""
 
 

@@ -86,21 +86,21 @@ def memory_ingest_start(
     paths: Annotated[tuple[str, ...], Meta(min_length=1, max_length=50, description="Markdown files or folders.")],
 ) -> JobReply:
     """Import Markdown files in the background; memory_ingest_status reports progress."""
-    return _job_reply(importers.ingest_status(engine, importers.start_ingest(engine, paths)))
+    return _job_reply(importers.find_ingest_job(engine, importers.start_ingest(engine, paths)))
 
 
 @tool(toolset="maintenance", layer="L7", read_only=True, idempotent=True)
 def memory_ingest_status(engine: Engine, job_id: JobId) -> JobReply:
     """Show the progress of an import."""
-    return _job_reply(importers.ingest_status(engine, job_id))
+    return _job_reply(importers.find_ingest_job(engine, job_id))
 
 
 @tool(toolset="maintenance", layer="L7", idempotent=True)
 def memory_ingest_cancel(engine: Engine, job_id: JobId) -> JobReply:
     """Stop an import; already saved files stay."""
-    importers.ingest_status(engine, job_id)
+    importers.find_ingest_job(engine, job_id)
     engine.journal.change_job(job_id, JobState.CANCELLED)
-    return _job_reply(importers.ingest_status(engine, job_id))
+    return _job_reply(importers.find_ingest_job(engine, job_id))
 
 
 @tool(toolset="maintenance", layer="L5")
