@@ -7,13 +7,12 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
-from http.client import HTTPException
+from http.client import HTTPException, InvalidURL
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -46,7 +45,7 @@ BLOCK = 64 * 1024
 COOL_DOWN = 30.0
 
 CHECK_SERVER = "Check that the embedding server runs, and `url` and `timeout_s` in the section embedding."
-CHECK_KEY = "Check `api_key` in the section embedding."
+CHECK_KEY = "Check `url` and `api_key` in the section embedding."
 CHECK_VECTORS = "Check `model` and `dimension` in the section embedding of the configuration."
 CHECK_MODEL = "Check `url` (up to and with /v1) and `model` in the section embedding."
 
@@ -217,7 +216,7 @@ class HttpEmbedder(BatchEmbedder):
     """Embeds over HTTP without retries; after a server could not be reached, calls fail at once for COOL_DOWN."""
 
     def __init__(self, settings: EmbeddingSettings) -> None:
-        self._host = _check_settings(settings)
+        self._host = _read_host(settings)
         super().__init__(settings, f"http/{settings.model}")
         self._opener = urllib.request.build_opener(_NoRedirect)
         self._unreachable_until = 0.0
@@ -261,6 +260,9 @@ class HttpEmbedder(BatchEmbedder):
             hint = CHECK_KEY if status in {401, 403} else CHECK_SERVER if status >= 500 else CHECK_MODEL
             problem = f"The embedding server {self._host} answered {status}."
             raise EmbedderUnavailable("embedder_refused", problem, hint) from error
+        except (ValueError, InvalidURL):  # the error quotes the key
+            problem = f"The `url` of {self._host} or its `api_key` has characters that cannot be sent."
+            raise EmbedderUnavailable("embedder_misconfigured", problem, CHECK_KEY) from None
         except (OSError, HTTPException) as error:
             self._unreachable_until = time.monotonic() + COOL_DOWN
             raise self._unreachable(f"did not answer: {getattr(error, 'reason', error)}") from error
@@ -343,31 +345,12 @@ def _corrupt(message: str) -> EmbedderUnavailable:
     return EmbedderUnavailable("embedder_corrupt", message, hint)
 
 
-def _check_settings(settings: EmbeddingSettings) -> str:
-    """Host and port for messages, without the user and password a URL may hold."""
-    url, key, host = settings.url, settings.api_key, _host(settings.url)
-    is_plain = url.isascii() and url.isprintable() and " " not in url
-    checks = (
-        (bool(host and settings.model), "needs an http(s) `url` and a `model`", CHECK_MODEL),
-        (is_plain, "needs a `url` in ASCII; write other letters percent-encoded", CHECK_MODEL),
-        (_encodable(settings.model) == settings.model, "has a `model` whose name is not UTF-8", CHECK_MODEL),
-        (key.isascii() and key.isprintable(), "has a key with characters no header can hold", CHECK_KEY),
-    )
-    for is_usable, problem, hint in checks:
-        if not is_usable:
-            raise EmbedderUnavailable("embedder_misconfigured", f"The http embedder {problem}.", hint)
-    return host
-
-
-def _host(url: str) -> str:
-    """Host and port of a usable URL; empty for any other."""
-    try:
-        parts = urlsplit(url)
-        (parts.hostname or "").encode("idna")  # as the resolver does: no part empty or too long
-        is_usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
-    except ValueError:
-        return ""
-    return parts.netloc.rpartition("@")[2] if is_usable else ""
+def _read_host(settings: EmbeddingSettings) -> str:
+    """Host and port for messages, without the user and password a URL may hold; raises EmbedderUnavailable."""
+    if not (settings.url.startswith(("http://", "https://")) and settings.model):
+        problem = "The http embedder needs an http(s) `url` and a `model`."
+        raise EmbedderUnavailable("embedder_misconfigured", problem, CHECK_MODEL)
+    return settings.url.split("/")[2].rpartition("@")[2]
 
 
 def _encodable(text: str) -> str:
