@@ -108,26 +108,53 @@ def test_words_alone_refuse_nothing(ask: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "cosine", "model", "least", "most"),
+    ("text", "cosine", "coverage", "model", "least", "most"),
     [
-        ("nothing of it", 0.2, MODEL, 0.0, 0.01),
-        ("the gate closes at dusk", 0.2, MODEL, 0.3, 0.7),
-        ("nothing of it", 0.5, MODEL, 0.9, 1.0),
-        ("the gate closes at dusk", None, MODEL, 0.99, 1.0),
-        ("the gate closes at dusk", 0.9, "another model", 0.99, 1.0),
-        ("nothing of it", 0.9, "another model", 0.0, 0.01),
+        ("nothing of it", 0.2, 0.65, MODEL, 0.0, 0.01),
+        ("nothing of it", 0.2, 0.85, MODEL, 0.3, 0.7),
+        ("nothing of it", 0.5, 0.65, MODEL, 0.5, 0.9),
+        ("nothing of it", 0.5, 0.85, MODEL, 0.99, 1.0),
+        ("the gate closes at dusk", 0.5, 0.65, MODEL, 0.5, 0.9),
+        ("nothing of it", 0.2, None, MODEL, 0.0, 0.01),
+        ("the gate closes at dusk", 0.2, None, MODEL, 0.3, 0.7),
+        ("nothing of it", 0.5, None, MODEL, 0.9, 1.0),
+        ("the gate closes at dusk", None, None, MODEL, 0.99, 1.0),
+        ("the gate closes at dusk", 0.9, 0.9, "another model", 0.99, 1.0),
+        ("nothing of it", 0.9, 0.9, "another model", 0.0, 0.01),
     ],
 )
-def test_meaning_and_words_make_an_answer_likely(
-    text: str, cosine: float | None, model: str, least: float, most: float
+def test_meaning_and_the_words_of_the_query_make_an_answer_likely(
+    text: str, cosine: float | None, coverage: float | None, model: str, least: float, most: float
 ) -> None:
-    assert least <= judge_answer(text, ("gate", "closed", "dusk"), cosine, model, CALIBRATED_ON) <= most
+    assert least <= judge_answer(text, ("gate", "closed", "dusk"), cosine, coverage, model, CALIBRATED_ON) <= most
     assert MODEL in CALIBRATIONS
 
 
 def test_of_few_passages_the_best_needs_to_be_less_near() -> None:
-    few, many, more = (judge_answer("the gate", ("gate", "dusk"), 0.25, MODEL, size) for size in (100, 5000, 100_000))
-    assert few > 2 * many
-    assert many == more
-    words = [judge_answer("the gate", ("gate", "dusk"), None, MODEL, size) for size in (100, 5000)]
-    assert words[0] == words[1]
+    def judge(cosine: float | None, coverage: float | None, passages: int) -> float:
+        return judge_answer("the gate", ("gate", "dusk"), cosine, coverage, MODEL, passages)
+
+    for coverage in (0.8, None):
+        few, many, more = (judge(0.22, coverage, passages) for passages in (100, 5000, 100_000))
+        assert few > 2 * many
+        assert many == more
+    assert judge(None, None, 100) == judge(None, None, 5000)
+
+
+def test_what_a_filter_leaves_out_makes_no_answer_less_likely(ask: Any, vault: Path, minilm: MiniLMEmbedder) -> None:
+    asked = {"query": "does a crash block anything", "folder": "hooks"}
+    before = ask(minilm)(**asked)
+    for number in range(20):
+        write_memory(vault, f"other/{number}", f"# Shelf {number}\n\nJars of paint, colour {number}.")
+    after = ask(minilm)(**asked)
+    assert [hit["id"] for hit in before["hits"]] == ["hooks/open"]
+    assert after["confidence"] == before["confidence"]
+
+
+def test_words_that_no_passage_is_near_to_speak_against_an_answer(ask: Any, minilm: MiniLMEmbedder) -> None:
+    find = ask(minilm)
+    known, unknown = (
+        find(f"which {word} joins the channels of a search")["confidence"] for word in ("fusion", "otter")
+    )
+    assert known > 0.9
+    assert unknown < known - 0.2

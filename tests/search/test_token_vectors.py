@@ -28,15 +28,18 @@ def test_packed_tokens_match_nearly_as_they_were(minilm: MiniLMEmbedder) -> None
     exact = [float((query @ each.T).max(axis=1).mean()) for each in rows]
     packed = [pack_tokens(each) for each in rows]
     assert [len(each) for each in packed] == [len(each) * DIMENSIONS // 2 for each in rows]
-    assert match_tokens(query, packed) == pytest.approx(exact, abs=0.04)
+    matches, coverage = match_tokens(query, packed)
+    assert matches == pytest.approx(exact, abs=0.04)
+    assert coverage == pytest.approx((query @ np.concatenate(rows).T).max(axis=1).mean(), abs=0.04)
+    assert match_tokens(query, []) == ([], 0.0)
     assert exact[0] > max(exact[1:]) + 0.1
 
 
 def test_a_passage_is_matched_by_its_own_tokens_only(minilm: MiniLMEmbedder) -> None:
     query = minilm.embed_tokens("database lock")[1]
     packed = [pack_tokens(minilm.embed_tokens(text)[1]) for text in PASSAGES]
-    alone = [match_tokens(query, [each])[0] for each in packed]
-    assert match_tokens(query, packed) == pytest.approx(alone, abs=1e-6)
+    alone = [match_tokens(query, [each])[0][0] for each in packed]
+    assert match_tokens(query, packed)[0] == pytest.approx(alone, abs=1e-6)
 
 
 def test_a_passage_agrees_with_the_best_of_the_others_and_not_with_itself() -> None:

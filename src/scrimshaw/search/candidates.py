@@ -74,8 +74,10 @@ class SearchState(Struct, kw_only=True):
     phrases: Mapping[str, Sequence[str]] = {}  #: memory id -> its phrases that occur in the query
     record: dict[str, tuple[str, int, Memory]] = {}  #: passage id -> its document and chunk there, and as a memory
     query_tokens: Any = None  #: a row for each token of the query, where the model was asked
+    coverage: float | None = None  #: how near the tokens of the best passages come to the query's, mean cosine
     without_vector: frozenset[str] = frozenset()  #: what only words found, since it has no vector yet
     vectors: tuple[int, int] = (0, 0)  #: the chunks searched by meaning: how many have a vector, and all
+    searched: int = 0  #: about how many chunks the filters let the search by meaning compare
     has_all_vectors: bool = True
     archived: list[str] = []  #: memories that words or phrases found, and that are not shown since they have faded
     trace: list[StageTrace] = []
@@ -232,6 +234,7 @@ class CandidateFinder:
         done, total = counts.progress(self._embedder.model)
         state.vectors = (state.vectors[0] + done, state.vectors[1] + total)
         found = self._index.match_vector(self._embedder.model, vector, filters, self._depth)
+        state.searched += len(found) if len(found) < self._depth else total
         state.query_tokens = tokens
         return found
 

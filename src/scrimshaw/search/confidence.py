@@ -1,4 +1,4 @@
-"""The probability that a passage answers a query: by its meaning and by the query's words in it."""
+"""The probability that a passage answers a query: by its meaning, and by what the best passages say of each word."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,28 +11,39 @@ _STEM = 5  # words are compared by so many characters
 
 
 class Calibration(NamedTuple):
-    """The log odds of an answer: at a cosine of 0 and no word, and what a cosine of 1 and all words each add."""
+    """The log odds of an answer: at 0 everywhere, and what is added by a cosine of 1, all the words, and so on."""
 
     base: float
     cosine: float
-    words: float
+    words: float = 0.0
+    tokens: float = 0.0  #: if every token of the query were a token of some of the best passages
+    fewer: float = 0.0  #: for each factor of e that there are fewer passages than CALIBRATED_ON
 
 
-# Fitted on 264 judged questions about notes and sessions, and 220 on other subjects, asked of both
-# (docs/evaluation.md).
-CALIBRATIONS: Mapping[str, Calibration] = {MODEL: Calibration(-12.1, 31.0, 6.2)}
-# The best of few passages is less near to any question: in projects of one to ten of the 45 recorded sessions, with 112
-# to 781 passages, 9 to 14 % of the true ones were refused; with this 4 to 6 %, and .8 to 1.4 % of others are answered.
-CALIBRATED_ON, _BY_SIZE = 5000, 0.45  # passages, and the log odds for each factor of e that there are fewer
+# Fitted on the judged questions of nine public sets and on 443 about recorded sessions, in projects of 37 to 6,255
+# passages, with questions of other fields and other software asked of each (docs/evaluation.md). The best of few
+# passages is less near to any question. The second is for passages without token vectors.
+CALIBRATIONS: Mapping[str, tuple[Calibration, Calibration]] = {
+    MODEL: (Calibration(-30.7, 22.2, tokens=31.1, fewer=0.72), Calibration(-12.1, 31.0, words=6.2, fewer=0.45))
+}
+CALIBRATED_ON = 5000  # passages
 # Not good enough to refuse answers: refusing 1 of 20 true questions, it lets a third of those on other subjects pass.
-WORDS_ONLY = Calibration(-5.5, 0.0, 13.1)
+WORDS_ONLY = Calibration(-5.5, 0.0, words=13.1)
 
 
-def judge_answer(text: str, terms: Sequence[str], cosine: float | None, model: str, passages: int) -> float:
-    """The probability 0..1 that one of so many passages answers; without a cosine or a calibrated model, by words."""
-    base, by_cosine, by_words = (CALIBRATIONS.get(model) if cosine is not None else None) or WORDS_ONLY
-    base += _BY_SIZE * max(0.0, math.log(CALIBRATED_ON / max(passages, 1))) if by_cosine else 0.0
+def judge_answer(
+    text: str, terms: Sequence[str], cosine: float | None, coverage: float | None, model: str, passages: int
+) -> float:
+    """The probability 0..1 that one of so many passages answers.
+
+    `coverage` is how near the tokens of the best passages come to those of the query, None without token vectors.
+    Without a cosine or a calibrated model, the query's words alone decide.
+    """
+    by_meaning = CALIBRATIONS.get(model) if cosine is not None else None
+    fitted = by_meaning[coverage is None] if by_meaning else WORDS_ONLY
     spaced, stems = space_words(normalise_text(text)), [term[:_STEM].casefold() for term in terms]
-    found = sum((f" {stem}" if stem.isascii() else stem) in spaced for stem in stems)
-    odds = base + by_cosine * (cosine or 0.0) + by_words * found / max(len(stems), 1)
+    found = sum((f" {stem}" if stem.isascii() else stem) in spaced for stem in stems) if fitted.words else 0
+    odds = fitted.base + fitted.cosine * (cosine or 0.0) + fitted.words * found / max(len(stems), 1)
+    odds += fitted.tokens * (coverage or 0.0)
+    odds += fitted.fewer * max(0.0, math.log(CALIBRATED_ON / max(passages, 1)))
     return 1 / (1 + math.exp(-odds))

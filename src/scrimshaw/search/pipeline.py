@@ -252,7 +252,9 @@ class Searcher:
             packed = {place: tokens for place, tokens in compared.items() if is_packed(tokens)}
             if len(packed) < len(compared) and state.has_all_vectors:  # otherwise that is already reported
                 state.degradations.note(tokens_pending(len(compared) - len(packed), len(compared)))
-            matches = dict(zip(packed, match_tokens(state.query_tokens, [*packed.values()]), strict=True))
+            each_matches, coverage = match_tokens(state.query_tokens, [*packed.values()])
+            matches = dict(zip(packed, each_matches, strict=True))
+            state.coverage = coverage if packed and len(packed) == len(compared) else None
             for place, question in asked.items():
                 if question in matches:
                     matches[place] = max(matches[question], matches.get(place, 0.0))
@@ -372,6 +374,7 @@ class Searcher:
             name, fused = each.memory.id, each.fused
             piece = pieces[name]
             text, cosine = f"{each.memory.title}\n{piece.context}\n{piece.text}", fused.raw.get(Channel.VECTOR, floor)
+            probability = judge_answer(text, state.terms, cosine, state.coverage, self._model, state.searched)
             questions = each.memory.questions[state.questions.get(name, len(each.memory.questions)) :]
             explanation = Explanation(
                 ranks=fused.ranks,
@@ -393,7 +396,7 @@ class Searcher:
                     explanation=explanation,
                     state=each.state,
                     supersedes=each.supersedes,
-                    confidence=round(judge_answer(text, state.terms, cosine, self._model, state.vectors[1]), 3),
+                    confidence=round(probability, 3),
                 )
             )
         return hits

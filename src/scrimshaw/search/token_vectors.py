@@ -58,8 +58,8 @@ def is_packed(tokens: bytes) -> bool:
     return len(tokens) > 0 and len(tokens) % _HALF == 0
 
 
-def match_tokens(query: Rows, passages: Sequence[bytes]) -> list[float]:
-    """For each non-empty passage: the mean over query tokens of the best cosine with one of its tokens."""
+def match_tokens(query: Rows, passages: Sequence[bytes]) -> tuple[list[float], float]:
+    """The mean over query tokens of the best cosine with a token: of each non-empty passage, and of all of them."""
     import numpy as np  # noqa: PLC0415 - heavy, only where vectors are searched
 
     packed = np.frombuffer(b"".join(passages), np.uint8).reshape(-1, _HALF)
@@ -67,8 +67,8 @@ def match_tokens(query: Rows, passages: Sequence[bytes]) -> list[float]:
     high, low = (packed >> 4).astype(np.float32), (packed & LEVELS - 1).astype(np.float32)
     cosines = scaled[:, :_HALF] @ high.T + scaled[:, _HALF:] @ low.T - _MIDDLE * scaled.sum(axis=1, keepdims=True)
     starts = [0, *accumulate(len(each) // _HALF for each in passages)][:-1]
-    best: list[float] = np.maximum.reduceat(cosines, starts, axis=1).mean(axis=0).tolist()
-    return best
+    best = np.maximum.reduceat(cosines, starts, axis=1)
+    return best.mean(axis=0).tolist(), float(best.max(axis=1, initial=0.0).mean())
 
 
 def compare_vectors(
