@@ -84,6 +84,13 @@ class TestLint:
         (only,) = lint(settings)
         assert (only.state, only.flags, only.lines) == (LintState.REJECTED, ("unreadable_file",), (line,))
 
+    def test_a_merge_that_nobody_finished_is_rejected_at_its_line(self, settings: Settings, vault: Path) -> None:
+        (vault / "merged.md").write_text(f"{GOOD}<<<<<<< HEAD\nOne pool.\n=======\nTwo pools.\n>>>>>>> other\n")
+        (merged,) = lint(settings)
+        assert merged.state is LintState.REJECTED
+        assert "a merge left both sides" in merged.reasons[0]
+        assert merged.lines == (1 + GOOD.count("\n"),)
+
     def test_a_file_that_is_passed_over_says_why(self, settings: Settings, vault: Path) -> None:
         (vault / ".hidden.md").write_text(GOOD)
         (only,) = lint(settings)

@@ -42,7 +42,7 @@ MOST_QUESTIONS, LONGEST_QUESTION = 8, 240  # indexed per file, and characters of
 _OPENING = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _LINES = re.compile(r"[^\n]*\n|[^\n]+\Z")
-_MERGE_MARKS = re.compile(r"(?m)^<{7} .*\n(?:.*\n)*?={7}\r?\n(?:.*\n)*?>{7} ")
+MERGE_MARKS = re.compile(r"(?m)^<{7} .*\n(?:.*\n)*?={7}\r?\n(?:.*\n)*?>{7} ")
 _COLON = re.compile(r"[ \t]*:")
 _IDLE = re.compile(r"( *)(?:#.*)?\r?\n?")
 # Anchors, aliases, tags, explicit keys and tabs: with these an entry may depend on text elsewhere.
@@ -352,7 +352,7 @@ def build_document(
         return redact(text).text if text else ""
 
     problem, flag = (file.problem.message, BROKEN) if file.problem else ("", "")
-    if source.writable and (marks := _MERGE_MARKS.search(file.text)):  # a document may explain such marks
+    if source.writable and (marks := MERGE_MARKS.search(file.text)):  # a document may explain such marks
         line = file.text.count("\n", 0, marks.start()) + 1
         problem, flag = f"{source.path}, line {line}, column 1: a merge left both sides between its marks.", CONFLICT
     values, body = file.values, redact(file.body)

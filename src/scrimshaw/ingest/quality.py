@@ -19,7 +19,7 @@ from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest.chatter import Line, default_phrases, find_chatter, split_lines
 from scrimshaw.ingest.extraction import shorten
 from scrimshaw.ingest.front_matter import compose_yaml, convert_node, parse_line, parse_phrases, parse_provenance
-from scrimshaw.ingest.memory_file import MemoryFile
+from scrimshaw.ingest.memory_file import MERGE_MARKS, MemoryFile
 from scrimshaw.ingest.tables import load_lines, load_pattern, load_words
 from scrimshaw.models import Document, Quality, Tier
 
@@ -131,9 +131,8 @@ def read_contents(
 ) -> FileContents:
     """The contents of any Markdown file; never raises."""
     values, body, broken = file.values, file.body, file.problem.message if file.problem else ""
-    headings: list[SectionHeading] = []
-    fields: list[Field] = []
-    section, top, row = "", "", 0
+    broken = broken or (_BOTH_SIDES if MERGE_MARKS.search(file.text) else "")
+    headings, fields, section, top, row = list[SectionHeading](), list[Field](), "", "", 0
     for line in split_lines(body):
         piece = body[line.start : line.end]
         if line.kind in ("other", "trace") and (heading := _HEADING.match(piece)):
@@ -197,6 +196,7 @@ def _read_fields(section: str, line: Line, piece: str) -> Iterator[Field]:
 # Rules: each returns a sentence with advice and whether the defect rejects the file, or None
 
 _Defect = tuple[str, bool]
+_BOTH_SIDES = "a merge left both sides between '<<<<<<<' and '>>>>>>>'; keep one"
 _MALFORMED, _BOILERPLATE = "malformed field \u2014 ", "nothing but boilerplate \u2014 "
 _words, _pattern = partial(load_words, __file__, "boilerplate"), partial(load_pattern, __file__, "boilerplate")
 
