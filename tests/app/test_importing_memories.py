@@ -46,6 +46,14 @@ def test_notes_of_basic_memory_with_their_relations(engine: Engine, home: Path) 
     assert set(statuses(take(engine, home, "basic-memory"))) == {"left", "unchanged"}
 
 
+def test_a_single_note_of_basic_memory_whatever_its_suffix(engine: Engine, home: Path) -> None:
+    note = home / "basic-memory/quay.Markdown"
+    _note(note, "Quay", "- [decision] The quay takes one ship at a time, since it is short.", "none")
+    assert statuses(take(engine, home, "basic-memory", path=note, dry_run=True)) == ["found"]
+    (taken,) = take(engine, home, "basic-memory")
+    assert taken.memories == ("notes/quay",)
+
+
 def _note(file: Path, title: str, observation: str, target: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     relation = "- supersedes [[Bar queue]]\n" if target == "bar" else ""
@@ -176,6 +184,7 @@ def test_a_folder_of_markdown(engine: Engine, home: Path, tmp_path: Path) -> Non
     )
     (folder / "crane.Markdown").write_text("# Crane\n\nThe crane on the quay lifts forty tonnes.\n", encoding="utf-8")
     (folder / "bad.md").write_bytes(b"\xff\xfe\x00")
+    (folder / "folder.md").mkdir()
     assert sorted(statuses(take(engine, home, str(folder)))) == ["left", "taken", "taken"]
     assert sorted(statuses(take(engine, home, str(folder)))) == ["left", "unchanged", "unchanged"]
 

@@ -183,7 +183,7 @@ def _demand_existing(path: Path) -> Path:
 
 
 def _count_files(kind: str, place: Path) -> FoundSource:
-    files = list(place.rglob("*.md")) if place.is_dir() else [place]
+    files = importers.list_markdown_files(place)
     size = sum(file.stat().st_size for file in files if file.is_file())
     return FoundSource(kind=kind, place=str(place), count=len(files), size=size)
 

@@ -56,14 +56,8 @@ _MOST_REPORT_LINES = 50
 MOST_DECISIONS = 200
 NOTES, GUIDANCE, GRAPH, DECISIONS = "basic-memory", "instructions", "memory-json", "decisions"
 FORGETFUL, CLAUDE_MEM, MEM0, SPEC_KIT = "forgetful", "claude-mem", "mem0", "speckit"
-# Source -> the folder of its memories here.
-_FOLDERS = {
-    NOTES: "notes",
-    GUIDANCE: "guidance",
-    GRAPH: "entities",
-    DECISIONS: "decisions",
-    **{name: name for name in (FORGETFUL, CLAUDE_MEM, MEM0, SPEC_KIT)},
-}
+# Source -> the folder of its memories here, if it is not named like the source.
+_FOLDERS = {NOTES: "notes", GUIDANCE: "guidance", GRAPH: "entities"}
 # Databases of other tools: the tables that are read, and what reads their rows.
 _DATABASES = {
     FORGETFUL: (("memories", "projects", "memory_project_association"), parse_forgetful),
@@ -170,7 +164,8 @@ def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
 
 def list_markdown_files(path: Path) -> list[Path]:
     """The Markdown files below a folder, in order, or the file itself."""
-    return sorted(each for each in path.rglob("*") if each.suffix.lower() in SUFFIXES) if path.is_dir() else [path]
+    found = (each for each in path.rglob("*") if each.suffix.lower() in SUFFIXES and not each.is_dir())
+    return sorted(found) if path.is_dir() else [path]
 
 
 def import_files(engine: Engine, files: Iterable[Path], *, dry_run: bool = False) -> Iterator[ImportResult]:
@@ -291,8 +286,9 @@ def _read_source(engine: Engine, source: str, place: Path, all_projects: bool) -
         case "mem0":
             yield from _share_out(source, place, parse_mem0(_read_text(place)))
         case "basic-memory":
-            for file in sorted(place.rglob("*.md")):
-                yield from read_page(source, file, parse_note, file.relative_to(place).with_suffix("").as_posix())
+            top = place if place.is_dir() else place.parent
+            for file in list_markdown_files(place):
+                yield from read_page(source, file, parse_note, file.relative_to(top).with_suffix("").as_posix())
         case "instructions":
             yield from read_page(source, place, parse_guidance, place.stem)
         case "memory-json":
@@ -356,7 +352,8 @@ def find_deleted_decisions(project: Path) -> list[Deleted]:
 
 def assign_ids(source: str, names: Sequence[str], places: Sequence[str]) -> list[str]:
     """An id for each name in a source. If several would get the same, each gets a hash of its location."""
-    ids = ["/".join([_FOLDERS[source], *(slug(part) for part in name.split("/") if part.strip())]) for name in names]
+    folder = _FOLDERS.get(source, source)
+    ids = ["/".join([folder, *(slug(part) for part in name.split("/") if part.strip())]) for name in names]
     shared = Counter(ids)  # as for `C++` and `C#`
     return [
         f"{name}-{hash_of(place.encode())[:_MARK_LENGTH]}" if shared[name] > 1 else name
