@@ -241,7 +241,7 @@ def test_an_agents_paths_stay_in_the_project_and_its_sources(engine: Engine, tmp
     write_memory(outside, "whole", "Walrus ivory was carved aboard, with a needle and much patience.")
     (outside / "linked.md").symlink_to(secret)
     (outside / "way").symlink_to(secret.parent)
-    for path in (str(secret), "../other", "..", "/", str(outside / "way"), str(outside / "way/diary.md")):
+    for path in (str(secret), "../other", "..", "/", str(outside / "way"), str(outside / "way/diary.md"), "a\0b"):
         with pytest.raises(InvalidRequest, match="outside of the project"):
             start_ingest(engine, ["docs", path])
         call = Dispatcher(choose("all"), engine).dispatch("memory_save", {"file_path": path})

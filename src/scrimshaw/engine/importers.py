@@ -119,7 +119,8 @@ def demand_inside(engine: Engine, *paths: str) -> None:
     """Raise InvalidRequest if an agent's path leads out of the project and its sources, even through links."""
     roots = [os.path.realpath(root) for root in (engine.settings.project, *(each.root for each in engine.sources))]
     for path in paths:
-        if not any(Path(os.path.realpath(engine.settings.project / path)).is_relative_to(root) for root in roots):
+        place = engine.settings.project / path
+        if "\0" in path or not any(Path(os.path.realpath(place)).is_relative_to(root) for root in roots):
             message = f"{path!r} is outside of the project and its sources."
             raise InvalidRequest(message, "A person can import it with `scrimshaw import`.", parameter="paths")
 
