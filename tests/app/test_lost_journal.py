@@ -190,6 +190,8 @@ def test_a_large_journal_is_not_read_whole_at_open(journal: Path, used: Cli) -> 
 
 
 def test_it_is_said_what_is_asked(used: Cli, journal: Path) -> None:
+    refused = used("restore", "--newest", "--dry-run")
+    assert (refused.code, "--dry-run" in refused.err) == (2, True)
     assert "Restore what is missing" in used("restore", "--newest").err
     emptied(journal)
     assert "The journal is damaged" in used("restore", "--newest").err

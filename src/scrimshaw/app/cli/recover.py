@@ -353,7 +353,7 @@ def restore(
     if bool(file) == newest:
         raise typer.BadParameter("Give either a backup or --newest.")
     if newest and (clear_existing or overwrite_edits or dry_run):
-        raise typer.BadParameter("--newest only restores what is missing.")
+        raise typer.BadParameter("--newest takes neither --clear-existing, nor --overwrite-edits, nor --dry-run.")
     if file:
         with open_memory(project, fresh=False) as engine:  # an empty ledger is filled from the backup
             return _bring_back(engine, file, clear_existing, overwrite_edits, dry_run, yes)
