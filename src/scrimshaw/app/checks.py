@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
 from msgspec.structs import replace
@@ -18,17 +19,14 @@ from scrimshaw.models import Status
 
 def list_process_checks(settings: Settings) -> tuple[Check, ...]:
     """The process's checks, and one for each peer, and for each client that is on this machine or connected."""
-    checks = (*PROCESS, *list_peer_checks(settings))
     found: dict[str, list[Connection]] = {}
-    try:
+    with suppress(ConfigError):  # the check of the hook reports it
         for connection in check_connections(settings.project, setup.find_programs()):
             found.setdefault(connection.client, []).append(connection)
-    except ConfigError:  # the check of the hook reports it
-        return checks
     runs = {name: partial(_check_client, scopes) for name, scopes in found.items()}
     advice = "Run `scrimshaw setup {}`."
     clients = (replace(CLIENT, name=f"client:{n}", advice=advice.format(n), run=run) for n, run in runs.items())
-    return (*checks, *clients)
+    return (*PROCESS, *list_peer_checks(settings), *clients)
 
 
 def list_peer_checks(settings: Settings) -> Iterator[Check]:
@@ -61,6 +59,11 @@ def _check_hook(engine: Engine) -> Result | str:
         from scrimshaw.app.hooks import record  # noqa: PLC0415 - that it can be imported is what is measured
     except (ConfigError, ImportError) as error:
         return off(str(error))
+    log = engine.settings.folder / "hook.log"
+    lines = log.read_text("utf-8").splitlines() if log.exists() else []
+    if failed := [line for line in lines if " WARN " not in line]:
+        text = f"a hook failed {len(failed)} times, last at {failed[-1]}"
+        return Result(Status.DEGRADED, text, expected=True, advice=f"Once all else is well, remove {log}.")
     return f"{found.hook} runs {record.handle_payload.__module__}"
 
 

@@ -16,11 +16,13 @@ import pytest
 from tests.samples import write_memory
 from tests.scenarios.agent import Agent
 
+from scrimshaw.app.checks import PROCESS
 from scrimshaw.engine import Engine
 from scrimshaw.engine.drafts import find_draft
+from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.sessions import bind_session
-from scrimshaw.models import DRAFTS_LOCK, ItemKind, Trust
+from scrimshaw.models import DRAFTS_LOCK, ItemKind, Status, Trust
 from scrimshaw.storage.transaction import lock
 
 SECRET = "ghp_" + "a1B2" * 9
@@ -294,6 +296,19 @@ def test_garbage_never_stops_a_client(engine: Engine, project: Path, payload: by
     done = hook(project, payload)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert engine.sessions.latest() == []
+
+
+def test_what_stopped_a_hook_is_named_until_its_log_is_removed(engine: Engine, project: Path) -> None:
+    hook(project, b"{}", run="from scrimshaw.app.hooks import main, record; record.handle_payload = None; main.run()")
+    log = engine.folder / "hook.log"
+    log.write_text(f"2026-11-28T10:00:00 WARN Redaction applied: private\n{log.read_text()}")
+    rows = {row.name: row for row in check_health(engine, more=PROCESS).capabilities}
+    assert rows["hook"].status == Status.DEGRADED
+    assert "failed 1 times" in rows["hook"].detail
+    assert "TypeError in main.py" in rows["hook"].detail
+    log.unlink()
+    rows = {row.name: row for row in check_health(engine, more=PROCESS).capabilities}
+    assert rows["hook"].status == Status.ON
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])

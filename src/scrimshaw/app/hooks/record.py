@@ -204,12 +204,11 @@ def read_turn(client: Client, path: Path, most: int) -> list[str]:
 
 def log(line: str) -> None:
     """Add a line to the hook's log: what went wrong or was removed, never its content."""
-    with suppress(OSError):  # an unwritable log must not fail the hook
-        folder = find_project(Path.cwd()) / PROJECT_FOLDER
-        if folder.is_dir():
-            make_private(folder / "hook.log")
-            with (folder / "hook.log").open("a", encoding="utf-8") as file:
-                file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {line}\n")
+    with suppress(OSError):  # a log that is unwritable, or has no folder, must not fail the hook
+        path = find_project(Path.cwd()) / PROJECT_FOLDER / "hook.log"
+        make_private(path)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {line}\n")
 
 
 def log_error(error: BaseException) -> None:
