@@ -20,8 +20,8 @@ RECORDED_CHARACTERS, RECORDED_TAIL = 4_000, 1_000  # the end of an output says h
 CUT_MIDDLE = "\n[...]\n"
 SUBJECT_CHARACTERS = 500
 READ_CHARACTERS = 64_000  # only head and tail of a tool's output are judged: the middle takes time and says little
-# Private text of a person; without a closing tag it extends to the end.
-_PRIVATE = re.compile(r"(?is)<private>.*?(?:</private>|\Z)")
+# Private text of a person, up to the last closing tag before another opening one; without any it extends to the end.
+_PRIVATE = re.compile(r"(?is)<private>.*?(?:</private>(?:(?:(?!<private>).)*</private>)?|\Z)")
 # A folder nearer to the root is too general to be cut off the paths below it.
 _LEAST_DEPTH = 2
 _GO_NOWHERE = re.compile(r"(?m)^cd \. *(?:&&|;) *")  # what is left of `cd PROJECT && pytest`

@@ -24,7 +24,7 @@ def find_words(folder: Path) -> Iterator[Path]:
     return (path for path in files if WORDS.encode() in path.read_bytes().lower())
 
 
-@pytest.mark.parametrize("end", ["</private> ", "</PRIVATE>\n", ""])
+@pytest.mark.parametrize("end", ["</private> ", "</PRIVATE>\n", f" <private>x</private> {WORDS}</private> ", ""])
 @pytest.mark.parametrize("filler", ["", "tide " * 20_000])
 def test_private_words_of_a_prompt_are_nowhere(engine: Engine, project: Path, end: str, filler: str) -> None:
     rest = "then go on" if end else ""
@@ -32,6 +32,12 @@ def test_private_words_of_a_prompt_are_nowhere(engine: Engine, project: Path, en
     (event,) = engine.sessions.events("S1")
     assert event.text.split() == f"{KEPT} [REDACTED:private] {rest}".split()
     assert not [*find_words(project)]
+
+
+def test_what_stands_between_two_private_passages_is_kept(engine: Engine, project: Path) -> None:
+    report(project, "UserPromptSubmit", prompt=f"<private>{WORDS}</private> {KEPT} <private>{WORDS}</private> now")
+    (event,) = engine.sessions.events("S1")
+    assert event.text == f"[REDACTED:private] {KEPT} [REDACTED:private] now"
 
 
 def test_private_words_of_a_memory_are_nowhere(engine: Engine, project: Path) -> None:
