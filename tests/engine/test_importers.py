@@ -44,14 +44,14 @@ def run(engine: Engine, job: Job) -> str:
 
 def test_a_copy_is_saved_and_the_original_left_alone(engine: Engine, outside: Path) -> None:
     head = "title: Carving\ntier: important\ntriggerPhrases: [carve it]\ntags: [ivory]\nown: key\n"
-    head += "questions: Who carves, and when?"
+    head += "questions: Who carves, and when?\ncreated: 2024-01-02"
     path = write_memory(outside, "note", "Walrus ivory.\n", head)
     raw = path.read_bytes()
     saved = save_file(engine, path)
     memory = engine.memory(saved.id)
     assert (saved.id, saved.status, memory.title, memory.tier) == ("carving", "saved", "Carving", "important")
     assert (memory.triggers, memory.topics, memory.provenance.source) == (("carve it",), ("ivory",), "import")
-    assert memory.questions == ("Who carves, and when?",)
+    assert (memory.questions, memory.created[:10]) == (("Who carves, and when?",), "2024-01-02")
     assert engine.index.bodies([saved.id])[saved.id] == "Walrus ivory.\n"
     assert engine.journal.history(saved.id, 1)[0]["reason"] == "imported from note.md"
     assert path.read_bytes() == raw

@@ -221,7 +221,7 @@ def _save_path(
     file = SourceFile(source=INGEST, memory_id=path.stem, path=str(path), size=size, mtime_ns=0, writable=True)
     parsed = parse_memory_file(raw, str(path)).demand_readable()
     document = engine.parse(file, parsed)
-    same = {name: getattr(document, name) for name in ("title", "type", "tier", "triggers", "topics", "questions")}
+    same = {n: getattr(document, n) for n in ("title", "type", "tier", "triggers", "topics", "questions", "created")}
     new = NewText(
         content=document.body.text,
         **same,
