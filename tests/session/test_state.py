@@ -10,6 +10,7 @@ from tests.session.recording import Recording
 
 from scrimshaw.models import EventKind, ItemKind, Trust
 from scrimshaw.search.results import StateLine
+from scrimshaw.session.draft import render_body
 from scrimshaw.session.resume import Occasion
 from scrimshaw.session.state import MOST_HEARD, fit_lines, read_notes, session_state
 
@@ -280,6 +281,15 @@ def test_what_does_not_fit_is_cut_and_the_task_comes_first() -> None:
     assert [line.part for line in fitting] == ["task"]
     assert 30 < used <= 50
     assert left_out == 1
+
+
+def test_a_memory_of_the_session_does_not_hide_what_is_not_committed() -> None:
+    recording = Recording().prompt(TASK).edit("a.py")
+    body = render_body(recording.draft())
+    assert "- a.py (e2)" in body
+    notes = read_notes(body, recording.events, Trust.FILE, "sessions/one")
+    lines = session_state(recording.events, recording.items, Occasion.START, notes)
+    assert ("not committed", "a.py, unless by hand since then") in {(line.part, line.text) for line in lines}
 
 
 def test_what_the_memory_of_a_session_says_stands_for_its_events() -> None:

@@ -44,6 +44,5 @@ def judge_answer(
     spaced, stems = space_words(normalise_text(text)), [term[:_STEM].casefold() for term in terms]
     found = sum((f" {stem}" if stem.isascii() else stem) in spaced for stem in stems) if fitted.words else 0
     odds = fitted.base + fitted.cosine * (cosine or 0.0) + fitted.words * found / max(len(stems), 1)
-    odds += fitted.tokens * (coverage or 0.0)
-    odds += fitted.fewer * max(0.0, math.log(CALIBRATED_ON / max(passages, 1)))
+    odds += fitted.tokens * (coverage or 0.0) + fitted.fewer * max(0.0, math.log(CALIBRATED_ON / max(passages, 1)))
     return 1 / (1 + math.exp(-odds))

@@ -180,8 +180,9 @@ def find_uncommitted(record: Record) -> Iterator[Statement]:
     last = max([*clean, *map(attrgetter("event"), record.commits)], default=0)
     later = {path: [each for each in numbers if each > last] for path, numbers in record.edits.items()}
     if changed := list_changed_files(dict(filter(itemgetter(1), later.items()))):
+        names = ", ".join(each.text for each in changed[:MOST_NAMED])
         more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
-        yield Statement(", ".join(each.text for each in changed[:MOST_NAMED]) + more, changed[-1].event)
+        yield Statement(f"{names}{more}, unless by hand since then", changed[-1].event)
 
 
 def find_push(record: Record) -> Iterator[Statement]:
