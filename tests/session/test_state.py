@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 
 import pytest
+from msgspec.structs import replace
 from tests.session.recording import Recording
 
-from scrimshaw.models import EventKind, ItemKind, Trust
+from scrimshaw.models import EventKind, Item, ItemKind, ItemSource, Trust
 from scrimshaw.search.results import StateLine
 from scrimshaw.session.draft import render_body
 from scrimshaw.session.resume import Occasion
@@ -281,6 +282,24 @@ def test_what_does_not_fit_is_cut_and_the_task_comes_first() -> None:
     assert [line.part for line in fitting] == ["task"]
     assert 30 < used <= 50
     assert left_out == 1
+
+
+def test_a_decision_is_told_by_its_event_not_by_the_item_made_of_its_words() -> None:
+    recording = Recording().prompt(TASK).answer("I decided to keep the limit because operators change it.").edit("a.py")
+    said, call = recording.events[1], recording.events[2]
+    recording.events[1:] = [replace(said, call_id="words"), replace(call, call_id="call")]
+    for number, name in enumerate(("words", "call"), start=1):
+        source, kind = ItemSource(source_call_id=name, trust=Trust.AGENT), ItemKind.DECISION
+        text = f"It keeps the {name}."
+        item = Item(
+            session="s", number=number, text=text, kind=kind, attention=1.0, event=number, at=0.0, source=source
+        )
+        recording.items.append(item)
+    lines = session_state(recording.events, recording.items, Occasion.START)
+    told = [line.text for line in lines if line.part == "decisions"]
+    assert "It keeps the words." not in " ".join(told)
+    assert "It keeps the call." in " ".join(told)
+    assert any("operators change it" in each for each in told)
 
 
 def test_a_memory_of_the_session_does_not_hide_what_is_not_committed() -> None:

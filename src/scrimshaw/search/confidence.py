@@ -20,9 +20,8 @@ class Calibration(NamedTuple):
     fewer: float = 0.0  #: for each factor of e that there are fewer passages than CALIBRATED_ON
 
 
-# Fitted on the judged questions of nine public sets and on 443 about recorded sessions, in projects of 37 to 6,255
-# passages, with questions of other fields and other software asked of each (docs/evaluation.md). The best of few
-# passages is less near to any question. The second is for passages without token vectors.
+# Fitted on 443 questions about recorded sessions, nine public sets, and others that they cannot answer; the second is
+# for passages without token vectors (docs/evaluation.md). The best of few passages is less near to any question.
 CALIBRATIONS: Mapping[str, tuple[Calibration, Calibration]] = {
     MODEL: (Calibration(-30.7, 22.2, tokens=31.1, fewer=0.72), Calibration(-12.1, 31.0, words=6.2, fewer=0.45))
 }

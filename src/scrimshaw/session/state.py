@@ -147,7 +147,8 @@ def _choose_part(item: Item, event: RecordedEvent | None, last: int) -> str:
     if item.kind == ItemKind.PLAN and event and event.number < _RECENT * last:
         return ""
     if item.kind != ItemKind.ERROR:
-        is_told = event and (item.kind == ItemKind.COMMIT or event.tool in ("Ask", "Plan"))
+        stated = ItemKind.COMMIT if event and event.tool else ItemKind.DECISION
+        is_told = event and (item.kind == stated or event.tool in ("Ask", "Plan"))
         is_change = item.kind == ItemKind.FILE and item.text.startswith(("Edit ", "Write "))
         return "" if is_told else "changed" if is_change else "open" if item.kind == ItemKind.PLAN else f"{item.kind}s"
     is_seen = event and event.failed is not True and event.tool != "Bash"
