@@ -62,7 +62,7 @@ def _check_hook(engine: Engine) -> Result | str:
     log = engine.settings.folder / "hook.log"
     lines = log.read_text("utf-8").splitlines() if log.exists() else []
     if failed := [line for line in lines if " WARN " not in line]:
-        text = f"a hook failed {len(failed)} times, last at {failed[-1]}"
+        text = f"hooks that failed: {len(failed)}, the last at {failed[-1]}"
         return Result(Status.DEGRADED, text, expected=True, advice=f"Once all else is well, remove {log}.")
     return f"{found.hook} runs {record.handle_payload.__module__}"
 

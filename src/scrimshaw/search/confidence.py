@@ -1,4 +1,4 @@
-"""The probability that a passage answers a query: by its meaning, and by what the best passages say of each word."""
+"""The probability that a passage answers a query: by its meaning, and by how near the best come to all of its words."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,19 +11,19 @@ _STEM = 5  # words are compared by so many characters
 
 
 class Calibration(NamedTuple):
-    """The log odds of an answer: at 0 everywhere, and what is added by a cosine of 1, all the words, and so on."""
+    """The log odds of an answer if all of these are 0, and what each of them adds where it is 1."""
 
     base: float
-    cosine: float
-    words: float = 0.0
-    tokens: float = 0.0  #: if every token of the query were a token of some of the best passages
-    fewer: float = 0.0  #: for each factor of e that there are fewer passages than CALIBRATED_ON
+    cosine: float  #: of the query and the passage
+    words: float = 0.0  #: the share of the query's words that the passage has
+    coverage: float = 0.0  #: how near the tokens of the best passages come to those of the query
+    fewer: float = 0.0  #: the logarithm of how many times fewer passages there are than CALIBRATED_ON
 
 
 # Fitted on 443 questions about recorded sessions, nine public sets, and others that they cannot answer; the second is
 # for passages without token vectors (docs/evaluation.md). The best of few passages is less near to any question.
 CALIBRATIONS: Mapping[str, tuple[Calibration, Calibration]] = {
-    MODEL: (Calibration(-30.7, 22.2, tokens=31.1, fewer=0.72), Calibration(-12.1, 31.0, words=6.2, fewer=0.45))
+    MODEL: (Calibration(-30.7, 22.2, coverage=31.1, fewer=0.72), Calibration(-12.1, 31.0, words=6.2, fewer=0.45))
 }
 CALIBRATED_ON = 5000  # passages
 # Not good enough to refuse answers: refusing 1 of 20 true questions, it lets a third of those on other subjects pass.
@@ -33,9 +33,8 @@ WORDS_ONLY = Calibration(-5.5, 0.0, words=13.1)
 def judge_answer(
     text: str, terms: Sequence[str], cosine: float | None, coverage: float | None, model: str, passages: int
 ) -> float:
-    """The probability 0..1 that one of so many passages answers.
+    """The probability 0..1 that one of so many passages answers; `coverage` is None without token vectors.
 
-    `coverage` is how near the tokens of the best passages come to those of the query, None without token vectors.
     Without a cosine or a calibrated model, the query's words alone decide.
     """
     by_meaning = CALIBRATIONS.get(model) if cosine is not None else None
@@ -43,5 +42,5 @@ def judge_answer(
     spaced, stems = space_words(normalise_text(text)), [term[:_STEM].casefold() for term in terms]
     found = sum((f" {stem}" if stem.isascii() else stem) in spaced for stem in stems) if fitted.words else 0
     odds = fitted.base + fitted.cosine * (cosine or 0.0) + fitted.words * found / max(len(stems), 1)
-    odds += fitted.tokens * (coverage or 0.0) + fitted.fewer * max(0.0, math.log(CALIBRATED_ON / max(passages, 1)))
+    odds += fitted.coverage * (coverage or 0.0) + fitted.fewer * max(0.0, math.log(CALIBRATED_ON / max(passages, 1)))
     return 1 / (1 + math.exp(-odds))

@@ -252,8 +252,8 @@ class Searcher:
             packed = {place: tokens for place, tokens in compared.items() if is_packed(tokens)}
             if len(packed) < len(compared) and state.has_all_vectors:  # otherwise that is already reported
                 state.degradations.note(tokens_pending(len(compared) - len(packed), len(compared)))
-            each_matches, coverage = match_tokens(state.query_tokens, [*packed.values()])
-            matches = dict(zip(packed, each_matches, strict=True))
+            means, coverage = match_tokens(state.query_tokens, [*packed.values()])
+            matches = dict(zip(packed, means, strict=True))
             state.coverage = coverage if packed and len(packed) == len(compared) else None
             for place, question in asked.items():
                 if question in matches:

@@ -304,7 +304,7 @@ def test_what_stopped_a_hook_is_named_until_its_log_is_removed(engine: Engine, p
     log.write_text(f"2026-11-28T10:00:00 WARN Redaction applied: private\n{log.read_text()}")
     rows = {row.name: row for row in check_health(engine, more=PROCESS).capabilities}
     assert rows["hook"].status == Status.DEGRADED
-    assert "failed 1 times" in rows["hook"].detail
+    assert "hooks that failed: 1," in rows["hook"].detail
     assert "TypeError in main.py" in rows["hook"].detail
     log.unlink()
     rows = {row.name: row for row in check_health(engine, more=PROCESS).capabilities}
