@@ -22,7 +22,7 @@ from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent, Session, 
 from scrimshaw.search.results import StateLine
 from scrimshaw.session import sections, statements
 from scrimshaw.session.decisions import find_decisions
-from scrimshaw.session.draft import find_later_requests, find_task
+from scrimshaw.session.draft import find_task
 from scrimshaw.session.failures import COMMIT, find_runs
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.record import Record
@@ -51,7 +51,7 @@ Notes = Mapping[str, Sequence[StateLine]]
 # one, a resumed one first what it was working with, a compacted one all that the summary may lose. After a clear the
 # context should stay empty, except for the task.
 _ATTENDED = {"noticed": 1, "files": 1, "results": 1}
-_ENDING = {"broke off": 1, "task unfinished": 1, "next": 1, "said": 1, "failures": 2, "open": 4, "later task": 3}
+_ENDING = {"broke off": 1, "task unfinished": 1, "next": 1, "said": 1, "failures": 2, "open": 4, "later task": 1}
 _OUTCOME = {"decisions": 8, "done": 4, "tests": 1, "not committed": 1, "commits": 3, "last commit": 1, "learned": 4}
 _PARTS: Mapping[Occasion, Mapping[str, int]] = {
     Occasion.START: {"task": 2, **_ENDING, "2nd task": 1, **_OUTCOME, "also said": 3, "changed": 3},
@@ -59,7 +59,7 @@ _PARTS: Mapping[Occasion, Mapping[str, int]] = {
     Occasion.COMPACT: {"task": 2, **_ENDING, **_OUTCOME, "also said": 3, "changed": 4, **_ATTENDED},
     Occasion.CLEAR: {"task": 1},
 }
-_SAID = ("said", "also said")
+_SAID = ("later task", "2nd task", "said", "also said")
 # The parts of a session that changed nothing: its questions are no work that is to be continued.
 _ASKING = {"task", "2nd task", "later task", "said", "also said", "next", "files", "results", "noticed"}
 _ANSWERS = (EventKind.ANSWER, EventKind.STOP)
@@ -179,11 +179,10 @@ def _find_tasks(record: Record) -> Iterator[Statement]:
             yield each
 
 
-def _find_later_tasks(record: Record) -> Iterator[Statement]:
-    """Later requests; the last prompt in any case."""
+def _find_last_request(record: Record) -> list[Statement]:
+    """The last prompt, if it is not the task."""
     task = find_task(record)
-    yield from find_later_requests(record, task)
-    yield from (each for each in _list_prompts(record)[-1:] if not task or each.event > task.event)
+    return [each for each in _list_prompts(record)[-1:] if not task or each.event > task.event]
 
 
 def _find_next_step(record: Record) -> Iterator[Statement]:
@@ -237,7 +236,7 @@ def _find_break(record: Record) -> Iterator[Statement]:
 
 _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "task": _find_tasks,
-    "2nd task": lambda record: _list_prompts(record)[1:2],  # the task, if the first prompt only looks
+    "2nd task": lambda record: [x for x in _list_prompts(record)[1:2] if not x.text.endswith("?")],  # the task, if the first prompt only looks
     "broke off": _find_break,
     "task unfinished": _find_unfinished_task,
     "next": _find_next_step,
@@ -252,7 +251,7 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "commits": attrgetter("commits"),
     "last commit": sections.find_push,
     "learned": sections.find_problems,
-    "later task": _find_later_tasks,
+    "later task": _find_last_request,
 }
 
 
