@@ -24,6 +24,7 @@ _LISTED = re.compile(r"(?im)^[^\w\n]*(?:option |approach )?(\d{1,2}|[a-f])\b[^\w
 # "2: no, keep it" answers the second item of a list.
 _POINT = re.compile(r"(?m)(?:^|(?<=[.!?;,] ))((\d{1,2})[:) ](?:[^\n.!?;,]|[.!?;,](?! \d|\n))+)")
 _SHORT_REPLY = 80  # characters that may only be understood after what they reply to
+_POINTS = re.compile(r"(?i)[^.!?\n]*\b(?:it|this|that|these|those|they|them|both)\b")
 _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 
 
@@ -80,11 +81,24 @@ def _complete_choice(record: Record, place: int, chosen: Container[int]) -> Stat
         cause = _find_cause(sentences, place, whatever=concludes)
         whole = f"{cause.text} {sentence.text}" if cause else ""
     text = whole if 0 < len(whole) <= LONGEST_SENTENCE else sentence.text
-    number = record.replies.get(sentence.event, 0) if len(text) < _SHORT_REPLY else 0
-    said = [each.text for each in sentences if each.event == number and count_subjects(each.text)]
-    asked = [text for text in said if _DECISION["asks_to_choose"].search(text) or _DECISION["proposes"].search(text)]
-    asked = (asked or said)[-1:]
-    return Statement(text, sentence.event, f"on (e{number}): {cut_line(asked[0])}" if asked else "")
+    points = len(text) < _SHORT_REPLY or _POINTS.match(text)
+    number = record.replies.get(sentence.event, 0) if points else 0
+    question = _quote_offer([each for each in sentences if each.event == number])
+    return Statement(text, sentence.event, f"on (e{number}): {question}" if question else "")
+
+
+def _quote_offer(said: Sequence[Sentence]) -> str:
+    """What an answer last offers or asks, or else says; with the sentence before, if it names no subject itself."""
+    cues = (_DECISION["asks_to_choose"], _DECISION["proposes"])
+    offers = [place for place, each in enumerate(said) if any(cue.search(each.text) for cue in cues)]
+    place = max(offers, default=len(said) - 1)
+    if place < 0:
+        return ""
+    said = [each for each in said[: place + 1] if each.is_item == said[place].is_item]
+    if said[-1].is_item:
+        return cut_line(statements.join_sentences([x for x in said if x.heading == said[-1].heading]), LONGEST_SENTENCE)
+    is_continued = said[:-1] and said[-2].place + 1 == said[-1].place and not is_clear(said[-1].text)
+    return cut_line(" ".join([each.text for each in said[-2 if is_continued else -1 :]]), LONGEST_SENTENCE)
 
 
 def _find_dialogs(record: Record) -> Iterator[Statement]:
