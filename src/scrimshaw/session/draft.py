@@ -59,7 +59,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     started: float
     ended: float
     requests: tuple[Statement, ...] = ()  #: later requests of the user
-    findings: tuple[Statement, ...] = ()  #: what the last answer says if little was changed
+    findings: tuple[Statement, ...] = ()  #: how the work ended, as an answer reports it
     push: Statement | None = None  #: whether the last commit was pushed
     is_asked: bool = False  #: whether only answers were wanted, and nothing came of it
 
@@ -308,7 +308,8 @@ def render_body(draft: Draft) -> str:
         "Decisions": [*map(_line, draft.decisions)],
         "Changed": [*map(_line, changed), *pushed, *_folder_lines(files), *uncommitted],
         "Tests": [*map(_line, draft.tests)],
-        "Learned": [*map(_line, sorted([*draft.problems, *draft.findings], key=attrgetter("event")))],
+        "Learned": [*map(_line, draft.problems)],
+        "Outcome": [*map(_line, draft.findings)],
         "Open": [*map(_line, draft.open)],
         "Next": [*map(_line, filter(None, [draft.next_step]))],
     }
