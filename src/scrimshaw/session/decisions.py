@@ -9,7 +9,7 @@ from operator import attrgetter
 from scrimshaw.ingest.dialogs import ANSWERED, APPROVED
 from scrimshaw.models import EventKind
 from scrimshaw.session import statements
-from scrimshaw.session.keywords import count_subjects, is_clear
+from scrimshaw.session.keywords import is_clear
 from scrimshaw.session.record import LONG_WORD, SAME_CHOICE, Record
 from scrimshaw.session.sections import FEWEST_WORDS, NO_CHOICES
 from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line

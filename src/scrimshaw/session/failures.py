@@ -135,7 +135,8 @@ def _choose_paths(taken: re.Match[str], paths: Iterable[str]) -> list[str]:
         return [path for path in paths if any(fnmatchcase(part, name) for name in names for part in path.split("/"))]
     if "reset" in taken[0] or words[-1:] == ["."]:
         return [] if any(word.startswith("--") for word in words if word != "--") else [*paths]
-    return [path for path in paths if any(f"/{path}".endswith(f"/{word.removeprefix('./')}") for word in words)]
+    named = [f"/{word.removeprefix('./')}/" for word in words]  # a file, or a folder with all below it
+    return [path for path in paths if any(f"/{path}/".endswith(name) or name in f"/{path}" for name in named)]
 
 
 def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[CommandRun]:

@@ -179,6 +179,11 @@ def _find_tasks(record: Record) -> Iterator[Statement]:
             yield each
 
 
+def _find_second_request(record: Record) -> list[Statement]:
+    """The second prompt unless it asks: the task, if the first one only looks."""
+    return [each for each in _list_prompts(record)[1:2] if not each.text.endswith("?")]
+
+
 def _find_last_request(record: Record) -> list[Statement]:
     """The last prompt, if it is not the task."""
     task = find_task(record)
@@ -236,7 +241,7 @@ def _find_break(record: Record) -> Iterator[Statement]:
 
 _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "task": _find_tasks,
-    "2nd task": lambda record: [x for x in _list_prompts(record)[1:2] if not x.text.endswith("?")],  # the task, if the first prompt only looks
+    "2nd task": _find_second_request,
     "broke off": _find_break,
     "task unfinished": _find_unfinished_task,
     "next": _find_next_step,
