@@ -97,7 +97,7 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     rest = [each for each in worth if each not in found and not _CHANGE["no_account"].search(each.heading)]
     if account := _find_account(record, rest, changes):
         found = [*filterfalse(partial(_repeats_change, changes), [*found, *account])]
-    facts = [Statement(each.text, each.event) for each in dict.fromkeys(found)]
+    facts = [Statement(x.text, x.event, x.heading.rstrip(": ") if x.is_item else "") for x in dict.fromkeys(found)]
     last = next((x for x in reversed(record.events) if x.kind in (EventKind.TOOL, EventKind.PROMPT)), None)
     command = last.text.partition("\n")[0].strip() if last and last.tool == "Bash" and not last.failed else ""
     is_telling = re.search(r" \W*[^\W\d]", command) and parse_command(command).name not in LOOKS
