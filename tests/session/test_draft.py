@@ -399,7 +399,7 @@ def test_a_session_that_changed_nothing_tells_what_was_found() -> None:
     recording.answer("The exporter skips views and temporary tables. Shall I change that?")
     made = recording.draft()
     assert texts(made.findings) == ["The exporter skips views and temporary tables."]
-    assert "## Learned\n\n- The exporter skips" in render_body(made)
+    assert "## Outcome\n\n- The exporter skips" in render_body(made)
 
 
 def test_the_answer_that_accounts_for_the_work_is_told_although_others_follow() -> None:

@@ -91,7 +91,7 @@ def test_a_few_words_come_with_what_they_reply_to() -> None:
 
 
 def test_a_sentence_speaks_for_itself() -> None:
-    says = "I should prefer that nothing which worked before stops working, so please copy the soundings in that case."
+    says = "I should prefer that nothing which worked before stops working, so please copy the soundings then."
     recording = Recording().prompt("Make the harbour chart load faster.").answer(ASKS[0])
     assert found(recording.prompt(says)) == [(says, "")]
 
@@ -99,7 +99,7 @@ def test_a_sentence_speaks_for_itself() -> None:
 def test_a_polite_request_belongs_to_the_reply() -> None:
     says = "No, I'm afraid that won't do, we promised the same depths. Would you take the threads out again?"
     recording = Recording().prompt("Make the harbour chart load faster.").answer("The threads are in.")
-    assert found(recording.prompt(says)) == [(says, "")]
+    assert found(recording.prompt(says)) == [(says, "on (e2): The threads are in.")]
 
 
 def test_what_begins_a_reply_decides_though_a_question_follows() -> None:
@@ -220,3 +220,30 @@ def test_an_agreement_after_a_turn_that_ended_is_told() -> None:
     recording = Recording().prompt("Make the harbour chart load faster.").answer(asks).stop(asks)
     ((text, note),) = found(recording.prompt("yes, but keep the png files too"))
     assert (text, note) == ("Should I store them as webp?", "agreed in e4: but keep the png files too")
+
+
+def test_a_few_words_are_told_with_the_list_they_choose_from() -> None:
+    asks = "Should we:\n\n1. Drop the untested branch\n2. Keep line 96, with a test\n3. Then measure the coverage?"
+    recording = Recording().prompt("Bring the tide table to full coverage.").answer(asks)
+    listed = "Drop the untested branch; Keep line 96, with a test; Then measure the coverage?"
+    says = "the branch stays, sailors need it"
+    assert found(recording.prompt(says)) == [(says, f"on (e2): Should we: {listed}")]
+
+
+def test_a_question_without_a_subject_is_told_after_what_it_asks_about() -> None:
+    asks = "The level is read once at boot. A timer each hour wakes the converter. Is that right?"
+    recording = Recording().prompt("Show the tide level on the display.").answer(asks)
+    ((_, note),) = found(recording.prompt("rather each minute, it is cheap"))
+    assert note == "on (e2): A timer each hour wakes the converter. Is that right?"
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "All of this looks too complex. Teach me how the harbour setup works first.",
+        "I dunno yet. Something changed in the move of the harbour, please have a look in the diary.",
+    ],
+)
+def test_who_wants_to_look_first_decides_nothing(says: str) -> None:
+    recording = Recording().prompt("Make the harbour chart load faster.").answer(ASKS[0])
+    assert found(recording.prompt(says)) == []

@@ -24,7 +24,10 @@ _LISTED = re.compile(r"(?im)^[^\w\n]*(?:option |approach )?(\d{1,2}|[a-f])\b[^\w
 # "2: no, keep it" answers the second item of a list.
 _POINT = re.compile(r"(?m)(?:^|(?<=[.!?;,] ))((\d{1,2})[:) ](?:[^\n.!?;,]|[.!?;,](?! \d|\n))+)")
 _SHORT_REPLY = 80  # characters that may only be understood after what they reply to
-_POINTS = re.compile(r"(?i)[^.!?\n]*\b(?:it|this|that|these|those|they|them|both)\b")
+# A pronoun in the first sentence, but not the "that" of a clause: "I know that the job is slow".
+_POINTS = re.compile(
+    r"(?i)[^.!?\n]*\b(?:it|this|these|those|they|them|both|that(?! (?:no\w*|the|an?|I|we|you|it|they)\b))\b"
+)
 _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 
 
@@ -162,6 +165,7 @@ def _weigh_decision(record: Record, place: int) -> float:
     alternative = bool(_DECISION["alternative"].search(text)) or (wish and objects)
     changes_mind = sentence.turn - 1 in record.withdrawn and not _DECISION["refusal"].search(text)
     is_reply = sentence.event in record.replies and not _DECISION["takes_back"].search(text)
+    is_reply = is_reply and sentence.event not in record.prompts_by_kind["looks"]
     is_choice = is_reply or explicit or ((wish or changes_mind) and alternative) or _DECISION["stance"].search(text)
     return 2.0 + 2 * explicit + alternative + bool(_DECISION["reason"].search(text)) if is_choice else 0.0
 

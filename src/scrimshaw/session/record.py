@@ -204,12 +204,14 @@ class Record:
 
     @cached_property
     def prompts_by_kind(self) -> Mapping[str, Set[int]]:
-        """The prompts with a sentence that asks for something, states something, and those that only thank or leave."""
+        """The prompts with a sentence that asks for something, states something, wants to look, or only takes leave."""
         found = defaultdict[str, set[int]](set)
         for each in self.sentences:
             text = each.text
             if each.by != USER:
                 continue
+            if _DECISION["asks_to_look"].search(text):
+                found["looks"].add(each.event)
             asks = "?" in text or statements.is_imperative(text) or _NEED.search(text)
             puts_off = _OPEN["puts_off"].search(text) and not is_clear(text)
             leaves = puts_off or _OPEN["leaves"].search(text) or _OPEN["thanks"].match(text)
