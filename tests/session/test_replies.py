@@ -156,11 +156,27 @@ def test_each_point_of_a_reply_is_told_with_the_item_of_the_list_that_it_answers
     ]
 
 
-def test_a_number_at_the_end_of_a_reply_is_the_choice() -> None:
+@pytest.mark.parametrize(
+    ("says", "rest"),
+    [
+        ("the raw file is read only!! 2", "the raw file is read only!!"),
+        ("Not 1, old charts need that file. The second.", "Not 1, old charts need that file"),
+        ("2, yes. 1 is out because the file is read only", "yes. 1 is out because the file is read only"),
+        ("the last one, but name the depths", "but name the depths"),
+    ],
+)
+def test_a_person_chooses_by_number_or_place(says: str, rest: str) -> None:
     recording = Recording().prompt("Convert the depths of the harbour chart.").read("chart.py")
     recording.answer("Where?\n1. in the raw file\n2. in `prepare()`, by number\n\nI'd take the first.")
-    ((text, note),) = found(recording.prompt("the raw file is read only!! 2"))
-    assert (text, note) == ("in `prepare()`, by number", "chosen in e4: 2")
+    ((text, note),) = found(recording.prompt(says))
+    assert (text, note) == ("in `prepare()`, by number", f"chosen in e4: {rest}")
+
+
+def test_options_within_a_sentence_are_chosen_by_their_letter() -> None:
+    recording = Recording().prompt("Convert the depths of the harbour chart.").read("chart.py")
+    recording.answer("Two ways: (a) change the raw file, (b) convert in `prepare()`. Which one?")
+    ((text, note),) = found(recording.prompt("b. the raw file is read only"))
+    assert (text, note) == ("convert in `prepare()`", "chosen in e4: the raw file is read only")
 
 
 def test_a_guess_that_the_agent_rules_out_decides_nothing() -> None:

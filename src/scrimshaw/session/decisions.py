@@ -3,8 +3,8 @@
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
-from itertools import groupby, pairwise
-from operator import attrgetter
+from itertools import chain, groupby, pairwise
+from operator import attrgetter, itemgetter
 
 from scrimshaw.ingest.dialogs import ANSWERED, APPROVED
 from scrimshaw.models import EventKind
@@ -20,7 +20,7 @@ _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices 
 _DECISION, _CHANGE = PATTERNS["decisions"], PATTERNS["changes"]
 _DECISION_HEADING = re.compile(r"(?i)\bdecisions?\b")
 _EXPLICIT = ("explicit", "weighed")
-_LISTED = re.compile(r"(?im)^[^\w\n]*(?:option |approach )?(\d{1,2}|[a-f])\b[^\w`\n]+(.+)")
+_LISTED = re.compile(r"(?im)^[^\w\n]*(?:option |approach )?(\d{1,2}|[a-f])\b(?! (?:and|or)\b)[^\w`\n]+(.+)")
 # "2: no, keep it" answers the second item of a list.
 _POINT = re.compile(r"(?m)(?:^|(?<=[.!?;,] ))((\d{1,2})[:) ](?:[^\n.!?;,]|[.!?;,](?! \d|\n))+)")
 _SHORT_REPLY = 80  # characters that may only be understood after what they reply to
@@ -28,6 +28,8 @@ _SHORT_REPLY = 80  # characters that may only be understood after what they repl
 _POINTS = re.compile(
     r"(?i)[^.!?\n]*\b(?:it|this|these|those|they|them|both|that(?! (?:no\w*|the|an?|I|we|you|it|they)\b))\b"
 )
+_INLINE = re.compile(r"\(([a-f1-9])\) (\S[^\n]+?)(?=[;,.]? (?:or |and )?\([a-f1-9]\) |[;.?](?:\s|\Z)|\n|\Z)")
+_ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
 _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 
 
@@ -122,18 +124,23 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         said = record.sentences_by_answer.get(answer.number, []) if statements.begins_turn(prompt) else []
         reply = next(statements.split_paragraph(prompt.text.strip()))
         listed = defaultdict[str, list[str]](list)
-        for number, item in _LISTED.findall(answer.text) if said else ():
-            listed[number].append(statements.trim(item))
+        for number, item in chain(_LISTED.findall(answer.text), _INLINE.findall(answer.text)) if said else ():
+            listed[number.lower()].append(statements.trim(item))
         points = _POINT.findall(prompt.text) if listed else []
         points = [each for each in points if listed.get(each[1])] if len(points) > 1 else []
         for text, number in points if len(points) > 1 else ():
             on = f"on (e{answer.number}): {cut_line(listed[number][0])}" if len(listed[number]) == 1 else ""
             yield from [Statement(text, prompt.number, on)] if on or is_clear(text, 1) else ()
-        pick = _DECISION["pick"].match(reply) or _DECISION["pick_last"].match(prompt.text)
-        if pick and len(points) < 2 and listed[pick[1]]:
-            more = " ".join([*filter(None, pick.groups()[1:2]), prompt.text.strip()[len(reply) :]]).strip(" ,.)")
-            added = f": {cut_line(' '.join(more.split()))}" if more else ""
-            yield Statement(listed[pick[1]][-1], answer.number, f"chosen in e{prompt.number}{added}")
+        named = [(_DECISION["pick"].match(each), each) for each in statements.split_paragraph(prompt.text.strip())]
+        pick, words = min(filter(itemgetter(0), named), key=lambda each: len(each[1]), default=(None, ""))
+        number, _, _ = pick[1].lower().partition(" ") if pick else ("", "", "")
+        if number in _ORDINALS:
+            number = "".join([*listed][_ORDINALS[number] :][:1])
+        if pick and len(points) < 2 and listed[number]:
+            begin = prompt.text.index(words)
+            more = f"{prompt.text[:begin]}{prompt.text[begin + pick.end(1) :]}".strip(" ,.)\n")
+            added = f": {cut_line(' '.join(more.split()), LONGEST_SENTENCE)}" if more else ""
+            yield Statement(listed[number][-1], answer.number, f"chosen in e{prompt.number}{added}")
         if not said or not _DECISION["assent"].match(reply):
             continue
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
@@ -150,11 +157,10 @@ def _weigh_decision(record: Record, place: int) -> float:
     fewest = FEWEST_WORDS - (sentence.by == USER)  # "go with uv"
     is_refusal = record.replies.get(sentence.event) in record.refusals
     is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= fewest and (is_refusal or is_clear(text, 1))
-    is_pick = sentence.by == USER and _DECISION["pick"].search(text)  # what it names says more
     if sentence.by == USER and _DECISION["amends_by_asking"].search(text):
         return 2.0
     vague = NO_CHOICES[:2] if _DECISION["weighed"].search(text) else NO_CHOICES
-    if not is_fit or is_pick or any(_DECISION[name].search(text) for name in vague):
+    if not is_fit or any(_DECISION[name].search(text) for name in vague):
         return 0.0
     if _DECISION_HEADING.search(sentence.heading):
         return _UNDER_HEADING
