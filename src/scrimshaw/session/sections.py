@@ -261,8 +261,11 @@ def _read_explanation(record: Record, number: int) -> list[Statement]:
     cues = (_FAILURE["no_trouble"], _DECISION["exploring"], _DECISION["scaffold"], _CHANGE["result"])
     firm = [each for each in said if not any(cue.search(each.text) for cue in cues)]
     telling = sorted(firm, key=lambda x: -bool(QUOTED.search(x.text)) - bool(_DECISION["reason"].search(x.text)))
-    room = accumulate(len(each.text) + 1 for each in telling)
-    kept = {each.place for each, end in zip(telling, room, strict=True) if end <= LONGEST_SENTENCE + 1}
+    kept, room = set[int](), LONGEST_SENTENCE + 1
+    for each in telling:
+        if len(each.text) < room:
+            kept.add(each.place)
+            room -= len(each.text) + 1
     told = [each for each in firm if each.place in kept]
     if not any(is_clear(each.text) for each in told) or _CHANGE["musing"].search(" ".join([x.text for x in said])):
         return []
