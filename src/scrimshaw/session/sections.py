@@ -43,6 +43,7 @@ MOST_UNSOLVED = 2
 _LATE = 0.5
 _STILL_NEW = 8  # events from a failure without another try to the end; an earlier failure was given up
 _NEAR = 6  # events after a cause in which an agent makes changes for it
+_WHY = re.compile(r"(?i)\b(?:why|how come|what causes|what.s (?:wrong|going on))\b")
 _FILE_ALONE = re.compile(r"(?:edited \S+(?:; )?)+")
 _FAILURE = PATTERNS["failures"]
 
@@ -292,7 +293,9 @@ def find_causes(record: Record) -> list[Statement]:
             found.setdefault(each.event, Statement(text, each.event))
     for before, answer, prompt in zip(record.events, record.events[1:], record.events[2:], strict=False):
         looked = before.kind == EventKind.TOOL and record.turns[answer.number] not in record.changes_by_turn
-        if looked and answer.kind == EventKind.ANSWER and statements.begins_turn(prompt):  # what such a turn found
+        asks_why = statements.begins_turn(before) and _WHY.search(before.text)
+        is_found = (looked and statements.begins_turn(prompt)) or asks_why  # what such a turn found
+        if is_found and answer.kind == EventKind.ANSWER:
             found = {fact.event: fact for fact in _read_facts(record, answer.number)} | found
     return sorted(found.values(), key=attrgetter("event"))
 
