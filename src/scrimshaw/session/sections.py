@@ -95,7 +95,7 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     worth = [each for each in firm if is_clear(each.text) and not _CHANGE["status"].search(each.text)]
     late = [each for each in worth if each.event >= _LATE * record.last_event]
     found = [each for each in late if _CHANGE["findings_heading"].search(each.heading)][-MOST_FINDINGS:]
-    rest = [each for each in worth if each not in found and not _CHANGE["no_account"].search(each.heading)]
+    rest = [each for each in worth if each not in found]
     if account := _find_account(record, rest, changes):
         found = [*filterfalse(partial(_repeats_change, changes), [*found, *account])]
     facts = [Statement(x.text, x.event, x.heading.rstrip(": ") if x.is_item else "") for x in dict.fromkeys(found)]
