@@ -137,8 +137,7 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         if number in _ORDINALS:
             number = "".join([*listed][_ORDINALS[number] :][:1])
         if pick and len(points) < 2 and listed[number]:
-            begin = prompt.text.index(words)
-            more = f"{prompt.text[:begin]}{prompt.text[begin + pick.end(1) :]}".strip(" ,.)\n")
+            more = prompt.text.replace(words, pick[2] or "", 1).strip(" ,.)\n")
             added = f": {cut_line(' '.join(more.split()), LONGEST_SENTENCE)}" if more else ""
             yield Statement(listed[number][-1], answer.number, f"chosen in e{prompt.number}{added}")
         if not said or not _DECISION["assent"].match(reply):
