@@ -626,6 +626,15 @@ def test_a_limitation_is_open_only_where_the_work_ended_with_it(after: int, open
     assert len(recording.draft().open) == open_points
 
 
+def test_an_item_of_an_outcome_is_told_with_the_heading_of_its_list() -> None:
+    recording = Recording().prompt("Import the stock list of the harbour shop.").edit("stock.ex")
+    recording.answer(
+        "The import reads the stock list row by row now.\n\nFor Monday:\n- a table for uploaded files\n- the upload handler writes each file into Postgres"
+    )
+    body = render_body(recording.draft())
+    assert "- the upload handler writes each file into Postgres — For Monday (e3)" in body
+
+
 def test_headings_of_findings_count_in_every_session() -> None:
     recording = login().answer(
         "## Key findings\n- Servers keep three kinds of clocks\n## Done\n- Servers were patched\n"

@@ -377,3 +377,21 @@ def test_a_suspicion_is_no_cause() -> None:
     said = "The suspicion is that `queue.go` sends pages of the harbour table twice after a broken telephone call."
     recording = Recording().prompt("why do pages come twice").read("queue.go").answer(said).prompt("look at the queue")
     assert recording.draft().problems == ()
+
+
+def test_the_answer_to_why_is_learned_before_anything_is_read() -> None:
+    cause = "All ones means that the line was high, i.e. the chip slept. Nothing in `read_scale` keeps it awake."
+    recording = (
+        Recording().prompt("Filter the spikes of the scale.").read("scale.c").answer("A median filter would do.")
+    )
+    recording.prompt("no filter. WHY is it all ones?").answer(f"{cause} Which calls can take that long?").read("tick.c")
+    assert [each.text for each in recording.draft().problems] == [cause]
+
+
+def test_of_a_long_explanation_all_is_quoted_that_fits() -> None:
+    long = "A status write with the same content changes nothing in the server of the harbour, " * 4
+    cause = "`show_last_check` writes the time on every pass."
+    after = "Each write comes back to the controller as an event and starts another reconciliation."
+    recording = Recording().prompt("Find out why the berth loops.").read("loop.go")
+    recording.answer(f"{cause} {long.strip()}. {after}").prompt("i see, fix it")
+    assert any(after in f"{each.text} {each.note}" for each in recording.draft().problems)

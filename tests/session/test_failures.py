@@ -197,6 +197,24 @@ def test_a_line_that_says_nothing_of_the_error_is_not_quoted(line: str) -> None:
     assert follow(Recording().bash("pytest tests", f"{line}\n1 failed", failed=True))[0].error == "1 failed"
 
 
+@pytest.mark.parametrize(
+    ("output", "error"),
+    [
+        ("error during build:\n[css] Cannot apply unknown class `bg-stone`", "error during build: [css] Cannot apply"),
+        ("💥 maturin failed\n  Caused by: Both prefixes are set", "💥 maturin failed Caused by: Both prefixes are set"),
+        (
+            "FAILED  Feature\\TideTest\n  Cannot add a column (sqlite)\n\n1 failed",
+            "FAILED Feature\\TideTest Cannot add",
+        ),
+        ("FAILED tests/test_a.py::test_x\nFAILED tests/test_a.py::test_y", "FAILED tests/test_a.py::test_x"),
+    ],
+)
+def test_a_headline_is_told_with_the_message_below_it(output: str, error: str) -> None:
+    first = follow(Recording().bash("npm run build", output, failed=True))[0].error
+    assert first.startswith(error)
+    assert first.count("FAILED") < 2
+
+
 def test_a_change_that_was_taken_back_is_no_cure() -> None:
     recording = Recording().bash("pytest tests", LIMIT, failed=True).edit("src/a.py").bash("pytest tests", "4 passed")
     assert follow(recording)[0].cure
@@ -214,6 +232,7 @@ def test_a_change_that_was_taken_back_is_no_cure() -> None:
         ("rm x.log && python b.py", ["src/a.py", "b.py"]),
         ("git checkout HEAD -- b.py && pytest src/a.py", ["src/a.py"]),
         ("git checkout src/a.py", ["b.py"]),
+        ("git checkout -- src", ["b.py"]),
         ("git restore .", []),
         ("git reset --hard HEAD", []),
     ],

@@ -46,6 +46,25 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         {"task": TASK},
         ("todo list",),
     ),
+    "what a person typed into the client's shell is no task": (
+        Recording().prompt("<bash-input>git push</bash-input><bash-stdout>ok</bash-stdout>").prompt(TASK),
+        {"task": TASK},
+        ("git push",),
+    ),
+    "a second question is no task": (
+        Recording().prompt(TASK).answer("Yes.").prompt("Does the berth ledger survive it?").answer("It does."),
+        {"task": TASK},
+        ("2nd task",),
+    ),
+    "the last request is told once, where it decides something": (
+        Recording()
+        .prompt(TASK)
+        .edit("a.py")
+        .answer("Shall I keep the berth cache in Redis or in a file?")
+        .prompt("in a file, the harbour has no Redis"),
+        {"decisions": "in a file, the harbour has no Redis"},
+        ("later task",),
+    ),
     "a later request is told beside the task": (
         Recording().prompt(TASK).answer("Done.").prompt("Now rename the queue module to uploads"),
         {"task": TASK, "task unfinished": "rename the queue module"},
