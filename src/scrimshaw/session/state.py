@@ -54,14 +54,14 @@ _ATTENDED = {"noticed": 1, "files": 1, "results": 1}
 _ENDING = {"broke off": 1, "task unfinished": 1, "next": 1, "said": 1, "failures": 2, "open": 4, "later task": 1}
 _OUTCOME = {"decisions": 8, "done": 4, "tests": 1, "not committed": 1, "commits": 3, "last commit": 1, "learned": 4}
 _PARTS: Mapping[Occasion, Mapping[str, int]] = {
-    Occasion.START: {"task": 2, **_ENDING, "2nd task": 1, **_OUTCOME, "also said": 3, "changed": 3},
+    Occasion.START: {"task": 2, **_ENDING, **_OUTCOME, "also said": 4},
     Occasion.RESUME: {"task": 1, "next": 1, **_ATTENDED, "commits": 1, **_ENDING, **_OUTCOME},
     Occasion.COMPACT: {"task": 2, **_ENDING, **_OUTCOME, "also said": 3, "changed": 4, **_ATTENDED},
     Occasion.CLEAR: {"task": 1},
 }
-_SAID = ("later task", "2nd task", "said", "also said")
+_SAID = ("later task", "said", "also said")
 # The parts of a session that changed nothing: its questions are no work that is to be continued.
-_ASKING = {"task", "2nd task", "later task", "said", "also said", "next", "files", "results", "noticed"}
+_ASKING = {"task", "later task", "said", "also said", "next", "files", "results", "noticed"}
 _ANSWERS = (EventKind.ANSWER, EventKind.STOP)
 
 
@@ -179,11 +179,6 @@ def _find_tasks(record: Record) -> Iterator[Statement]:
             yield each
 
 
-def _find_second_request(record: Record) -> list[Statement]:
-    """The second prompt unless it asks: the task, if the first one only looks."""
-    return [each for each in _list_prompts(record)[1:2] if not each.text.endswith("?")]
-
-
 def _find_last_request(record: Record) -> list[Statement]:
     """The last prompt, if it is not the task."""
     task = find_task(record)
@@ -225,7 +220,8 @@ def _find_last_words(record: Record) -> Iterator[Statement]:
         while len(text := statements.join_sentences(sentences)) > LONGEST_WORDS and len(sentences) > 1:
             sentences.pop(0)
         is_last = sentences[-1] is record.answers[-1]  # "it is `flags.toml` now" corrects what came before
-        if count_subjects(text) >= _TELLING or (is_last and (count_subjects(text) or "`" in text)):
+        is_guess = not is_last and statements.PATTERNS["changes"]["musing"].search(text)
+        if (count_subjects(text) >= _TELLING and not is_guess) or (is_last and (count_subjects(text) or "`" in text)):
             yield Statement(text, sentences[0].event)
 
 
@@ -241,7 +237,6 @@ def _find_break(record: Record) -> Iterator[Statement]:
 
 _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "task": _find_tasks,
-    "2nd task": _find_second_request,
     "broke off": _find_break,
     "task unfinished": _find_unfinished_task,
     "next": _find_next_step,
