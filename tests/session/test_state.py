@@ -51,11 +51,6 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         {"task": TASK},
         ("git push",),
     ),
-    "a second question is no task": (
-        Recording().prompt(TASK).answer("Yes.").prompt("Does the berth ledger survive it?").answer("It does."),
-        {"task": TASK},
-        ("2nd task",),
-    ),
     "the last request is told once, where it decides something": (
         Recording()
         .prompt(TASK)
@@ -80,16 +75,6 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         .answer("It is in `settings.toml` now."),
         {"said": "It is in `settings.toml` now.", "decisions": "not into Redis"},
         ("also said",),
-    ),
-    "what the second prompt is about, where the first only looked around": (
-        Recording()
-        .prompt("Check README.md and TODO.md and tell me what is there")
-        .answer("Two lists.")
-        .prompt(TASK)
-        .answer("Done.")
-        .prompt("Now rename the queue module to uploads"),
-        {"task": "Check README.md", "2nd task": TASK},
-        (),
     ),
     "the task of a long conversation that a summary begins": (
         long_conversation(),
@@ -284,9 +269,9 @@ def test_the_last_answer_is_told_once() -> None:
 def test_a_change_that_was_taken_back_is_told_no_more() -> None:
     recording = Recording().prompt(TASK).edit("/shop/queue.py", "+retries = 5")
     recording.item(ItemKind.FILE, "Edit /shop/queue.py\n+retries = 5").answer("The limit is 5.")
-    told = [line.part for line in session_state(recording.events, recording.items, Occasion.START)]
+    told = [line.part for line in session_state(recording.events, recording.items, Occasion.COMPACT)]
     recording.bash("git checkout -- queue.py").answer("It is as before.")
-    left = [line.part for line in session_state(recording.events, recording.items, Occasion.START)]
+    left = [line.part for line in session_state(recording.events, recording.items, Occasion.COMPACT)]
     assert ("changed" in told, "changed" in left) == (True, False)
 
 
