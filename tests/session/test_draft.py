@@ -628,9 +628,8 @@ def test_a_limitation_is_open_only_where_the_work_ended_with_it(after: int, open
 
 def test_an_item_of_an_outcome_is_told_with_the_heading_of_its_list() -> None:
     recording = Recording().prompt("Import the stock list of the harbour shop.").edit("stock.ex")
-    recording.answer(
-        "The import reads the stock list row by row now.\n\nFor Monday:\n- a table for uploaded files\n- the upload handler writes each file into Postgres"
-    )
+    items = "- a table for uploaded files\n- the upload handler writes each file into Postgres"
+    recording.answer(f"The import reads the stock list row by row now.\n\nFor Monday:\n{items}")
     body = render_body(recording.draft())
     assert "- the upload handler writes each file into Postgres — For Monday (e3)" in body
 

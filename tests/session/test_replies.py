@@ -263,3 +263,16 @@ def test_a_question_without_a_subject_is_told_after_what_it_asks_about() -> None
 def test_who_wants_to_look_first_decides_nothing(says: str) -> None:
     recording = Recording().prompt("Make the harbour chart load faster.").answer(ASKS[0])
     assert found(recording.prompt(says)) == []
+
+
+@pytest.mark.parametrize(
+    ("says", "is_told"),
+    [
+        ("WAIT. never restart two berths at once, drain each one first", True),
+        ("commit the chart and its test. not the figures, i look at them first", True),
+        ("the list of berths flickers when i scroll", False),
+    ],
+)
+def test_an_objection_while_the_agent_works_is_a_constraint(says: str, is_told: bool) -> None:
+    recording = Recording().prompt("Make the harbour chart load faster.").edit("chart.py").prompt(says)
+    assert [text for text, _ in found(recording.edit("chart.py"))] == [says] * is_told

@@ -30,6 +30,7 @@ _POINTS = re.compile(
 )
 _INLINE = re.compile(r"\(([a-f1-9])\) (\S[^\n]+?)(?=[;,.]? (?:or |and )?\([a-f1-9]\) |[;.?](?:\s|\Z)|\n|\Z)")
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
+_HALT = re.compile(r"(?i)\A(?:wait|stop|hang on|hold on)\W+")
 _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 
 
@@ -153,6 +154,7 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
 def _weigh_decision(record: Record, place: int) -> float:
     """How much a sentence looks like a choice; 0 if it does not."""
     sentence, text = record.sentences[place], record.sentences[place].text
+    text = _HALT.sub("", text) if sentence.by == USER else text
     fewest = FEWEST_WORDS - (sentence.by == USER)  # "go with uv"
     is_refusal = record.replies.get(sentence.event) in record.refusals
     is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= fewest and (is_refusal or is_clear(text, 1))
@@ -167,11 +169,18 @@ def _weigh_decision(record: Record, place: int) -> float:
         return _weigh_agents(record, place)
     wish, explicit = bool(_DECISION["wish"].search(text)), any(_DECISION[cue].search(text) for cue in _EXPLICIT)
     objects = bool(record.withdrawn.get(sentence.turn - 1) or _DECISION["objection"].search(text))
+    interrupts = sentence.event in record.interruptions
     alternative = bool(_DECISION["alternative"].search(text)) or (wish and objects)
     changes_mind = sentence.turn - 1 in record.withdrawn and not _DECISION["refusal"].search(text)
     is_reply = sentence.event in record.replies and not _DECISION["takes_back"].search(text)
     is_reply = is_reply and sentence.event not in record.prompts_by_kind["looks"]
-    is_choice = is_reply or explicit or ((wish or changes_mind) and alternative) or _DECISION["stance"].search(text)
+    is_choice = (
+        is_reply
+        or explicit
+        or ((wish or changes_mind) and alternative)
+        or (interrupts and objects)
+        or _DECISION["stance"].search(text)
+    )
     return 2.0 + 2 * explicit + alternative + bool(_DECISION["reason"].search(text)) if is_choice else 0.0
 
 

@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
-from itertools import accumulate, chain, filterfalse, groupby
+from itertools import accumulate, chain, filterfalse, groupby, pairwise
 from operator import attrgetter
 
 from msgspec import Struct
@@ -219,6 +219,12 @@ class Record:
         found["leaves"] -= found["asks"] | found["states"]
         found["partings"] = found["leaves"] | (found["states"] - found["asks"])  # these expect nothing
         return found
+
+    @cached_property
+    def interruptions(self) -> frozenset[int]:
+        """The prompts that come while the agent works, right after a call."""
+        pairs = pairwise(self.events)
+        return frozenset([y.number for x, y in pairs if x.kind == EventKind.TOOL and statements.begins_turn(y)])
 
     @cached_property
     def replies(self) -> Mapping[int, int]:

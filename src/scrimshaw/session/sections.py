@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, chain, filterfalse, pairwise, takewhile
+from itertools import chain, filterfalse, pairwise, takewhile
 from operator import attrgetter, itemgetter
 from os.path import commonprefix
 
