@@ -634,6 +634,14 @@ def test_an_item_of_an_outcome_is_told_with_the_heading_of_its_list() -> None:
     assert "- the upload handler writes each file into Postgres — For Monday (e3)" in body
 
 
+def test_a_heading_may_be_followed_by_a_note_in_brackets() -> None:
+    recording = Recording().prompt("Move the harbour nodes to the new backup.").edit("backup.yml")
+    tonight = "**Tonight**\n- the cron line of the harbour node needs an owner"
+    may = "**After May** (inspection)\n- the berth node of the harbour needs a disk"
+    recording.answer(f"The backup of the harbour runs on the new node now.\n\n{tonight}\n\n{may}")
+    assert [each.note for each in recording.draft().findings][-2:] == ["Tonight", "After May (inspection)"]
+
+
 def test_headings_of_findings_count_in_every_session() -> None:
     recording = login().answer(
         "## Key findings\n- Servers keep three kinds of clocks\n## Done\n- Servers were patched\n"

@@ -221,6 +221,13 @@ def test_a_change_that_was_taken_back_is_no_cure() -> None:
     assert not follow(recording.bash("git checkout src/a.py"))[0].cure
 
 
+@pytest.mark.parametrize(("answer", "is_lasting"), [("M a.py\nD src/b.py", False), ("A src/b.py\nD src/b.py", True)])
+def test_a_file_that_a_patch_deletes_is_no_change(answer: str, *, is_lasting: bool) -> None:
+    recording = Recording().edit("src/b.py")
+    recording.edit("src/b.py", f"*** Delete File: src/b.py\nSuccess. Updated the following files:\n{answer}")
+    assert ("src/b.py" in find_edits(recording.events, recording.items)) == is_lasting
+
+
 @pytest.mark.parametrize(
     ("command", "lasting"),
     [

@@ -101,7 +101,9 @@ def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Edits:
     attempts = _find_attempts(events, items)
     for event in events:
         if event.number in attempts:
-            found.setdefault(event.path, []).append(event.number)
+            # How Codex answers to a patch that deletes a file; one that it rewrites is deleted and added.
+            deletes = f"\nD {event.path}" in event.text and f"\nA {event.path}" not in event.text
+            found[event.path] = [] if deletes else [*found.get(event.path, ()), event.number]
         command = event.text.partition("\n")[0] if event.tool == "Bash" else ""
         writes = not event.path and not event.failed and _COMMAND["writes"].search(command)
         for old, new in find_written_files(command) if writes else ():
