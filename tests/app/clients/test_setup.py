@@ -87,7 +87,7 @@ def test_fresh_files_come_once_and_go(cli: Cli, root: Path, client: str, scope: 
     assert (first.code, sorted(made)) == (0, sorted(files))
     assert {file["action"] for file in first.json["files"]} == {"create"}
     assert again.json["files"] == []
-    assert cli("setup", client, "--remove", "--yes").code == 0
+    assert cli("setup", client, f"--{scope}", "--remove", "--yes").code == 0
     assert tree(root) == {}
 
 
@@ -111,7 +111,7 @@ def test_what_others_wrote_stays_and_comes_back_to_the_byte(
         assert list(json.loads(changed))[:5] == list(json.loads(content))
     assert b"say done" in changed or b"# why" in changed
     assert cli("setup", client, f"--{scope}", "--yes", "--json").json["files"] == []
-    assert cli("setup", client, "--remove", "--yes").code == 0
+    assert cli("setup", client, f"--{scope}", "--remove", "--yes").code == 0
     assert tree(root) == {file: content}
 
 
@@ -122,7 +122,7 @@ def test_what_changed_since_stays_when_ours_goes(cli: Cli, root: Path, client: s
     text = (root / file).read_text()
     newer = text.replace('"dark"', '"light"').replace("web = true", "web = false")
     (root / file).write_text(newer, newline="")
-    assert cli("setup", client, "--remove", "--yes").code == 0
+    assert cli("setup", client, f"--{scope}", "--remove", "--yes").code == 0
     rest = (root / file).read_text()
     assert "light" in rest or "web = false" in rest
     assert "other" in rest
@@ -254,7 +254,7 @@ def test_another_installation_takes_out_what_one_put_in(
     for name, content in tree(root).items():  # as versions before this one wrote it
         put(root, name, content.replace(b" ; exit 0", b"").replace(b"required = false", b"required = true"))
     monkeypatch.setattr(setup, "find_programs", None)  # whoever removes need not have programs itself
-    assert cli("setup", client, "--remove", "--yes").code == 0
+    assert cli("setup", client, f"--{scope}", "--remove", "--yes").code == 0
     assert tree(root) == before
 
 
@@ -308,7 +308,7 @@ def test_a_foreign_hook_of_cline_is_left_alone(cli: Cli, root: Path) -> None:
 def test_an_entry_that_was_there_before_setup_goes_too(cli: Cli, root: Path) -> None:
     put(root, "p/.mcp.json", b'{"mcpServers": {"scrimshaw": {"command": "scrimshaw", "args": ["serve"]}}, "a": 1}')
     cli("setup", "claude", "--yes")
-    cli("setup", "claude", "--yes", "--remove")
+    cli("setup", "claude", "--yes", "--remove", "--shared")
     assert json.loads((root / "p/.mcp.json").read_bytes()) == {"a": 1}
 
 
@@ -382,7 +382,7 @@ def test_comments_stay_where_they_are(cli: Cli, root: Path, client: str) -> None
     for line in (b'"theme": "dark", // dim, at night', b'"other": {"command": "x"}, // theirs, with http://host'):
         assert line + b"\r\n" in changed
     assert b"    // none below\r\n  }" in changed
-    assert cli("setup", client, "--remove", "--yes").code == 0
+    assert cli("setup", client, "--shared", "--remove", "--yes").code == 0
     assert tree(root) == {file: _COMMENTED}
 
 
@@ -411,6 +411,19 @@ class TestSharedScope:
     def test_needs_no_programs_here(self, cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(setup, "find_programs", None)
         assert cli("setup", "codex", "--shared", "--yes").code == 0
+
+    @pytest.mark.parametrize("client", [client for client, scope in PLACES if scope is Scope.SHARED])
+    def test_its_files_go_only_when_they_are_named(self, cli: Cli, root: Path, client: str) -> None:
+        cli("setup", client, "--shared", "--yes")
+        files = tree(root)
+        cli("setup", client, "--user", "--yes")
+        assert len(tree(root)) > len(files)
+        removed = cli("setup", client, "--remove", "--yes", "--json")
+        assert tree(root) == files
+        assert all(any(name in advice for advice in removed.json["advice"]) for name in files)
+        assert cli("setup", client, "--remove", "--shared", "--yes").code == 0
+        assert tree(root) == {}
+        assert [*root.glob("[hp]/*")] == [root / "p/.scrimshaw"]
 
     def test_a_clone_is_connected_where_the_programs_are_on_the_path(
         self, cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch

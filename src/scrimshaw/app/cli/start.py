@@ -322,7 +322,7 @@ def setup(
     shared: Annotated[bool, typer.Option("--shared", help="In files to commit, for all who clone it.")] = False,
     local: Annotated[bool, typer.Option("--local", help="In your own files for this project.")] = False,
     user: Annotated[bool, typer.Option("--user", help="In your own files for all projects.")] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Remove our entries again.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove our entries, shared ones with --shared.")] = False,
     dry_run: frame.DryRun = False,
     statusline: Annotated[bool, typer.Option("--statusline", help="Also a status line, if it can show one.")] = False,
     yes: frame.Yes = False,
@@ -340,11 +340,15 @@ def setup(
     scope = scopes[0] if scopes else None
     chosen = clients_setup.choose_clients(client, scope, remove)
     plans = list(_plan_changes(chosen, scope, remove, settings.project, statusline))
+    # What connects a whole team is removed only if that is asked for.
+    others = [plan for plan in plans if remove and not scope and plan[1] is Scope.SHARED]
+    plans = [plan for plan in plans if plan not in others]
     changes, planned = [change for *_, change in plans], {(each, where) for each, where, _ in plans}
     advice = [each.advice for each in chosen]
     advice += [each.shared_advice for each in chosen if (each, Scope.SHARED) in planned]
     advice += [text for each, text in _SCOPE_ADVICE.items() if each in {where for _, where in planned}]
-    advice = [] if remove else [*filter(None, advice)]
+    stays = "is for all who clone the project, so it stays; with --shared too it is changed."
+    advice = [f"{change.path} {stays}" for *_, change in others] if remove else [*filter(None, advice)]
     if not (remove or settings.folder.is_dir()):
         advice.append(f"{settings.project} has no memory yet, so nothing is recorded: run `scrimshaw init`.")
     files = [{"path": str(each.path), "action": each.action, "diff": each.diff()} for each in changes]
@@ -362,7 +366,7 @@ def setup(
 def _plan_changes(
     chosen: Sequence[Client], scope: Scope | None, remove: bool, project: Path, with_status_line: bool
 ) -> Iterator[tuple[Client, Scope, SetupChange]]:
-    """All changes with client and scope; by default additions go where a client is connected, removals everywhere."""
+    """All changes with client and scope; by default additions go where a client is connected."""
     programs = Programs() if remove or scope is Scope.SHARED else clients_setup.find_programs()
     plan = clients_setup.plan_removals if remove else clients_setup.plan_additions
     for client in chosen:
