@@ -16,7 +16,8 @@ from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine
-from scrimshaw.models import Redacted
+from scrimshaw.engine.sessions import record_event
+from scrimshaw.models import EventKind, Observation, Redacted
 from scrimshaw.storage.archive import FORMAT, ArchivedFile, Manifest, write_archive
 
 EVIL = "x\x1b[2J\nDeleted everything\x9b31m"
@@ -119,3 +120,14 @@ def test_a_disk_that_cannot_be_written_is_backed_up(cli: Cli, tmp_path: Path) ->
     (tmp_path / "other/.scrimshaw/memories").mkdir(parents=True)
     back = cli("--project", str(tmp_path / "other"), "restore", str(tmp_path / "safe.scrim"), "--json")
     assert back.json["written"] == ["memories/a.md", "memories/b.md"]
+
+
+def test_the_exact_state_is_asked_for_even_if_only_the_journal_would_change(project: Path, cli: Cli) -> None:
+    cli("checkpoint", "create", "one")
+    with open_engine(load(project)) as engine:
+        record_event(engine, Observation(session="S1", kind=EventKind.PROMPT, text=Redacted(text="mend the lights")))
+    refused = cli("checkpoint", "restore", "one", "--clear-existing")
+    assert (refused.code, "--yes" in refused.err, "sessions" in refused.err) == (1, True, True)
+    assert cli("resume").code == 0
+    assert cli("checkpoint", "restore", "one", "--clear-existing", "--yes").code == 0
+    assert "no session" in cli("resume").err

@@ -374,8 +374,9 @@ def restore(
 def _bring_back(engine: Engine, path: Path, clear: bool, overwrite: bool, dry_run: bool, yes: bool) -> Restored:
     bring = partial(bring_back, engine, path, clear_existing=clear, overwrite_edits=overwrite)
     planned = bring(dry_run=True)
-    if clear and not dry_run and (planned.written or planned.removed):
-        confirm(f"Write {len(planned.written)} files and remove {len(planned.removed)}?", yes)
+    if clear and not dry_run:  # even without a file: what the journal recorded since is removed too
+        files = f"Write {len(planned.written)} files, remove {len(planned.removed)}"
+        confirm(f"{files}, and replace sessions, reviews and jobs by those of then?", yes)
     return planned if dry_run else bring()
 
 
