@@ -20,8 +20,7 @@ RECORDED_CHARACTERS, RECORDED_TAIL = 4_000, 1_000  # the end of an output says h
 CUT_MIDDLE = "\n[...]\n"
 SUBJECT_CHARACTERS = 500
 READ_CHARACTERS = 64_000  # only head and tail of a tool's output are judged: the middle takes time and says little
-# Private text of a person, up to the last closing tag before another opening one; without any it extends to the end.
-_PRIVATE = re.compile(r"(?is)<private>.*?(?:</private>(?:(?:(?!<private>).)*</private>)?|\Z)")
+_PRIVATE_TAG = re.compile(r"(?i)(</?private>)")
 # A folder nearer to the root is too general to be cut off the paths below it.
 _LEAST_DEPTH = 2
 _GO_NOWHERE = re.compile(r"(?m)^cd \. *(?:&&|;) *")  # what is left of `cd PROJECT && pytest`
@@ -86,7 +85,7 @@ def make_observation(
     """The observation to record of an event; everything in it has passed the redaction gate."""
     activity = describe_call(redact_call(event)) if event.kind is EventKind.TOOL else None
     is_prompt = event.kind is EventKind.PROMPT
-    content = _PRIVATE.sub("[REDACTED:private]", event.prompt) if is_prompt else event.output
+    content = hide_private(event.prompt) if is_prompt else event.output
     if activity:
         subject = activity.subject[:SUBJECT_CHARACTERS]
         is_script = "\n" in subject and event.tool == "Bash" and activity.name not in ("Edit", "Write")
@@ -111,6 +110,20 @@ def make_observation(
         task=text if is_asked else None,
         context_used=event.context_used,
     )
+
+
+def hide_private(prompt: str) -> str:
+    """A prompt without its private passages: each to the end of the outermost one, or of the prompt if it has none."""
+    shown, depth = list[str](), 0
+    for piece in _PRIVATE_TAG.split(prompt):
+        if piece.lower() == "<private>":
+            shown += [] if depth else ["[REDACTED:private]"]
+            depth += 1
+        elif piece.lower() == "</private>" and depth:
+            depth -= 1
+        elif not depth:
+            shown.append(piece)
+    return "".join(shown)
 
 
 def make_answers(event: Event, texts: Sequence[str], known: Container[str] = ()) -> list[Observation]:

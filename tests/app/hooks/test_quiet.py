@@ -24,7 +24,13 @@ def find_words(folder: Path) -> Iterator[Path]:
     return (path for path in files if WORDS.encode() in path.read_bytes().lower())
 
 
-@pytest.mark.parametrize("end", ["</private> ", "</PRIVATE>\n", f" <private>x</private> {WORDS}</private> ", ""])
+INNER = f" <private>x</private> {WORDS}"
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["</private> ", "</PRIVATE>\n", f"{INNER}</private> ", f"<private>{INNER}</Private>{INNER * 2}</private> ", ""],
+)
 @pytest.mark.parametrize("filler", ["", "tide " * 20_000])
 def test_private_words_of_a_prompt_are_nowhere(engine: Engine, project: Path, end: str, filler: str) -> None:
     rest = "then go on" if end else ""
@@ -41,7 +47,8 @@ def test_what_stands_between_two_private_passages_is_kept(engine: Engine, projec
 
 
 def test_private_words_of_a_memory_are_nowhere(engine: Engine, project: Path) -> None:
-    saved = save(engine, NewText(content=f"{KEPT} <private>{WORDS}</private> at dusk, and <private> stays."))
+    private = f"<private>{INNER}<private>{INNER}</private>{INNER}</private>"
+    saved = save(engine, NewText(content=f"{KEPT} {private} at dusk, and <private> stays."))
     text = Path(saved.path).read_text(encoding="utf-8")
     assert f"{KEPT} [REDACTED:private] at dusk, and <private> stays." in text
     assert not [*find_words(project)]
