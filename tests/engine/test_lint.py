@@ -11,7 +11,7 @@ from scrimshaw.config import Settings, load
 from scrimshaw.engine import Engine, index
 from scrimshaw.engine.lint import Linted, LintState, apply_repairs, lint, parse_rename, plan_repairs, widen_rename
 from scrimshaw.errors import InvalidRequest, NotFound
-from scrimshaw.models import Action, SourceFile
+from scrimshaw.models import Action, Skip, SourceFile
 from scrimshaw.storage.scan import scan
 
 GOOD = """\
@@ -48,6 +48,15 @@ def by_path(found: list[Linted]) -> dict[str, LintState]:
 
 
 class TestLint:
+    @pytest.mark.parametrize("name", ["plan.markdown", "plan.MARKDOWN", "deep/plan.rst"])
+    def test_a_document_that_is_no_memory_by_its_name_is_named(self, engine: Engine, vault: Path, name: str) -> None:
+        (vault / "deep").mkdir()
+        (vault / name).write_text(GOOD)
+        (found,) = lint(engine.settings)
+        assert (found.state, found.path) == (LintState.SKIPPED, f".scrimshaw/memories/{name}")
+        assert index.scan(engine).skipped == (Skip(path=str(vault / name), reason=found.reasons[0]),)
+        assert "ends in" in found.reasons[0]
+
     def test_the_vault_is_judged_without_an_index_and_nothing_is_written(self, settings: Settings, vault: Path) -> None:
         (vault / "deep").mkdir()
         (vault / "deep/good.md").write_text(GOOD)

@@ -292,8 +292,9 @@ def open_engine(
 def list_project_sources(settings: Settings) -> list[Source]:
     """The sources of a project, in order: its vault, Serena's, its documents, the user's own vault."""
     memory = ArtifactClass.MEMORY
-    vault = Source(name="vault", root=settings.folder / MEMORIES, writable=True, artifact=memory)
-    user = Source(name="global", root=settings.home / MEMORIES, writable=True, artifact=memory, id_prefix=GLOBAL)
+    # Every document, so that one in another format than a memory's is named.
+    vault = Source(name="vault", root=settings.folder / MEMORIES, include=("**/*",), writable=True, artifact=memory)
+    user = replace(vault, name="global", root=settings.home / MEMORIES, id_prefix=GLOBAL)
     stated = [Source(**{**structs.asdict(each), "root": settings.project / each.root}) for each in settings.sources]
     documents = stated or discover(settings.project, settings.serena_home)
     if settings.index.include:

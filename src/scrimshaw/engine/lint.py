@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.config import Settings
-from scrimshaw.engine.core import MEMORIES, Engine
+from scrimshaw.engine.core import MEMORIES, Engine, list_project_sources
 from scrimshaw.engine.read import list_own
 from scrimshaw.engine.write import rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile, describe_os_error
@@ -120,9 +120,10 @@ def read_markdown(path: Path) -> str | None:
 def _list_files(settings: Settings, paths: Sequence[Path]) -> dict[Path | Skip, None]:
     """The files that are named, and those below folders as a vault would read them; raises NotFound."""
     files = dict[Path | Skip, None]()
+    vaults = {source.root: source for source in list_project_sources(settings) if source.writable}
     for path in paths:
         if path.is_dir():
-            found = scan(Source(name="lint", root=path), settings.index.max_file_bytes)
+            found = scan(vaults.get(path.absolute(), Source(name="lint", root=path)), settings.index.max_file_bytes)
             files |= dict.fromkeys(file if isinstance(file, Skip) else Path(file.path) for file in found)
         elif path.exists():
             files[path.resolve()] = None

@@ -252,6 +252,7 @@ def _classify(
     objections = {
         "hidden file": found.entry.name.startswith("."),
         "its name ends in capital letters": not found.entry.name.endswith(SUFFIXES),
+        f"a memory's name ends in {SUFFIX}": source.writable and not found.name.endswith(SUFFIX),
         "its name is not UTF-8": not found.path.isascii() and replace_undecodable(found.path) != found.path,
         "not a regular file": not stat.S_ISREG(info.st_mode),
         f"{info.st_size} bytes are more than the limit of {max_bytes}": info.st_size > max_bytes,
