@@ -48,6 +48,29 @@ def by_path(found: list[Linted]) -> dict[str, LintState]:
 
 
 class TestLint:
+    @pytest.mark.parametrize(
+        ("entry", "key", "known"),
+        [
+            ("tier: very", "tier", "important"),
+            ("importanceTier: [critical]", "importanceTier", "important"),
+            ("type: 17", "type", "decision"),
+            ("relations: {suports: [north]}", "relations", "supports"),
+            ("created: in spring", "created", "ISO"),
+            ("updated: 2026-13-01", "updated", "ISO"),
+        ],
+    )
+    def test_a_value_that_counts_as_not_stated_is_named(
+        self, settings: Settings, vault: Path, entry: str, key: str, known: str
+    ) -> None:
+        (vault / "wrong.md").write_text(GOOD.replace("type: decision", entry))
+        right = "type: Decision\nimportance_tier: critical\ncreated: 2026-11-21T20:40:00Z\nrelations: {supports: [x]}"
+        (vault / "good.md").write_text(GOOD.replace("type: decision", right))
+        found, other = lint(settings)
+        assert (found.state, found.flags, found.lines) == (LintState.WARNED, ("wrong_value",), (3,))
+        assert f"'{key}'" in found.reasons[0]
+        assert known in found.reasons[0]
+        assert (other.state, other.reasons) == (LintState.CLEAN, ())
+
     @pytest.mark.parametrize("name", ["plan.markdown", "plan.MARKDOWN", "deep/plan.rst"])
     def test_a_document_that_is_no_memory_by_its_name_is_named(self, engine: Engine, vault: Path, name: str) -> None:
         (vault / "deep").mkdir()

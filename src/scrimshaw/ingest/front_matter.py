@@ -7,7 +7,7 @@ quotes are used only where necessary.
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -21,7 +21,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.models import Provenance, Quality, Trust
+from scrimshaw.models import MemoryType, Provenance, Quality, Relation, Tier, Trust
 
 Values = Mapping[str, object]
 Clean = Callable[[str], str]
@@ -265,6 +265,20 @@ def parse_member(values: Values, key: str, default: _Member) -> _Member:
         return type(default)(parse_line(values.get(find_spelling(values, key))).lower())
     except ValueError:
         return default
+
+
+def find_wrong_values(values: Values) -> Iterator[str]:
+    """What is wrong with values that are known by name or are dates: such a value counts as not stated."""
+    relations = values.get("relations")
+    stated = [(find_spelling(values, "type"), tuple(MemoryType)), (find_spelling(values, "tier"), tuple(Tier))]
+    pairs = [(key, values.get(key), known) for key, known in stated]
+    pairs += [("relations", key, tuple(Relation)) for key in (relations if isinstance(relations, Mapping) else ())]
+    for key, value, known in pairs:
+        if value is not None and parse_line(value).lower() not in known:
+            yield f"'{key}' says '{value}'; known are {', '.join(known)}"
+    for key in (*CREATED, "updated"):
+        if values.get(key) is not None and not parse_time(values[key]):
+            yield f"'{key}' says '{values[key]}', which is no ISO date or time"
 
 
 def parse_phrases(values: Values, key: str, clean: Clean = str, mark: str = ",") -> tuple[str, ...]:
