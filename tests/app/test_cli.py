@@ -429,6 +429,12 @@ class TestEdit:
         memory = cli("get", "storage/apsw", "--json").json["memory"]
         assert (memory["triggers"], memory["topics"]) == ([], ["sqlite"])
 
+    def test_questions_are_added_and_removed(self, cli: Cli, vault: Path) -> None:
+        asked, other = "Why is there no system SQLite?", "Which SQLite, and why?"
+        assert cli("edit", "storage/apsw", "--add-question", asked, "--add-question", other).code == 0
+        assert cli("edit", "storage/apsw", "--remove-question", asked).code == 0
+        assert cli("get", "storage/apsw", "--json").json["memory"]["questions"] == [other]
+
     def test_a_new_text(self, cli: Cli, vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         feed(monkeypatch, b"All new.\n")
         cli("edit", "storage/apsw", "--content", "-")

@@ -148,6 +148,8 @@ def edit(
     remove_trigger: Annotated[Texts, typer.Option(metavar="TEXT", help="Remove a phrase (repeatable).")] = None,
     add_topic: Annotated[Texts, typer.Option(metavar="TEXT", help="Add a topic (repeatable).")] = None,
     remove_topic: Annotated[Texts, typer.Option(metavar="TEXT", help="Remove a topic (repeatable).")] = None,
+    add_question: Annotated[Texts, typer.Option(metavar="TEXT", help="Add a question (repeatable).")] = None,
+    remove_question: Annotated[Texts, typer.Option(metavar="TEXT", help="Remove a question (repeatable).")] = None,
     content: Annotated[str | None, typer.Option(help="A new text; - reads standard input.")] = None,
     expect: Annotated[str, typer.Option(metavar="HASH", help="Only if the file has this content_hash.")] = "",
     yes: frame.Yes = False,
@@ -162,6 +164,7 @@ def edit(
         "type": type_,
         "trigger_phrases": _merge(memory.triggers, add_trigger, remove_trigger),
         "topics": _merge(memory.topics, add_topic, remove_topic),
+        "questions": _merge(memory.questions, add_question, remove_question),
     }
     stated = {key: value for key, value in changes.items() if value is not None}
     if not stated and content is None:
