@@ -26,7 +26,7 @@ def find_nearest(name: str, known: Iterable[str]) -> str:
     """A hint with the most similar known names, or those that contain it; empty if there is none."""
     from difflib import get_close_matches  # noqa: PLC0415 - only to tell of a mistake
 
-    names = [*known]
+    names = [*filter(None, known)]
     found = get_close_matches(name, names, 2, 0.75) or [each for each in names if name and name in each][:2]
     return f"Did you mean {' or '.join(found)}?" if found else ""
 

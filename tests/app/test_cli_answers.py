@@ -217,6 +217,17 @@ def test_an_unknown_id_is_answered_with_near_ones(cli: Cli, project: Path, comma
     assert "list the memories" in cli(*command.split(), "zanzibar").err
 
 
+@pytest.mark.parametrize("error", ["", " \n", "..."])
+def test_an_error_without_a_word_is_asked_for(cli: Cli, error: str) -> None:
+    refused = cli("fix", error)
+    assert (refused.code, refused.out, "Give the error message" in refused.err) == (2, "", True)
+
+
+def test_nothing_is_not_near_a_file_without_an_id(cli: Cli, project: Path) -> None:
+    write_memory(project / ".scrimshaw/memories", "north", "The gate.\n").with_suffix(".rst").write_text("The gate.\n")
+    assert cli("get", "").err.splitlines()[-1] == "Search for it, or list the memories."
+
+
 def test_the_doctor_counts_drafts_that_nobody_has_looked_at(cli: Cli, project: Path) -> None:
     write_memory(project / ".scrimshaw/drafts", "0e24ab-1", "The gate of the crane.\n")
     found = {each["name"]: each for each in cli("doctor", "--json").json["findings"]}

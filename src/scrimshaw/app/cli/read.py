@@ -422,6 +422,8 @@ def fix(
     limit: Annotated[int, typer.Option(min=1, max=50, help="Maximum number of answers.")] = MOST_FIXES,
 ) -> list[Fix]:
     """Show what was done about an error before, and if it helped."""
+    if not re.search(r"\w", error):
+        raise typer.BadParameter("Give the error message, or all of the output.")
     return find_fixes(engine, error, limit)
 
 
