@@ -11,6 +11,7 @@ import pytest
 from tests.app.command_line import Cli, command_line, wait_for_vectors
 from tests.app.test_cli_process import on_a_terminal
 from tests.app.test_importing_sessions import SECRET, put_session
+from tests.samples import write_memory
 
 from scrimshaw.app.cli import start
 from scrimshaw.app.importing import name_sources
@@ -107,6 +108,17 @@ def test_a_dry_run_says_what_would_be_taken(cli: Cli) -> None:
     done = cli("import", "all", "--dry-run", "--json").json
     assert (done["counts"], done["vectors"]) == ({"found": 2}, None)
     assert cli("stats", "--json").json["total"] == 1  # its instructions, read in place
+
+
+def test_a_dry_run_counts_what_the_import_then_takes(cli: Cli, tmp_path: Path) -> None:
+    cli("init")
+    texts = {"one": "# Tides\nThe tide turns at noon.\n", "three": "# Tides\nIt turns at midnight too.\n", "four": "\n"}
+    for name, text in (texts | {"two": texts["one"]}).items():
+        write_memory(tmp_path / "notes", name, text)
+    dry, real = (cli("import", str(tmp_path / "notes"), *more, "--json").json for more in (("--dry-run",), ()))
+    assert dry["counts"] == {"found": 2, "unchanged": 1, "left": 1}
+    assert real["counts"] == {"taken": 2, "unchanged": 1, "left": 1}
+    assert dry["memories"] == real["memories"] == 2
 
 
 def test_a_client_and_a_file(cli: Cli, home: Path, tmp_path: Path) -> None:

@@ -259,6 +259,17 @@ def test_a_dry_run_writes_nothing(engine: Engine, home: Path) -> None:
     assert statuses(take(engine, home, dry_run=True)) == ["unchanged"]
 
 
+def test_a_dry_run_counts_only_the_new_events_of_a_session_that_went_on(engine: Engine, home: Path) -> None:
+    project = engine.settings.project
+    rows = session_rows("s-1", project, START)
+    put_session(home, project, "s-1", rows=[*rows[:-1], rows[1]])
+    (dry,), (real,) = take(engine, home, dry_run=True), take(engine, home)
+    assert dry.events == real.events
+    put_session(home, project, "s-1", rows=rows)
+    (dry,), (real,) = take(engine, home, dry_run=True), take(engine, home)
+    assert dry.events == real.events
+
+
 def test_the_calls_of_sub_agents_count_to_their_session(engine: Engine, home: Path) -> None:
     project = engine.settings.project
     rows = session_rows("s-1", project, START)

@@ -194,6 +194,8 @@ def test_records_outside_the_project_are_saved_and_the_poor_ones_as_temporary(
     specs = tmp_path / "elsewhere/specs"
     _put(specs / "001-till", {"spec": "# Till", "memory/good": GOOD})
     _put(specs / "002-bar/memory", {"02-01-26_10-30__poor": POOR})
+    dry = take(engine, home, "speckit", path=specs, dry_run=True)
+    assert (statuses(dry), engine.index.count(Filters())[""]) == (["left", "found", "found"], 0)
     taken = take(engine, home, "speckit", path=specs)
     assert [(each.status, each.memories) for each in taken] == [
         ("left", ()),

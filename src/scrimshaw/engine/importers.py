@@ -82,6 +82,7 @@ class ImportResult(Struct, frozen=True, kw_only=True):
     status: str
     events: int = 0  #: Events recorded now of a session.
     memories: tuple[str, ...] = ()
+    text_hash: str = ""  #: Of a text that a dry run found, which it may find twice.
     reasons: tuple[str, ...] = ()  #: For a session that was imported but became no memory, why.
     skipped: int = 0  #: Lines that could not be read.
 
@@ -177,8 +178,15 @@ def import_files(engine: Engine, files: Iterable[Path], *, dry_run: bool = False
         except ScrimshawError as error:
             yield leave_out("files", str(file), error)
         else:
-            status, ids = _STATUS.get(saved.status, "unchanged"), (saved.id,)
-            yield ImportResult(source="files", place=str(file), status=status, memories=ids, reasons=saved.reasons)
+            text = parse_memory_file(_check_path(engine, file).read_bytes()).body if dry_run else ""
+            yield _describe_saved(saved, text, partial(ImportResult, source="files", place=str(file)))
+
+
+def _describe_saved(saved: Saved, text: str, result: partial[ImportResult]) -> ImportResult:
+    """The result for a memory that was, or would be, saved with a text."""
+    status, is_found = _STATUS.get(saved.status, "unchanged"), saved.status == "dry_run"
+    text_hash = hash_normalised_text(redact(text).text) if is_found else ""
+    return result(status=status, memories=(saved.id,), text_hash=text_hash, reasons=saved.reasons)
 
 
 def leave_out(source: str, place: str, reason: str | ScrimshawError, skipped: int = 0) -> ImportResult:
@@ -369,12 +377,12 @@ def _save_other(engine: Engine, new: NewText, result: partial[ImportResult], dry
         if saved.status == "rejected" and result.keywords["source"] == SPEC_KIT and saved.quality:
             # Somebody wrote these to be kept: even the lowest quality is kept for a while.
             tier = Tier.TEMPORARY if band(saved.quality.score) == "D" else new.tier
-            saved = save(engine, replace(new, tier=tier), force=True)
+            saved = save(engine, replace(new, tier=tier), force=True, dry_run=dry_run)
         if saved.status == "saved":
             # An old memory would count as forgotten; importing it today counts as a recall.
             with suppress(StorageFailure):
                 touch(engine, [engine.memory(saved.id)])
-        return result(status=_STATUS.get(saved.status, "unchanged"), memories=(saved.id,), reasons=saved.reasons)
+        return _describe_saved(saved, new.content, result)
     memory = engine.memory(earlier[0])
     if memory.id in engine.index.find_ids(text_hash=hash_normalised_text(redact(new.content).text)):
         return result(status="unchanged", memories=(memory.id,))
@@ -459,13 +467,15 @@ def _record_session(
     reported = [start]  # what hooks would report: only the tool calls of sub-agents
     for event in events:
         ours = replace(event, session=session, cwd=cwd)
-        if event.kind is not EventKind.TOOL:
+        if event.kind is EventKind.ANSWER:  # stored under the hash of its text, as if a hook had read it
+            ours = replace(ours, call_id=hash_text(event.output))
+        elif event.kind is not EventKind.TOOL:
             ours = replace(ours, call_id=_EVENT_PREFIX + hash_text(f"{event.at} {event.prompt or event.output}"))
         if event.kind is EventKind.TOOL or not event.agent:
             reported.append(ours)
     reported.append(replace(start, kind=EventKind.END, at=events[-1].at, call_id=end))
     new = [event for event in reported if (event.kind, event.call_id) not in ids]
-    count = len(new) if dry_run else 0
+    count = len({(event.kind, event.call_id) for event in new}) if dry_run else 0
     for event in () if dry_run else new:
         if event.kind is EventKind.ANSWER:
             (observation,) = make_answers(event, [event.output])

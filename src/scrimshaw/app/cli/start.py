@@ -86,7 +86,8 @@ def _render_sums(summary: Mapping[str, Any]) -> Lines:
         yield line((f"and {len(new) - MOST_LINES} more; --json lists all", "dim"))
     sums = (f"{count} {_WORDS.get(status, status)}" for status, count in sorted(summary["counts"].items()))
     counts = ", ".join(sums) or "nothing found"
-    yield f"{counts}; {summary['events']} events, {summary['memories']} memories"
+    least = "at least " if summary["counts"]["found"] and summary["events"] else ""  # sessions become memories later
+    yield f"{counts}; {summary['events']} events, {least}{summary['memories']} memories"
     if (summary["vectors"] or {}).get("in_background"):
         yield frame.IN_BACKGROUND
 
@@ -273,20 +274,24 @@ def report(
 
 def _run_import(plan: ImportPlan, as_json: bool) -> dict[str, Any]:
     """Carry out an import plan with a progress bar; after Ctrl-C returns what was done so far."""
-    results: list[ImportResult] = []
+    results, texts = list[ImportResult](), set[str]()
     (total, work), interrupted = plan, False
     try:
         with progress("Importing", as_json) as advance:
             for result in work:
-                results.append(result)
+                # A dry run does not see what it would have saved before.
+                results.append(replace(result, status="unchanged") if result.text_hash in texts else result)
+                texts |= {result.text_hash} - {""}
                 advance(len(results), max(total, len(results)))
     except KeyboardInterrupt:
         interrupted = True
         note("Interrupted. Run the same command again to continue.")
+    new = [each for each in results if each.status in ("taken", "found")]
     return {
         "counts": Counter(each.status for each in results),
         "events": sum(each.events for each in results),
-        "memories": len({name for each in results if each.status == "taken" for name in each.memories}),
+        # With the place, since files of one title have one id until they are saved.
+        "memories": len({(each.place, name) for each in new for name in each.memories}),
         "taken": results,
         "interrupted": interrupted,
         "vectors": None,
