@@ -121,6 +121,14 @@ def test_a_dry_run_counts_what_the_import_then_takes(cli: Cli, tmp_path: Path) -
     assert dry["memories"] == real["memories"] == 2
 
 
+def test_a_path_is_relative_to_the_working_folder(cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("init")
+    write_memory(project.parent / "notes", "tides", "# Tides\nThe tide turns at noon.\n")
+    (project / "src").mkdir()
+    monkeypatch.chdir(project / "src")
+    assert cli("import", "../../notes", "--json").json["counts"] == {"taken": 1}
+
+
 def test_a_client_and_a_file(cli: Cli, home: Path, tmp_path: Path) -> None:
     cli("init")
     elsewhere = put_session(home, tmp_path / "elsewhere", "s-2")
