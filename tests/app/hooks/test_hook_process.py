@@ -17,6 +17,7 @@ from tests.samples import write_memory
 from tests.scenarios.agent import Agent
 
 from scrimshaw.app.checks import PROCESS
+from scrimshaw.app.hooks import record
 from scrimshaw.engine import Engine
 from scrimshaw.engine.drafts import find_draft
 from scrimshaw.engine.health import check_health
@@ -309,6 +310,30 @@ def test_what_stopped_a_hook_is_named_until_its_log_is_removed(engine: Engine, p
     log.unlink()
     rows = {row.name: row for row in check_health(engine, more=PROCESS).capabilities}
     assert rows["hook"].status == Status.ON
+
+
+def test_a_hook_that_runs_out_of_time_is_logged(engine: Engine, project: Path) -> None:
+    slow = "import time; from scrimshaw.app.hooks import main, record; main.PATIENCE_S = 0.01; "
+    done = hook(project, b"{}", run=f"{slow}record.handle_payload = lambda *_, **more: time.sleep(60); main.run()")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (engine.folder / "hook.log").read_text().endswith(" It ran out of time\n")
+
+
+def test_the_log_keeps_only_its_newer_half_once_it_is_long(
+    engine: Engine, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    log = engine.folder / "hook.log"
+    log.write_text("".join(f"2026-11-28T10:00:00 WARN {number}\n" for number in range(record.LARGEST_LOG // 20)))
+    assert log.stat().st_size > record.LARGEST_LOG
+    record.log("the last")
+    first, *_, before, last = log.read_text().splitlines()
+    assert log.stat().st_size < record.LARGEST_LOG
+    assert (first.split()[:2], before.split()[-1]) == (
+        ["2026-11-28T10:00:00", "WARN"],
+        str(record.LARGEST_LOG // 20 - 1),
+    )
+    assert last.endswith(" the last")
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])

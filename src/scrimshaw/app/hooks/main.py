@@ -12,10 +12,11 @@ import os
 import sys
 import time
 import typing
+from collections.abc import Callable
 from functools import partial
 
 DEADLINE_S, START_DEADLINE_S, PATIENCE_S = 0.25, 2.0, 5.0
-_WATCH_S = 0.02
+_WATCH_S, _LOG_S = 0.02, 0.1
 
 
 def run() -> None:
@@ -29,7 +30,7 @@ def run() -> None:
         sys.stderr.flush()
         os._exit(0)
     limits = {"work": DEADLINE_S}
-    _thread.start_new_thread(_give_up_in_time, (limits,))
+    _thread.start_new_thread(_give_up_in_time, (limits, record.log))
     allow_start = partial(limits.update, work=max(DEADLINE_S, START_DEADLINE_S))
     try:
         payload = sys.stdin.buffer.read(record.LARGEST_INPUT + 1)
@@ -50,9 +51,11 @@ def import_lightly() -> None:
     sys.modules.setdefault("typing_extensions", typing)
 
 
-def _give_up_in_time(limits: dict[str, float]) -> None:
+def _give_up_in_time(limits: dict[str, float], log: Callable[[str], None]) -> None:
     """End the process when its time is over. Waiting for a processor does not count, so no burst loses events."""
     until = time.monotonic() + PATIENCE_S
     while time.process_time() < limits["work"] and time.monotonic() < until:
         time.sleep(_WATCH_S)
+    _thread.start_new_thread(log, ("It ran out of time",))
+    time.sleep(_LOG_S)  # a disk that does not answer must not keep the client waiting
     os._exit(0)

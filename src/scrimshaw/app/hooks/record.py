@@ -25,7 +25,7 @@ from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.durable import make_private
 from scrimshaw.storage.engines import open_storage
 
-LARGEST_INPUT = 8 * 1024 * 1024
+LARGEST_INPUT, LARGEST_LOG = 8 * 1024 * 1024, 256 * 1024
 # How much is read of a transcript, which may have many megabytes: its end, up to the beginning of the turn. A
 # turn that was interrupted has no stop event, so a few turns are read again.
 TAIL_BYTES, LONGEST_TURN = 256 * 1024, 16 * 1024 * 1024
@@ -207,6 +207,8 @@ def log(line: str) -> None:
     with suppress(OSError):  # a log that is unwritable, or has no folder, must not fail the hook
         path = find_project(Path.cwd()) / PROJECT_FOLDER / "hook.log"
         make_private(path)
+        if path.stat().st_size > LARGEST_LOG:  # only its newer half is kept, from the start of a line
+            path.write_bytes(path.read_bytes()[-LARGEST_LOG // 2 :].partition(b"\n")[2])
         with path.open("a", encoding="utf-8") as file:
             file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {line}\n")
 
