@@ -575,7 +575,13 @@ class MemorySessions:
     def latest(
         self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1, with_work: bool = False
     ) -> list[Session]:
-        found = [session for session in self._newest() if session.id != before]
+        found, past = list[Session](), -math.inf
+        for each in self._rows("sessions"):
+            is_ahead = each.last_event > time.time() and past > -math.inf
+            found.append(replace(each, last_event=past) if is_ahead else each)
+            past = past if each.last_event > time.time() else max(past, each.last_event)
+        found = [session for session in found[::-1] if session.id != before]
+        found.sort(key=lambda each: -each.last_event)
         if with_work:
             found = [each for each in found if self.events(each.id, EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)]
         if processes is not None:
