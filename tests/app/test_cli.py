@@ -210,6 +210,12 @@ class TestSearch:
         (vault / "fresh.md").write_text("# Fresh\nThe harbour closes at dusk.\n")
         assert cli("search", "harbour", "--no-scan", "--json").json["hits"] == []
 
+    def test_a_removed_index_is_made_again_first(self, cli: Cli, vault: Path) -> None:
+        cli("search", "write-ahead")
+        for file in vault.parent.glob("index.db*"):
+            file.unlink()
+        assert len(cli("search", "write-ahead", "--no-scan", "--json").json["hits"]) == 1
+
     def test_shows_title_place_and_excerpt(self, cli: Cli, vault: Path) -> None:
         said = cli("search", "write-ahead log").out
         assert "1. Use apsw, not the interpreter's sqlite3" in said

@@ -168,7 +168,7 @@ def command(
                 values["filters"] = Filters(**given)
             with ExitStack() as stack:
                 if "engine" in named:
-                    opening = open_memory(project, fresh=fresh and not values.get("no_scan"), with_rules=with_rules)
+                    opening = open_memory(project, None if values.get("no_scan") else fresh, with_rules=with_rules)
                     values["engine"] = stack.enter_context(opening)
                     if "filters" in named:
                         demand_known(values["engine"], values["filters"])
@@ -305,17 +305,17 @@ settings_of_memory = partial(settings_of, read=load_memory)  # raises ConfigErro
 
 
 @contextmanager
-def open_memory(project: Path | None, *, fresh: bool = True, with_rules: bool = False) -> Iterator[Engine]:
+def open_memory(project: Path | None, fresh: bool | None = True, *, with_rules: bool = False) -> Iterator[Engine]:
     """Open the memory of a project; if `fresh`, including changes of its files since the last scan.
 
-    If the index could not follow the files, a note at the end says so. With `with_rules` a mistake in the extraction
-    rules stops the start with ConfigError.
+    None reads the files only if the index was removed, which would answer with nothing. If the index could not follow
+    the files, a note at the end says so. With `with_rules` a mistake in the extraction rules raises ConfigError.
     """
     settings = settings_of_memory(project)
     if with_rules:
         check_rules(settings.rules)
     with open_engine(settings) as engine:
-        if fresh:
+        if fresh or (fresh is None and not engine.index.generation()):
             index.scan(engine)
         yield engine
         note_degradations(engine.degradations.of(INDEX))
