@@ -25,39 +25,16 @@ _OPENING, _CLOSING, _MARKS = "([\u201c", ")]\u201d", ("**", "`", '"', "__", "~~"
 _lines, _words = partial(load_lines, __file__, "chatter"), partial(load_words, __file__, "chatter")
 _OPENS_QUOTED = re.compile("[^\\w\"'`\u201c\u2018\u00ab]*[\"'`\u201c\u2018\u00ab]")
 _FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n[\w\"'#-].*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)")
-_TAG = (
-    r"<(?P<name>(?:antml:)?(?:function_calls|function_results|invoke|tool_use|tool_call|tool_result)|system-reminder"
-    r"|local-command-(?:caveat|stdout|stderr)|command-(?:name|message|args|contents)|bash-(?:input|stdout|stderr)"
-    r"|task-notification|user-prompt-submit-hook|user-memory-input)\b[^>\n]*>"
-)
-_TOOLS = (
-    r"(?:apply_patch|bash|edit|glob|grep|list|ls|multiedit|notebookedit|patch|read|shell|task|taskoutput|todoread"
-    r"|todowrite|webfetch|websearch|write|mcp__\w+|\w+_sequentialthinking|\w*memory_\w+)"
-)
-_TRACE = (
-    rf"[ \t]*(?:[-*+][ \t]+)?(?:\*\*[\w ]+:\*\*[ \t]*|\*\*)?"
-    rf"(?:Tool(?: call| used| use| result)?:[ \t]*`?(?i:{_TOOLS})\b[ \t*`]*(?:\r?$|[|,])"
-    rf"|Tool:[ \t]*[\w-]+[ \t]*\|[ \t]*Status:"
-    r"|\[Tool:[ \t]*\w+"
-    r"|Used tools?:[ \t]"
-    r"|(?:\u23fa|\u25cf)[ \t]*\w+\(|\u23bf"
-    r"|\{[ \t]*\"(?:type\"[ \t]*:[ \t]*\"tool_(?:use|result)\"|tool(?:_name|_call|_use_id)?\"[ \t]*:"
-    r"|name\"[ \t]*:[ \t]*\"\w+\"[ \t]*,[ \t]*\"(?:input|arguments|parameters)\"))"
-    rf"|[^\n]{{0,200}}toolu_(?<=\btoolu_)\w{{16}}"  # a literal is found faster than a bound of a word
-)
+
+
+def _fill(listing: str, **parts: str) -> str:
+    """A pattern of the table, with its parts of these names."""
+    return re.sub(r"<<(\w+)>>", lambda match: parts[match[1]], "".join(_lines(listing)))
+
+
+_TAG, _TRACE = _fill("tag"), _fill("trace", TOOLS=_fill("tools"))
 _MARK = r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(?:\[[ xX]\][ \t]+)?|\r?$)"
-# The kind of a line, by the name of the group; continued text matches none.
-_SHAPE = re.compile(
-    r"(?P<blank>[^\S\n]*(?:\n|\Z))"
-    r"|(?P<fence>[ \t]*(?:[-*+]|\d{1,9}[.)])?[ \t]*(?P<ticks>`{3,}|~{3,}))"
-    r"|(?P<comment><!--)"
-    rf"|(?P<tag>[ \t]*{_TAG})"
-    rf"|(?P<trace>{_TRACE})"
-    r"|(?P<other>[ \t]*(?:#{1,6}(?:[ \t]|\r?$)|>|[-*_=]{3,}[ \t]*\r?$|<))"
-    r"|(?P<row>[ \t]*\|)"
-    rf"|(?P<item>{_MARK}|[ \t]*\*\*[^*\n]{{1,60}}:\*\*)",
-    re.MULTILINE,
-)
+_SHAPE = re.compile(_fill("shape", TAG=_TAG, TRACE=_TRACE, MARK=_MARK), re.MULTILINE)
 _TRACE_START = re.compile(_TRACE, re.MULTILINE)
 _TRACE_HINT = re.compile(rf"Tool(?: call| used?| result)?:|Used tool|toolu_|\"tool|\"name|\u23fa|\u25cf|\u23bf|{_TAG}")
 _ITEM = re.compile(_MARK, re.MULTILINE)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from scrimshaw.ingest import secret_values as values
-from scrimshaw.ingest.secret_values import TABLE, WORDS, SecretRule, is_masked, is_placeholder, is_random
+from scrimshaw.ingest.secret_values import PATTERNS, TABLE, WORDS, SecretRule, is_masked, is_placeholder, is_random
 from scrimshaw.models import Redacted, Span
 
 VARIED = 9  # distinct characters; no random key of 20 or more has fewer
@@ -18,31 +18,8 @@ NAMED_SIZE, PREFIXED_SIZE, BARE_SIZE = 20, 24, 30  # letters and digits of a ran
 MOSTLY_REMOVED_RATIO = 0.90  # share of characters; above it an item is dropped
 Redact = Callable[[str], Redacted]
 
-# A pattern that begins with a character set is faster than one with a repeat, an alternative or a look-behind.
-_DIGIT_GROUPS = r"[0-9][0-9][0-9]\)?[-. ][0-9]{2,3}[-. ][0-9]{4}"
 _BETWEEN_WORDS = bytes.maketrans(b"\"'<>(),;`", b" " * 9)
 _LONG_WORD = rb"\S{13,}"  # in bytes, which are searched in half the time
-_MAIL_DOMAIN = r"@(?<=[\w.+%-]@)(?P<domain>[\w-]{1,63}(?:\.[\w-]{1,63}){0,5}\.[A-Za-z]{2,24})(?![\w-])"
-_MAIL_LOCAL = r"\w[\w.+%-]{0,63}\Z"
-# A run is tried once as a whole: a shorter piece could not match either, and trying all of them is quadratic.
-_TOKEN = (
-    r"(?<![A-Za-z0-9+/_.~-])(?=[A-Za-z0-9][A-Za-z0-9_.~+/:-]{15})(?:(?=[A-Za-z]{0,20}\d)[A-Za-z0-9]{8,20}:)?"
-    r"[A-Za-z_.~+/-]*+\d[A-Za-z0-9_.~+/-]*+={0,2}+"
-)
-_SECRET_NEAR = r"(?i)(?:secret|token|passw|credential|auth(?!or(?!iz))|(?:api|access).?key).{0,80}(?:\n.{0,40})?\Z"
-# Precedes a digest, an image, an id, a public token or key, or a part of a path or URL; a certificate continues.
-_BLOB_LEAD = (
-    r"(?i)(?:[/.@#%]|base64,|(?:sha\d{1,3}|md5|integrity|id|h1|zh|ssh-\w{1,20})\W{0,5}"
-    r"|(?:csrf|public|nonce|page.?token)[^\n]{0,30}|-----(?:\\n|\s)+|[a-z0-9+/]{60}(?:\\n)?[\s\"'\\,]{1,20})\Z"
-)
-_BLOB_TAIL = r"(?:\\n)?[\s\"'\\,]{1,20}[A-Za-z0-9+/]{16}"
-# A name that does not announce a secret; after it only a prefix identifies a key.
-_NAME_LEAD = r"(?:\w,|[\w\])][\"']?\s?:?=\s?|[\"']\s?:\s?|(?:\A|\n)[\s-]*[\w.-]+:\s)[\"'`]?\Z"
-_MARKER = r"\[REDACTED:[a-z0-9-]+\]"
-_JOINT = (
-    r"(?P<quote>[\"'\\])(?=[\s+.\\])(?<=[\w/+=-].)(?:"
-    r"(?<=[\"'])\s{0,80}(?:[+.]\s{0,80}|\\?\r?\n\s{0,80})(?P=quote)|(?<=\\)\r?\n[ \t]{0,80})(?=[\w/+=-])"
-)
 _TRANSLATION = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
@@ -121,9 +98,9 @@ def _find_all(text: str) -> list[Span]:
     view = None
     while True:
         shown = view.text if view else text
-        found = [*(_scan_joined(shown) if re.search(_JOINT, shown) else ()), *_scan(shown)]
+        found = [*(_scan_joined(shown) if re.search(PATTERNS["joint"], shown) else ()), *_scan(shown)]
         if found and "[REDACTED:" in shown:
-            found = _outside(_merge(found), [match.span() for match in re.finditer(_MARKER, shown)])
+            found = _outside(_merge(found), [match.span() for match in re.finditer(PATTERNS["marker"], shown)])
         if not found:
             return spans
         spans = _merge([*spans, *map(view.find_original, found)] if view else found)
@@ -132,7 +109,7 @@ def _find_all(text: str) -> list[Span]:
 
 def _scan_joined(text: str) -> Iterator[Span]:
     """Secrets split by a string concatenation or a line continuation; only the lines around one are read."""
-    joints: list[_Cut] = [(*match.span(), "") for match in re.finditer(_JOINT, text)]
+    joints: list[_Cut] = [(*match.span(), "") for match in re.finditer(PATTERNS["joint"], text)]
     gaps, end = list[_Cut](), 0  # the lines without a join
     for first, last, _ in joints:
         start = text.rfind("\n", 0, first) + 1
@@ -157,7 +134,7 @@ def _scan(text: str) -> Iterator[Span]:
     # Secrets recognized by their text; each rule is tried only near its literal.
     found = re.findall(_LONG_WORD, text.encode(errors="surrogatepass").translate(_BETWEEN_WORDS))
     words = b"\n".join(dict.fromkeys(found)).decode(errors="surrogatepass")
-    personal = TABLE.personal if re.search(_DIGIT_GROUPS, text) else ()
+    personal = TABLE.personal if re.search(PATTERNS["digit_groups"], text) else ()
     for rules, place in ((TABLE.shapes, text), (TOKENS, words), (personal, text)):
         for rule in rules if place else ():
             for match in re.finditer(rule.pattern, text) if rule.hint in place else ():
@@ -205,8 +182,8 @@ _NEVER_TYPED = {"aws-key", "google-key"}
 
 def _find_emails(text: str) -> Iterator[Span]:
     """Addresses of persons, except reserved domains, git remotes and the host part of a URL's credentials."""
-    for match in re.finditer(_MAIL_DOMAIN, text):
-        local = re.compile(_MAIL_LOCAL).search(text, max(0, match.start() - 64), match.start())
+    for match in re.finditer(PATTERNS["mail_domain"], text):
+        local = re.compile(PATTERNS["mail_local"]).search(text, max(0, match.start() - 64), match.start())
         domain = match["domain"].lower()
         if not local or local.group().lower() in ("git", "noreply", "no-reply"):
             continue
@@ -220,19 +197,21 @@ def _find_emails(text: str) -> Iterator[Span]:
 
 def _find_drawn(text: str, words: str) -> Iterator[Span]:
     """Tokens that look random: after a word that announces a secret, or if they are long or have a prefix."""
-    tokens = {*re.findall(_TOKEN, words)}
+    tokens = {*re.findall(PATTERNS["token"], words)}
     sizes = dict(zip(tokens, map(values.measure_drawn, tokens), strict=True))
-    for match in re.finditer(_TOKEN, text) if max(sizes.values(), default=0) >= NAMED_SIZE else ():
+    for match in re.finditer(PATTERNS["token"], text) if max(sizes.values(), default=0) >= NAMED_SIZE else ():
         value, start, size = match.group().rstrip("."), match.start(), sizes[match.group()]
-        if size < NAMED_SIZE or re.compile(_BLOB_LEAD).search(text, max(0, start - 80), start):
+        if size < NAMED_SIZE or re.compile(PATTERNS["blob_lead"]).search(text, max(0, start - 80), start):
             continue
         prefix = (re.match(r"[A-Za-z][A-Za-z0-9]{0,15}[-_.~]", value) or [""])[0][:-1].lower()
-        if prefix in WORDS["id_prefixes"] or (len(value) >= 60 and re.compile(_BLOB_TAIL).match(text, match.end())):
+        if prefix in WORDS["id_prefixes"] or (
+            len(value) >= 60 and re.compile(PATTERNS["blob_tail"]).match(text, match.end())
+        ):
             continue
-        if not re.compile(_SECRET_NEAR).search(text, max(0, start - 160), start):
+        if not re.compile(PATTERNS["secret_near"]).search(text, max(0, start - 160), start):
             # One of a known vendor must have the form of its rule; a text of one token is a name, such as of a call.
             known = [rule for rule in TOKENS if len(rule.hint) > 5 and value.lower().startswith(rule.hint.lower())]
-            is_named = not prefix and re.compile(_NAME_LEAD).search(text, max(0, start - 80), start)
+            is_named = not prefix and re.compile(PATTERNS["name_lead"]).search(text, max(0, start - 80), start)
             if not re.search(r"\s", text) or is_named or known or size < (PREFIXED_SIZE if prefix else BARE_SIZE):
                 continue
         yield Span(start=start, end=start + len(value), secret_class="high-entropy")

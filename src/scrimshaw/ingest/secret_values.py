@@ -26,55 +26,20 @@ class SecretTable(Struct, frozen=True):
     tokens: str
     exemptions: str
     words: dict[str, str]
+    patterns: dict[str, str]
     shapes: list[SecretRule]
     personal: list[SecretRule]
 
 
 TABLE = load_table(__file__, "secrets", SecretTable)
 WORDS = {name: frozenset(listing.split()) for name, listing in TABLE.words.items()}
+# Compiled when first used: most events have nothing to judge.
+PATTERNS = {name: "".join(listing.splitlines()) for name, listing in TABLE.patterns.items()}
 _HINTS = TABLE.words["assignment_hints"].split()
 
-# Patterns are compiled when first used: most events have nothing to judge.
-_REFERENCE = (
-    r"\$\(|\$?\{|\$+[A-Za-z_]\w*$|\$\d$|%\w+%$|%[sdr({]|<|@[A-Za-z_]+$|\*+$|\{\{|\[|#\{|\.\.|:\w+$|!(?:Ref|Sub|vault)\b"
-)
-_TEMPLATE = r"\$\{|\{\{|\$\(|<%|#\{|\{[\w.]{0,40}\}|%\([\w.]+\)s|%[sdr]|\\\("
-_SEGMENT = r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+"
-_SAMPLE_PARTS = r"([X*.#0\-_?])\1{5,}|x{12}|EXAMPLE|DEADBEEF|(?i:your)"
-_LONG_RUN = r"(.)\1{15}"
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
-_WORDS = r"[#./]?[A-Za-z][A-Za-z]*(?:[-_./: #][A-Za-z]+)*[.:!?]?$"
-_UUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$"
-_LONG_HEX = r"(?:[0-9a-f]{32,}|[0-9A-F]{32,})$"
-_HASH = r"(?a)(?:0x)?[0-9a-fA-F]+$|sha\d{1,3}[-:=]"
-_LOCATOR = r"[a-z][a-z0-9+.-]*://|~?\.{0,2}/[\w.@~-]+(?:/|$)|[A-Za-z]:\\|arn:|[\w.-]+\.(?:json|ya?ml|pem|crt|key|txt|py|js|ts|go|rb|cer|p12|toml|md)$"
-# Digests, a name with an extension or a version, and a path: its marks do not occur together in any key.
-_NO_KEY = r"^(?:0?x)?[0-9a-fA-F\W_]+$|^sha\d|\d\.\d+\.|\.[a-z][a-z0-9]{1,4}$|/.*[-_.~]|[-_.~].*/|\.\."
-_DOTTED = r"[A-Za-z_][\w-]*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)+$"
-_VERSION = r"(?:[a-z][\w-]*-)?v?\d+(?:\.\d+)+[\w.+-]*$|\d{4}-\d\d-\d\d"
 # Characters enough to judge a value by: for a row of names, each would otherwise scan the whole rest.
 _SAMPLE = 256
-_NAMED = r"[A-Za-z_]*\d{0,2}$"
-_TYPE = r"(?:&?(?:'static )?str|string|optional\[str\]|str \| none|secretstr|bytes)"
-_OPERATOR = (
-    r"(?P<close>\\?[\"'`]?\]?(?:\*\*(?=:)| \([^()\n]{1,40}\)(?=: ))?)(?P<operator>"
-    rf"\s{{0,2}}:?\s{{0,2}}{_TYPE}\s{{0,2}}=\s{{0,4}}"
-    r"|\s{0,40}(?:===?|!==?|=>|<-|:{1,3}=|\?=|=|:(?!:)(?:\*\*)?|\|\|=?|\?\?=?)[ \t]{0,40}"
-    r"|>|\s{1,4}value\s?=\s?|(?:\s{0,4}\n|,)\s{0,40}[\"']?value[\"']?\s?:\s?"
-    r"|\s{0,2},\s{0,40}|\s{1,4}(?:is|to|was|from)\s|[ \t]{1,3})"
-)
-_HEAD = r"(?P<lead>[<\"'`$]|--?|;[ ]?|)(?P<head>[A-Za-z0-9_.][A-Za-z0-9_.-]*|)\Z"
-_NAME_WORD = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[A-Z]|[0-9]+"
-_QUOTED_VALUE = r"[rbfuRBFU]{0,2}(?P<quote>\\?[\"'`])(?!(?P=quote))(?P<value>[^\n]{1,2000}?)(?P=quote)"
-# A value without quotes extends to a space or the next pair; in code any mark ends it.
-_BARE_VALUE = r"(?:(?![;&,|][ ]?[\w.-]+(?: ID| [A-Z][a-z]+)?[=:])[^\s\"'`<>\\]){0,2000}+"
-_CALL = r"[({\[](?:(?<=\A.)|(?<=\w[(\[])(?:.*[)\]]|[rbfu]{0,2}[\"'`\\]|(?:.*[,(\[])?$))"
-_EXPRESSION = r"[)\]&|](?:(?<=[)\]])[^\w)\]},;]|(?<=&)&|(?<=[|])[|])"
-_LINE_HEAD = r"(?:\A|\n)[ \t]*(?:(?:[-+*]+|- name:|export|set|ENV|ARG)[ \t]*)?[\w.-]*\Z"
-_USER_LINE = (
-    r"(?i)user(?:name)?\s{0,3}[=: ]\s{0,3}[\"']?[\w.@-]+[\"']?;?[ \t]*(?:(?:#|//)[^\n]*)?\n"
-    r"(?:\s*(?:#|//)[^\n]*\n){0,5}\s{0,40}(?:\$?\w{1,20}(?:->|\.))?\Z"
-)
 
 
 def entropy(value: str) -> float:
@@ -92,18 +57,18 @@ def is_placeholder(value: str) -> bool:
         or is_reference(value)
         or any(part in lowered for part in WORDS["placeholder_parts"])
         or len(set(lowered)) <= 2
-        or bool(re.search(_LONG_RUN, lowered))
+        or bool(re.search(PATTERNS["long_run"], lowered))
     )
 
 
 def is_reference(value: str) -> bool:
     """Whether `value` only refers to a secret: a variable, a template, a call."""
-    return bool(re.match(_REFERENCE, value) or re.search(_TEMPLATE, value))
+    return bool(re.match(PATTERNS["reference"], value) or re.search(PATTERNS["template"], value))
 
 
 def is_masked(token: str) -> bool:
     """Whether a token with a known prefix is masked, as in documentation."""
-    return bool(re.search(_SAMPLE_PARTS, token))
+    return bool(re.search(PATTERNS["sample_parts"], token))
 
 
 def is_typed_sample(token: str) -> bool:
@@ -115,10 +80,10 @@ def is_random(value: str, shortest: int = 16) -> bool:
     """Whether `value` looks random: letters and digits in short runs, >= 3 bits per character."""
     if len(value) < shortest or value.isdigit() or " " in value or not re.search(r"\d", value):
         return False
-    if re.match(_LONG_HEX, value):
+    if re.match(PATTERNS["long_hex"], value):
         return entropy(value) >= 3.0
     sample = value[:_SAMPLE]
-    runs = re.findall(_SEGMENT, sample)
+    runs = re.findall(PATTERNS["segment"], sample)
     return bool(runs) and sum(map(len, runs)) <= 3.3 * len(runs) and entropy(sample) >= 3.0
 
 
@@ -127,29 +92,29 @@ def measure_drawn(value: str) -> int:
     value = re.sub(r"(?<!\.)\.\.?$", "", value)  # the end of its sentence
     plain = re.sub(r"[\W_]", "", value[:_SAMPLE])
     size, low = len(plain), plain.lower()
-    if not 0.85 * len(value) <= size <= len(value) <= 200 or re.search(_NO_KEY, value) or is_masked(value):
+    if not 0.85 * len(value) <= size <= len(value) <= 200 or re.search(PATTERNS["no_key"], value) or is_masked(value):
         return 0
     pairs = sum(map(WORDS["common_pairs"].__contains__, re.findall("..", low) + re.findall("..", low[1:])))
-    is_wordy = pairs > 0.35 * size or size > 3.8 * len(re.findall(_SEGMENT, plain))
-    return 0 if is_wordy or entropy(plain) < 3.0 or re.match(_LOCATOR, value) else size
+    is_wordy = pairs > 0.35 * size or size > 3.8 * len(re.findall(PATTERNS["segment"], plain))
+    return 0 if is_wordy or entropy(plain) < 3.0 or re.match(PATTERNS["locator"], value) else size
 
 
 def _is_secret_literal(value: str) -> bool:
     """Whether a quoted value under a name like `token` or `api_key` is a secret and not a word or a locator."""
-    if len(value) < 8 or re.search(r"\s", value) or is_placeholder(value) or re.match(_VERSION, value):
+    if len(value) < 8 or re.search(r"\s", value) or is_placeholder(value) or re.match(PATTERNS["version"], value):
         return False
-    if re.match(_LOCATOR, value) or (re.match(_DOTTED, value) and not is_random(value)):
+    if re.match(PATTERNS["locator"], value) or (re.match(PATTERNS["dotted"], value) and not is_random(value)):
         return False
     if value.isdigit():
         return len(value) >= 10
-    return (bool(re.search(r"\d", value)) and not re.match(_NAMED, value)) or _is_random_letters(value)
+    return (bool(re.search(r"\d", value)) and not re.match(PATTERNS["named"], value)) or _is_random_letters(value)
 
 
 def _is_password_literal(value: str, name: str) -> bool:
     """Whether a quoted value under a name like `password` is one: not a label, not the name itself, not a template."""
-    if len(value) < 4 or " " in value or is_placeholder(value) or re.match(_LOCATOR, value):
+    if len(value) < 4 or " " in value or is_placeholder(value) or re.match(PATTERNS["locator"], value):
         return False
-    is_label = re.match(_WORDS, value) and re.search(r"[-_./:#]", value)
+    is_label = re.match(PATTERNS["words"], value) and re.search(r"[-_./:#]", value)
     return not (is_label and any(word in value.lower() for word in ("pass", "pwd", name)))
 
 
@@ -157,15 +122,15 @@ def _is_bare_secret(value: str) -> bool:
     """Whether an unquoted value is a secret; a name of a variable is not, a word with a digit inside is."""
     if len(value) < 6 or is_placeholder(value):
         return False
-    if re.match(_DOTTED, value) or re.match(_NAMED, value):
+    if re.match(PATTERNS["dotted"], value) or re.match(PATTERNS["named"], value):
         return _is_random_letters(value) or is_random(value)
-    if re.match(_VERSION, value) or re.match(_LOCATOR, value):
+    if re.match(PATTERNS["version"], value) or re.match(PATTERNS["locator"], value):
         return False
     return bool(re.search(r"\d", value)) if not value.isdigit() else len(value) >= 10
 
 
 def _is_random_letters(value: str) -> bool:
-    runs = re.findall(_SEGMENT, value)
+    runs = re.findall(PATTERNS["segment"], value)
     return len(value) >= 16 and value.isalpha() and sum(map(len, runs)) <= 2.6 * len(runs) and entropy(value) >= 3.5
 
 
@@ -192,7 +157,7 @@ def find_assigned_secrets(text: str, lowered: str) -> Iterator[Span]:
         if hint not in lowered:
             continue
         reach = 0
-        for match in re.finditer(rf"{hint}[a-z0-9_.-]{{0,24}}(?: ?key)?{_OPERATOR}", lowered):
+        for match in re.finditer(rf"{hint}[a-z0-9_.-]{{0,24}}(?: ?key)?{PATTERNS['operator']}", lowered):
             if match.start() < reach or match.end() in seen:
                 continue
             seen.add(match.end())
@@ -202,10 +167,10 @@ def find_assigned_secrets(text: str, lowered: str) -> Iterator[Span]:
 
 
 def _judge_pair(text: str, match: re.Match[str]) -> Span | None:
-    quoted = re.compile(_QUOTED_VALUE).match(text, match.end())
+    quoted = re.compile(PATTERNS["quoted_value"]).match(text, match.end())
     start = quoted.start("value") if quoted else match.end()
     end, last = (quoted.end("value"),) * 2 if quoted else _end_bare(text, match)
-    head = re.compile(_HEAD).search(text, max(0, match.start() - 40), match.start())
+    head = re.compile(PATTERNS["head"]).search(text, max(0, match.start() - 40), match.start())
     if start == end or not head:
         return None
     name, operator = head["head"] + text[match.start() : match.start("close")], match["operator"]
@@ -222,7 +187,7 @@ def _judge_pair(text: str, match: re.Match[str]) -> Span | None:
         quote=quote,
         after="" if quoted else text[end : end + 1],
         is_tight=operator == "=",
-        follows_user=bool(re.compile(_USER_LINE).search(text, max(0, head.start() - 200), head.start())),
+        follows_user=bool(re.compile(PATTERNS["user_line"]).search(text, max(0, head.start() - 200), head.start())),
     )
     is_secret = _ACCEPTS.get(kind, _accepts_secret)(pair)
     return Span(start=start, end=last, secret_class="api-key" if kind == "key" else kind) if is_secret else None
@@ -230,16 +195,18 @@ def _judge_pair(text: str, match: re.Match[str]) -> Span | None:
 
 def _end_bare(text: str, match: re.Match[str]) -> tuple[int, int]:
     """Where a value without quotes ends, for the judge and as a whole: alone on its line it has its last marks."""
-    start, end = match.end(), next(re.compile(_BARE_VALUE).finditer(text, match.end())).end()
+    start, end = match.end(), next(re.compile(PATTERNS["bare_value"]).finditer(text, match.end())).end()
     after, shown = text[end : end + 1], text[start : end + 1].rstrip()
     if match["operator"] == ">" and after != "<":
         return start, start
-    head = re.compile(_LINE_HEAD).search(text, max(0, match.start() - 80), match.start())
+    head = re.compile(PATTERNS["line_head"]).search(text, max(0, match.start() - 80), match.start())
     is_line = bool(head and re.compile(r"[ \t]*(?:\r?\n|\Z)").match(text, end))
     is_setting = is_line and match["operator"] == "=" and text[match.start() : start].isupper()
     if is_setting or match["operator"].strip() in _VERBS:
         shown = shown.rstrip("([,")
-    if after != "<" and (re.search(_CALL, shown) or (not is_line and re.search(_EXPRESSION, shown))):
+    if after != "<" and (
+        re.search(PATTERNS["call"], shown) or (not is_line and re.search(PATTERNS["expression"], shown))
+    ):
         return (next(re.compile(r"[^\s\"'`,;&<>()\[\]{}\\]{0,2000}").finditer(text, start)).end(),) * 2
     judged = start + len(text[start:end].rstrip(",;)]}"))
     return judged, end if is_line or after in tuple("\"'`<;&,") else judged
@@ -247,7 +214,7 @@ def _end_bare(text: str, match: re.Match[str]) -> tuple[int, int]:
 
 def _find_kind(name: str) -> str:
     """The kind that a name announces: `password`, `token`, `secret`, `api-key`, `key` (perhaps one) or nothing."""
-    words = [word.lower() for word in re.findall(_NAME_WORD, name)]
+    words = [word.lower() for word in re.findall(PATTERNS["name_word"], name)]
     while words and (words[-1] in WORDS["neutral_tails"] or words[-1].isdigit()):
         words.pop()
     if not words or not WORDS["public_qualifiers"].isdisjoint(words):
@@ -314,13 +281,14 @@ def _accepts_key(pair: _Pair) -> bool:
     """For a name that only ends in `key` or `login` the value must be random; a hash needs a full name."""
     if pair.operator in (" ", ",", ">", *_VERBS) or pair.after in _CODE:
         return False
-    words = re.findall(_NAME_WORD, pair.name)
+    words = re.findall(PATTERNS["name_word"], pair.name)
     is_named = len(words) > 1 and WORDS["lookup_qualifiers"].isdisjoint(word.lower() for word in words)
-    if re.match(_UUID, pair.value):
+    if re.match(PATTERNS["uuid"], pair.value):
         return bool(pair.quote) and is_named and pair.name.isupper()
     if not is_random(pair.value) or is_placeholder(pair.value):
         return False
-    return is_named or not any(re.match(pattern, pair.value) for pattern in (_HASH, _LOCATOR, _DOTTED, _VERSION))
+    kinds = ("hash", "locator", "dotted", "version")
+    return is_named or not any(re.match(PATTERNS[kind], pair.value) for kind in kinds)
 
 
 _OPTIONS = ("<", "-", "--")
