@@ -15,6 +15,12 @@ def content_hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def format_count(number: float, noun: str, spec: str = "") -> str:
+    """A number with its noun: `1 file`, `2 files`, `3 memories`; `spec` formats the number."""
+    several = f"{noun[:-1]}ies" if noun.endswith("y") and noun != "day" else f"{noun}s"
+    return f"{number:{spec}} {noun if number == 1 else several}"
+
+
 def format_time(at: float) -> str:
     """Seconds since 1970 as files write them: ISO in UTC, to the second."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

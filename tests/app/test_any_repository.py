@@ -125,7 +125,7 @@ def test_an_interrupted_init_says_how_far_it_got_and_goes_on_later(
     monkeypatch.setattr(MiniLMEmbedder, "embed_tokens", embed_some)
     stopped = cli("init")
     assert stopped.code != 0
-    assert "16 of 20 pieces have a vector. `scrimshaw scan` continues" in " ".join(stopped.err.split())
+    assert "Vectors: 16 of 20. `scrimshaw scan` continues" in " ".join(stopped.err.split())
     assert "Whale 3" in cli("search", "whale 3", "--channels", "text").out
     assert cli("scan", "--json").json["vectors"]["ready"] == 20
     assert len(texts) == 18 + 4

@@ -627,7 +627,7 @@ class TestDoctor:
         done = cli("doctor", "--json")
         (vectors,) = (finding for finding in done.json["findings"] if finding["name"] == "vectors")
         assert (done.code, done.json["status"], vectors["verdict"]) == (0, "healthy", "note")
-        assert "pieces have one" in vectors["detail"]
+        assert "pieces with one" in vectors["detail"]
 
     def test_a_table_that_is_gone_is_told_by_counts_and_doctor(self, cli: Cli, vault: Path) -> None:
         cli("scan")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine
+from scrimshaw.models import format_count
 
 
 def test_a_note_that_the_gate_rejects_is_a_failure(cli: Cli) -> None:
@@ -183,7 +185,7 @@ def test_a_dry_run_says_what_would_happen(cli: Cli) -> None:
     assert cli("save", "TODO", "--dry-run", "--force").out.endswith("would be saved\n")
     cli("save", "The gate of the harbour is shut at dusk.", "--id", "gate")
     (step, total) = cli("undo", "--dry-run").out.splitlines()
-    assert (step.split("  ")[0], total) == ("would be undone", "1 of 1 changes would be undone.")
+    assert (step.split("  ")[0], total) == ("would be undone", "1 of 1 change would be undone.")
     assert cli("undo", "--yes").out.startswith("undone ")
 
 
@@ -204,7 +206,7 @@ def test_an_import_says_what_is_there_and_what_is_read_in_place(cli: Cli, projec
     (project / "CLAUDE.md").write_text("# Style\nSpaces, never tabs.\n")
     assert cli("import", "CLAUDE.md").out.splitlines()[-1] == "1 read in place; 0 events, 0 memories"
     other = write_memory(project.parent / "other", "tides", "# Tides\nThe tide turns at noon.\n")
-    assert cli("import", str(other)).out.splitlines()[-1] == "1 taken; 0 events, 1 memories"
+    assert cli("import", str(other)).out.splitlines()[-1] == "1 taken; 0 events, 1 memory"
     assert cli("import", str(other)).out.splitlines()[-1] == "1 there already; 0 events, 0 memories"
 
 
@@ -215,6 +217,39 @@ def test_an_unknown_id_is_answered_with_near_ones(cli: Cli, project: Path, comma
     assert "Did you mean gates/north" in cli(*command.split(), "gates/nroth").err
     assert "Did you mean gates/north-of-the-harbour?" in cli(*command.split(), "of-the-harbour").err
     assert "list the memories" in cli(*command.split(), "zanzibar").err
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "text"),
+    [
+        (1, "memory", "1 memory"),
+        (0, "memory", "0 memories"),
+        (2, "day", "2 days"),
+        (1, "file", "1 file"),
+        (3, "row", "3 rows"),
+    ],
+)
+def test_a_count_agrees_with_its_noun(number: int, noun: str, text: str) -> None:
+    assert format_count(number, noun) == text
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "scan",
+        "lint",
+        "list",
+        "stats",
+        "graph",
+        "doctor",
+        "checkpoint create two",
+        "checkpoint list",
+    ],
+)
+def test_one_of_a_kind_is_not_many(cli: Cli, project: Path, command: str) -> None:
+    write_memory(project / ".scrimshaw/memories", "north", "The gate of the crane.\n")
+    done = cli(*command.split())
+    assert re.findall(r"(?<![\d.,])1 \w+s\b", done.out + done.err) == []
 
 
 @pytest.mark.parametrize("error", ["", " \n", "..."])

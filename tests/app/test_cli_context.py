@@ -87,7 +87,7 @@ def test_the_report_sums_up(
     assert main(["stats", "--context"]) == 0
     said = capsys.readouterr().out
     assert "S2  claude, context in use 25%" in said
-    assert f"1 sessions were given 3 texts of {told['tokens']} tokens in all." in said
+    assert f"Given in 1 session: 3 texts of {told['tokens']} tokens in all." in said
     unasked = sum(row["tokens"] for row in told["occasions"] if row["occasion"] in ("start", "prompt"))
     # Three lines of the state; the memory that the prompt brought up was shown again by the search.
     assert f"{unasked} of these were given unasked. Of the 3 texts in them still known" in said
@@ -102,4 +102,4 @@ def test_nothing_handed_is_said_too(
 ) -> None:
     monkeypatch.chdir(project)
     assert main(["stats", "--context"]) == 0
-    assert capsys.readouterr().out.startswith("0 sessions were given 0 texts of 0 tokens in all.\n")
+    assert capsys.readouterr().out.startswith("Given in 0 sessions: 0 texts of 0 tokens in all.\n")

@@ -99,7 +99,7 @@ def test_relations_are_stated_followed_and_taken_back(cli: Cli, notes: Path) -> 
     assert cli("link", "gates/n2", "supersedes", ".scrimshaw/memories/gates/n1.md", "--evidence", "rebuilt").code == 0
     assert "gates/n2 supersedes gates/n1  rebuilt" in cli("graph", "gates/n1").out
     assert cli("why", "gates/n1").out.startswith("Replaced by gates/n2")
-    assert cli("graph").out.startswith("1 relations; 2 of 7 memories")
+    assert cli("graph").out.startswith("1 relation; in 2 of 7 memories")
     assert "unlinked" in cli("unlink", "gates/n2", "supersedes", "gates/n1").out
     assert cli("graph", "gates/n1").out == "No relation leads there.\n"
 
@@ -188,7 +188,7 @@ def test_searches_are_counted_with_what_was_read_of_them(cli: Cli, notes: Path) 
     cli("search", "zeppelin", "--min-confidence", "1")
     found = cli("stats", "--searches", "--json").json
     assert (found["searches"], found["refused"], found["read"], found["read_first"]) == (2, 0.5, 1.0, 1.0)
-    assert "2 searches in 14 days" in cli("stats", "--searches").out
+    assert "Searches: 2 in 14 days" in cli("stats", "--searches").out
     assert cli("stats", "--searches", "--quality").code == 2
     assert cli("stats", "--check").code == 2
 

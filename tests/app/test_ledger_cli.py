@@ -210,7 +210,7 @@ def test_a_memory_is_named_as_answers_print_it(three: Engine, cli: Cli) -> None:
     ],
 )
 def test_verify_says_where_the_ledger_is_broken(three: Engine, project: Path, cli: Cli, sql: str, broken: int) -> None:
-    assert "All 2 entries" in cli("ledger", "verify").out
+    assert "as they were written: 2." in cli("ledger", "verify").out
     tamper(project, sql)
     run = cli("ledger", "verify")
     assert (run.code, f"Entry {broken} of the ledger" in run.out) == (1, True)
@@ -221,7 +221,7 @@ def test_undo_asks_and_tells(three: Engine, vault: Path, cli: Cli, monkeypatch: 
     monkeypatch.setattr("sys.stdin", io.StringIO())
     assert cli("undo", "--session", "s1").code == 1
     planned = cli("undo", "--session", "s1", "--dry-run").out
-    assert "1 of 1 changes would be undone" in planned
+    assert "1 of 1 change would be undone" in planned
     assert (vault / "a.md").exists()
     assert cli("undo", "--session", "s1", "--yes", "--json").json["steps"][0]["trouble"] == ""
     assert not (vault / "a.md").exists()

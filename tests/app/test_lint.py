@@ -105,7 +105,7 @@ class TestLint:
         (vault / "note.md").write_text(NOTE.format(created=today()))
         assert cli("lint")[0] == 0
         code, out, _ = cli("lint", "--references")
-        assert (code, "1 files: 1 warned" in out) == (0, True)
+        assert (code, "1 file: 1 warned" in out) == (0, True)
 
     @pytest.mark.parametrize(("strict", "code"), [((), 0), (("--strict",), 1)])
     def test_strict_takes_warnings_too(self, cli: Cli, vault: Path, strict: tuple[str, ...], code: int) -> None:
@@ -125,7 +125,7 @@ class TestLint:
     def test_named_files_need_no_memory(self, cli: Cli, tmp_path: Path) -> None:
         (tmp_path / "alone.md").write_text(NOTE.format(created=today()))
         code, out, _ = cli("lint", str(tmp_path / "alone.md"), "--project", str(tmp_path))
-        assert (code, out.splitlines()[-1]) == (0, "1 files: 1 clean")
+        assert (code, out.splitlines()[-1]) == (0, "1 file: 1 clean")
 
     def test_what_is_not_there_is_said(self, cli: Cli) -> None:
         code, _, err = cli("lint", "nowhere")
@@ -144,7 +144,7 @@ class TestFixPaths:
         code, _, err = cli("lint", "--fix-paths", "src=lib")
         assert (code, "Add --yes" in err, path.read_text()) == (1, True, before)
         code, out, _ = cli("lint", "--fix-paths", "src=lib", "--yes")
-        assert (code, out.splitlines()[-1]) == (0, "1 files changed")
+        assert (code, out.splitlines()[-1]) == (0, "1 file changed")
         assert path.read_text() == before.replace("src/gone.py", "lib/gone.py")
         assert cli("lint", "--fix-paths", "src=lib", "--yes")[1] == "0 files changed\n"
 
@@ -175,10 +175,10 @@ class TestFixPaths:
         assert (code, "+See `lib/gone.py`." in out, document.read_bytes()) == (0, True, text.encode())
         code, _, err = cli("lint", "--fix-paths", "docs/plan.md")
         assert (code, "-See `src/gone.py`." in err, document.read_bytes()) == (1, True, text.encode())
-        assert cli("lint", "--fix-paths", "docs/plan.md", "--yes")[1].splitlines()[-1] == "1 files changed"
+        assert cli("lint", "--fix-paths", "docs/plan.md", "--yes")[1].splitlines()[-1] == "1 file changed"
         assert document.read_bytes() == text.replace("src/gone", "lib/gone").encode()
         assert (other.read_bytes(), (files / "placeholder.md").read_text()) == (text.encode(), memory)
-        assert cli("lint", "docs", "--fix-paths", "src=lib", "--yes")[1].splitlines()[-1] == "1 files changed"
+        assert cli("lint", "docs", "--fix-paths", "src=lib", "--yes")[1].splitlines()[-1] == "1 file changed"
         assert cli("lint", "--fix-paths", "docs", "--yes")[1] == "0 files changed\n"
 
     def test_what_is_no_file_of_the_project_is_refused(self, cli: Cli, files: Path, tmp_path: Path) -> None:

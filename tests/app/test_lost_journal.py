@@ -101,7 +101,7 @@ def test_the_rows_come_back_and_the_files_stay(used: Cli, project: Path, journal
     assert mended.code == 0
     assert memories(project) == ["a", "c", "d"], "what was deleted on purpose stays away"
     assert "In the checkpoint but deleted since, and not restored: memories/b.md" in mended.out
-    assert "3 files are newer than the ledger" in mended.out
+    assert "Files newer than the ledger, which recorded them as they are: 3" in mended.out
     assert "Entries of the ledger lost since: at least 3." in mended.out or lose is without_rows
     assert "The checkpoint is 0:00:" in mended.out
     assert sorted(ledger(project)[:4]) == [("external", "b"), ("external", "c"), ("external", "d"), ("restore", "")]
@@ -115,7 +115,7 @@ def test_without_a_checkpoint_it_is_said_what_is_lost(used: Cli, project: Path, 
     mended = used("restore", "--newest", "--yes")
     assert (mended.code, "No checkpoint could be used" in mended.out) == (0, True)
     assert "Entries of the ledger lost since: at least 5." in mended.out
-    assert "The ledger recorded 3 files as they are." in mended.out
+    assert "The ledger recorded 3 files as found." in mended.out
     assert (used("list").code, memories(project)) == (0, ["a", "c", "d"])
     assert ledger(project)[-1] == ("restore", "")
     assert used("restore", "--newest", "--yes").code == 1, "by now it is sound, and there is still no checkpoint"

@@ -288,4 +288,4 @@ def test_health_says_what_was_not_judged(open_memory: OpenMemory, vault: Path) -
     scan(engine)
     detail = recall_row(engine)[1]
     assert f"{SAMPLES} of {2 * SAMPLES} questions with known answers judged" in detail
-    assert f"{SAMPLES} not judged: only 0 of {len(SUBJECTS)} pieces have a vector" in detail
+    assert f"{SAMPLES} not judged: pieces with a vector: only 0 of {len(SUBJECTS)}" in detail

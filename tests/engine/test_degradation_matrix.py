@@ -281,7 +281,7 @@ def test_jobs_that_were_given_up(engine: Engine) -> None:
     found = check_health(engine)
     assert turned(found) == {"jobs"}
     (told,) = found.degradations
-    assert "jobs_given_up: 1 jobs" in told.failure_mode
+    assert "jobs_given_up: 1 job" in told.failure_mode
     assert "no such event" in told.failure_mode
     assert f"scrimshaw jobs retry {number}" in told.retry_recommendation
     assert engine.journal.change_job(number, JobState.CANCELLED)

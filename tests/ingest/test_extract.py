@@ -52,7 +52,7 @@ KEPT = [
         "grep-error",
         0.8,
         ItemKind.ERROR,
-        ["timeout", "app.log", "1 lines in 1 files"],
+        ["timeout", "app.log", "1 line in 1 file"],
     ),
     (bash("grep timeout app.log", "ERROR: timeout"), "grep-error", 0.8, ItemKind.ERROR, ["ERROR: timeout"]),
     (

@@ -19,7 +19,7 @@ from scrimshaw.engine.core import EMBED, EMBED_TEAM
 from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, WATCHER, describe_loss
 from scrimshaw.errors import InvalidRequest, PeerFailed, ScrimshawError, StorageFailure, VaultBusy
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import DRAFT_JOB, DRAFTS_LOCK, Job, JobState
+from scrimshaw.models import DRAFT_JOB, DRAFTS_LOCK, Job, JobState, format_count
 from scrimshaw.storage.scan import IGNORED_FOLDERS, SUFFIXES
 from scrimshaw.storage.transaction import lock
 
@@ -113,7 +113,7 @@ class Worker:
         job = self._engine.journal.claim([*kinds] or self._kinds, LEASE_S)
         if job is None:
             return False
-        gone = JobState.FAILED, f"its worker died {job.attempts - 1} times", None
+        gone = JobState.FAILED, f"its worker died {format_count(job.attempts - 1, 'time')}", None
         state, trouble, wait_s = self._run(job) if job.attempts <= MOST_ATTEMPTS else gone
         self._engine.journal.finish(job, state, trouble, retry_in_s=wait_s)
         return True

@@ -14,7 +14,7 @@ from scrimshaw.config import PeerSettings, Settings
 from scrimshaw.engine import Engine
 from scrimshaw.engine.health import CHECKS, Check, Result, make_checks, off
 from scrimshaw.errors import ConfigError, PeerFailed
-from scrimshaw.models import Status
+from scrimshaw.models import Status, format_count
 
 
 def list_process_checks(settings: Settings) -> tuple[Check, ...]:
@@ -47,7 +47,7 @@ def _check_watcher(engine: Engine) -> Result | str:
         next(watch(*roots, stop_event=stop), None)
     except (OSError, RuntimeError) as error:  # watchfiles' own failures are RuntimeErrors
         return off(f"the files cannot be watched: {error}")
-    return f"{len(roots)} folders can be watched"
+    return f"{format_count(len(roots), 'folder')} can be watched"
 
 
 def _check_hook(engine: Engine) -> Result | str:

@@ -9,7 +9,7 @@ import msgspec
 from scrimshaw.config import HOOK_BUSY_MS, find_project, load
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.ingest.payload import Json, section, text
-from scrimshaw.models import Filters
+from scrimshaw.models import Filters, format_count
 from scrimshaw.storage.engines import open_storage
 
 _RED = "\033[31m{}\033[0m"
@@ -37,4 +37,4 @@ def describe_memory(folder: Path, session: str) -> str:
             tokens = sum(each.tokens for each in storage.sessions.injections(session)) if session else 0
     except ScrimshawError as error:
         return _RED.format(f"memory: {error.message} See `scrimshaw doctor`.")
-    return f"{memories:,} memories, {tokens:,} tokens given"
+    return f"{format_count(memories, 'memory', ',')}, {format_count(tokens, 'token', ',')} given"

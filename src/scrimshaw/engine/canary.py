@@ -22,7 +22,7 @@ from scrimshaw.engine.read import search
 from scrimshaw.errors import AlreadyExists, DamagedDatabase, InvalidRequest, UnreadableFile
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
 from scrimshaw.ingest.redact import redact_edit
-from scrimshaw.models import Channel, Degradation, Filters, Memory
+from scrimshaw.models import Channel, Degradation, Filters, Memory, format_count
 from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.search.tokens import query_terms
@@ -66,7 +66,8 @@ class Recall(Struct, frozen=True, kw_only=True):
     def summary(self) -> str:
         """A check in one sentence, with what it could not measure."""
         behind = f", {self.outranked} behind others" if self.outranked else ""
-        judged = f"{self.judged} of {self.asked} questions with known answers judged, {len(self.lost)} lost{behind}"
+        asked = f"{format_count(self.asked, 'question')} with known answers"
+        judged = f"{self.judged} of {asked} judged, {len(self.lost)} lost{behind}"
         return "; ".join((judged, *(note.removesuffix(".") for note in self.notes)))
 
 
@@ -83,7 +84,7 @@ def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
         answers[key] = NO_TIME if until is not None and time.monotonic() >= until else questions[key]()
     with suppress(DamagedDatabase):  # other checks report it
         if paths := engine.index.incomplete_files() if budget_s is None else ():
-            sentence = f"The index lacks a part of {len(paths)} files that it has read, the first is {paths[0]}."
+            sentence = f"The index lacks a part of files that it has read: {len(paths)}, the first is {paths[0]}."
             answers["torn"] = Lost(sentence=sentence, advice="Run `scrimshaw scan`, which reads them again.")
     judged = {key: answer for key, answer in answers.items() if not isinstance(answer, str)}
     verdicts = {key: answer if isinstance(answer, Lost) else None for key, answer in judged.items()}
@@ -200,7 +201,7 @@ def _ask_meaning(engine: Engine, name: str, by_meaning: bool) -> Answer:
     try:
         done, total = count_vectors(engine, record=False)
         if done < total:
-            return f"only {done} of {total} pieces have a vector"
+            return f"pieces with a vector: only {done} of {total}"
         piece = engine.index.pieces([(name, 0)]).get((name, 0))
         vector = embedder.embed([f"{piece.context}\n{piece.text.strip()}".strip() if piece else ""])[0]
         nearest = engine.index.match_vector(embedder.model, vector, _EVERY, WITHIN)

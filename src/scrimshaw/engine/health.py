@@ -26,7 +26,7 @@ from scrimshaw.engine.trust import describe_claims
 from scrimshaw.errors import ScrimshawError, StorageFailure, UnreadableFile, VaultBusy
 from scrimshaw.ingest.comparison import find_head
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Capability, Degradation, Filters, JobState, Status
+from scrimshaw.models import Capability, Degradation, Filters, JobState, Status, format_count
 from scrimshaw.search.candidates import vectors_pending
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.durable import storage_errors
@@ -134,7 +134,7 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
             problems += [f"{database}.db: {fault}; run `scrimshaw {repair}`" for fault in faults]
         checked, broken = engine.journal.verify() if thorough else (0, 0)
         if broken:
-            problems.append(f"the ledger has {checked} rows, and entry {broken} was changed or removed")
+            problems.append(f"the ledger has {format_count(checked, 'row')}, and entry {broken} was changed or removed")
         memories = engine.index.count(_EVERY)[""]
     except StorageFailure as error:
         problems.append(f"{error.message} {error.hint}")
@@ -220,10 +220,10 @@ def _check_vectors(engine: Engine) -> Result | str:
     done, total = count_vectors(engine)
     nearest = engine.index.match_vector(embedder.model, vector, _EVERY, 1)
     if done and not nearest:
-        return off(f"{done} pieces have a vector, and none is found")
-    detail, is_under_way = f"{embedder.model}, {len(vector)} numbers; {done} of {total} pieces have one", False
+        return off(f"pieces with a vector: {done}, and none is found")
+    detail, is_under_way = f"{embedder.model}, {len(vector)} numbers; pieces with one: {done} of {total}", False
     tokens, size = engine.index.vector_counts().with_tokens, engine.maintenance.size_bytes("index", tokens=True)
-    detail = f"{detail}, {tokens} token vectors too ({size / 1e6:.1f} MB)"
+    detail = f"{detail}, token vectors: {tokens} ({size / 1e6:.1f} MB)"
     if done == total:
         return detail
     with suppress(StorageFailure):  # the check of the journal reports it
@@ -297,7 +297,7 @@ def _check_jobs(engine: Engine) -> Result | str:
     newest = failed[0]
     detail = f"{len(failed)} given up; the newest is job {newest.id} ({newest.kind} {newest.key}): {newest.error}"
     numbers = ", ".join(str(job.id) for job in failed[:3])
-    what = f"{len(failed)} jobs failed as often as they may, {numbers} last: {newest.error}"
+    what = f"{format_count(len(failed), 'job')} failed as often as allowed, {numbers} last: {newest.error}"
     advice = f"Run `scrimshaw jobs retry {newest.id}`, or `scrimshaw jobs cancel` to put one aside."
     return Result(Status.DEGRADED, detail, describe_loss("given_up", what, advice))
 

@@ -303,7 +303,7 @@ def _read_source(engine: Engine, source: str, place: Path, all_projects: bool) -
         case "memory-json":
             entities, skipped = parse_graph(_read_text(place))
             if skipped:
-                yield leave_out(source, str(place), f"{skipped} lines are neither entities nor relations", skipped)
+                yield leave_out(source, str(place), f"lines of neither entities nor relations: {skipped}", skipped)
             yield from ((str(place), each) for each in entities)
         case _:
             yield from _read_decisions(engine)

@@ -24,7 +24,6 @@ from scrimshaw.storage.databases import note_ledger_end
 from scrimshaw.storage.durable import delete_leftovers
 from scrimshaw.storage.git import CommitDates
 from scrimshaw.storage.place import CHECKPOINTS
-from scrimshaw.storage.ports import Review
 from scrimshaw.storage.scan import find_left_out
 from scrimshaw.storage.sync import Progress, SyncReport, sync_index
 from scrimshaw.storage.toml_files import LINKS_FILE, read_links
@@ -44,7 +43,7 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
     report = sync_index(engine.index, sources, parse, max_bytes, force=force, progress=progress)
     renames = _find_renames(engine, report)
     for old, new in renames.items():
-        engine.journal.update_review(old, partial(_rename, new))
+        engine.journal.update_review(old, partial(lambda name, review: review and replace(review, memory_id=name), new))
     if record_external_changes(engine, renames) or report.changes:
         update_renames(engine)
     skipped = _index_links(engine)
@@ -105,10 +104,6 @@ def _parse(engine: Engine, dates: CommitDates, file: SourceFile, raw: bytes) -> 
     document = engine.parse(file, parsed)
     related = () if file.artifact == ArtifactClass.MEMORY else relate_neighbours(file.memory_id)
     return replace(document, edges=related + document.edges) if related else document  # its own relations win
-
-
-def _rename(new: str, review: Review | None) -> Review | None:
-    return review and replace(review, memory_id=new)
 
 
 def rebuild(engine: Engine, *, progress: Progress | None = None) -> SyncReport:

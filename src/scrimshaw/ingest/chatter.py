@@ -12,7 +12,7 @@ from itertools import filterfalse, groupby
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from scrimshaw.ingest.tables import load_lines, load_words
+from scrimshaw.ingest.tables import load_lines, load_pattern, load_words
 
 ChatterKind = Literal["narration", "tool trace", "chat reply"]
 
@@ -23,8 +23,7 @@ _WORD = re.compile(r"[^\W_][\w'\u2019]*")
 # Opening and closing marks: removing a sentence with half of a pair would damage the text.
 _OPENING, _CLOSING, _MARKS = "([\u201c", ")]\u201d", ("**", "`", '"', "__", "~~")
 _lines, _words = partial(load_lines, __file__, "chatter"), partial(load_words, __file__, "chatter")
-_OPENS_QUOTED = re.compile("[^\\w\"'`\u201c\u2018\u00ab]*[\"'`\u201c\u2018\u00ab]")
-_FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n[\w\"'#-].*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)")
+_pattern = partial(load_pattern, __file__, "chatter")
 
 
 def _fill(listing: str, **parts: str) -> str:
@@ -40,9 +39,6 @@ _TRACE_HINT = re.compile(rf"Tool(?: call| used?| result)?:|Used tool|toolu_|\"to
 _ITEM = re.compile(_MARK, re.MULTILINE)
 _CELL = re.compile(r"(?:\\.|[^|\\\n])+")
 _INDENTED = re.compile(r" {4}| {0,3}\t")
-_LABEL = re.compile(r"(?:\*\*|__)?[A-Z][\w/-]*(?: [\w/-]+){0,3}:(?:\*\*|__)?[ \t]+")
-_QUOTED = re.compile('"[^"]*"|`[^`]*`|\u201c[^\u201c\u201d]*\u201d|\u00ab[^\u00ab\u00bb]*\u00bb')
-_BOUNDARY = re.compile(r"(?<=[.!?:\u2026])[\"')\]*_~\u201d\u2019\u00bb]*\s+(?=[^\sa-z])")
 
 
 # Prose
@@ -69,7 +65,7 @@ class Block(NamedTuple):
 @lru_cache(maxsize=4)  # the quality gate reads a text twice, and its title between
 def split_lines(text: str) -> Sequence[Line]:
     """The lines of a text, in order and without gaps."""
-    head = _FRONT_MATTER.match(text)
+    head = _pattern("front_matter").match(text)
     at = head.end() if head else 0
     lines = [Line("other", 0, at)] if at else []
     unclosed: set[str] = set()  # marks without an end: not searched for again, as a text may be full of open tags
@@ -108,7 +104,7 @@ def split_blocks(text: str) -> Iterator[Block]:
         if first >= 0:
             mark = _ITEM.match(text, first, last)
             start = mark.end() if mark else first
-            label = _LABEL.match(text, start, last)
+            label = _pattern("label").match(text, start, last)
             start = label.end() if label else start
             yield Block(start, max(start, first + len(text[first:last].rstrip())), first, last)
             first = -1
@@ -125,9 +121,9 @@ def split_blocks(text: str) -> Iterator[Block]:
 
 def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """The bounds of the sentences, without gaps: none ends before a small letter, or inside quotation marks or code."""
-    quotes = _QUOTED.finditer(text, start, end)
+    quotes = _pattern("quoted").finditer(text, start, end)
     quote = next(quotes, None)
-    for boundary in _BOUNDARY.finditer(text, start, end):
+    for boundary in _pattern("boundary").finditer(text, start, end):
         while quote and quote.end() <= boundary.start():
             quote = next(quotes, None)
         if (quote is None or boundary.start() < quote.start()) and boundary.end() < end:
@@ -205,7 +201,7 @@ def _judge_sentence(sentence: str, openings: _Openings) -> ChatterKind | None:
             kind = kind or (meaning if start[: len(opening)] == opening else None)
     if "!" in sentence and words and _words("cheers").issuperset(words):
         kind = "chat reply"
-    if kind is None or _OPENS_QUOTED.match(sentence) or any(sentence.count(mark) % 2 for mark in _MARKS):
+    if kind is None or _pattern("opens_quoted").match(sentence) or any(sentence.count(mark) % 2 for mark in _MARKS):
         return None
     if [*map(sentence.count, _OPENING)] != [*map(sentence.count, _CLOSING)]:
         return None

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from scrimshaw.ingest.tables import load_pattern, load_table
 from scrimshaw.ingest.tool_calls import Activity
-from scrimshaw.models import ItemKind
+from scrimshaw.models import ItemKind, format_count
 
 LONGEST_SCAN = 64_000  # characters of an output that are looked at, head and tail: keeps a hook within its 5 ms
 _SCANNED_HEAD = 16_000
@@ -146,7 +146,7 @@ def summarize(activity: Activity, summarizer: Summarizer) -> str:
         case Summarizer.OUTLINE:
             lines = [*map(str.rstrip, filter(str.strip, _pattern("numbering").sub("", plain).splitlines()))]
             outline = _select("definition", lines) or _select("heading", lines)
-            text = _join(f"{head} ({len(lines)} lines)", [*outline, *lines[:8]])
+            text = _join(f"{head} ({format_count(len(lines), 'line')})", [*outline, *lines[:8]])
         case _:
             text = "\n".join([head, *lines])
             if len(text) > LONGEST_SUMMARY:
@@ -174,8 +174,12 @@ def _head(activity: Activity) -> str:
 def _rank_matches(lines: Sequence[str]) -> list[str]:
     lines = [line for line in lines if line.strip() != "--" and not _pattern("tally").search(line)]
     files = dict.fromkeys(found[1] for line in lines if (found := _pattern("located").match(line)))
-    counts = f"{len(lines)} lines" + (f" in {len(files)} files: {', '.join(list(files)[:3])}" if files else "")
-    return [counts, *(line for line in lines if "error" in line.lower() or "fail" in line.lower()), *lines]
+    where = f" in {format_count(len(files), 'file')}: {', '.join(list(files)[:3])}" if files else ""
+    return [
+        format_count(len(lines), "line") + where,
+        *(line for line in lines if "error" in line.lower() or "fail" in line.lower()),
+        *lines,
+    ]
 
 
 def _rank_changes(activity: Activity, lines: Sequence[str]) -> list[str]:

@@ -17,19 +17,11 @@ Rename = tuple[str, str]
 Paths = Collection[str]
 
 _pattern = partial(load_pattern, __file__, "references")
-_POSITION = re.compile(r"(?:#.*|::.*|:\d+(?:[-:,]\d+)*)\Z")
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_CODE = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]{1,400})(?<!`)\1(?!`)")
-_LINK = re.compile(r"(?:\]\(|^ {0,3}\[[^\]\n]{1,200}\]:)[ \t]*<?([^\s()<>]{1,400})")
-_WIKILINK = re.compile(r"(?<![\[\\])\[\[([^\[\]|#\n]{1,200})(?:[|#][^\[\]\n]{0,200})?\]\]")
-_FIELD = re.compile(
-    r"(?i)[^\w\n]{0,8}(?:key[ _]?files|spec(?:[ _]?folder)?|parent[ _]?spec|packet[ _]?pointer)\**\s*[:|]"
-)
 _LINES = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _COMMENT = re.compile(r"\s#|\Z")
 _ITEM = re.compile(r"[ \t]*-[ \t]+")
-_VALUE = re.compile(r"\"([^\"\n]{1,400})\"|'([^'\n]{1,400})'|([^\s,\[\]|#\"'`*]{1,400})")
 
 
 ReferenceKind = StrEnum("ReferenceKind", "CODE LINK WIKILINK FIELD")  # how a reference is written
@@ -58,7 +50,7 @@ def find_references(text: str) -> tuple[Reference, ...]:
         if mark := _FENCE.match(line):
             closes = mark[1].startswith(fence) and not line[mark.end() :].strip()
             after = mark[1] if not fence else "" if closes else fence
-        start = _FIELD.match(line) or (_ITEM.match(line) if in_list else None)
+        start = _pattern("field").match(line) or (_ITEM.match(line) if in_list else None)
         hits = _find_in_field(line, start.end()) if start else () if fence or after else _find_in_text(line)
         for kind, path, at, certain in sorted(hits, key=itemgetter(2)):
             found.append(Reference(path=path, kind=kind, line=number, start=offset + at, certain=certain))
@@ -113,7 +105,7 @@ def rewrite_references(text: str, changes: Iterable[tuple[Reference, str]]) -> s
 
 def _find_in_field(line: str, start: int) -> Iterator[_Hit]:
     comment = _COMMENT.search(line, start)
-    for value in _VALUE.finditer(line, start, comment.start() if comment else len(line)):
+    for value in _pattern("value").finditer(line, start, comment.start() if comment else len(line)):
         group = value.lastindex or 0
         path = value[group].rstrip(".")
         certain = _is_certain(path)
@@ -122,17 +114,17 @@ def _find_in_field(line: str, start: int) -> Iterator[_Hit]:
 
 
 def _find_in_text(line: str) -> Iterator[_Hit]:
-    for code in _CODE.finditer(line):
+    for code in _pattern("code").finditer(line):
         content = code[2].strip()
-        path = _POSITION.sub("", content)
+        path = _pattern("position").sub("", content)
         if "/" in path.strip("/") and _is_possible(path):
             yield ReferenceKind.CODE, path, code.start(2) + code[2].index(content), _is_certain(path)
     # A link with code removed from it is not a link.
-    plain = _CODE.sub(lambda match: " " * len(match[0]), line)
-    links = [link for pattern in (_LINK, _WIKILINK) for link in pattern.finditer(plain)]
+    plain = _pattern("code").sub(lambda match: " " * len(match[0]), line)
+    links = [link for pattern in (_pattern("link"), _pattern("wikilink")) for link in pattern.finditer(plain)]
     for link in filter(lambda link: line[slice(*link.span())] == link[0], links):
-        if link.re is _LINK:
-            path = _POSITION.sub("", link[1].partition("?")[0])
+        if link.re is _pattern("link"):
+            path = _pattern("position").sub("", link[1].partition("?")[0])
             if _is_possible(decode_url(path).replace(" ", "_"), rooted=True):
                 yield ReferenceKind.LINK, path, link.start(1), not path.startswith("/")
         elif (path := link[1].strip()) and not _pattern("no_path").search(path.replace(" ", "_")):

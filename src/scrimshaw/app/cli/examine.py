@@ -23,6 +23,7 @@ from scrimshaw.engine.health import Finding, Health, Severity, check_health, wri
 from scrimshaw.engine.lint import LintState
 from scrimshaw.errors import ConfigError, ScrimshawError, StorageFailure
 from scrimshaw.ingest.rule_checks import check_rules
+from scrimshaw.models import format_count
 from scrimshaw.storage.git import ask_git, work_tree
 from scrimshaw.storage.sync import SyncReport
 from scrimshaw.storage.toml_files import GOLDEN_FILE, Golden
@@ -82,7 +83,7 @@ def _repair_references(
             if not as_json:
                 print_lines((repair.diff for repair in repairs), stderr=True)
             count = sum(len(repair.paths) for repair in repairs)
-            confirm(f"Rewrite {count} paths in {len(repairs)} files?", yes)
+            confirm(f"Rewrite {format_count(count, 'path')} in {format_count(len(repairs), 'file')}?", yes)
             engine_lint.apply_repairs(engine, repairs, renames, actor="human")
     show({"files": repairs, "dry_run": dry_run}, as_json, _render_repairs)
 
@@ -98,16 +99,16 @@ def _render_report(report: Mapping[str, Any]) -> Lines:
             numbers = dict.fromkeys(str(reference.line) for reference in one.stale if reference.path == path)
             yield f"         line {', '.join(numbers)}: {path} leads nowhere"
     counts = ", ".join(f"{count} {state}" for state, count in report["counts"].items() if count)
-    yield f"{len(report['files'])} files: {counts or 'nothing to judge'}"
+    yield f"{format_count(len(report['files']), 'file')}: {counts or 'nothing to judge'}"
     if references := report["references"]:
         yield f"{report['stale']} of {references} references lead nowhere ({report['stale'] / references:.1%})"
 
 
 def _render_repairs(result: Mapping[str, Any]) -> Lines:
     is_dry, repairs = result["dry_run"], result["files"]
-    done = (line((each.id or each.path, "cyan"), f"  {len(each.paths)} paths rewritten") for each in repairs)
+    done = (line((each.id or each.path, "cyan"), f"  paths rewritten: {len(each.paths)}") for each in repairs)
     yield from (each.diff for each in repairs) if is_dry else done
-    yield f"{len(repairs)} files {'would change' if is_dry else 'changed'}"
+    yield f"{format_count(len(repairs), 'file')} {'would change' if is_dry else 'changed'}"
 
 
 # Doctor
@@ -221,7 +222,8 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
             yield Finding("databases", Severity.PROBLEM, what, fix)
         if not faults:
             rows = engine.journal.verify()[0]
-            yield Finding("databases", Severity.OK, f"sound; {health.memories} memories, {rows} entries in the ledger")
+            sizes = f"{format_count(health.memories, 'memory')}, {format_count(rows, 'entry')} in the ledger"
+            yield Finding("databases", Severity.OK, f"sound; {sizes}")
 
 
 def _describe_files(report: SyncReport) -> Iterator[Finding]:

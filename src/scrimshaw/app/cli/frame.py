@@ -378,7 +378,7 @@ def _fill(
         fault, degradation = error.message, error.degradation
     except KeyboardInterrupt:
         ready, total = index.count_vectors(engine)
-        note(f"{ready} of {total} pieces have a vector. `scrimshaw scan` continues; a server does so by itself.")
+        note(f"Vectors: {ready} of {total}. `scrimshaw scan` continues; a server does so by itself.")
         raise
     finally:
         if job:
@@ -403,6 +403,6 @@ def render_coverage(skips: Sequence[Skip], vectors: Mapping[str, Any]) -> Lines:
     if vectors["degradation"]:
         note_degradations((vectors["degradation"],))
     else:
-        yield "{ready} of {total} pieces have a vector, {made} made now".format_map(vectors)
+        yield "Pieces with a vector: {ready} of {total}, {made} made now".format_map(vectors)
     if vectors.get("in_background"):
         yield IN_BACKGROUND

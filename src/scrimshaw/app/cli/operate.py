@@ -20,7 +20,7 @@ from scrimshaw.ingest.events import Event, find_redactions, make_observation, re
 from scrimshaw.ingest.extraction import Rule, find_rule
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.ingest.tool_calls import describe_call
-from scrimshaw.models import EventKind, Job, JobState
+from scrimshaw.models import EventKind, Job, JobState, format_count
 from scrimshaw.storage.durable import storage_errors
 
 app = typer.Typer()
@@ -32,7 +32,8 @@ JobNumber = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's 
 
 
 def _render_scan(result: Mapping[str, Any]) -> Lines:
-    yield "{files} files: {added} added, {updated} updated, {removed} removed, {unchanged} unchanged".format_map(result)
+    counts = "{added} added, {updated} updated, {removed} removed, {unchanged} unchanged".format_map(result)
+    yield f"{format_count(result['files'], 'file')}: {counts}"
     yield from frame.render_coverage(result["skipped"], result["vectors"])
 
 
@@ -50,7 +51,7 @@ def _render_state(found: Sequence[Job]) -> Lines:
 
 
 def _render_run(counts: Mapping[str, int]) -> Lines:
-    yield f"{counts['jobs']} jobs were run; {counts['waiting']} are waiting or running elsewhere."
+    yield f"Jobs run: {counts['jobs']}; waiting or running elsewhere: {counts['waiting']}."
 
 
 def _render_rules(found: Sequence[Mapping[str, Any]]) -> Lines:
@@ -111,7 +112,7 @@ def _read_files(
     with progress("Reading files", as_json) as advance:
         report = index.rebuild(engine, progress=advance) if clear else index.scan(engine, force=force, progress=advance)
     if report.mended and not (force or clear):
-        note(f"The index had lost {report.mended} memories; their files were read again.")
+        note(f"The index had lost {format_count(report.mended, 'memory')}; the files were read again.")
     names = ("files", "unchanged", "added", "updated", "removed", "changes", "skipped")
     counts = {name: getattr(report, name) for name in names}
     return counts | {"vectors": frame.fill_vectors(engine, as_json, skip=no_vectors)}

@@ -13,6 +13,7 @@ from scrimshaw.app.cli.output import Lines, confirm, line, percent, progress
 from scrimshaw.config import PeerSettings
 from scrimshaw.engine import Engine, index
 from scrimshaw.errors import ConfigError, NotFound, find_nearest
+from scrimshaw.models import format_count
 from scrimshaw.router.ask import SourceStatus, list_sources
 from scrimshaw.router.sync import Freshness, PeerSync, compare_index
 
@@ -44,7 +45,7 @@ def _render_sync(results: Sequence[PeerSync]) -> Lines:
         if len(each.failed) > MOST_SHOWN:
             yield f"  and {len(each.failed) - MOST_SHOWN} more failed; --json names all"
         if each.fault:
-            yield line(("  stopped: ", "bold red"), each.fault, f" {each.left} changes are left for the next sync.")
+            yield line(("  stopped: ", "bold red"), each.fault, f" Changes left for the next sync: {each.left}.")
 
 
 def _highest(results: Sequence[Any]) -> int:
@@ -72,7 +73,7 @@ def sync(
     from scrimshaw.router.peer_copies import sync_peer  # noqa: PLC0415 - asyncio, for who has peers
 
     def approve(stated: PeerSettings, retired: int, total: int) -> None:
-        confirm(f"Retire {retired} of {total} copies at {stated.name}?", yes)
+        confirm(f"Retire {retired} of {format_count(total, 'copy')} at {stated.name}?", yes)
 
     results = list[PeerSync]()
     for stated in peers:

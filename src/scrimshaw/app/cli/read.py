@@ -32,7 +32,7 @@ from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.engine.uplift import Uplift, measure_uplift
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import FLAG
-from scrimshaw.models import RECORD, Channel, Filters, Memory, MemoryType, Session, Tier, Trust
+from scrimshaw.models import RECORD, Channel, Filters, Memory, MemoryType, Session, Tier, Trust, format_count
 from scrimshaw.router import ask
 from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.passages import PASSAGE, TOKEN_CHARACTERS, count_characters, cut_passage, pack_hits
@@ -152,7 +152,7 @@ def _render_page(result: MemoryPage) -> Lines:
 
 
 def _render_stats(result: Stats, by: Sequence[str] | None) -> Lines:
-    yield f"{result.total} memories, updated {result.oldest[:10] or '-'} to {result.newest[:10] or '-'}"
+    yield f"{format_count(result.total, 'memory')}, updated {result.oldest[:10] or '-'} to {result.newest[:10] or '-'}"
     folders = {folder.name: folder.count for folder in result.folders}
     for name in by or ("source", "tier", "type"):
         yield line((f"by {name}", "bold"))
@@ -177,7 +177,8 @@ def _render_contexts(results: Sequence[SessionTokens]) -> Lines:
         yield line((row.format("in all", each.times, each.tokens, each.hits), "bold"))
     names = ("tokens", "times", "unasked", "unasked_tokens", "uses", "used_tokens", "redactions")
     sums = {name: sum(getattr(each, name) for each in results) for name in names}
-    yield "{} sessions were given {times} texts of {tokens} tokens in all.".format(len(results), **sums)
+    given = f"{format_count(sums['times'], 'text')} of {format_count(sums['tokens'], 'token')}"
+    yield f"Given in {format_count(len(results), 'session')}: {given} in all."
     yield "{unasked_tokens} of these were given unasked. Of the {unasked} texts in them still known,".format_map(sums)
     yield "{uses} of {used_tokens} tokens were written again or read.".format_map(sums)
     kept = Counter(chain.from_iterable(Counter(each.rules).elements() for each in results)).most_common()
@@ -186,7 +187,8 @@ def _render_contexts(results: Sequence[SessionTokens]) -> Lines:
 
 
 def _render_figures(figures: Mapping[str, Any]) -> Lines:
-    yield f"{figures['files']} memories created since {figures['since'][:10]} ({figures['days']:g} days)"
+    days = format_count(figures["days"], "day", "g")
+    yield f"{format_count(figures['files'], 'memory')} created since {figures['since'][:10]} ({days})"
     for each in figures["measures"]:
         word, style = ("met", "green") if each["met"] else ("missed", "bold red")
         word, style = ("none", "dim") if each["share"] is None else (word, style)
@@ -195,13 +197,13 @@ def _render_figures(figures: Mapping[str, Any]) -> Lines:
         yield line((f"{word:<7}", style), f"{each['name']:<24}{share}  {each['count']} of {each['of']}, {bound}")
     yield "bands " + ", ".join(f"{name} {count}" for name, count in figures["bands"].items())
     if figures["undated"]:
-        yield f"{figures['undated']} files say no time of creation and are left out"
+        yield f"Left out, since they say no time of creation: {format_count(figures['undated'], 'file')}"
     if figures["unreadable"]:
-        yield f"{figures['unreadable']} files cannot be read; `scrimshaw lint` names them"
+        yield f"Not readable: {format_count(figures['unreadable'], 'file')}; see `scrimshaw lint`"
 
 
 def _render_searches(found: SearchFigures) -> Lines:
-    yield f"{found.searches} searches in {found.days:g} days"
+    yield f"Searches: {found.searches} in {format_count(found.days, 'day', 'g')}"
     shares = ((words, getattr(found, name)) for name, words in SHARES.items())
     yield from (f"{'     -' if share is None else f'{share:6.1%}'}  {words}" for words, share in shares)
     yield from (line(f"{count:>6}  {name}", ("  degraded", "yellow")) for name, count in found.failures.items())
@@ -212,7 +214,7 @@ def _render_searches(found: SearchFigures) -> Lines:
 
 
 def _render_uplift(found: Uplift) -> Lines:
-    yield f"{found.told} sessions were given what is known, {found.untold} were not (rollout.injection {found.percent})"
+    yield f"{format_count(found.told, 'session')} given what is known, {found.untold} not (injection {found.percent})"
     for each in found.differences:
         gap = f"{each.told - each.untold:+.2f} ({each.low:+.2f} to {each.high:+.2f})"
         mark = ("  more or less than chance", "bold") if each.is_sure else ("", "dim")

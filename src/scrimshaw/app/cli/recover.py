@@ -24,7 +24,7 @@ from scrimshaw.engine.purge import Purged, PurgeTarget, Trace
 from scrimshaw.engine.restore import Recovery, Restored, is_lost, restore_newest, set_aside
 from scrimshaw.engine.restore import restore as bring_back
 from scrimshaw.errors import InvalidRequest, NotFound
-from scrimshaw.models import Action
+from scrimshaw.models import Action, format_count
 from scrimshaw.storage.git import SECRET_FILE, GitTraces
 from scrimshaw.storage.ports import Row
 
@@ -60,7 +60,7 @@ def _render_rows(rows: Sequence[Row]) -> Lines:
 
 def _render_verified(verified: Mapping[str, int]) -> Lines:
     if not verified["broken"]:
-        return [f"All {verified['rows']} entries of the ledger are as they were written."]
+        return [f"All entries of the ledger are as they were written: {verified['rows']}."]
     broken = (f"Entry {verified['broken']} of the ledger was changed, removed or cut off.", "bold red")
     return [line(broken), "The entries before it are intact. `scrimshaw checkpoint list` shows older copies."]
 
@@ -77,12 +77,17 @@ def _render_undo(undone: Undone) -> Lines:
         mark = ("left".ljust(len(done)), "yellow") if step.trouble else (done, "green")
         why = f"  {step.trouble or step.note or step.reason}"
         yield line(mark, f"  {step.entry:>5}  {step.action}  ", (step.memory_id, "cyan"), (why, "dim"))
-    yield f"{undone.undone} of {len(undone.steps)} changes {done}."
+    yield f"{undone.undone} of {format_count(len(undone.steps), 'change')} {done}."
+
+
+def _describe_size(made: Checkpoint) -> str:
+    """How many files, rows and bytes a checkpoint has."""
+    sizes = {"file": made.files, "row": sum(made.rows.values()), "byte": made.bytes}
+    return ", ".join(map(format_count, sizes.values(), sizes))
 
 
 def _render_made(made: Checkpoint) -> Lines:
-    rows = sum(made.rows.values())
-    yield line((_one_line(made.name), "cyan"), f"  {made.files} files, {rows} rows, {made.bytes} bytes")
+    yield line((_one_line(made.name), "cyan"), f"  {_describe_size(made)}")
     yield line((_one_line(made.path), "dim"))
     why = "left out, since it is not UTF-8 text or its name cannot be restored"
     yield from (line((f"{why}: {_one_line(name)}", "yellow")) for name in made.left_out)
@@ -93,7 +98,7 @@ def _render_made(made: Checkpoint) -> Lines:
 def _render_checkpoints(found: Sequence[Checkpoint]) -> Lines:
     for each in found:
         moment = datetime.fromtimestamp(each.created, UTC).strftime("%Y-%m-%d %H:%M")
-        what = each.problem or f"{each.files} files, {sum(each.rows.values())} rows, {each.bytes} bytes"
+        what = each.problem or _describe_size(each)
         made_as = f"  (made as {_one_line(each.made_as)})" if each.made_as else ""
         yield line((f"{moment}  ", "dim"), (_one_line(each.name), "cyan"), made_as, f"  {_one_line(what)}")
         yield from (line((_one_line(f"    {key}: {text}"), "dim")) for key, text in each.metadata.items())
@@ -115,12 +120,12 @@ def _render_restored(restored: Restored) -> Lines:
         if restored.is_purged_since:
             doubts.append("Something was purged after this backup was made and may be in it: purge it again.")
         if restored.unrecorded:
-            doubts.append(f"{restored.unrecorded} files are newer than the ledger, which recorded them as they are.")
+            doubts.append(f"Files newer than the ledger, which recorded them as they are: {restored.unrecorded}.")
         yield from (line((doubt, "yellow")) for doubt in doubts)
         counts = f"{len(restored.written)} written, {len(restored.removed)} removed, {restored.kept} left as they are"
-        yield f"{_one_line(restored.name)}: {counts}, {sum(restored.rows.values())} rows."
+        yield f"{_one_line(restored.name)}: {counts}, {format_count(sum(restored.rows.values()), 'row')}."
         if restored.sampled:
-            yield f"A search finds {restored.found} of {restored.sampled} restored memories looked for."
+            yield f"A search finds {restored.found} of {format_count(restored.sampled, 'memory')} that it looked for."
         if restored.backup:
             command = f"scrimshaw checkpoint restore {restored.backup} --clear-existing"
             yield line((f"As it was before: {command}", "dim"))
@@ -131,7 +136,7 @@ def _render_restored(restored: Restored) -> Lines:
 def _describe_loss(restored: Restored, recovery: Recovery) -> Iterator[str]:
     """How old the checkpoint is, how many entries are lost, and which files of it are not restored."""
     if recovery.age_s is None:
-        yield from (_NOTHING, f"The ledger recorded {restored.unrecorded} files as they are.")
+        yield from (_NOTHING, f"The ledger recorded {format_count(restored.unrecorded, 'file')} as found.")
     else:
         yield f"The checkpoint is {timedelta(seconds=round(recovery.age_s))} old (days, hours:minutes:seconds)."
     where = f" What can be read of the lost journal is in {recovery.aside}." if recovery.aside else ""
@@ -151,7 +156,8 @@ def _render_purge(purged: Purged) -> Lines:
     yield from (line(("removed as a whole: ", "yellow"), name) for name in purged.removed)
     found, verb = (purged.places, "found") if purged.dry_run else (purged.left, "left")
     times = sum(trace.count for trace in found)
-    searched = f"  {purged.searched_files} files, {purged.searched_bytes} bytes searched; found {times} times."
+    sizes = f"{format_count(purged.searched_files, 'file')}, {format_count(purged.searched_bytes, 'byte')}"
+    searched = f"  {sizes} searched; found {format_count(times, 'time')}."
     if purged.is_clean and not found:
         yield line((f"Nothing is {verb} in Scrimshaw's folders.", "green"), searched)
     elif not purged.dry_run:
@@ -173,12 +179,12 @@ def _render_git(git: GitTraces) -> Lines:
     if git.degradation:
         yield line((f"{git.degradation.failure_mode} {git.degradation.retry_recommendation}", "yellow"))
     elif git.objects and not git.found:
-        yield f"Git has {git.objects} objects, and it is in none of them, nor in names, logs and settings."
+        yield f"Git has {format_count(git.objects, 'object')}, and it is in none of them, no names, logs or settings."
     yield from (line(("Git keeps this, and it was not searched: ", "yellow"), name) for name in git.unsearched)
     if not git.found:
         return
     where = "Places in git" if git.commands else "Files that git does not have yet"
-    yield line((f"{where}: {git.found}; {git.objects} objects were read.", "bold yellow"))
+    yield line((f"{where}: {git.found}; objects read: {git.objects}.", "bold yellow"))
     for place in git.places[:_TRACES_SHOWN]:
         commit = place.commit[:12] or ("in no commit" if place.object else "")
         yield f"  {place.kind}  {commit}  {place.path}"
@@ -255,7 +261,7 @@ def undo(
     shown = [] if yes else [step for step in planned.steps if not step.trouble][:_NAMES_SHOWN]
     note(*(_one_line(f"Entry {each.entry}: {each.action} {each.memory_id}, {each.reason}") for each in shown))
     note(*(f"Entry {step.entry}: {step.note}." for step in planned.steps if step.note))
-    confirm(f"Undo {planned.undone} of {len(planned.steps)} changes?", yes)
+    confirm(f"Undo {planned.undone} of {format_count(len(planned.steps), 'change')}?", yes)
     return take_back()
 
 
@@ -375,7 +381,7 @@ def _bring_back(engine: Engine, path: Path, clear: bool, overwrite: bool, dry_ru
     bring = partial(bring_back, engine, path, clear_existing=clear, overwrite_edits=overwrite)
     planned = bring(dry_run=True)
     if clear and not dry_run:  # even without a file: what the journal recorded since is removed too
-        files = f"Write {len(planned.written)} files, remove {len(planned.removed)}"
+        files = f"Write {format_count(len(planned.written), 'file')}, remove {len(planned.removed)}"
         confirm(f"{files}, and replace sessions, reviews and jobs by those of then?", yes)
     return planned if dry_run else bring()
 
@@ -428,7 +434,7 @@ def purge_traces(
         planned = msgspec.structs.replace(planned, documents=(*planned.documents, *transcripts))
         if dry_run:
             return planned
-        confirm(f"Erase it permanently, in {len(planned.places)} places?", yes)
+        confirm(f"Erase it permanently, in {format_count(len(planned.places), 'place')}?", yes)
         unreadable = yes
         if planned.unreadable and not yes:
             names = ", ".join(trace.place for trace in planned.unreadable)

@@ -12,7 +12,7 @@ from scrimshaw.app.cli.output import Lines, line, note_degradations, plain
 from scrimshaw.engine import Engine, links
 from scrimshaw.engine.links import Drift, GraphStats, Linked
 from scrimshaw.engine.revisions import MemoryLog, read_log
-from scrimshaw.models import Neighbor, Relation
+from scrimshaw.models import Neighbor, Relation, format_count
 
 app = typer.Typer()
 
@@ -49,7 +49,8 @@ def _render_graph(found: GraphStats | Sequence[Neighbor] | Mapping[str, str]) ->
     if not isinstance(found, GraphStats):
         yield from _render_edges(found)
         return
-    yield f"{found.edges} relations; {found.linked} of {found.memories} memories have one ({found.coverage:.1%})"
+    linked = f"{found.linked} of {format_count(found.memories, 'memory')}"
+    yield f"{format_count(found.edges, 'relation')}; in {linked} ({found.coverage:.1%})"
     yield from (f"{count:>7}  {name}" for name, count in found.by_relation.items() if count)
     for edge in found.dangling[:DANGLING_SHOWN]:
         yield line((edge.source, "cyan"), f" {edge.relation} {edge.target}", ("  leads nowhere", "yellow"))

@@ -26,7 +26,7 @@ from scrimshaw.engine import Engine, index, open_engine, trust
 from scrimshaw.engine.counts import export_jsonl, export_lines, export_markdown
 from scrimshaw.engine.importers import ImportResult
 from scrimshaw.errors import InvalidRequest, StorageFailure
-from scrimshaw.models import Filters
+from scrimshaw.models import Filters, format_count
 from scrimshaw.storage.scan import Source
 
 app = typer.Typer()
@@ -64,7 +64,7 @@ def _render_initialized(result: Mapping[str, Any]) -> Lines:
     for reason, folders in result["left_out"].items():
         (why, change), count = _LEFT_OUT[reason], sum(folders.values())
         places = ", ".join(f"{place} ({many})" for place, many in [*folders.items()][:PLACES_SHOWN])
-        more = f" and {len(folders) - PLACES_SHOWN} more places" * (len(folders) > PLACES_SHOWN)
+        more = f" and {format_count(len(folders) - PLACES_SHOWN, 'more place')}" * (len(folders) > PLACES_SHOWN)
         yield line(f"{count:>7}  ", ("left out", "yellow"), f", {why}: {places}{more}")
         yield line((f"         {change.format(next(iter(folders)))}", "dim"))
     yield from frame.render_coverage(result["skipped"], result["vectors"])
@@ -77,7 +77,7 @@ def _render_sums(summary: Mapping[str, Any]) -> Lines:
     """A line for everything new, then the sums."""
     new = [each for each in summary["taken"] if each.status != "unchanged"]
     for each in new[:MOST_LINES]:
-        details = [f"{each.events} events"] * bool(each.events) + [*each.memories, *each.reasons]
+        details = [format_count(each.events, "event")] * bool(each.events) + [*each.memories, *each.reasons]
         status = (f"{each.status:<6}", _STYLES.get(each.status, ""))
         yield line(status, f" {each.source}  ", (each.place, "dim"))
         if details:
@@ -87,7 +87,7 @@ def _render_sums(summary: Mapping[str, Any]) -> Lines:
     sums = (f"{count} {_WORDS.get(status, status)}" for status, count in sorted(summary["counts"].items()))
     counts = ", ".join(sums) or "nothing found"
     least = "at least " if summary["counts"]["found"] and summary["events"] else ""  # sessions become memories later
-    yield f"{counts}; {summary['events']} events, {least}{summary['memories']} memories"
+    yield f"{counts}; {format_count(summary['events'], 'event')}, {least}{format_count(summary['memories'], 'memory')}"
     if (summary["vectors"] or {}).get("in_background"):
         yield frame.IN_BACKGROUND
 
@@ -132,7 +132,7 @@ def init(
         with progress("Reading files", as_json) as advance:
             report = index.scan(engine, progress=advance)
         if claims := [] if as_json else trust.find_claims(engine):  # such as in a fresh clone
-            note(f"{len(claims)} files claim to be constitutional, and count as important: see `scrimshaw trust`.")
+            note(f"Files that claim to be constitutional, and are important: {len(claims)}; see `scrimshaw trust`.")
             with suppress(typer.Abort, InvalidRequest):  # nobody can answer, or the answer is no
                 write.vouch_for(engine)
         imported = _offer_import(engine, import_, as_json)
@@ -254,7 +254,7 @@ def export(
         writers = {"markdown": export_markdown, "jsonl": export_jsonl}
         write = writers.get(format_, partial(export_html, with_private=private))
         exported = {"memories": write(engine, output), "format": format_, "place": str(output)}
-    show(exported, as_json, lambda x: [line(f"{x['memories']} memories as {x['format']} in ", (x["place"], "cyan"))])
+    show(exported, as_json, lambda x: [line(f"Memories as {format_}: {x['memories']}, in ", (x["place"], "cyan"))])
 
 
 @command(app, "report", "--html memory.html", render=lambda x: [line("Written to ", (x["place"], "cyan"))])

@@ -18,7 +18,7 @@ from scrimshaw.engine.drafts import Consolidation, DraftOutcome, RejectedDraft
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.write import Saved
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
-from scrimshaw.models import DRAFTS, WAITS, Memory, MemoryType, Tier, Trust, VaultName
+from scrimshaw.models import DRAFTS, WAITS, Memory, MemoryType, Tier, Trust, VaultName, format_count
 
 app = typer.Typer()
 drafts = command_group(app, "drafts", "Drafts of sessions that are not memories yet.", "list")
@@ -249,7 +249,7 @@ def discard_drafts(
     """Remove rejected drafts permanently."""
     names = [_find_draft(engine, name) for name in names]
     if not dry_run:
-        confirm(f"Remove {len(names)} drafts permanently?", yes)
+        confirm(f"Remove {format_count(len(names), 'draft')} permanently?", yes)
         drafting.discard_drafts(engine, names)
     return {"names": names, "dry_run": dry_run}
 
@@ -306,7 +306,7 @@ def consolidate(
     proposals = drafting.propose(engine, topic=topic, days=days)
     if dry_run or not proposals:
         return proposals
-    confirm(f"Write {len(proposals)} memories ({', '.join(each.title for each in proposals)})?", yes)
+    confirm(f"Write {format_count(len(proposals), 'memory')} ({', '.join(each.title for each in proposals)})?", yes)
     return [drafting.consolidate(engine, each) for each in proposals]
 
 
