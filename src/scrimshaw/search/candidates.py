@@ -67,9 +67,9 @@ class SearchState(Struct, kw_only=True):
     always_on: tuple[Hit, ...]
     degradations: Degradations
     lists: Mapping[str, Sequence[Match]] = {}  #: results of the channels that found anything
-    chunks: Mapping[str, int] = {}  #: memory id -> its best chunk, by words if possible, otherwise by meaning
+    chunks: dict[str, int] = {}  #: memory id -> its best chunk, by words if possible, otherwise by meaning
     nearest: Mapping[str, int] = {}  #: memory id -> its nearest chunk by meaning, if found
-    questions: Mapping[str, int] = {}  #: memory id -> the question that matches better than its text
+    questions: dict[str, int] = {}  #: memory id -> the question that matches better than its text
     versions: Sequence[tuple[str, str]] = ()  #: pairs of the best memories with nearly the same passages
     phrases: Mapping[str, Sequence[str]] = {}  #: memory id -> its phrases that occur in the query
     record: dict[str, tuple[str, int, Memory]] = {}  #: passage id -> its document and chunk there, and as a memory
@@ -120,13 +120,11 @@ class CandidateFinder:
         state.lists = {channel: matches for channel, matches in found.items() if matches}
         near = state.lists.get(Channel.VECTOR, ())
         state.nearest = {match.id: match.chunk for match in near if match.chunk >= 0}
-        chunks, questions = dict[str, int](), dict[str, int]()
         for match in (*near, *state.lists.get(Channel.TEXT, ())):
             if match.chunk >= 0:
-                chunks[match.id] = match.chunk
+                state.chunks[match.id] = match.chunk
             if match.question >= 0:
-                questions.setdefault(match.id, match.question)
-        state.chunks, state.questions = chunks, questions
+                state.questions.setdefault(match.id, match.question)
         if state.request.record and is_for_record(state.request):
             with degradations.tolerate(IndexPart.FULL_TEXT):
                 self._find_passages(state)

@@ -55,10 +55,10 @@ def cut_passage(text: str, terms: Iterable[str], room: int) -> str:
     text = text.strip()
     if count_characters(text) <= room:
         return text
-    starts = "|".join(re.escape(term[:_STEM]) for term in terms) or "$^"
-    find = re.compile(rf"\b(?:{starts})", re.IGNORECASE).findall
+    starts = "|".join(re.escape(term[:_STEM].lower()) for term in terms) or "$^"
+    find = re.compile(rf"\b(?:{starts})").findall  # ignoring case takes twice the time
     places = [*_split_sentences(text)]
-    counts = [len({word.casefold() for word in find(text[start:end])}) for start, end in places]
+    counts = [len({*find(text[start:end].lower())}) for start, end in places]
     near = [max(counts[max(0, place - 1) : place + 2]) for place in range(len(counts))]
     chosen, size = set[int](), -len(_GAP)
     following = [*(start for start, _ in places[1:]), len(text)]  # the space between two kept sentences is kept

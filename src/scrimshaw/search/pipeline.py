@@ -231,8 +231,7 @@ class Searcher:
         ranked = sorted(candidates, key=_sort_key)
         if not request.state_limits:
             return ranked
-        limited: list[Candidate] = []
-        spare = 0
+        limited, spare = list[Candidate](), 0
         for retention, limit in rerank.STATE_LIMITS.items():
             members = [each for each in ranked if each.state == retention][: limit + spare]
             spare = limit + spare - len(members)
@@ -364,9 +363,8 @@ class Searcher:
         )
 
     def _make_hits(self, state: SearchState, page: Sequence[Candidate]) -> list[Hit]:
-        request = state.request
         pieces = self._read_pieces(state, page)
-        bodies = self._index.bodies([each.memory.id for each in page]) if request.include_content else {}
+        bodies = self._index.bodies([each.memory.id for each in page]) if state.request.include_content else {}
         # One that was not found by meaning is no nearer than the last that was.
         near, hits = state.lists.get(Channel.VECTOR, ()), list[Hit]()
         floor = near[-1].score if near and state.has_all_vectors else None

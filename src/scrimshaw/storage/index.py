@@ -332,7 +332,9 @@ class Index(ABC):
         sql = f"SELECT phrase, memory FROM phrases WHERE head IN ({marks(heads)}) AND (? OR NOT is_title)"
         found = self._database.rows(sql, [*heads, titles])
         held = [*compress(found, map(holds, map(itemgetter(0), found)))]
-        texts, rows = zip(*held, strict=True) if held else ((), ())
+        if not held:
+            return []
+        texts, rows = zip(*held, strict=True)
         names = dict(self._database.rows(f"SELECT m.row, m.id FROM memories m WHERE m.row IN ({marks(rows)})", rows))
         named: Any = zip(texts, map(names.get, rows), strict=True)  # one may be gone since
         return sorted(filter(itemgetter(1), named))
@@ -393,16 +395,16 @@ class Index(ABC):
         self, ids: Sequence[str], *, hops: int, direction: str, relations: Sequence[str] = ()
     ) -> list[Neighbor]:
         """Edges within `hops` of the starts; direction is `outgoing`, `incoming` or `both`."""
-        steps = [step for way, *step in _STEPS if direction in (way, "both")]
         related = f"e.relation IN ({marks(relations)})" if relations else "true"
+        steps = [_STEP.format(*step, "{0}", related) for way, *step in _STEPS if direction in (way, "both")]
         links, ring, seen = set[Link](), {*ids}, set[str]()
         for _ in range(hops):
             seen |= ring
             found = list[tuple[Any, ...]]()
             for start in range(0, len(ring), _MOST_ASKED):
                 some = sorted(ring)[start : start + _MOST_ASKED]
-                for step in steps:
-                    found += self._database.rows(_STEP.format(*step, marks(some), related), [*some, *relations])
+                sql = " UNION ALL ".join(steps).format(marks(some))
+                found += self._database.rows(sql, [*some, *relations] * len(steps))
             links.update(map(Link._make, found))
             ring = {name for link in found for name in link[:2]} - seen
         return walk(ids, links, hops=hops, direction=direction)
