@@ -191,7 +191,7 @@ def test_among_the_passages_of_a_session_their_tokens_count_twice(
     tell(engine, EventKind.PROMPT, "The harbour has a printer and a queue for its charts.", "other", engine.clock())
     scan(engine)
     embed_pending(engine)
-    first, second, other = find(engine, "why was the printer queue emptied")
+    first, second, other = find(engine, "why is nothing left in the printer queue on the screen")
     assert [first.text, second.text] == [f"> {jams}", f"> {queue}"]
     by_words = [hit.score / hit.explanation.factors["session record"] for hit in (first, second)]
     gain = first.explanation.terms["tokens"] - second.explanation.terms["tokens"]

@@ -21,11 +21,9 @@ def listed(channel: str, scores: dict[str, float]) -> Listed:
     return channel, [Match(id=id_, score=scores[id_]) for id_ in ids]
 
 
-def fused(
-    lists: Sequence[Listed], weights: Mapping[str, float] = WEIGHTS, depth: int = DEEP, span: float = 0.4
-) -> list[Fused]:
+def fused(lists: Sequence[Listed], weights: Mapping[str, float] = WEIGHTS, depth: int = DEEP) -> list[Fused]:
     """Fused with weights and a depth to go by."""
-    return fuse(dict(lists), weights, depth, span)
+    return fuse(dict(lists), weights, depth)
 
 
 def by_id(hits: Sequence[Fused]) -> dict[str, Fused]:
@@ -76,8 +74,20 @@ def test_a_list_is_full_with_a_hundred_candidates(count: int, last: float) -> No
 
 
 def test_weights_share_what_lists_that_agree_on_nothing_can_give() -> None:
-    hits = by_id(fused([listed(TEXT, {"a": 1.0}), listed(VECTOR, {"b": 0.5})], {TEXT: 1.0, VECTOR: 1.4}))
+    hits = by_id(fused([listed(TEXT, {"a": 1.0}), listed("trigger", {"b": 1.0})], {TEXT: 1.0, "trigger": 1.4}))
     assert (hits["a"].score, hits["b"].score) == pytest.approx((5 / 12, 7 / 12))
+
+
+def test_what_is_near_in_meaning_may_use_other_words() -> None:
+    """Words count at least as much as meaning less .45; what has them is not raised, and none of it without vectors."""
+    text = listed(TEXT, {"named": 8.0, "mentioned": 2.0})
+    cosines = listed(VECTOR, {"near": 0.8, "mentioned": 0.8, "beside": 0.55, "named": 0.8})
+    hits = by_id(fused([text, cosines]))
+    assert hits["near"].score == hits["mentioned"].score == pytest.approx(0.4 * 0.55 + 0.6)
+    assert hits["beside"].score == pytest.approx(0.6 * 0.375)
+    assert hits["named"].score == 1.0
+    assert fused([text, cosines], {TEXT: 1.0, VECTOR: 0.0})[-1].score == 0.0
+    assert hits["near"].ranks.keys() == {VECTOR}
 
 
 def test_the_list_with_a_standout_decides() -> None:
@@ -91,10 +101,10 @@ def test_the_list_with_a_standout_decides() -> None:
 
 
 def test_a_hit_says_where_it_comes_from() -> None:
-    hits = by_id(fused([listed(TEXT, {"a": 9.0, "b": 3.0}), listed(VECTOR, {"b": 0.5})], WEIGHTS))
+    hits = by_id(fused([listed(TEXT, {"a": 9.0, "b": 6.0}), listed(VECTOR, {"b": 0.5})], WEIGHTS))
     assert hits["b"].ranks == {TEXT: 2, VECTOR: 1}
-    assert hits["b"].raw == {TEXT: 3.0, VECTOR: 0.5}
-    assert hits["b"].score == pytest.approx(0.4 / 3 + 0.6)
+    assert hits["b"].raw == {TEXT: 6.0, VECTOR: 0.5}
+    assert hits["b"].score == pytest.approx(0.8 / 3 + 0.6)
     assert hits["a"].ranks == {TEXT: 1}
 
 
@@ -120,9 +130,9 @@ def test_a_weight_of_zero_keeps_candidates_without_a_share() -> None:
 
 @pytest.mark.parametrize(("without_vector", "score"), [((), 0.4), (("new",), 1.0)])
 def test_what_lacks_a_vector_is_taken_to_be_as_near_as_its_words(without_vector: tuple[str, ...], score: float) -> None:
-    lists = dict([listed(TEXT, {"new": 4.0, "old": 2.0}), listed(VECTOR, {"old": 0.9})])
+    lists = dict([listed(TEXT, {"new": 4.0, "old": 3.0}), listed(VECTOR, {"old": 0.9})])
     found = by_id(fuse(lists, WEIGHTS, DEEP, without_vector=without_vector))
-    assert [found["new"].score, found["old"].score] == pytest.approx([score, 0.4 * 0.5 + 0.6])
+    assert [found["new"].score, found["old"].score] == pytest.approx([score, 0.4 * 0.75 + 0.6])
 
 
 def test_a_channel_without_a_weight_is_refused() -> None:
@@ -142,19 +152,17 @@ def channel_lists(draw: st.DrawFn) -> list[Listed]:
     ]
 
 
-profiles = st.tuples(st.integers(1, 10), st.floats(0.05, 1.0))
+depths = st.integers(1, 10)
 
 
-@given(lists=channel_lists(), profile=profiles, data=st.data())
-def test_the_order_of_lists_does_not_matter(
-    lists: list[Listed], profile: tuple[int, float], data: st.DataObject
-) -> None:
-    assert fused(data.draw(st.permutations(lists)), WEIGHTS, *profile) == fused(lists, WEIGHTS, *profile)
+@given(lists=channel_lists(), depth=depths, data=st.data())
+def test_the_order_of_lists_does_not_matter(lists: list[Listed], depth: int, data: st.DataObject) -> None:
+    assert fused(data.draw(st.permutations(lists)), WEIGHTS, depth) == fused(lists, WEIGHTS, depth)
 
 
-@given(lists=channel_lists(), profile=profiles)
-def test_every_candidate_once_best_first_within_bounds(lists: list[Listed], profile: tuple[int, float]) -> None:
-    hits = fused(lists, WEIGHTS, *profile)
+@given(lists=channel_lists(), depth=depths)
+def test_every_candidate_once_best_first_within_bounds(lists: list[Listed], depth: int) -> None:
+    hits = fused(lists, WEIGHTS, depth)
     assert sorted(order(hits)) == sorted({match.id for _, matches in lists for match in matches})
     assert [(-hit.score, hit.id) for hit in hits] == sorted((-hit.score, hit.id) for hit in hits)
     for hit in hits:
@@ -162,20 +170,20 @@ def test_every_candidate_once_best_first_within_bounds(lists: list[Listed], prof
         assert set(hit.ranks) == set(hit.raw)
 
 
-@given(lists=channel_lists(), profile=profiles, gain=st.floats(0.0, 30.0), data=st.data())
+@given(lists=channel_lists(), depth=depths, gain=st.floats(0.0, 30.0), data=st.data())
 def test_a_better_raw_score_never_lowers_the_fused_one(
-    lists: list[Listed], profile: tuple[int, float], gain: float, data: st.DataObject
+    lists: list[Listed], depth: int, gain: float, data: st.DataObject
 ) -> None:
     assume(any(matches for _, matches in lists))
     chosen = data.draw(st.sampled_from([each for each in lists if each[1]]))
     raised = data.draw(st.sampled_from([match.id for match in chosen[1]]))
     scores = {match.id: match.score + (gain if match.id == raised else 0.0) for match in chosen[1]}
     better = [listed(each[0], scores) if each is chosen else each for each in lists]
-    before = by_id(fused(lists, WEIGHTS, *profile))[raised].score
-    assert by_id(fused(better, WEIGHTS, *profile))[raised].score >= before - 1e-9
+    before = by_id(fused(lists, WEIGHTS, depth))[raised].score
+    assert by_id(fused(better, WEIGHTS, depth))[raised].score >= before - 1e-9
 
 
-@given(lists=channel_lists(), profile=profiles, factor=st.sampled_from([0.25, 2.0, 8.0]))
-def test_weights_are_relative(lists: list[Listed], profile: tuple[int, float], factor: float) -> None:
+@given(lists=channel_lists(), depth=depths, factor=st.sampled_from([0.25, 2.0, 8.0]))
+def test_weights_are_relative(lists: list[Listed], depth: int, factor: float) -> None:
     scaled = {channel: weight * factor for channel, weight in WEIGHTS.items()}
-    assert fused(lists, scaled, *profile) == fused(lists, WEIGHTS, *profile)
+    assert fused(lists, scaled, depth) == fused(lists, WEIGHTS, depth)

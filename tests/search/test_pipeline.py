@@ -133,7 +133,7 @@ def test_the_trace_names_the_six_stages_in_order(index: Index) -> None:
     by_stage = {stage.stage: stage for stage in trace}
     assert by_stage[Stage.CANDIDATE].notes["channels"] == {"text": 2, "vector": 2}
     assert by_stage[Stage.FUSION].left == by_stage[Stage.FINAL_RANK].left == 2
-    assert set(by_stage[Stage.FUSION].notes) == {"weights", "scales"}
+    assert set(by_stage[Stage.FUSION].notes) == {"weights", "scales", "other_words"}
 
 
 def test_explained_ranks_are_those_of_the_channels(index: Index) -> None:
@@ -166,7 +166,11 @@ def test_a_reader_can_compute_every_score_from_its_explanation(index: Index) -> 
     for hit in result.hits:
         why = hit.explanation
         shares = {name: (score - scales[name][0]) / scales[name][1] for name, score in why.raw.items()}
-        fused = sum(weights[name] * min(1, max(0, share)) for name, share in shares.items()) / sum(weights.values())
+        shares = {name: min(1, max(0, share)) for name, share in shares.items()}
+        shares["text"] = max(
+            shares.get("text", 0), shares.get("vector", 0) - msgspec.convert(fusion["other_words"], float)
+        )
+        fused = sum(weights[name] * share for name, share in shares.items()) / sum(weights.values())
         assert fused == pytest.approx(why.fused, abs=1e-5)  # engine scores are shown with six digits
         score = max(0, why.fused + sum(why.terms.values())) * math.prod(why.factors.values())
         assert score * (1 + sum(why.boosts.values())) == pytest.approx(hit.score, abs=2e-6)

@@ -17,7 +17,7 @@ from scrimshaw.search.candidates import Candidate, CandidateFinder, SearchState,
 from scrimshaw.search.confidence import CALIBRATIONS, judge_answer
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
-from scrimshaw.search.fusion import Fused, fuse, scale_scores
+from scrimshaw.search.fusion import OTHER_WORDS, Fused, fuse, scale_scores
 from scrimshaw.search.passages import SENTENCE, count_sent, cut_passage
 from scrimshaw.search.rerank import DIGITS
 from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, SessionSignals
@@ -205,7 +205,7 @@ class Searcher:
             fused.sort(key=lambda item: (-item.score, item.id))
         used = {str(channel): weights[channel] for channel in state.lists}
         scales = {str(name): scale_scores(name, some, self._settings.candidates) for name, some in state.lists.items()}
-        state.note(Stage.FUSION, entered, len(fused), weights=used, scales=scales)
+        state.note(Stage.FUSION, entered, len(fused), weights=used, scales=scales, other_words=OTHER_WORDS)
         return _with_fusion(fused, known)
 
     def _rank(self, state: SearchState, candidates: Sequence[Candidate]) -> list[Candidate]:
