@@ -165,20 +165,20 @@ def _weigh_decision(record: Record, place: int) -> float:
         return 0.0
     if _DECISION_HEADING.search(sentence.heading):
         return _UNDER_HEADING
-    if sentence.by != USER:
-        return _weigh_agents(record, place)
+    return _weigh_persons(record, sentence, text) if sentence.by == USER else _weigh_agents(record, place)
+
+
+def _weigh_persons(record: Record, sentence: Sentence, text: str) -> float:
     wish, explicit = bool(_DECISION["wish"].search(text)), any(_DECISION[cue].search(text) for cue in _EXPLICIT)
     objects = bool(record.withdrawn.get(sentence.turn - 1) or _DECISION["objection"].search(text))
-    interrupts = sentence.event in record.interruptions
     alternative = bool(_DECISION["alternative"].search(text)) or (wish and objects)
     changes_mind = sentence.turn - 1 in record.withdrawn and not _DECISION["refusal"].search(text)
-    is_reply = sentence.event in record.replies and not _DECISION["takes_back"].search(text)
-    is_reply = is_reply and sentence.event not in record.prompts_by_kind["looks"]
+    is_reply = sentence.event in record.replies and sentence.event not in record.prompts_by_kind["looks"]
     is_choice = (
-        is_reply
-        or explicit
+        explicit
+        or (is_reply and not _DECISION["takes_back"].search(text))
         or ((wish or changes_mind) and alternative)
-        or (interrupts and objects)
+        or (objects and sentence.event in record.interruptions)
         or _DECISION["stance"].search(text)
     )
     return 2.0 + 2 * explicit + alternative + bool(_DECISION["reason"].search(text)) if is_choice else 0.0
