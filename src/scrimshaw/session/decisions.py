@@ -3,11 +3,11 @@
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
-from itertools import chain, groupby, pairwise
+from itertools import groupby, pairwise
 from operator import attrgetter, itemgetter
 
 from scrimshaw.ingest.dialogs import ANSWERED, APPROVED
-from scrimshaw.models import EventKind
+from scrimshaw.models import EventKind, RecordedEvent
 from scrimshaw.session import statements
 from scrimshaw.session.keywords import is_clear
 from scrimshaw.session.record import LONG_WORD, SAME_CHOICE, Record
@@ -120,35 +120,42 @@ def _find_dialogs(record: Record) -> Iterator[Statement]:
 
 
 def _find_agreed(record: Record) -> Iterator[Statement]:
-    """What the agent proposed in an answer, if the person's next words agree or name one of several by its number."""
+    """What the agent proposed in an answer, if the person's next words agree or name one of several."""
     for answer, prompt in pairwise(record.events):
-        said = record.sentences_by_answer.get(answer.number, []) if statements.begins_turn(prompt) else []
-        reply = next(statements.split_paragraph(prompt.text.strip()))
-        listed = defaultdict[str, list[str]](list)
-        for number, item in chain(_LISTED.findall(answer.text), _INLINE.findall(answer.text)) if said else ():
-            listed[number.lower()].append(statements.trim(item))
-        points = _POINT.findall(prompt.text) if listed else []
-        points = [each for each in points if listed.get(each[1])] if len(points) > 1 else []
-        for text, number in points if len(points) > 1 else ():
-            on = f"on (e{answer.number}): {cut_line(listed[number][0])}" if len(listed[number]) == 1 else ""
-            yield from [Statement(text, prompt.number, on)] if on or is_clear(text, 1) else ()
-        named = [(_DECISION["pick"].match(each), each) for each in statements.split_paragraph(prompt.text.strip())]
-        pick, words = min(filter(itemgetter(0), named), key=lambda each: len(each[1]), default=(None, ""))
-        number, _, _ = pick[1].lower().partition(" ") if pick else ("", "", "")
-        if number in _ORDINALS:
-            number = "".join([*listed][_ORDINALS[number] :][:1])
-        if pick and len(points) < 2 and listed[number]:
-            more = prompt.text.replace(words, pick[2] or "", 1).strip(" ,.)\n")
-            added = f": {cut_line(' '.join(more.split()), LONGEST_SENTENCE)}" if more else ""
-            yield Statement(listed[number][-1], answer.number, f"chosen in e{prompt.number}{added}")
-        if not said or not _DECISION["assent"].match(reply):
+        said = record.sentences_by_answer.get(answer.number, ()) if statements.begins_turn(prompt) else ()
+        if not said:
             continue
+        yield from _find_picks(answer, prompt)
+        text = prompt.text.strip()
+        reply = next(statements.split_paragraph(text))
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
         last = [each for each in said[max(0, asked - 1) : asked + 1] if is_clear(each.text, 1) and not each.is_item]
-        if last and not _DECISION["routine"].search(last[-1].text):
-            rest = prompt.text.strip()[reply.find(" but ") if " but " in reply else len(reply) :]
+        if last and _DECISION["assent"].match(reply) and not _DECISION["routine"].search(last[-1].text):
+            rest = text[reply.find(" but ") if " but " in reply else len(reply) :]
             added = f": {cut_line(' '.join(rest.split()))}" if _DECISION["amends"].match(rest) else ""
             yield Statement(last[-1].text, answer.number, f"agreed in e{prompt.number}{added}")
+
+
+def _find_picks(answer: RecordedEvent, prompt: RecordedEvent) -> Iterator[Statement]:
+    """The items of an answer's lists that a prompt replies to by number or letter, or the one that it names."""
+    items = defaultdict[str, list[str]](list)
+    for number, item in (*_LISTED.findall(answer.text), *_INLINE.findall(answer.text)):
+        items[number.lower()].append(statements.trim(item))
+    points = [(text, number) for text, number in _POINT.findall(prompt.text) if number in items]
+    if len(points) > 1:
+        for text, number in points:
+            on = f"on (e{answer.number}): {cut_line(items[number][0])}" if len(items[number]) == 1 else ""
+            yield from [Statement(text, prompt.number, on)] if on or is_clear(text, 1) else ()
+        return
+    named = [(_DECISION["pick"].match(each), each) for each in statements.split_paragraph(prompt.text.strip())]
+    pick, words = min(filter(itemgetter(0), named), key=lambda each: len(each[1]), default=(None, ""))
+    number, _, _ = pick[1].lower().partition(" ") if pick else ("", "", "")
+    if number in _ORDINALS:
+        number = "".join([*items][_ORDINALS[number] :][:1])
+    if pick and number in items:
+        more = " ".join(prompt.text.replace(words, pick[2] or "", 1).strip(" ,.)\n").split())
+        added = f": {cut_line(more, LONGEST_SENTENCE)}" if more else ""
+        yield Statement(items[number][-1], answer.number, f"chosen in e{prompt.number}{added}")
 
 
 def _weigh_decision(record: Record, place: int) -> float:
