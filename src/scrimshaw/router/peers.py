@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, suppress
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -32,16 +32,11 @@ DENIED = (401, 403)  # HTTP
 PROBE_QUERY = "whether it answers"
 ANSWERS = 256  # cached answers of a peer
 
+Answer = tuple[tuple[PeerHit, ...], float]  # the hits, and their age in seconds
+
 _guard = threading.Lock()
 _peers = dict[bytes, "Peer"]()
 _loop: list[asyncio.AbstractEventLoop] = []
-
-
-class Question(NamedTuple):
-    """A question to a peer: `pending` is its running call, why it was not asked, or None if the answer is cached."""
-
-    key: tuple[object, ...]
-    pending: Future[Any] | PeerFailed | None
 
 
 class Peer:
@@ -54,7 +49,7 @@ class Peer:
         self._again = f"It is asked again after {limits.check_s:g} s."
         self._session: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[Any] = loop.create_future()
-        self._late: Future[Any] | None = None
+        self._late: Future[Answer] | None = None
         self._answers: dict[tuple[object, ...], tuple[float, tuple[PeerHit, ...]]] = {}
 
     @property
@@ -62,21 +57,24 @@ class Peer:
         """Whether the connection is open and nothing has failed since."""
         return self._opened.done() and not self._fault
 
-    def begin(self, query: str, limit: int, generation: int) -> Question:
+    def begin(self, query: str, limit: int, generation: int) -> Future[Answer]:
         """Ask, unless the answer is cached; `generation` changes with every write to the own memory."""
-        key = (query, limit, generation)
-        known = self._answers.get(key)
-        if known and time.monotonic() - known[0] < self._limits.cache_s:
+        key, now, question = (query, limit, generation), time.monotonic(), Future[Answer]()
+        if (cached := self._answers.get(key)) and now - cached[0] < self._limits.cache_s:
             self.counts["cached"] += 1
-            return Question(key, None)
+            question.set_result((cached[1], now - cached[0]))
+            return question
         self.counts["asked"] += 1
-        if self._fault and time.monotonic() - self._failed_at < self._limits.check_s:
-            return Question(key, PeerFailed(self._fault, self._again))
-        if self._late and not self._late.done():
-            return Question(key, PeerFailed("it is still answering an earlier question", "Ask again in a few seconds."))
-        tool = choose_tool(self._settings, "search")
-        values = {"query": query, "limit": min(limit, LARGEST_LIMIT)}
-        return Question(key, asyncio.run_coroutine_threadsafe(self.find(key, tool, values), self._loop))
+        if self._fault and now - self._failed_at < self._limits.check_s:
+            question.set_exception(PeerFailed(self._fault, self._again))
+        elif self._late and not self._late.done():
+            fault = "it is still answering an earlier question"
+            question.set_exception(PeerFailed(fault, "Ask again in a few seconds."))
+        else:
+            tool = choose_tool(self._settings, "search")
+            values = {"query": query, "limit": min(limit, LARGEST_LIMIT)}
+            question = asyncio.run_coroutine_threadsafe(self.find(key, tool, values), self._loop)
+        return question
 
     def read(self, native_id: str, patience_s: float) -> PeerHit:
         """One entry of the peer, whole; raises PeerFailed."""
@@ -102,20 +100,15 @@ class Peer:
         except TimeoutError:
             raise PeerFailed(f"{self.name} did not answer in {patience_s:g} s.", "Ask again.") from None
 
-    def finish(self, question: Question, patience_s: float) -> tuple[tuple[PeerHit, ...], float]:
-        """The answer to a question and its age in seconds; raises PeerFailed."""
-        if isinstance(question.pending, PeerFailed):
-            raise question.pending
-        if question.pending:
-            try:
-                question.pending.result(patience_s)
-            except TimeoutError:
-                self._late, doing = question.pending, "answered" if self.is_open else "started"
-                self.counts["late"] += 1
-                fault = f"it has not {doing} in {patience_s * 1000:.0f} ms"
-                raise PeerFailed(fault, "Ask again in a few seconds.") from None
-        at, found = self._answers[question.key]
-        return found, time.monotonic() - at if question.pending is None else 0.0
+    def finish(self, question: Future[Answer], patience_s: float) -> Answer:
+        """The answer to a question; raises PeerFailed."""
+        try:
+            return question.result(patience_s)
+        except TimeoutError:
+            self._late, doing = question, "answered" if self.is_open else "started"
+            self.counts["late"] += 1
+            fault = f"it has not {doing} in {patience_s * 1000:.0f} ms"
+            raise PeerFailed(fault, "Ask again in a few seconds.") from None
 
     def start(self) -> None:
         """Connect in advance, without waiting."""
@@ -135,7 +128,7 @@ class Peer:
             with suppress(asyncio.CancelledError):
                 await self._session
 
-    async def find(self, key: tuple[object, ...], tool: PeerTool, values: Mapping[str, Any]) -> None:
+    async def find(self, key: tuple[object, ...], tool: PeerTool, values: Mapping[str, Any]) -> Answer:
         """Ask, and cache the answer; hits of more words of the query come first."""
         query = values["query"]
         asked = sorted(query_terms(query), key=len)[-WORDS:] if tool.by_word else [query]
@@ -146,6 +139,7 @@ class Peer:
             del self._answers[next(iter(self._answers))]
         self._answers[key] = time.monotonic(), found
         self.counts["answered"] += 1
+        return found, 0.0
 
     async def _call(self, tool: PeerTool, values: Mapping[str, Any]) -> Any:
         """The answer of a tool of the peer; opens the connection, and gives it up if the call fails."""
