@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from scrimshaw.errors import PeerFailed, PeerRefused
 from scrimshaw.router import sync
-from scrimshaw.router.copies import MemoryCopy, PeerEntry, hash_text
-from scrimshaw.router.id_map import IdMap
+from scrimshaw.router.copies import MemoryCopy, hash_text
+from scrimshaw.router.id_map import CopyRecord, IdMap
 from scrimshaw.router.sync import PeerSync, compare_copies, sync_copies
 
 names = st.sampled_from(["a", "b", "port/a", "port/b"])
@@ -37,8 +37,9 @@ class Shelf:
     def fail(self, calls: int, is_late: bool, error: BaseException) -> None:
         self._fails_in, self._is_late, self._error = calls, is_late, error  # type: ignore[assignment]
 
-    def list_copies(self) -> list[PeerEntry]:
-        return [PeerEntry(key, name, hash_text(text)) for key, (name, text) in self.copies.items()]
+    def list_copies(self) -> list[tuple[str, CopyRecord]]:
+        copies = self.copies.items()
+        return [(name, CopyRecord(peer_id=key, text_hash=hash_text(text))) for key, (name, text) in copies]
 
     def create(self, memory: MemoryCopy) -> str:
         key = str(next(self.numbers))

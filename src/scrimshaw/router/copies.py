@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -12,6 +12,7 @@ from msgspec import Struct
 from scrimshaw.engine import Engine
 from scrimshaw.engine.core import GLOBAL
 from scrimshaw.models import ArtifactClass, Filters, Memory, Tier
+from scrimshaw.router.id_map import CopyRecord
 from scrimshaw.storage.place import name_project
 from scrimshaw.storage.scan import compile_globs
 
@@ -38,22 +39,14 @@ class MemoryCopy(Struct, frozen=True, kw_only=True):
         return sha256(msgspec.json.encode(msgspec.structs.replace(self, text=""))).hexdigest()
 
 
-class PeerEntry(NamedTuple):
-    """A copy as the peer lists it."""
-
-    peer_id: str
-    name: str
-    text_hash: str
-
-
 class CopyStore(Protocol):
     """Where copies are kept. Its methods raise PeerRefused if the peer rejects it, PeerFailed if there is no answer."""
 
     can_update: bool
     can_rename: bool
 
-    def list_copies(self) -> list[PeerEntry]:
-        """All copies of this project's memories at the peer."""
+    def list_copies(self) -> list[tuple[str, CopyRecord]]:
+        """(name, copy) of all copies of this project's memories at the peer."""
 
     def create(self, memory: MemoryCopy) -> str:
         """Make a copy; returns its id at the peer."""

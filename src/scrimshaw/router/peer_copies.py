@@ -9,8 +9,8 @@ from scrimshaw.config import PeerSettings, RouterSettings
 from scrimshaw.engine import Engine
 from scrimshaw.errors import PeerRefused
 from scrimshaw.ingest.memory_file import parse_memory_file
-from scrimshaw.router.copies import MemoryCopy, PeerEntry, collect_copies, hash_text, label_copies
-from scrimshaw.router.id_map import IdMap
+from scrimshaw.router.copies import MemoryCopy, collect_copies, hash_text, label_copies
+from scrimshaw.router.id_map import CopyRecord, IdMap
 from scrimshaw.router.kinds import PREFIX, PeerTool, choose_tool, load_kinds, read_entries, read_hits, read_text
 from scrimshaw.router.peers import ANSWER_S, connect_peer, parse_native_id
 from scrimshaw.router.sync import Freshness, PeerSync, compare_copies, sync_copies
@@ -32,8 +32,8 @@ class PeerCopies:
         self._update = choose_tool(stated, "update") if self.can_update else PeerTool(tool="")
         self.can_rename, self.most_characters = self._update.renames, self._create.most_characters
 
-    def list_copies(self) -> list[PeerEntry]:
-        found, tool, offset = list[PeerEntry](), self._list, 0
+    def list_copies(self) -> list[tuple[str, CopyRecord]]:
+        found, tool, offset = list[tuple[str, CopyRecord]](), self._list, 0
         while True:
             values = {"project": self._project, "limit": tool.page, "offset": offset}
             entries = read_entries(tool, self._peer.call(tool, values))
@@ -42,7 +42,8 @@ class PeerCopies:
                     peer_id = read_text(entry, tool.id)
                     text = read_text(entry, tool.text) if tool.text else self._peer.read(peer_id, ANSWER_S).text
                     name = read_text(entry, tool.title).removeprefix(f"{self._project}/")
-                    found.append(PeerEntry(peer_id, name, hash_text(parse_memory_file(text).body)))
+                    text_hash = hash_text(parse_memory_file(text).body)
+                    found.append((name, CopyRecord(peer_id=peer_id, text_hash=text_hash)))
             if not tool.page or len(entries) < tool.page:
                 return found
             offset += tool.page

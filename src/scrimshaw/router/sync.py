@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from scrimshaw.engine import Engine
 from scrimshaw.errors import PeerFailed, PeerRefused
-from scrimshaw.router.copies import CopyStore, MemoryCopy, PeerEntry
+from scrimshaw.router.copies import CopyStore, MemoryCopy
 from scrimshaw.router.id_map import CopyRecord, IdMap
 from scrimshaw.storage.sync import compare_files
 
@@ -110,7 +110,7 @@ def plan_sync(
     store: CopyStore,
     wanted: Mapping[str, MemoryCopy],
     known: Mapping[str, CopyRecord],
-    listed: Sequence[PeerEntry] | None,
+    listed: Sequence[tuple[str, CopyRecord]] | None,
 ) -> tuple[dict[str, CopyRecord], int, tuple[Step, ...]]:
     """(the copies known or `listed` by the peer, how many are as wanted, the changes that bring the rest in sync)."""
     copies, surplus = dict(known), list[Step]()
@@ -166,19 +166,18 @@ def compare_index(engine: Engine) -> Freshness:
 
 
 def _match_listed(
-    known: Mapping[str, CopyRecord], listed: Iterable[PeerEntry]
+    known: Mapping[str, CopyRecord], listed: Iterable[tuple[str, CopyRecord]]
 ) -> tuple[dict[str, CopyRecord], list[Step]]:
     """The copies that a peer lists, and steps to retire duplicates; a known one stays."""
-    ids = {copy.peer_id: copy for copy in known.values()}
+    ids = {copy.peer_id for copy in known.values()}
     copies, surplus = dict[str, CopyRecord](), list[Step]()
-    for entry in sorted(listed, key=lambda each: each.peer_id not in ids):
-        if entry.name in copies:
-            surplus.append(Step(action="retire", name=entry.name, peer_id=entry.peer_id, reason=TWICE))
-            continue
-        noted = ids.get(entry.peer_id)
-        is_noted = noted and noted.text_hash == entry.text_hash and known.get(entry.name) == noted
-        digest = noted.digest if noted and is_noted else ""
-        copies[entry.name] = CopyRecord(peer_id=entry.peer_id, digest=digest, text_hash=entry.text_hash)
+    for name, copy in sorted(listed, key=lambda each: each[1].peer_id not in ids):
+        if name in copies:
+            surplus.append(Step(action="retire", name=name, peer_id=copy.peer_id, reason=TWICE))
+        else:
+            noted = known.get(name)
+            is_noted = noted and (noted.peer_id, noted.text_hash) == (copy.peer_id, copy.text_hash)
+            copies[name] = noted if noted and is_noted else copy
     return copies, surplus
 
 
