@@ -75,10 +75,15 @@ def fold_chunks(rows: Iterable[tuple[str, int, float]]) -> list[Match]:
     matches = []
     for name in whole.keys() | best.keys():
         chunk, ordinal = best.get(name, (0.0, -1))
-        score = (whole.get(name, chunk) + chunk) / 2
-        question = max(-1, ordinal - QUESTIONS)
-        matches.append(Match(id=name, score=score, chunk=bodies.get(name, -1), question=question))
+        matches.append(make_match(name, (whole.get(name, chunk) + chunk) / 2, ordinal, bodies))
     return sorted(matches, key=lambda match: (-match.score, match.id))
+
+
+def make_match(name: str, score: float, ordinal: int, bodies: Mapping[str, int]) -> Match:
+    """The match of a chunk; a question's names it, and the best chunk of the memory's body in `bodies`."""
+    if ordinal < QUESTIONS:
+        return Match(id=name, score=score, chunk=ordinal)
+    return Match(id=name, score=score, chunk=bodies.get(name, -1), question=ordinal - QUESTIONS)
 
 
 def rank_passages(rows: Iterable[tuple[str, int, float]], limit: int) -> list[Match]:

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from scrimshaw.models import QUESTIONS, RECORD, Filters, Match
+from scrimshaw.storage.graph import make_match
 from scrimshaw.storage.index import FIELD_WEIGHTS, PART_BITS, TEXT_PIECE, VECTOR_PIECE, Index
 from scrimshaw.storage.ports import Piece, Query
 from scrimshaw.storage.postgres.database import PostgresConnection, PostgresDatabase
@@ -177,11 +178,7 @@ class PostgresIndex(Index):
         asked = [name for _, name, ordinal in nearest if ordinal >= QUESTIONS]
         sql = _BODIES.format(width, marks(asked))
         bodies = dict(self._database.rows(sql, (model, *asked, query))) if asked else {}
-        return [
-            Match(id=name, score=score, chunk=ordinal if ordinal < QUESTIONS else bodies.get(name, -1),
-                  question=max(-1, ordinal - QUESTIONS))
-            for score, name, ordinal in nearest
-        ]  # fmt: skip
+        return [make_match(name, score, ordinal, bodies) for score, name, ordinal in nearest]
 
     def put_vectors(
         self, model: str, rows: Iterable[tuple[str, Any]], *, tokens: Mapping[str, bytes] = {}, only: bool = False

@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from scrimshaw.models import QUESTIONS, RECORD, Filters, Match
+from scrimshaw.storage.graph import make_match
 from scrimshaw.storage.index import FIELD_WEIGHTS, PART_BITS, PASSAGES_PER_MATCH, TEXT_PIECE, VECTOR_PIECE, Index
 from scrimshaw.storage.ports import Query
 from scrimshaw.storage.sql import SqlConnection, conditions, marks
@@ -120,14 +121,10 @@ class SqliteIndex(Index):
             scan = scans[model]
         nearest = scan(vector, generation, limit, self._rows_satisfying(filters, generation), filters.source != RECORD)
         names = self._find_names([row for row, _, _ in nearest])
-        asked = {row: ordinal - QUESTIONS for row, _, ordinal in nearest if ordinal >= QUESTIONS}
-        bodies = find_bodies(self._file, model, vector, asked) if asked else {}
-        found = [
-            Match(id=names[row], score=score, chunk=bodies.get(row, -1 if row in asked else ordinal),
-                  question=asked.get(row, -1))
-            for row, score, ordinal in nearest
-            if row in names
-        ]  # fmt: skip
+        asked = [row for row, _, ordinal in nearest if ordinal >= QUESTIONS and row in names]
+        of_rows = find_bodies(self._file, model, vector, asked) if asked else {}
+        bodies = {names[row]: chunk for row, chunk in of_rows.items()}
+        found = [make_match(names[row], score, ordinal, bodies) for row, score, ordinal in nearest if row in names]
         return sorted(found, key=lambda match: (-match.score, match.id, match.chunk))
 
     def _rows_satisfying(self, filters: Filters, generation: int) -> Any:
