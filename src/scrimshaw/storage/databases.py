@@ -237,13 +237,11 @@ def _lock_out(path: Path) -> Iterator[None]:
 
 def is_damaged(folder: Path, *, busy_timeout_ms: int) -> bool:
     """Whether a journal is lost, unreadable or has a broken chain; raises NewerDatabase for a later one."""
-    from scrimshaw.storage.journal import verify_chain  # noqa: PLC0415 - hooks have no use for it
+    from scrimshaw.storage.journal import Journal  # noqa: PLC0415 - hooks have no use for it
 
     try:
-        with closing(open_journal(folder, busy_timeout_ms=busy_timeout_ms)) as journal:
-            with journal.lend() as connection:
-                rows, broken = verify_chain(connection)
-            return bool(broken or journal.check()) or rows < (read_ledger_end(folder) or 0)
+        with closing(open_journal(folder, busy_timeout_ms=busy_timeout_ms)) as database:
+            return bool(Journal(database, partial(read_ledger_end, folder)).verify()[1] or database.check())
     except DamagedDatabase:
         return True
 

@@ -133,14 +133,10 @@ class SqliteMaintenance(Maintenance):
 
 def dump(database: Database) -> Iterator[tuple[str, Row]]:
     """(table, row) of everything, table after table, in one snapshot."""
-    with database.lend() as connection:
-        connection.execute("BEGIN")
-        try:
-            for table in SqliteMaintenance.read_tables(connection):
-                for row in connection.execute(table.rows):
-                    yield table.name, dict(zip(table.columns, row, strict=True))
-        finally:
-            connection.execute("ROLLBACK")
+    with database.lend() as connection, connection:
+        for table in SqliteMaintenance.read_tables(connection):
+            for row in connection.execute(table.rows):
+                yield table.name, dict(zip(table.columns, row, strict=True))
 
 
 def stage(path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> Database:
