@@ -119,13 +119,10 @@ def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Seque
 
 def _record_unseen(engine: Engine, changes: Sequence[RecordedChange]) -> None:
     """Record unknown states of the files before they change."""
-    entries, texts = list[Entry](), list[StoredText]()
+    entries, texts, hashes = list[Entry](), list[StoredText](), engine.journal.last_hashes()
     for change in changes:
         name, data, current = change.file.name, change.file.data, change.file.hash
-        newest = engine.journal.history(name, 1)
-        recorded = str(newest[0]["new_hash"]) if newest else None
-        if name == LINKS_FILE or (newest and "file" in newest[0]["decision_meta"]):
-            recorded = engine.journal.last_hashes().get(name)
+        recorded = hashes.get(name)
         if current != (recorded or ""):
             entries.append(make_external_entry(change.file, recorded))
         if data is not None and not change.file.is_stored and engine.journal.prior_text(name, current) is None:
