@@ -14,7 +14,6 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
@@ -56,35 +55,8 @@ _WORK = {
 _UNSTATED = 0.5
 _FoundHeading = tuple[int, str, int]  # its level, text and place
 _BREAKS = ("\n\n", "\n", ". ", " ")
-
-
-# First characters of a line in which a rule can find anything; rules that are not listed begin with any text.
-_BEGINNINGS = {"fence": "`~", "blockquote": ">", "hr": "*-_", "list": "*+-0123456789"}
-_BEGINNINGS |= {"reference": "[", "html_block": "<", "heading": "#"}
-
-
-def narrow_rules(chain: str) -> None:
-    """Try the rules of a chain only if they can begin like a line; trying all takes three times as long."""
-    rules = _MARKDOWN.block.ruler.getRules(chain)
-    firsts = "".join(_BEGINNINGS.values())
-    by_first = {each: [rule for rule in rules if each in _BEGINNINGS.get(_NAMES[rule], each)] for each in firsts}
-    others = [rule for rule in rules if _NAMES[rule] not in _BEGINNINGS]
-
-    def find(state: StateBlock, line: int, end: int, silent: bool) -> bool:
-        start = state.bMarks[line] + state.tShift[line]
-        for rule in by_first.get(state.src[start : start + 1], others):  # noqa: SIM110 - a generator costs a tenth
-            if rule(state, line, end, silent):
-                return True
-        return False
-
-    rules[:] = [find]
-
-
 # Without the table rule, a table followed by `---` would be one long heading.
 _MARKDOWN = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
-_NAMES = dict(zip(_MARKDOWN.block.ruler.getRules(), _MARKDOWN.block.ruler.get_active_rules(), strict=True))
-for _chain in ("", "paragraph", "reference", "blockquote", "list"):
-    narrow_rules(_chain)
 
 
 class MarkdownPage(NamedTuple):
