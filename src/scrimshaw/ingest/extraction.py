@@ -10,14 +10,10 @@ from functools import cache, partial
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
-from msgspec.structs import replace
 
 from scrimshaw.ingest.tables import load_pattern, load_table
 from scrimshaw.ingest.tool_calls import Activity
 from scrimshaw.models import ItemKind, format_count
-
-LONGEST_SCAN = 64_000  # characters of an output that are looked at, head and tail: keeps a hook within its 5 ms
-_SCANNED_HEAD = 16_000
 
 LONGEST_SUMMARY = 500  # characters; the seeds' firstLast500
 LONGEST_HEAD = 180  # characters of the line that says what was done
@@ -89,9 +85,6 @@ def compile_pattern(pattern: str) -> Any:
 
 def extract(activity: Activity, rules: Iterable[Rule]) -> tuple[Rule, str] | None:
     """The first matching rule and the call's summary by it; None if none matches, or it says to ignore the call."""
-    if len(activity.output) > LONGEST_SCAN:
-        head, tail = activity.output[:_SCANNED_HEAD], activity.output[-(LONGEST_SCAN - _SCANNED_HEAD) :]
-        activity = replace(activity, output=f"{head}\n{tail}")
     rule = find_rule(activity, rules)
     if not rule or not rule.attention:
         return None

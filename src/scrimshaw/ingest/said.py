@@ -8,7 +8,6 @@ from functools import partial
 from scrimshaw.ingest.tables import load_pattern
 from scrimshaw.models import ItemKind
 
-LONGEST_READ = 8_000  # characters of a text that are read
 LONGEST_SAID, MOST_SENTENCES = 480, 3  # characters and sentences of one item
 _SHORTEST, _LONGEST = 20, 400  # characters of a sentence
 _pattern = partial(load_pattern, __file__, "said")
@@ -16,7 +15,7 @@ _pattern = partial(load_pattern, __file__, "said")
 
 def find_said(text: str, *, by_person: bool = False) -> tuple[ItemKind, str] | None:
     """The decisions in a text, or else its next steps, in the speaker's words: the last sentences; usually none."""
-    pieces = _pattern("sentence_end").split(_pattern("fenced").sub("\n", text[:LONGEST_READ]))
+    pieces = _pattern("sentence_end").split(_pattern("fenced").sub("\n", text))
     bare = (" ".join(_pattern("marks").sub("", piece).split()) for piece in pieces)
     sentences = [each for each in bare if _SHORTEST <= len(each) <= _LONGEST and not _pattern("unsettled").search(each)]
     choices = ("decided", "wished") if by_person else ("decided",)
