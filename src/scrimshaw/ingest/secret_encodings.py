@@ -25,8 +25,7 @@ _MEMORY_BYTES = 64 * 1024 * 1024
 _WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 # The end of a line, with a continuation mark, plain or escaped; the next line may be indented.
 _END = rb"[ \t]*(?:[\\=]?\r?\n|(?:\\{1,2}r)?\\{1,2}n)[ \t]*"
-# One character as JSON escapes it, and its number if it has one.
-_NUMBER = re.compile(r"\\(?:u([0-9a-f]{4})|.)")
+_ESCAPE = re.compile(r"\\.")  # of one character in JSON
 _GO = {ord(each): f"\\u{ord(each):04x}" for each in "<>&"}
 _NET = {ord(each): f"\\u{ord(each):04X}" for each in "<>&'+"}
 _FORMS = (
@@ -188,20 +187,18 @@ def _compile(expression: bytes, *, any_case: bool = False) -> Any:
 
 
 def _encode_narrow(text: str) -> Iterator[bytes]:
-    """The forms in which characters are bytes of UTF-8 or ASCII."""
+    """The forms in which characters are bytes of UTF-8 or ASCII; those that differ only in case are found as one."""
     data = text.encode()
-    yield from (data, text.replace("'", "''").encode(), data.hex().encode(), data.hex().upper().encode())
+    yield from (data, text.replace("'", "''").encode(), data.hex().encode())
     yield from _encode_json(text)
-    # As Go, .NET and Java write JSON, once and twice: characters of HTML as numbers, some with capital letters.
+    # As Go, .NET and Java write JSON, once and twice: characters of HTML as numbers.
     plain, numbers = json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]
-    upper = _NUMBER.sub(lambda found: f"\\u{found[1].upper()}" if found[1] else found[0], numbers)
-    html = _NUMBER.sub(lambda found: "\\u0022" if found[0] == '\\"' else found[0], upper)
-    for once in (plain.translate(_GO), upper, html.translate(_NET)):
+    html = _ESCAPE.sub(lambda found: "\\u0022" if found[0] == '\\"' else found[0], numbers)
+    for once in (plain.translate(_GO), html.translate(_NET)):
         yield from (once.encode(), json.dumps(once, ensure_ascii=False)[1:-1].encode())
     for safe in (_UNRESERVED, _UNRESERVED | set(b"/")):
-        for digits in ("02X", "02x"):
-            quoted = "".join(chr(byte) if byte in safe else f"%{byte:{digits}}" for byte in data)
-            yield from (quoted.encode(), quoted.replace("%20", "+").encode())
+        quoted = "".join(chr(byte) if byte in safe else f"%{byte:02X}" for byte in data)
+        yield from (quoted.encode(), quoted.replace("%20", "+").encode())
     for before in range(3):  # base64 characters that depend on the text alone, at each offset in a group of three bytes
         whole = base64.b64encode(b"\0" * before + data)
         own = whole[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
