@@ -262,8 +262,7 @@ def note_ledger_end(folder: Path, *, is_restored: bool = False) -> None:
 def read_ledger_end(folder: Path) -> int | None:
     """The newest number of the ledger that the index noted, 0 for sessions alone; None without a note."""
     with suppress(apsw.Error, TypeError, ValueError), closing(open_file(folder / INDEX, writable=True)) as index:
-        noted = index.execute(_NOTED).get
-        return None if noted is None else int(noted)
+        return int(index.execute(_NOTED).get)
     return None
 
 

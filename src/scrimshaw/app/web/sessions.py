@@ -36,7 +36,6 @@ def list_sessions(site: Site, values: Values) -> Page:
     for row in engine.sessions.injections():
         sent[row.session] += row.tokens
     records = {each.session: each for each in engine.sessions.records()}
-    memories = {name: each.draft.memory_id for name, each in records.items() if each.draft}
     rows = (
         (
             link(title_session(engine, records[each.id]), make_url("/sessions", each.id)),
@@ -44,7 +43,7 @@ def list_sessions(site: Site, values: Values) -> Page:
             each.client,
             each.state,
             str(sent[each.id] or ""),
-            link_memory(memories[each.id], "memory") if memories.get(each.id) else "",
+            link_memory(records[each.id].memory_id, "memory") if records[each.id].memory_id else "",
         )
         for each in found[:_LISTED]
     )
