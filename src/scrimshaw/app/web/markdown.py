@@ -53,34 +53,26 @@ class _Renderer(RendererHTML):
         found = MEM_LINK.fullmatch(content.strip())
         return tag("code", _refer(found[1], env) if found else content)
 
-    def heading_open(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
+    def heading_open(self, tokens: Sequence[Token], idx: int, options: Any, env: _Env) -> str:
         """A heading one level lower, since the page has a title, with the anchor that links name."""
-        level = min(6, int(tokens[idx].tag[1:]) + 1)
-        anchor = env["headings"].pop(0).anchor if env["headings"] and not tokens[idx].level else ""
-        return f'<h{level} id="s-{escape(anchor)}">' if anchor else f"<h{level}>"
-
-    def heading_close(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
-        """The end of a heading."""
-        return f"</h{min(6, int(tokens[idx].tag[1:]) + 1)}>"
+        beginning, end = tokens[idx], tokens[idx + 2]  # with the text between them
+        beginning.tag = end.tag = f"h{min(6, int(beginning.tag[1:]) + 1)}"
+        if env["headings"] and not beginning.level:
+            beginning.attrSet("id", f"s-{env['headings'].pop(0).anchor}")
+        return self.renderToken(tokens, idx, options, env)
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
-        """A link to a memory, to a place on the page or to the web, with its target shown; others are text."""
+        """A link to a memory, to a place on the page or to the web, with its target shown; others lead nowhere."""
         href = str(tokens[idx].attrGet("href") or "")
         memory_id = env["known"].get(resolve_link(href, env["folder"]))
         anchor = href.partition("#")[2]
-        env["close"] = "</a>"
         if memory_id:
             return f'<a href="{escape(make_url("/memory", memory_id) + (f"#s-{anchor}" if anchor else ""))}">'
         if href.startswith("#"):
             return f'<a href="#s-{escape(anchor)}">'
         if href.startswith(("http://", "https://")):
             return f'<a class="out" rel="noopener noreferrer nofollow" title="{escape(href)}" href="{escape(href)}">'
-        env["close"] = "</span>"
-        return f'<span class="dead" title="{escape(href)}">'
-
-    def link_close(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
-        """The end of the element that the last link began."""
-        return str(env["close"])
+        return f'<a class="dead" title="{escape(href)}">'
 
     def image(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
         """A picture as words: loading it would reveal the reader to its host."""
