@@ -23,7 +23,7 @@ SELECT m.id, (f.rowid & (1 << {PART_BITS}) - 1) - 1, -f.rank FROM memory_text f
 JOIN memories m ON m.row = f.rowid >> {PART_BITS}
 WHERE memory_text MATCH ? AND rank MATCH 'bm25({", ".join(map(str, FIELD_WEIGHTS))})' AND {{}}
 ORDER BY +f.rank LIMIT ?"""
-_REMEMBERED_FILTERS, _REMEMBERED_NAMES = 64, 50_000
+_REMEMBERED_FILTERS = 64
 
 _PUT_WORDS = "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)"
 # FTS5 keeps the words of removed texts, and every query reads them, until they are merged with others.
@@ -61,7 +61,7 @@ class SqliteIndex(Index):
         self._ram_scan_max, self._word_lists_mb = ram_scan_max, word_lists_mb
         self._scans: tuple[int, dict[str, VectorScan], Any] = (0, {}, None)
         self._permitted: tuple[int, dict[tuple[Any, ...], Any]] = (-1, {})
-        self._names, self._searched = dict[int, str](), False  # a hook, which searches once, needs no lists
+        self._searched = False  # a hook, which searches once, needs no lists
         self._guard = allocate_lock()
 
     def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
@@ -97,17 +97,12 @@ class SqliteIndex(Index):
             from scrimshaw.storage.sqlite.words import WordScan  # noqa: PLC0415 - loads numpy, which a hook has no use for
 
             words = WordScan(self._file, FIELD_WEIGHTS, PART_BITS, self._word_lists_mb * 1_000_000)
-            self._scans, self._names = (self._database.openings, {}, words), {}
+            self._scans = (self._database.openings, {}, words)
         return self._scans
 
     def _find_names(self, rows: Collection[int]) -> dict[int, str]:
-        """The ids of memories by row; row numbers are never reused, so known ids remain valid."""
-        if len(self._names) > _REMEMBERED_NAMES:
-            self._names = {}
-        names = self._names
-        if unknown := [*({*rows} - names.keys())]:
-            names.update(self._database.rows(f"SELECT row, id FROM memories WHERE row IN ({marks(unknown)})", unknown))
-        return names
+        """The ids of memories by row."""
+        return dict(self._database.rows(f"SELECT row, id FROM memories WHERE row IN ({marks(rows)})", [*rows]))
 
     def match_vector(self, model: str, vector: Any, filters: Filters, limit: int) -> list[Match]:
         from scrimshaw.storage.sqlite.vectors import VectorScan, find_bodies  # noqa: PLC0415 - see above
