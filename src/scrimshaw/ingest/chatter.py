@@ -133,9 +133,6 @@ def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]
         yield start, end
 
 
-# Chatter
-
-
 class Chatter(NamedTuple):
     """A piece of chatter: its kind, its offsets into the text, and its block."""
 

@@ -212,9 +212,6 @@ def _cut_middle(text: str, most: int = READ_CHARACTERS, tail: int = 0) -> str:
     return f"{first[: first.rfind(chr(10)) + 1] or first}{CUT_MIDDLE}{last[last.find(chr(10)) + 1 :]}"
 
 
-# Transcripts
-
-
 class Transcript(Struct, frozen=True, kw_only=True):
     """A session as its client recorded it, in order; its text is raw."""
 

@@ -22,9 +22,6 @@ LONGEST_LINE = 160  # characters of one kept line
 _pattern = partial(load_pattern, __file__, "summaries")
 
 
-# Rules
-
-
 class Summarizer(StrEnum):
     """How the text of an item is made from a call."""
 
@@ -80,9 +77,6 @@ def compile_pattern(pattern: str) -> Any:
     return re2.compile(pattern, options)
 
 
-# Extraction
-
-
 def extract(activity: Activity, rules: Iterable[Rule]) -> tuple[Rule, str] | None:
     """The first matching rule and the call's summary by it; None if none matches, or it says to ignore the call."""
     rule = find_rule(activity, rules)
@@ -116,9 +110,6 @@ def _finds(pattern: str, text: str) -> bool:
         if all(map(str.isalnum, words)):
             return text in words if pattern.endswith("$") else text.startswith(tuple(words))
     return bool(compile_pattern(pattern).search(text))
-
-
-# Summaries
 
 
 def summarize(activity: Activity, summarizer: Summarizer) -> str:

@@ -84,9 +84,6 @@ def _parse_inline(page: MarkdownPage, content: str) -> list[Token]:
     return tokens
 
 
-# Headings
-
-
 def parse_headings(body: str, page: MarkdownPage | None = None, name: str = "") -> tuple[Heading, ...]:
     """Headings of a body, except inside quotes, lists and code; `page` holds its tokens if they are known.
 
@@ -280,9 +277,6 @@ def join_path(folder: str, path: str) -> str:
     """The path from a folder, normalised; empty for the root itself and anything above it."""
     place = posixpath.normpath(posixpath.join(folder, path))
     return "" if place == "." or place.startswith("..") else place
-
-
-# Chunks
 
 
 def split_chunks(

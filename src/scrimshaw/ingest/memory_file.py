@@ -145,9 +145,6 @@ def render_memory_file(values: Mapping[str, object], body: str) -> MemoryFile:
     return file if len(yaml) <= front.LONGEST else parse_memory_file(file.text)
 
 
-# Edit
-
-
 def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str | None = None) -> MemoryFile:
     """The file with the changed keys, and with `body` if one is given; None deletes a key.
 

@@ -170,9 +170,6 @@ def _edit_lines(arguments: Mapping[str, Any]) -> Iterator[str]:
     yield from first_text(arguments, *_PATCH_KEYS).splitlines()
 
 
-# Shell commands
-
-
 class ShellCommand(NamedTuple):
     """What a command line does. `line` is the command without here-documents, `change` what it writes into `path`."""
 
