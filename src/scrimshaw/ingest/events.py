@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.ingest.extraction import Rule, extract
+from scrimshaw.ingest.extraction import Rule, extract, find_statement
 from scrimshaw.ingest.payload import number
 from scrimshaw.ingest.redact import MOSTLY_REMOVED_RATIO, redact
 from scrimshaw.ingest.tool_calls import Activity, ToolCall, canonical_tool, describe_call, is_own_tool, join_commands
@@ -25,7 +25,7 @@ _PRIVATE_TAG = re.compile(r"(?i)(</?private>)")
 _LEAST_DEPTH = 2
 _GO_NOWHERE = re.compile(r"(?m)^cd \. *(?:&&|;) *")  # what is left of `cd PROJECT && pytest`
 # A decision counts as much as one in a tool's output, a plan as much as an installation.
-_ATTENTION_SAID = {ItemKind.DECISION: 0.8, ItemKind.PLAN: 0.6}
+_ATTENTION_STATED = {ItemKind.DECISION: 0.8, ItemKind.PLAN: 0.6}
 _MILLISECONDS_FROM = 1e11  # as seconds that is the year 5138, as milliseconds 1973
 
 
@@ -136,14 +136,12 @@ def make_answers(event: Event, texts: Sequence[str], known: Container[str] = ())
 
 def _hear_item(text: Redacted, call_id: str, trust: Trust) -> NewItem | None:
     """The decision or next step in a text by an agent, or by a person, who has not vouched for it."""
-    from scrimshaw.ingest.said import find_said  # noqa: PLC0415 - most events are calls
-
-    if not (found := find_said(text.text, by_person=trust is Trust.FILE)):
+    if not (found := find_statement(text.text, by_person=trust is Trust.FILE)):
         return None
-    kind, said = found
-    rule, is_redacted = f"said-{kind}", "[REDACTED:" in said
+    kind, words = found
+    rule, is_redacted = f"said-{kind}", "[REDACTED:" in words
     source = ItemSource(source_call_id=call_id, extraction_rule_id=rule, redaction_applied=is_redacted, trust=trust)
-    return NewItem(text=redact(said), kind=kind, attention=_ATTENTION_SAID[kind], source=source)
+    return NewItem(text=redact(words), kind=kind, attention=_ATTENTION_STATED[kind], source=source)
 
 
 def find_redactions(observation: Observation) -> tuple[str, ...]:

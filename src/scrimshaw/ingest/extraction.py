@@ -1,7 +1,7 @@
-"""Decides by rules which tool calls are worth remembering, and summarises each in one short text.
+"""Decides by rules which tool calls are worth remembering, and summarises each; and finds what was decided in words.
 
 Rules are data. The first that matches a call, in the order of trial, says how much attention it deserves and how it is
-summarised.
+summarised. Words are read by a few patterns, as a hook reads every answer; a draft reads more closely.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,8 +18,10 @@ from scrimshaw.models import ItemKind, format_count
 LONGEST_SUMMARY = 500  # characters; the seeds' firstLast500
 LONGEST_HEAD = 180  # characters of the line that says what was done
 LONGEST_LINE = 160  # characters of one kept line
+LONGEST_STATEMENT, MOST_SENTENCES = 480, 3  # characters and sentences of an item made of words
+_SHORTEST, _LONGEST = 20, 400  # characters of a sentence
 
-_pattern = partial(load_pattern, __file__, "summaries")
+_pattern, _cue = partial(load_pattern, __file__, "summaries"), partial(load_pattern, __file__, "statements")
 
 
 class Summarizer(StrEnum):
@@ -223,3 +225,19 @@ def _join(head: str, lines: Iterable[str], room: int = LONGEST_SUMMARY - LONGEST
             room -= len(line) + 1
             fitting.append(line)
     return "\n".join(fitting)
+
+
+def find_statement(text: str, *, by_person: bool = False) -> tuple[ItemKind, str] | None:
+    """The decisions in a text, or else its next steps, in the speaker's words: the last sentences; usually none."""
+    pieces = _cue("sentence_end").split(_cue("fenced").sub("\n", text))
+    bare = (" ".join(_cue("marks").sub("", piece).split()) for piece in pieces)
+    sentences = [each for each in bare if _SHORTEST <= len(each) <= _LONGEST and not _cue("unsettled").search(each)]
+    choices = ("decided", "wished") if by_person else ("decided",)
+    for kind, cues in ((ItemKind.DECISION, choices), (ItemKind.PLAN, ("planned",))):
+        patterns = [*map(_cue, cues)]
+        found = [each for each in sentences if any(cue.search(each) for cue in patterns)][-MOST_SENTENCES:]
+        while len(" ".join(found)) > LONGEST_STATEMENT:
+            del found[0]
+        if found:
+            return kind, " ".join(found)
+    return None

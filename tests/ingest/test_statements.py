@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrimshaw.ingest.said import LONGEST_SAID, find_said
+from scrimshaw.ingest.extraction import LONGEST_STATEMENT, find_statement
 from scrimshaw.models import ItemKind
 
 DECISION, PLAN = ItemKind.DECISION, ItemKind.PLAN
@@ -26,7 +26,7 @@ DECISION, PLAN = ItemKind.DECISION, ItemKind.PLAN
     ],
 )
 def test_an_agent_settles_or_plans(text: str, kind: ItemKind | None) -> None:
-    found = find_said(text)
+    found = find_statement(text)
     assert (found and found[0]) == kind
 
 
@@ -42,11 +42,11 @@ def test_an_agent_settles_or_plans(text: str, kind: ItemKind | None) -> None:
     ],
 )
 def test_a_person_settles(text: str, is_settled: bool) -> None:
-    assert bool(find_said(text, by_person=True)) == is_settled
+    assert bool(find_statement(text, by_person=True)) == is_settled
 
 
 def test_a_text_is_kept_in_its_own_last_sentences() -> None:
-    found = find_said(" ".join(f"We decided on number {number} of the harbour's gates." for number in range(20)))
+    found = find_statement(" ".join(f"We decided on number {number} of the harbour's gates." for number in range(20)))
     assert found is not None
     assert found[1].endswith("number 19 of the harbour's gates.")
-    assert len(found[1]) <= LONGEST_SAID
+    assert len(found[1]) <= LONGEST_STATEMENT
