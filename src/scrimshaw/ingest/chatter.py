@@ -41,9 +41,6 @@ _CELL = re.compile(r"(?:\\.|[^|\\\n])+")
 _INDENTED = re.compile(r" {4}| {0,3}\t")
 
 
-# Prose
-
-
 class Line(NamedTuple):
     """One line, or all lines of a code block, a comment or a tagged trace; `end` is where the next one starts."""
 

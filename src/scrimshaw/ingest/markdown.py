@@ -167,9 +167,6 @@ def make_anchor(text: str) -> str:
     return "".join(allowed).replace(" ", "-") or "section"
 
 
-# References to other memories
-
-
 def parse_relations(values: Mapping[str, object], memory_id: str, clean: Callable[[str], str]) -> tuple[Edge, ...]:
     """The causal edges in front matter, except unknown relations and edges to oneself; `clean` redacts."""
     by_name = values.get("relations")

@@ -333,16 +333,13 @@ _DATED_LINE = re.compile(r"^[\W_]*(?:date|created)\b[\W_]*(\d{4}-\d\d-\d\d)\b", 
 _HEAD = 2000  # characters
 
 
-# The document that the index stores
-
-
 def build_document(
     source: SourceFile, file: MemoryFile, redact: Redact, *, count_tokens: Callable[[str], int]
 ) -> Document:
-    """The document of a file, redacted by `redact`.
+    """The document that the index stores of a file, redacted by `redact`.
 
-    One with broken front matter or conflict marks says so in `problem`; without its front matter
-    its author is unknown, so it has at most an agent's trust.
+    One with broken front matter or conflict marks says so in `problem`; without its front matter its author is
+    unknown, so it has at most an agent's trust.
     """
 
     def clean(text: str) -> str:
