@@ -208,8 +208,6 @@ def _invalid(name: str, line: int, column: int, why: str) -> UnreadableFile:
 class Verbatim(str):
     """YAML text that is written unchanged."""
 
-    __slots__ = ()
-
 
 def format_entry(key: str, value: object, indent: str = "") -> str:
     """`key: value` as one or more lines, without the last line's end."""

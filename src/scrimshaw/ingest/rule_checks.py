@@ -130,8 +130,7 @@ def find_danger(pattern: str) -> tuple[str, str, str] | None:
     except re2.error as error:
         if re.search(r"\\[1-9]|\(\?P=", pattern):
             return DANGEROUS, "a backreference makes matching exponential", _COMPARE
-        reason = error.args[0] if error.args else ""
-        why = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        why = error.args[0].decode(errors="replace")
         return REFUSED, why, "lookaround, conditionals and possessive quantifiers are not part of RE2"
     is_nested = _REPEATED_REPEAT.search(pattern)
     return (DANGEROUS, "nested quantifiers can share the same text", _REPEAT_ONCE) if is_nested else None

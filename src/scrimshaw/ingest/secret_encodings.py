@@ -135,7 +135,7 @@ def traces_of_pattern(pattern: str) -> SecretTraces:
     try:
         expression = compile_pattern(pattern)
     except re2.error as error:
-        why = error.args[0].decode(errors="replace") if error.args else ""
+        why = error.args[0].decode(errors="replace")
         raise InvalidRequest(f"RE2 does not accept the pattern: {why}.", "Correct it.", parameter="pattern") from error
     if expression.search("") or expression.search(PURGED):
         message = f"The pattern also matches the empty text or the marker {PURGED}."

@@ -83,7 +83,6 @@ def sync_copies(
     """Bring the copies at a peer in sync with the wanted ones.
 
     `approve` is called before more than a FEW copies and more than half of all are retired, and may raise.
-
     The result says what ended a sync early. Raises StorageFailure if the id map cannot be written.
     """
     full = full or known.is_open

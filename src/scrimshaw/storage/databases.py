@@ -61,12 +61,10 @@ class Storage:
         self._siblings = dict[Path, Database]()
         self._recent: tuple[float, list[Database]] = (0.0, [])  #: the journals found, and until when they are valid
 
-    # Each port loads its own modules, as a hook has only 60 ms.
-
     @cached_property
     def index(self) -> Index:
         """The data derived from files."""
-        from scrimshaw.storage.sqlite.index import SqliteIndex  # noqa: PLC0415 - most hooks need no index
+        from scrimshaw.storage.sqlite.index import SqliteIndex  # noqa: PLC0415 - most hooks need no index, and have 60 ms in all
 
         return SqliteIndex(self.index_database, **self._scan_limits)
 

@@ -26,7 +26,6 @@ MAX_BYTES = 2 * 1024 * 1024
 MOST_FOLDERS = 20_000  # without git, as in a home folder; some two seconds
 IGNORED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages"})
 _MACHINERY = frozenset({".git", ".scrimshaw", ".venv", ".tox"})  # never searched for documents
-# Suffixes of documents, besides SUFFIX.
 OTHER_SUFFIXES = (".markdown", ".mdx", ".mdc", ".rst", ".adoc", ".asciidoc")
 SUFFIXES = (SUFFIX, *OTHER_SUFFIXES)
 SPEC_FOLDERS = ("specs", ".specify", ".opencode/specs")

@@ -270,9 +270,8 @@ class Sessions:
 
     def learnings(self, folder: str, *, session: str = "", limit: int = 10) -> list[Learning]:
         """Pre- and postflights of a folder's tasks, newest first."""
-        columns = ", ".join(_LEARNING)
         which = "folder = ? AND ? IN ('', session) ORDER BY at DESC, rowid DESC LIMIT ?"
-        sql = f"SELECT {columns} FROM learnings WHERE {which}"
+        sql = f"SELECT {', '.join(_LEARNING)} FROM learnings WHERE {which}"
         rows = [dict(zip(_LEARNING, row, strict=True)) for row in self._database.rows(sql, (folder, session, limit))]
         return [msgspec.convert(row | {"gaps": msgspec.json.decode(row["gaps"])}, Learning) for row in rows]
 

@@ -24,7 +24,6 @@ _LINKS_HEAD = "# Relations from documents that Scrimshaw reads but never writes.
 _LINK_NUMBER, _LINK_TABLE = re.compile(r"\$\.link\[(\d+)\]"), re.compile(r"\s*\[\[\s*link\s*\]\]")
 _QUERY_TABLE = re.compile(r"""\s*\[\[\s*["']?query["']?\s*\]\]""")
 _HINT = "Correct the file."
-_BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 _Name = Annotated[str, Meta(min_length=1)]
 
 
@@ -98,7 +97,7 @@ def read_golden_text(path: Path) -> str:
     """The text of the file, empty if there is none; raises StorageFailure, and ValueError if it is not UTF-8."""
     with storage_errors("read", path):
         try:
-            return read_regular_file(path).decode().replace("\r\n", "\n")
+            return read_regular_file(path).decode("utf-8-sig").replace("\r\n", "\n")
         except FileNotFoundError:
             return ""
 
@@ -124,7 +123,7 @@ def read_golden(path: Path, accept: Accept, text: str | None = None) -> GoldenFi
     """The queries of a golden file, none without one, or of its new text; raises UnreadableFile, StorageFailure."""
     try:
         text = read_golden_text(path) if text is None else text
-        tables = msgspec.convert(parse_toml(text.removeprefix(_BOM)), _Queries).query
+        tables = msgspec.convert(parse_toml(text), _Queries).query
     except (ValueError, msgspec.ValidationError) as error:
         raise UnreadableFile(f"{path}: {describe_os_error(error)}.", _HINT, path=str(path)) from error
     lines = _table_lines(text, _QUERY_TABLE)

@@ -37,11 +37,11 @@ def show_neighbourhoods(site: Site, values: Values) -> Page:
     sizes = Counter(middles.values())
     across = Counter((middles[a], middles[b]) for a, b in edges if middles[a] != middles[b])
     listed = [name for name, _ in sizes.most_common(_MOST_LISTED)]
-    places = ((at % _COLUMNS, at // _COLUMNS, name) for at, name in enumerate(listed[:_MOST_DRAWN]))
-    boxes = {
-        name: Box(column, _MARGIN + column * _STEP_X, _MARGIN + row * _STEP_Y, f"{sizes[name]} memories")
-        for column, row, name in places
-    }
+    boxes = {}
+    for at, name in enumerate(listed[:_MOST_DRAWN]):
+        row, column = divmod(at, _COLUMNS)
+        place = _MARGIN + column * _STEP_X, _MARGIN + row * _STEP_Y
+        boxes[name] = Box(column, *place, f"{sizes[name]} memories")
     near = [pair for pair, _ in across.most_common() if boxes.keys() >= {*pair}][:_MOST_DRAWN]
     lines = [Neighbor(start=a, hop=1, source=a, target=b, relation="link", strength=1, evidence="") for a, b in near]
     memories = engine.index.get(listed)

@@ -62,11 +62,10 @@ def _render_facts(found: MemoryText) -> Html:
 def make_edge_table(edges: list[Neighbor]) -> Html:
     """The relations as sentences of three words, with their evidence."""
     lost = tag("span", "leads nowhere", class_="mark warning")
-    others = (join(edge.target, " ", lost) if edge.unresolved else link_memory(edge.target) for edge in edges)
-    rows = (
-        (link_memory(edge.source), edge.relation.replace("_", " "), other, edge.evidence)
-        for edge, other in zip(edges, others, strict=True)
-    )
+    rows = []
+    for edge in edges:
+        other = join(edge.target, " ", lost) if edge.unresolved else link_memory(edge.target)
+        rows.append((link_memory(edge.source), edge.relation.replace("_", " "), other, edge.evidence))
     return make_table("Relations", ("memory", "relation", "other", "evidence"), rows)
 
 

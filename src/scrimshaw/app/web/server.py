@@ -90,11 +90,6 @@ class Access(NamedTuple):
         return f"http://{HOST}:{self.port}/?token={self.token}"
 
     @property
-    def hosts(self) -> tuple[str, ...]:
-        """The names by which a browser may call this server."""
-        return f"{HOST}:{self.port}", f"localhost:{self.port}"
-
-    @property
     def cookie(self) -> str:
         """The cookie's name, with the port: browsers send a machine's cookies to all of its ports."""
         return f"scrimshaw-{self.port}"
@@ -102,7 +97,7 @@ class Access(NamedTuple):
     def check(self, request: Request) -> Response | None:
         """The refusal of a request; None if it is admitted."""
         host = request.headers.get("host", "")
-        if host not in self.hosts:
+        if host not in (f"{HOST}:{self.port}", f"localhost:{self.port}"):
             return PlainTextResponse("This server answers to no other name than its own.", 421)
         if request.method == "POST" and request.headers.get("origin") != f"http://{host}":
             return PlainTextResponse("This form was sent by another page.", 403)
