@@ -88,7 +88,7 @@ class Journal:
         rows = self._database.rows(sql, (seq,))
         if seq and (not rows or rows[0][2] != chain):  # it was rewritten: a purge chains all rows again
             rows, known = self._database.rows(sql, (0,)), {}
-        self._last = (*rows[-1][2:], known | {row[0]: row[1] for row in rows}) if rows else _NO_ROWS
+        self._last = (*rows[-1][2:], known | dict(map(itemgetter(0, 1), rows))) if rows else _NO_ROWS
         return self._last[2].copy()
 
     def prior_text(self, memory_id: str, content_hash: str) -> str | None:

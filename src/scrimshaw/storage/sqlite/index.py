@@ -159,5 +159,5 @@ def match_expression(query: Query) -> str:
     """The FTS5 expression of a query, or empty; quotes keep words from being read as operators, columns or prefixes."""
     star = "*" if query.is_prefix else ""
     quoted = [['"' + word.replace('"', '""') + '"' + star for word in group] for group in query.groups if group]
-    groups = [" OR ".join(words) for words in quoted]
+    groups = [*map(" OR ".join, quoted)]
     return groups[0] if len(groups) == 1 else " AND ".join(f"({group})" for group in groups)
