@@ -1,6 +1,5 @@
 """The single entry for searches: the project's memory answers first, and peers add hits within a deadline."""
 
-import logging
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -24,7 +23,6 @@ from scrimshaw.router.vaults import search_vaults
 from scrimshaw.search.results import PeerHit, SearchRequest, SearchResult
 from scrimshaw.search.tokens import count_tokens
 
-_log = logging.getLogger(__name__)
 _SPARE = 7  # hits to ask for beyond those wanted, as some are copies of own memories
 
 
@@ -152,9 +150,6 @@ def search_with_peers(engine: Engine, request: SearchRequest, session: Session |
         else:
             answers.append(found)
             sources[peer.name] = round(age, 1)
-        # Properties of the query, never its words.
-        took_ms, words = (time.monotonic() - began) * 1000, len(query.split())
-        _log.debug("peer %s: %s after %.0f ms, %d words", peer.name, peer.name in sources, took_ms, words)
     added = choose_added(engine, result, answers, limits.slots if result.hits else wanted - _SPARE)
     return replace(result, peers=added, sources=sources, degradations=(*result.degradations, *lost))
 

@@ -24,7 +24,7 @@ class PeerCopies:
     """The copies of one project's memories at a peer, a `CopyStore`."""
 
     def __init__(self, stated: PeerSettings, limits: RouterSettings, project: str) -> None:
-        self._stated, self._limits, self._project = stated, limits, project
+        self._stated, self._project = stated, project
         self._peer = connect_peer(stated, limits)
         self._list, self._create = choose_tool(stated, "list"), choose_tool(stated, "create")
         self._retire = choose_tool(stated, "retire")

@@ -23,8 +23,7 @@ WORKERS = 4  # concurrent calls
 FEW = 10  # so many copies may be retired without a question
 GONE, TWICE = "Its memory was deleted, renamed or deprecated.", "There were two copies of it."
 
-Advance = Callable[[int, int], None]
-Approve = Callable[[int, int], None]
+Notice = Callable[[int, int], None]  # gets how many, and of how many
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -77,8 +76,8 @@ def sync_copies(
     *,
     full: bool = False,
     dry_run: bool = False,
-    advance: Advance = lambda done, total: None,
-    approve: Approve = lambda retired, total: None,
+    advance: Notice = lambda done, total: None,
+    approve: Notice = lambda retired, total: None,
 ) -> PeerSync:
     """Bring the copies at a peer in sync with the wanted ones.
 
@@ -181,7 +180,7 @@ def _match_listed(
 
 
 def _take_steps(
-    plan: PeerSync, store: CopyStore, wanted: Mapping[str, MemoryCopy], known: IdMap, advance: Advance
+    plan: PeerSync, store: CopyStore, wanted: Mapping[str, MemoryCopy], known: IdMap, advance: Notice
 ) -> PeerSync:
     """Take all steps, several at once, until the peer does not answer."""
     ended, lost, done, failed = threading.Event(), list[PeerFailed](), list[Step](), list[Step]()
