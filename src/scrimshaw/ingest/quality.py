@@ -253,8 +253,7 @@ def _find_placeholder(value: str, *, is_required: bool) -> str:
     text = _MENTION.sub("", value).strip("* _\t")
     if _pattern("to_come").fullmatch(text):
         return text
-    default = _sentences("default_description")[0]
-    if default.partition(" ")[0] in text.lower() and _plain_words(text) == default:
+    if _plain_words(text) == _sentences("default_description")[0]:
         return f"the template's '{text}'"
     marks = [*_pattern("placeholder").finditer(text)]
     is_filling = marks and (is_required or _pattern("placeholder").sub("", text).count(" ") <= _FILLING_SPACES)

@@ -40,8 +40,7 @@ def show_health(site: Site, values: Values) -> Page:
         change = f"{part.was} until {part.since}" if part.was else ""
         lines = [tag("p", text, class_="dim") for text in (advice, change) if text]
         items.append(tag("li", tag("span", verdict, class_=f"verdict {verdict}"), tag("div", what, lines)))
-    verdicts = tag("ul", items, class_="verdicts")
-    parts = [tag("p", _SENTENCES[health.status], role="status"), problems, verdicts]
+    parts = [tag("p", _SENTENCES[health.status], role="status"), problems, tag("ul", items, class_="verdicts")]
     if not is_thorough:
         read_all = link("Read every page of the databases and the ledger too", "/health?thorough=1")
         parts.append(tag("p", read_all, class_="onward"))

@@ -96,7 +96,7 @@ def _render_about(site: Site, session: Session, events: int) -> Html:
 def _render_event(event: RecordedEvent) -> Html:
     """An event with its outcome; long texts open on demand."""
     label = event.tool or _LABELS.get(event.kind, event.kind)
-    outcome = {True: "failed", False: "worked"}.get(event.failed) if event.failed is not None else None
+    outcome = {True: "failed", False: "worked", None: ""}[event.failed]
     head = [
         tag("a", f"e{event.number}", href=f"#e{event.number}", class_="dim"),
         tag("b", label),
