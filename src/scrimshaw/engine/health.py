@@ -262,8 +262,7 @@ def _check_graph(engine: Engine) -> Result | str:
 def _check_recall(engine: Engine) -> Result | str:
     found = canary.check(engine)
     if found.lost:
-        sentences = " ".join(lost.sentence for lost in found.lost[:3])
-        return Result(Status.OFF, sentences, found.degradation)
+        return Result(Status.OFF, " ".join(lost.sentence for lost in found.lost[:3]), found.degradation)
     return found.summary
 
 

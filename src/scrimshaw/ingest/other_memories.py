@@ -84,12 +84,12 @@ def parse_note(source: str, path: str) -> OtherMemory:
     tags = (tag for _, words in observations for tag in _TAG.findall(words))
     # The stated type, or that of the most frequent category.
     counted = Counter(category.lower() for category, _ in observations).most_common()
-    words = (parse_line(values.get("type")).lower(), *(category for category, _ in counted))
+    words = (parse_line(values.get("type")), *(category for category, _ in counted))
     return OtherMemory(
         id=parse_line(values.get("permalink")) or path,
         title=parse_line(values.get("title")) or first_heading(body) or path.rpartition("/")[2],
         content=body,
-        type=next((_CATEGORIES[word] for word in words if word in _CATEGORIES), MemoryType.GENERAL),
+        type=_find_category(words),
         topics=tuple(dict.fromkeys((*parse_phrases(values, "topics"), *tags))),
         relations=map_relations(_RELATION.findall(body)),
         created=parse_time(values.get("created")),

@@ -86,12 +86,11 @@ def make_match(name: str, score: float, ordinal: int, bodies: Mapping[str, int])
     return Match(id=name, score=score, chunk=bodies.get(name, -1), question=ordinal - QUESTIONS)
 
 
-def rank_passages(rows: Iterable[tuple[str, int, float]], limit: int) -> list[Match]:
+def rank_passages(rows: Sequence[tuple[str, int, float]], limit: int) -> list[Match]:
     """The best passages in such rows, with a share of their whole session's score."""
-    parts = [*rows]
-    passages = [each for each in parts if each[1] >= 0]
+    passages = [each for each in rows if each[1] >= 0]
     whole = {name: score for name, _, score in reversed(passages)}  # a session of one passage has no row for the whole
-    whole |= {name: score for name, ordinal, score in parts if ordinal < 0}
+    whole |= {name: score for name, ordinal, score in rows if ordinal < 0}
     unit = SESSION_SHARE * (passages[0][2] if passages else 0.0) / max(whole.values(), default=1.0)
     matches = [
         Match(id=name, score=(score + unit * whole[name]) / (1 + SESSION_SHARE), chunk=ordinal)
