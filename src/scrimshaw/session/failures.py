@@ -101,7 +101,7 @@ def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Edits:
     attempts = _find_attempts(events, items)
     for event in events:
         if event.number in attempts:
-            # How Codex answers to a patch that deletes a file; one that it rewrites is deleted and added.
+            # The answer to a patch names what it deleted; a file that it rewrote was deleted and added.
             deletes = f"\nD {event.path}" in event.text and f"\nA {event.path}" not in event.text
             found[event.path] = [] if deletes else [*found.get(event.path, ()), event.number]
         command = event.text.partition("\n")[0] if event.tool == "Bash" else ""
