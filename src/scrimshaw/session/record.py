@@ -220,6 +220,20 @@ class Record:
         found["partings"] = found["leaves"] | (found["states"] - found["asks"])  # these expect nothing
         return found
 
+    def quote_offer(self, answer: int) -> str:
+        """What an answer last offers or asks, or else says: a list, or a sentence, maybe with the one before it."""
+        said = [each for each in self.sentences if each.event == answer]
+        cues = (_DECISION["asks_to_choose"], _DECISION["proposes"])
+        offers = [place for place, each in enumerate(said, start=1) if any(cue.search(each.text) for cue in cues)]
+        said = said[: max(offers, default=len(said))]
+        said = [each for each in said if each.is_item == said[-1].is_item]
+        if said and said[-1].is_item:
+            said = [each for each in said if each.heading == said[-1].heading]
+            return cut_line(statements.join_sentences(said), LONGEST_SENTENCE)
+        # a sentence that names no subject continues the one before
+        is_continued = said[:-1] and said[-2].place + 1 == said[-1].place and not is_clear(said[-1].text)
+        return cut_line(" ".join([each.text for each in said[-2 if is_continued else -1 :]]), LONGEST_SENTENCE)
+
     @cached_property
     def interruptions(self) -> frozenset[int]:
         """The prompts that come while the agent works, right after a call."""
