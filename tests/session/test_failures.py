@@ -495,3 +495,25 @@ def test_another_program_replaces_one_that_failed() -> None:
     (problem,) = recording.draft().problems
     assert problem.note == ("`latexmk paper/main.tex` was replaced in e4: `tectonic -X compile paper/main.tex` instead")
     assert not recording.draft().open
+
+
+@pytest.mark.parametrize(
+    ("command", "left"),
+    [
+        ("git add src/a.py && git commit -m 'a'", "b.py"),
+        ("git add src && git commit -m 'a'", "b.py"),
+        ("git add -A && git commit -m 'a'", ""),
+        ("git add src/a.py; git add . && git commit -m 'a'", ""),
+        ("git add src/a.py && git commit -am 'a'", ""),
+        ("git commit -m 'a'", ""),
+    ],
+)
+def test_what_a_commit_leaves_out_is_not_committed(command: str, left: str) -> None:
+    recording = Recording().prompt("Fix the tide and commit it.").edit("src/a.py").edit("b.py").edit("/tmp/try.py")
+    uncommitted = recording.bash(command, "[main 1f2e3d4] a").draft().uncommitted
+    assert [each.text.removesuffix(", unless by hand since then") for each in uncommitted] == [left] * bool(left)
+
+
+def test_a_file_is_moved_to_its_new_name_and_not_to_a_redirection() -> None:
+    recording = Recording().edit("V1.sql").bash("git mv V1.sql V2.sql 2>/dev/null || mv V1.sql V2.sql")
+    assert [*find_edits(recording.events, recording.items)] == ["V2.sql"]

@@ -239,7 +239,7 @@ def find_written_files(line: str) -> Iterator[tuple[str, str]]:
     The old name is empty if there is none: `sed -i s/a/b/ x.py && git mv y.py z.py && pytest` gives `x.py` and both.
     """
     for step in _split_steps(line):
-        names = [word for word in step.words[1:] if re.fullmatch(_FILE, word) and not word.startswith("-")]
+        names = [word for word in step.words[1:] if re.fullmatch(_FILE, word) and word[0] != "-" and ">" not in word]
         command = _judge_step(step, line)
         if step.program == "mv" or step.words[:2] == ("git", "mv"):
             for source in names[:-1]:

@@ -137,7 +137,12 @@ def _choose_paths(taken: re.Match[str], paths: Iterable[str]) -> list[str]:
         return [path for path in paths if any(fnmatchcase(part, name) for name in names for part in path.split("/"))]
     if "reset" in taken[0] or words[-1:] == ["."]:
         return [] if any(word.startswith("--") for word in words if word != "--") else [*paths]
-    named = [f"/{word.removeprefix('./')}/" for word in words]  # a file, or a folder with all below it
+    return match_paths(words, paths)
+
+
+def match_paths(words: Iterable[str], paths: Iterable[str]) -> list[str]:
+    """The paths that end with one of these words, or lie in a folder that does."""
+    named = [f"/{word.removeprefix('./').rstrip('/')}/" for word in words]
     return [path for path in paths if any(f"/{path}/".endswith(name) or name in f"/{path}" for name in named)]
 
 

@@ -5,10 +5,11 @@ Every function returns statements, each with the event that proves it.
 
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, filterfalse, pairwise, takewhile
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from os.path import commonprefix
 
 from scrimshaw.ingest.dialogs import FINDINGS, TASK, TASK_LIST
@@ -16,7 +17,7 @@ from scrimshaw.ingest.events import CUT_MIDDLE
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, RecordedEvent
 from scrimshaw.session import statements
-from scrimshaw.session.failures import COMMIT, FIRM_ERRORS, LONGEST_ACT, Failure, find_errors
+from scrimshaw.session.failures import COMMIT, FIRM_ERRORS, LONGEST_ACT, Failure, find_errors, match_paths
 from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems, is_clear
 from scrimshaw.session.record import ACTS, Record
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
@@ -45,7 +46,7 @@ _STILL_NEW = 8  # events from a failure without another try to the end; an earli
 _NEAR = 6  # events after a cause in which an agent makes changes for it
 _WHY = re.compile(r"(?i)\b(?:why|how come|what causes|what.s (?:wrong|going on))\b")
 _FILE_ALONE = re.compile(r"(?:edited \S+(?:; )?)+")
-_FAILURE = PATTERNS["failures"]
+_FAILURE, _COMMAND = PATTERNS["failures"], PATTERNS["commands"]
 
 # Open points
 MOST_OPEN, MOST_STEPS = 6, 3
@@ -176,14 +177,26 @@ def list_changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
 
 
 def find_uncommitted(record: Record) -> Iterator[Statement]:
-    """The files changed after the last commit, and after git last reported a clean work tree."""
-    clean = [event.number for event in record.events if event.tool == "Bash" and _CHANGE["clean"].search(event.text)]
-    last = max([*clean, *map(attrgetter("event"), record.commits)], default=0)
-    later = {path: [each for each in numbers if each > last] for path, numbers in record.edits.items()}
-    if changed := list_changed_files(dict(filter(itemgetter(1), later.items()))):
-        names = ", ".join(each.text for each in changed[:MOST_NAMED])
-        more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
-        yield Statement(f"{names}{more}, unless by hand since then", changed[-1].event)
+    """The files changed since the last commit, or left out of it by `git add`, and since git reported a clean tree."""
+    commits = set(map(attrgetter("event"), record.commits))
+    left, added, changed = dict[str, int](), list[str](), defaultdict[int, list[str]](list)
+    for path in filterfalse(_CHANGE["scratch"].search, record.edits):
+        for number in record.edits[path]:
+            changed[number].append(path)
+    for event in record.events:
+        left = dict.fromkeys(changed[event.number], event.number) | left
+        command = event.text.partition("\n")[0] if event.tool == "Bash" else ""
+        added += " ".join(_COMMAND["adds"].findall(command)).split()
+        is_clean = command and _CHANGE["clean"].search(event.text)
+        if is_clean or event.number in commits:
+            is_all = is_clean or not added or _COMMAND["adds_all"].search(f" {' '.join(added)} {command}")
+            for path in [*left] if is_all else match_paths(added, [*left]):
+                del left[path]
+            added.clear()
+    if some := list_changed_files({path: [number] for path, number in left.items()}):
+        names = ", ".join(each.text for each in some[:MOST_NAMED])
+        more = f" and {len(some) - MOST_NAMED} more" if len(some) > MOST_NAMED else ""
+        yield Statement(f"{names}{more}, unless by hand since then", some[-1].event)
 
 
 def find_push(record: Record) -> Iterator[Statement]:
