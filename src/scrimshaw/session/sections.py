@@ -180,8 +180,8 @@ def find_uncommitted(record: Record) -> Iterator[Statement]:
     """The files changed since the last commit, or left out of it by `git add`, and since git reported a clean tree."""
     commits = set(map(attrgetter("event"), record.commits))
     left, added, changed = dict[str, int](), list[str](), defaultdict[int, list[str]](list)
-    for path in filterfalse(_CHANGE["scratch"].search, record.edits):
-        for number in record.edits[path]:
+    for path, numbers in record.edits.items():
+        for number in numbers if not path.startswith(("/tmp/", "~")) else ():  # in no repository
             changed[number].append(path)
     for event in record.events:
         left = dict.fromkeys(changed[event.number], event.number) | left
@@ -272,7 +272,9 @@ def _read_explanation(record: Record, number: int) -> list[Statement]:
     said = record.sentences_by_answer.get(number, ())
     said = [each for each in said if not (each.is_item and _DECISION["asks_to_choose"].search(each.heading))]
     said = said[:-1] if number in record.refusals else said
-    cues = (_FAILURE["no_trouble"], _DECISION["exploring"], _DECISION["scaffold"], _CHANGE["result"])
+    cues = [_FAILURE["no_trouble"], _DECISION["exploring"], _DECISION["scaffold"], _CHANGE["result"]]
+    is_answered = any(answer == number for answer, _, _ in record.exchanges)
+    cues += [_DECISION["offers"]] if is_answered else []  # what was chosen of it is a decision
     firm = [each for each in said if not any(cue.search(each.text) for cue in cues)]
     telling = sorted(firm, key=lambda x: -bool(QUOTED.search(x.text)) - bool(_DECISION["reason"].search(x.text)))
     kept, room = set[int](), LONGEST_SENTENCE + 1
