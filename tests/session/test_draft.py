@@ -634,6 +634,20 @@ def test_an_item_of_an_outcome_is_told_with_the_heading_of_its_list() -> None:
     assert "- the upload handler writes each file into Postgres — For Monday (e3)" in body
 
 
+@pytest.mark.parametrize(
+    ("says", "step"),
+    [
+        ("Spot on. I'll move the stock table on Monday myself. Cheers.", "I'll move the stock table on Monday myself."),
+        ("The last point is important, thank you. I ask Gareth for the list.", "I ask Gareth for the list."),
+    ],
+)
+def test_what_a_person_says_to_do_next_is_told_without_thanks(says: str, step: str) -> None:
+    recording = Recording().prompt("Find out why the harbour sells twice.").read("stock.ex").answer("It has no lock.")
+    made = recording.prompt(says).draft()
+    assert made.next_step is not None
+    assert made.next_step.text == step
+
+
 def test_a_heading_may_be_followed_by_a_note_in_brackets() -> None:
     recording = Recording().prompt("Move the harbour nodes to the new backup.").edit("backup.yml")
     tonight = "**Tonight**\n- the cron line of the harbour node needs an owner"

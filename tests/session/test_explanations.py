@@ -395,3 +395,13 @@ def test_of_a_long_explanation_all_is_quoted_that_fits() -> None:
     recording = Recording().prompt("Find out why the berth loops.").read("loop.go")
     recording.answer(f"{cause} {long.strip()}. {after}").prompt("i see, fix it")
     assert any(after in f"{each.text} {each.note}" for each in recording.draft().problems)
+
+
+def test_what_was_offered_and_answered_cures_nothing() -> None:
+    cause = "`Branch` of the harbour has no digit yet, so the label of the berth fails."
+    recording = Recording().prompt("Print the labels of the harbour.").edit("label.py")
+    recording.bash("pytest tests", "AttributeError: no digit\n1 failed", failed=True)
+    recording.answer(f"{cause} I could add `digit` as a migration.").prompt("no migration, a table in the settings")
+    recording.edit("settings.py", "+DIGITS = {}").bash("pytest tests", "4 passed")
+    (problem,) = recording.draft().problems
+    assert "a migration" not in f"{problem.text} {problem.note}"

@@ -51,6 +51,16 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         {"task": TASK},
         ("git push",),
     ),
+    "what is left of words that other lines quote is told only if it says something": (
+        Recording()
+        .prompt(TASK)
+        .edit("a.py")
+        .answer("As expected. I'll keep the retry limit of the queue in Redis because the berth has no disk.")
+        .edit("b.py")
+        .answer("The queue of the berth drops no upload any more."),
+        {"said": "The queue of the berth", "decisions": "I'll keep the retry limit"},
+        ("As expected",),
+    ),
     "the last request is told once, where it decides something": (
         Recording()
         .prompt(TASK)

@@ -430,7 +430,7 @@ def find_next_step(record: Record) -> Statement | None:
     after = kept[kept.index(acts[-1]) :] if acts else kept
     is_answered = EventKind.STOP in map(attrgetter("kind"), after)  # maybe in words said before, such as "Done."
     if not is_answered and (asked := _find_open_request(record, acts)):
-        while len(asked) > 1 and len(asked[0].text.split()) < FEWEST_WORDS:  # "good. ..."
+        while len(asked) > 1 and (len(asked[0].text.split()) < FEWEST_WORDS or "thank" in asked[0].text.lower()):
             asked = asked[1:]
         enough = next((place for place, each in enumerate(asked) if is_clear(each.text)), 0)
         text = " ".join([each.text for each in asked[: enough + 1]])

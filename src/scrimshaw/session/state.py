@@ -108,7 +108,9 @@ def _choose_lines(lines: Sequence[StateLine], most: int, known: list[str], *, is
             break
         if is_said:
             others, pieces = "\n".join(known), re.split(r"(?<=[.!?;]) ", line.text)
-            line = replace(line, text=" ".join([x for x in pieces if x.strip(";").casefold() not in others]))
+            new = [piece for piece in pieces if piece.strip(";").casefold() not in others]
+            is_rest = len(new) < len(pieces) and not count_subjects(" ".join(new))  # "As expected."
+            line = replace(line, text="" if is_rest else " ".join(new))
         text = statements.flatten(line.text).casefold()
         is_known = f"\n{text}" in "\n".join(["", *known])  # or a longer line begins with it
         is_known = is_known or any(text in other or (len(other) > _SAME and other in text) for other in texts)
