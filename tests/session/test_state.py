@@ -276,15 +276,6 @@ def test_the_last_answer_is_told_once() -> None:
     ]
 
 
-def test_a_change_that_was_taken_back_is_told_no_more() -> None:
-    recording = Recording().prompt(TASK).edit("/shop/queue.py", "+retries = 5")
-    recording.item(ItemKind.FILE, "Edit /shop/queue.py\n+retries = 5").answer("The limit is 5.")
-    told = [line.part for line in session_state(recording.events, recording.items, Occasion.COMPACT)]
-    recording.bash("git checkout -- queue.py").answer("It is as before.")
-    left = [line.part for line in session_state(recording.events, recording.items, Occasion.COMPACT)]
-    assert ("changed" in told, "changed" in left) == (True, False)
-
-
 def test_a_cleared_context_is_told_the_task_alone() -> None:
     recording = Recording().prompt(TASK).edit("a.py").answer("Next step: document the limit in the manual.")
     assert [line.part for line in session_state(recording.events, recording.items, Occasion.CLEAR)] == ["task"]

@@ -18,20 +18,9 @@ MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
 _UNDER_HEADING = 5.0  # the weight of a line under a heading "Decisions"
 _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices were stated
 _DECISION, _CHANGE = PATTERNS["decisions"], PATTERNS["changes"]
-_DECISION_HEADING = re.compile(r"(?i)\bdecisions?\b")
 _EXPLICIT = ("explicit", "weighed")
-_LISTED = re.compile(r"(?im)^[^\w\n]*(?:option |approach )?(\d{1,2}|[a-f])\b(?! (?:and|or)\b)[^\w`\n]+(.+)")
-# "2: no, keep it" answers the second item of a list.
-_POINT = re.compile(r"(?m)(?:^|(?<=[.!?;,] ))((\d{1,2})[:) ](?:[^\n.!?;,]|[.!?;,](?! \d|\n))+)")
 _SHORT_REPLY = 80  # characters that may only be understood after what they reply to
-# A pronoun in the first sentence, but not the "that" of a clause: "I know that the job is slow".
-_POINTS = re.compile(
-    r"(?i)[^.!?\n]*\b(?:it|this|these|those|they|them|both|that(?! (?:no\w*|the|an?|I|we|you|it|they)\b))\b"
-)
-_INLINE = re.compile(r"\(([a-f1-9])\) (\S[^\n]+?)(?=[;,.]? (?:or |and )?\([a-f1-9]\) |[;.?](?:\s|\Z)|\n|\Z)")
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
-_HALT = re.compile(r"(?i)\A(?:wait|stop|hang on|hold on)\W+")
-_CODE = re.compile(r"`[^`]*`|\bgit \w+")
 
 
 def find_decisions(record: Record) -> list[Statement]:
@@ -87,7 +76,7 @@ def _complete_choice(record: Record, place: int, chosen: Container[int]) -> Stat
         cause = _find_cause(sentences, place, whatever=concludes)
         whole = f"{cause.text} {sentence.text}" if cause else ""
     text = whole if 0 < len(whole) <= LONGEST_SENTENCE else sentence.text
-    points = len(text) < _SHORT_REPLY or _POINTS.match(text)
+    points = len(text) < _SHORT_REPLY or _DECISION["points"].match(text)
     number = record.replies.get(sentence.event, 0) if points else 0
     question = record.quote_offer(number)
     return Statement(text, sentence.event, f"on (e{number}): {question}" if question else "")
@@ -125,9 +114,9 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
 def _find_picks(answer: RecordedEvent, prompt: RecordedEvent) -> Iterator[Statement]:
     """The items of an answer's lists that a prompt replies to by number or letter, or the one that it names."""
     items = defaultdict[str, list[str]](list)
-    for number, item in (*_LISTED.findall(answer.text), *_INLINE.findall(answer.text)):
+    for number, item in (*_DECISION["listed"].findall(answer.text), *_DECISION["listed_inline"].findall(answer.text)):
         items[number.lower()].append(statements.trim(item))
-    points = [(text, number) for text, number in _POINT.findall(prompt.text) if number in items]
+    points = [(text, number) for text, number in _DECISION["point"].findall(prompt.text) if number in items]
     if len(points) > 1:
         for text, number in points:
             on = f"on (e{answer.number}): {cut_line(items[number][0])}" if len(items[number]) == 1 else ""
@@ -147,7 +136,7 @@ def _find_picks(answer: RecordedEvent, prompt: RecordedEvent) -> Iterator[Statem
 def _weigh_decision(record: Record, place: int) -> float:
     """How much a sentence looks like a choice; 0 if it does not."""
     sentence, text = record.sentences[place], record.sentences[place].text
-    text = _HALT.sub("", text) if sentence.by == USER else text
+    text = _DECISION["halt"].sub("", text) if sentence.by == USER else text
     fewest = FEWEST_WORDS - (sentence.by == USER)  # "go with uv"
     is_refusal = record.replies.get(sentence.event) in record.refusals
     is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= fewest and (is_refusal or is_clear(text, 1))
@@ -156,7 +145,7 @@ def _weigh_decision(record: Record, place: int) -> float:
     vague = NO_CHOICES[:2] if _DECISION["weighed"].search(text) else NO_CHOICES
     if not is_fit or any(_DECISION[name].search(text) for name in vague):
         return 0.0
-    if _DECISION_HEADING.search(sentence.heading):
+    if _DECISION["heading"].search(sentence.heading):
         return _UNDER_HEADING
     if sentence.by != USER:
         return _weigh_agents(record, place)
@@ -184,7 +173,7 @@ def _weigh_agents(record: Record, place: int) -> float:
     is_own = _DECISION["agency"].search(text) or _DECISION["weighed"].search(text)
     if is_plan or is_report or not is_own:
         return 0.0
-    acts = bool(_DECISION["act"].search(_CODE.sub(" ", text))) and not text.endswith(":")
+    acts = bool(_DECISION["act"].search(_DECISION["code"].sub(" ", text))) and not text.endswith(":")
     reason = bool(_DECISION["reason"].search(text)) or _find_cause(record.sentences, place) is not None
     chooses = (alternative and _DECISION["intent"].search(text)) or (acts and (alternative or reason))
     is_met = sentence.event in record.carried_out and _DECISION["takes"].match(text)

@@ -5,11 +5,10 @@ Every function returns statements, each with the event that proves it.
 
 import re
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, filterfalse, pairwise, takewhile
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from os.path import commonprefix
 
 from scrimshaw.ingest.dialogs import FINDINGS, TASK, TASK_LIST
@@ -44,7 +43,6 @@ MOST_UNSOLVED = 2
 _LATE = 0.5
 _STILL_NEW = 8  # events from a failure without another try to the end; an earlier failure was given up
 _NEAR = 6  # events after a cause in which an agent makes changes for it
-_WHY = re.compile(r"(?i)\b(?:why|how come|what causes|what.s (?:wrong|going on))\b")
 _FILE_ALONE = re.compile(r"(?:edited \S+(?:; )?)+")
 _FAILURE, _COMMAND = PATTERNS["failures"], PATTERNS["commands"]
 
@@ -178,25 +176,24 @@ def list_changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
 
 def find_uncommitted(record: Record) -> Iterator[Statement]:
     """The files changed since the last commit, or left out of it by `git add`, and since git reported a clean tree."""
-    commits = set(map(attrgetter("event"), record.commits))
-    left, added, changed = dict[str, int](), list[str](), defaultdict[int, list[str]](list)
-    for path, numbers in record.edits.items():
-        for number in numbers if not path.startswith(("/tmp/", "~")) else ():  # in no repository
-            changed[number].append(path)
+    commits, added = [*map(attrgetter("event"), record.commits)], ""
+    cleared = list[tuple[int, list[str]]]()  # when changes were committed, and the chosen paths, none for all
     for event in record.events:
-        left = dict.fromkeys(changed[event.number], event.number) | left
         command = event.text.partition("\n")[0] if event.tool == "Bash" else ""
-        added += " ".join(_COMMAND["adds"].findall(command)).split()
+        added += "".join(map(" {} ".format, _COMMAND["adds"].findall(command)))
         is_clean = command and _CHANGE["clean"].search(event.text)
         if is_clean or event.number in commits:
-            is_all = is_clean or not added or _COMMAND["adds_all"].search(f" {' '.join(added)} {command}")
-            for path in [*left] if is_all else match_paths(added, [*left]):
-                del left[path]
-            added.clear()
-    if some := list_changed_files({path: [number] for path, number in left.items()}):
-        names = ", ".join(each.text for each in some[:MOST_NAMED])
-        more = f" and {len(some) - MOST_NAMED} more" if len(some) > MOST_NAMED else ""
-        yield Statement(f"{names}{more}, unless by hand since then", some[-1].event)
+            is_all = is_clean or _COMMAND["adds_all"].search(f"{added}\n{command}")
+            cleared, added = [*cleared, (event.number, [] if is_all else added.split())], ""
+    later = dict[str, list[int]]()
+    for path, numbers in record.edits.items():
+        last = max([number for number, some in cleared if not some or match_paths(some, [path])], default=0)
+        if numbers[-1] > last and not path.startswith(("/tmp/", "~")):  # these are in no repository
+            later[path] = [each for each in numbers if each > last]
+    if changed := list_changed_files(later):
+        names = ", ".join(each.text for each in changed[:MOST_NAMED])
+        more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
+        yield Statement(f"{names}{more}, unless by hand since then", changed[-1].event)
 
 
 def find_push(record: Record) -> Iterator[Statement]:
@@ -273,7 +270,7 @@ def _read_explanation(record: Record, number: int) -> list[Statement]:
     said = [each for each in said if not (each.is_item and _DECISION["asks_to_choose"].search(each.heading))]
     said = said[:-1] if number in record.refusals else said
     cues = [_FAILURE["no_trouble"], _DECISION["exploring"], _DECISION["scaffold"], _CHANGE["result"]]
-    is_answered = any(answer == number for answer, _, _ in record.exchanges)
+    is_answered = number in map(itemgetter(0), record.exchanges)
     cues += [_DECISION["offers"]] if is_answered else []  # what was chosen of it is a decision
     firm = [each for each in said if not any(cue.search(each.text) for cue in cues)]
     telling = sorted(firm, key=lambda x: -bool(QUOTED.search(x.text)) - bool(_DECISION["reason"].search(x.text)))
@@ -308,7 +305,7 @@ def find_causes(record: Record) -> list[Statement]:
             found.setdefault(each.event, Statement(text, each.event))
     for before, answer, prompt in zip(record.events, record.events[1:], record.events[2:], strict=False):
         looked = before.kind == EventKind.TOOL and record.turns[answer.number] not in record.changes_by_turn
-        asks_why = statements.begins_turn(before) and _WHY.search(before.text)
+        asks_why = statements.begins_turn(before) and _FAILURE["asks_why"].search(before.text)
         is_found = (looked and statements.begins_turn(prompt)) or asks_why  # what such a turn found
         if is_found and answer.kind == EventKind.ANSWER:
             found = {fact.event: fact for fact in _read_facts(record, answer.number)} | found

@@ -57,7 +57,7 @@ _OUTCOME = {"decisions": 8, "done": 4, "tests": 1, "not committed": 1, "commits"
 _PARTS: Mapping[Occasion, Mapping[str, int]] = {
     Occasion.START: {"task": 2, **_ENDING, **_OUTCOME, "also said": 4},
     Occasion.RESUME: {"task": 1, "next": 1, **_ATTENDED, "commits": 1, **_ENDING, **_OUTCOME},
-    Occasion.COMPACT: {"task": 2, **_ENDING, **_OUTCOME, "also said": 3, "changed": 4, **_ATTENDED},
+    Occasion.COMPACT: {"task": 2, **_ENDING, **_OUTCOME, "also said": 3, **_ATTENDED},
     Occasion.CLEAR: {"task": 1},
 }
 _SAID = ("later task", "said", "also said")
@@ -129,8 +129,6 @@ def _find_lines(record: Record, parts: Container[str]) -> Mapping[str, list[Stat
     """All possible lines by part, the best last: by attention, otherwise the newest."""
     events = {event.number: event for event in record.events}
     numbers = {event.call_id: event.number for event in record.events if event.call_id}
-    lasting = {*chain.from_iterable(record.edits.values())}
-    undone = {each.number for each in record.events if each.tool in ("Edit", "Write")} - lasting
     found = defaultdict[str, list[tuple[float, int, StateLine]]](list)
     for part, find in _STATEMENTS.items():
         said = find(record) if part in parts else ()
@@ -138,7 +136,6 @@ def _find_lines(record: Record, parts: Container[str]) -> Mapping[str, list[Stat
     for item in record.items:
         number = numbers.get(item.source.source_call_id, 0)
         part, trust = _choose_part(item, events.get(number), record.last_event), item.source.trust
-        part = "" if part == "changed" and number in undone else part
         text = f"{item.path}: {item.text}" if item.path and item.path not in item.text else item.text
         line = StateLine(part=part, text=text, origin=f"session:{item.session}/{item.number}", trust=trust)
         found[part].append((item.attention if part in _ATTENDED else 0.0, number or item.number, line))
@@ -152,8 +149,8 @@ def _choose_part(item: Item, event: RecordedEvent | None, last: int) -> str:
     if item.kind != ItemKind.ERROR:
         stated = ItemKind.COMMIT if event and event.tool else ItemKind.DECISION
         is_told = event and (item.kind == stated or event.tool in ("Ask", "Plan"))
-        is_change = item.kind == ItemKind.FILE and item.text.startswith(("Edit ", "Write "))
-        return "" if is_told else "changed" if is_change else "open" if item.kind == ItemKind.PLAN else f"{item.kind}s"
+        is_change = item.kind == ItemKind.FILE and item.text.startswith(("Edit ", "Write "))  # git tells these
+        return "" if is_told or is_change else "open" if item.kind == ItemKind.PLAN else f"{item.kind}s"
     is_seen = event and event.failed is not True and event.tool != "Bash"
     return "failures" if event is None else "noticed" if is_seen else ""
 
@@ -180,12 +177,6 @@ def _find_tasks(record: Record) -> Iterator[Statement]:
             yield Statement(each.text[max(0, each.text.find(statements.flatten(task.text)[:_SAME])) :], each.event)
         elif each is prompts[0]:
             yield each
-
-
-def _find_last_request(record: Record) -> list[Statement]:
-    """The last prompt, if it is not the task."""
-    task = find_task(record)
-    return [each for each in _list_prompts(record)[-1:] if not task or each.event > task.event]
 
 
 def _find_next_step(record: Record) -> Iterator[Statement]:
@@ -254,7 +245,7 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "commits": attrgetter("commits"),
     "last commit": sections.find_push,
     "learned": sections.find_problems,
-    "later task": _find_last_request,
+    "later task": lambda record: _list_prompts(record)[1:][-1:],
 }
 
 
