@@ -648,6 +648,17 @@ def test_what_a_person_says_to_do_next_is_told_without_thanks(says: str, step: s
     assert made.next_step.text == step
 
 
+def test_a_list_after_the_last_work_tells_how_it_ended() -> None:
+    recording = (
+        Recording().prompt("Make the sink of the harbour faster.").edit("sink.go").answer("The sink writes batches.")
+    )
+    recording.prompt("stop, no deploy. where are we").answer(
+        "I don't deploy.\n\nWhere we are:\n- batches of 4000 rows and a ticker each second\n"
+        "- offsets are written only after a flush\n- the load test of the harbour has a lag of .9 s"
+    )
+    assert "offsets are written only after a flush" in texts(recording.draft().findings)
+
+
 def test_a_heading_may_be_followed_by_a_note_in_brackets() -> None:
     recording = Recording().prompt("Move the harbour nodes to the new backup.").edit("backup.yml")
     tonight = "**Tonight**\n- the cron line of the harbour node needs an owner"

@@ -28,7 +28,7 @@ NO_CHOICES = ("not_a_decision", "exploring", "scaffold")
 QUOTED = re.compile(r"`[^`\n]+`")
 
 # Changes
-MOST_FINDINGS, MOST_REPORTED, _ENOUGH_STATEMENTS = 5, 10, 2
+MOST_FINDINGS, MOST_REPORTED, _REPORT, _ENOUGH_STATEMENTS = 5, 10, 3, 2
 _CLOSING = 5  # answers among which one says how the work ended
 MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES, MOST_NAMED = 8, 12, 40, 4, 4, 8
 LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
@@ -43,7 +43,6 @@ MOST_UNSOLVED = 2
 _LATE = 0.5
 _STILL_NEW = 8  # events from a failure without another try to the end; an earlier failure was given up
 _NEAR = 6  # events after a cause in which an agent makes changes for it
-_FILE_ALONE = re.compile(r"(?:edited \S+(?:; )?)+")
 _FAILURE, _COMMAND = PATTERNS["failures"], PATTERNS["commands"]
 
 # Open points
@@ -115,11 +114,12 @@ def _find_account(record: Record, worth: Sequence[Sentence], changes: Sequence[S
     if record.changes_by_turn and worth:
         says_enough = sum(" " in each.text for each in changes) >= _ENOUGH_STATEMENTS
         turn = max(record.changes_by_turn) if says_enough else worth[-1].turn
-        closing, most = [event for event in answers if record.turns[event] == turn][-_CLOSING:], MOST_FINDINGS
+        reports = (event for event in answers if len(accounts[event]) >= _REPORT and record.turns[event] > turn)
+        closing, most = [*[x for x in answers if record.turns[x] == turn][-_CLOSING:], *reports], MOST_FINDINGS
     for event in reversed(closing):
         whole, account = " ".join(each.text for each in answers[event]), accounts[event]
         tells = _CHANGE["effect"].search(whole) or any(map(_CHANGE["result"].search, whole.split(". ")))
-        is_last_prose = event == max(answers) and not all(each.is_item for each in account)
+        is_last_prose = event == max(answers) and (len(account) >= _REPORT or not all(x.is_item for x in account))
         if _CHANGE["musing"].search(whole):  # the items of a list count even if the agent thinks aloud around it
             account = [each for each in account if each.is_item]
         if account and (tells or is_last_prose or not record.changes_by_turn):
@@ -229,7 +229,7 @@ def find_problems(record: Record) -> list[Statement]:
         why = near or (_find_explanation(record, each) if each.overcome else [])
         said = [f"(e{x.event}) {x.text} {x.note if x.note not in each.cure else ''}".rstrip() for x in why[-1:]]
         cure = "; ".join([*said, *each.cure])
-        if each.overcome and each.error and cure and not _FILE_ALONE.fullmatch(cure):
+        if each.overcome and each.error and cure and not _FAILURE["files_alone"].fullmatch(cure):
             causes = [cause for cause in causes if cause not in near]
             how = "passed" if each.overcome == each.passed else "got further" if each.following else "was replaced"
             ran = f"`{each.run.suspect.partition('::')[0]}` {how} in e{each.overcome.number}"
