@@ -281,11 +281,11 @@ def test_counters_are_their_own_and_continue(library: Engine) -> None:
 def test_events_of_many_threads_are_all_counted(library: Engine) -> None:
     agents = [Agent(library, f"s{number % 2}") for number in range(8)]
 
-    def work(agent: Agent) -> None:
+    def work(agent: Agent, place: int) -> None:  # a thread's own number may be given again to a later one
         for number in range(5):
-            agent.did("Read", f"{threading.get_ident()} {number}", 0.5)
+            agent.did("Read", f"{place} {number}", 0.5)
 
-    threads = [threading.Thread(target=work, args=(agent,)) for agent in agents]
+    threads = [threading.Thread(target=work, args=(agent, place)) for place, agent in enumerate(agents)]
     for thread in threads:
         thread.start()
     for thread in threads:
