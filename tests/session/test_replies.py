@@ -276,3 +276,38 @@ def test_who_wants_to_look_first_decides_nothing(says: str) -> None:
 def test_an_objection_while_the_agent_works_is_a_constraint(says: str, is_told: bool) -> None:
     recording = Recording().prompt("Make the harbour chart load faster.").edit("chart.py").prompt(says)
     assert [text for text, _ in found(recording.edit("chart.py"))] == [says] * is_told
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        "Two ways help:\n\n**First**: the call goes out of the transaction.\n\n**Second**: a counter of its own.",
+        "**Option A**: a key by hand.\n\n**Option B**: an intermediate key for each berth.",
+        "What we could do:\n\n1. a new exporter for the harbour\n2. the service exports it itself",
+        "The sheet is too small.\n\nII. Data Matrix, small and robust.\n\nIII. Larger labels.",
+        "The berth has no digit yet. I could add `digit` as a migration.",
+    ],
+)
+def test_options_at_the_end_of_an_answer_are_answered_by_what_follows(asks: str) -> None:
+    says = "Nothing that reads all keys of the harbour, the audit would eat me."
+    recording = Recording().prompt("Renew the key of the harbour.").answer(asks)
+    assert [text for text, _ in found(recording.prompt(says))] == [says]
+
+
+def test_an_order_of_work_is_concluded_by_a_person() -> None:
+    recording = (
+        Recording().prompt("Which branch of the harbour first?").answer("The waitlist is ready, the ledger is not.")
+    )
+    assert [text for text, _ in found(recording.prompt("Waitlist first, then."))] == ["Waitlist first, then."]
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "It must never come onto a laptop of the harbour with a network, the audit forbids it.",
+        "NO that is the telephone of the harbour master, never test on it",
+    ],
+)
+def test_a_rule_may_begin_by_pointing_at_its_subject(says: str) -> None:
+    recording = Recording().prompt("Renew the key of the harbour.").answer("I use the key of the test harbour for it.")
+    assert [text for text, _ in found(recording.prompt(says))] == [says]

@@ -9,7 +9,7 @@ from operator import attrgetter, itemgetter
 from scrimshaw.ingest.dialogs import ANSWERED, APPROVED
 from scrimshaw.models import EventKind, RecordedEvent
 from scrimshaw.session import statements
-from scrimshaw.session.keywords import is_clear
+from scrimshaw.session.keywords import count_subjects, is_clear
 from scrimshaw.session.record import LONG_WORD, SAME_CHOICE, Record
 from scrimshaw.session.sections import FEWEST_WORDS, NO_CHOICES
 from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line
@@ -32,8 +32,10 @@ def find_decisions(record: Record) -> list[Statement]:
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
     chosen = _choose_places(record, most)
     agreed = [*_find_agreed(record)]
-    told = re.findall(r" in e(\d+)", "".join(map(attrgetter("note"), agreed)))
-    found = [each for place in chosen if str((each := _complete_choice(record, place, chosen)).event) not in told]
+    told = set[int]()
+    for each in agreed:  # an item names the prompt that agreed to it, a point of a reply is quoted from that
+        told.update(map(int, re.findall(r" in e(\d+)", each.note)[:1] or [each.event]))
+    found = [each for place in chosen if (each := _complete_choice(record, place, chosen)).event not in told]
     found = sorted(found, key=attrgetter("event"))[-2 * most :]
     return sorted([*_find_dialogs(record), *agreed, *found], key=attrgetter("event"))
 
@@ -139,7 +141,8 @@ def _weigh_decision(record: Record, place: int) -> float:
     text = _DECISION["halt"].sub("", text) if sentence.by == USER else text
     fewest = FEWEST_WORDS - (sentence.by == USER)  # "go with uv"
     is_refusal = record.replies.get(sentence.event) in record.refusals
-    is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= fewest and (is_refusal or is_clear(text, 1))
+    tells = is_refusal or is_clear(text, 1) or (sentence.by == USER and count_subjects(text) >= fewest)
+    is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= fewest and tells
     if sentence.by == USER and _DECISION["amends_by_asking"].search(text):
         return 2.0
     vague = NO_CHOICES[:2] if _DECISION["weighed"].search(text) else NO_CHOICES

@@ -70,8 +70,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     prove = _Evidence(events).prove
     # The task may count as a choice as well, and what is put off was decided, so they have evidence of their own.
     task = next(iter(_Evidence(events).prove([find_task(record)])), None)
-    asked = task.text if task else ""
-    decisions = prove(each for each in find_decisions(record) if each.text not in asked)
+    decisions = prove(each for each in find_decisions(record) if not (task and each.text in task.text))
     changes = prove(sections.find_changes(record))
     problems = prove(sections.find_problems(record))
     step = next(iter(prove([sections.find_next_step(record)])), None)

@@ -230,7 +230,6 @@ class Record:
         if said and said[-1].is_item:
             said = [each for each in said if each.heading == said[-1].heading]
             return cut_line(statements.join_sentences(said), LONGEST_SENTENCE)
-        # a sentence that names no subject continues the one before
         is_continued = said[:-1] and said[-2].place + 1 == said[-1].place and not is_clear(said[-1].text)
         return cut_line(" ".join([each.text for each in said[-2 if is_continued else -1 :]]), LONGEST_SENTENCE)
 

@@ -181,8 +181,7 @@ def find_uncommitted(record: Record) -> Iterator[Statement]:
     for event in record.events:
         command = event.text.partition("\n")[0] if event.tool == "Bash" else ""
         added += "".join(map(" {} ".format, _COMMAND["adds"].findall(command)))
-        is_clean = command and _CHANGE["clean"].search(event.text)
-        if is_clean or event.number in commits:
+        if (is_clean := command and _CHANGE["clean"].search(event.text)) or event.number in commits:
             is_all = is_clean or _COMMAND["adds_all"].search(f"{added}\n{command}")
             cleared, added = [*cleared, (event.number, [] if is_all else added.split())], ""
     later = dict[str, list[int]]()

@@ -39,7 +39,6 @@ MOST_EMPTY, MOST_PARALLEL = 20, 2  # sessions
 _RECENT = 0.85  # of the events of a session; an agent's earlier plans are mostly done
 _TELLING = 2  # words that name a subject, in an answer with content
 _FEW = 4  # words of a prompt that only continues: "yes, do that"
-_FILE = re.compile(r"\w[/.]\w")
 _SAME = 20  # characters; a shorter text that occurs in another one may still be news
 
 # The sections of a session's memory that are parts of its state.
@@ -203,7 +202,7 @@ def _list_prompts(record: Record) -> list[Statement]:
         for text, event in zip(texts, spoken, strict=True)
         if not (asks_only_for_session(text) or event.number in record.prompts_by_kind["leaves"])
         and (event is spoken[-1] or event.number not in record.replies)
-        and (len(text.split()) > _FEW or count_subjects(text) or _FILE.search(text))
+        and (len(text.split()) > _FEW or count_subjects(text) or re.search(r"\w[/.]\w", text))  # a file says enough
     ]
 
 

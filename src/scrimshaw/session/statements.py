@@ -155,7 +155,7 @@ def is_reply(answer: str, prompt: str) -> bool:
     """Whether a prompt refuses what was done, or answers a choice or a proposal at the end of an answer."""
     last = " ".join(answer.rstrip().rpartition("\n\n")[2].split())
     tail, cues = " ".join([*split_paragraph(last)][-3:]), PATTERNS["decisions"]
-    offers = cues["asks_to_choose"].search(tail) or cues["proposes"].search(tail)
+    offers = cues["asks_to_choose"].search(tail) or cues["proposes"].search(tail) or cues["last_option"].match(last)
     return bool(offers or cues["refusal"].match(prompt))
 
 
