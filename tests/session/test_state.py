@@ -40,6 +40,15 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         {"later task": "the berth version i do in spring"},
         ("task unfinished", "broke off"),
     ),
+    "who thanks at the end waits for nothing": (
+        Recording()
+        .prompt(TASK)
+        .edit("a.py")
+        .answer("Plan B is ready.")
+        .prompt("plan B is good, bo does that tonight. ta"),
+        {"later task": "plan B is good"},
+        ("task unfinished", "broke off"),
+    ),
     "a question for the session is no task": (Recording().prompt("where were we?").edit("a.py"), {}, ("where were",)),
     "noise of the client is no task": (
         Recording().prompt(f"<system-reminder>Read the todo list first</system-reminder>\n{TASK}"),

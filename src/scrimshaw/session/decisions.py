@@ -78,9 +78,8 @@ def _complete_choice(record: Record, place: int, chosen: Container[int]) -> Stat
         cause = _find_cause(sentences, place, whatever=concludes)
         whole = f"{cause.text} {sentence.text}" if cause else ""
     text = whole if 0 < len(whole) <= LONGEST_SENTENCE else sentence.text
-    points = len(text) < _SHORT_REPLY or _DECISION["points"].match(text)
-    number = record.replies.get(sentence.event, 0) if points else 0
-    question = record.quote_offer(number)
+    is_vague = len(text) < _SHORT_REPLY or _DECISION["points"].match(text)
+    question = record.quote_offer(number := record.replies.get(sentence.event, 0) if is_vague else 0)
     return Statement(text, sentence.event, f"on (e{number}): {question}" if question else "")
 
 

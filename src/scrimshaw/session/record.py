@@ -210,14 +210,19 @@ class Record:
             text = each.text
             if each.by != USER:
                 continue
-            if _DECISION["asks_to_look"].search(text):
-                found["looks"].add(each.event)
+            found["looks" if _DECISION["asks_to_look"].search(text) else "rest"].add(each.event)
+            found["thanks" if _OPEN["thanking"].search(text) else "questions" if "?" in text else "rest"].add(
+                each.event
+            )
             asks = "?" in text or statements.is_imperative(text) or _NEED.search(text)
             puts_off = _OPEN["puts_off"].search(text) and not is_clear(text)
             leaves = puts_off or _OPEN["leaves"].search(text) or _OPEN["thanks"].match(text)
             found["asks" if asks else "leaves" if leaves else "states" if is_clear(text, 1) else "rest"].add(each.event)
         found["leaves"] -= found["asks"] | found["states"]
         found["partings"] = found["leaves"] | (found["states"] - found["asks"])  # these expect nothing
+        for event in filter(statements.begins_turn, self.events):
+            if "?" not in event.text and _OPEN["thanking"].search(event.text):  # "plan B is good, thanks"
+                found["partings"].add(event.number)
         return found
 
     def quote_offer(self, answer: int) -> str:
@@ -236,8 +241,7 @@ class Record:
     @cached_property
     def interruptions(self) -> frozenset[int]:
         """The prompts that come while the agent works, right after a call."""
-        pairs = pairwise(self.events)
-        return frozenset([y.number for x, y in pairs if x.kind == EventKind.TOOL and statements.begins_turn(y)])
+        return frozenset([y.number for x, y in pairwise(self.events) if x.tool and statements.begins_turn(y)])
 
     @cached_property
     def replies(self) -> Mapping[int, int]:

@@ -176,14 +176,13 @@ def list_changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
 
 def find_uncommitted(record: Record) -> Iterator[Statement]:
     """The files changed since the last commit, or left out of it by `git add`, and since git reported a clean tree."""
-    commits, added = [*map(attrgetter("event"), record.commits)], ""
-    cleared = list[tuple[int, list[str]]]()  # when changes were committed, and the chosen paths, none for all
+    commits, added, cleared = [*map(attrgetter("event"), record.commits)], "", list[tuple[int, list[str]]]()
     for event in record.events:
         command = event.text.partition("\n")[0] if event.tool == "Bash" else ""
         added += "".join(map(" {} ".format, _COMMAND["adds"].findall(command)))
         if (is_clean := command and _CHANGE["clean"].search(event.text)) or event.number in commits:
             is_all = is_clean or _COMMAND["adds_all"].search(f"{added}\n{command}")
-            cleared, added = [*cleared, (event.number, [] if is_all else added.split())], ""
+            cleared, added = [*cleared, (event.number, [] if is_all else added.split())], ""  # none means all
     later = dict[str, list[int]]()
     for path, numbers in record.edits.items():
         last = max([number for number, some in cleared if not some or match_paths(some, [path])], default=0)

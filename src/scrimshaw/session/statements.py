@@ -79,11 +79,10 @@ def split_sentences(events: Sequence[RecordedEvent]) -> list[Sentence]:
         by = _speaker(event)
         turn += begins_turn(event)
         text = _CUE["lead_in"].sub(r"\n## \1", _CUT.join(prose_parts(event))) if by else ""
-        text = remove_chatter(text) if by != USER else text
         repeats = event.kind == EventKind.STOP and repeats_answers(flatten(event.text), answers)
         if text and not repeats and flatten(text) not in known:
             known.add(flatten(text))
-            found += _sentences_of(text, event.number, by, turn)
+            found += _sentences_of(text if by == USER else remove_chatter(text), event.number, by, turn)
     return found
 
 
