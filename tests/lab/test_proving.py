@@ -62,9 +62,8 @@ def broken(what: str, seed: int = 1) -> Report:
 
 @pytest.mark.parametrize("what", BREAKS)
 def test_a_broken_build_is_found_out(what: str) -> None:
-    reports = (
-        broken(what, seed) for seed in (1, 2, 3)
-    )  # the first failure may be another, as writers are killed at random
+    # Writers are killed at random: the first failure may be another, and on a busy machine there may be none.
+    reports = (broken(what, seed) for seed in range(1, 7))
     assert any(getattr(report, name) for report in reports for name in FOUND_BY[what])
 
 
