@@ -649,14 +649,27 @@ def test_what_a_person_says_to_do_next_is_told_without_thanks(says: str, step: s
 
 
 def test_a_list_after_the_last_work_tells_how_it_ended() -> None:
-    recording = (
-        Recording().prompt("Make the sink of the harbour faster.").edit("sink.go").answer("The sink writes batches.")
-    )
+    done = "I moved the batches of the sink into `sink.go`. I added a ticker for the flush of each berth."
+    recording = Recording().prompt("Make the sink of the harbour faster.").edit("sink.go").answer(done)
     recording.prompt("stop, no deploy. where are we").answer(
         "I don't deploy.\n\nWhere we are:\n- batches of 4000 rows and a ticker each second\n"
         "- offsets are written only after a flush\n- the load test of the harbour has a lag of .9 s"
     )
     assert "offsets are written only after a flush" in texts(recording.draft().findings)
+
+
+def test_an_explanation_is_no_result() -> None:
+    recording = Recording().prompt("Find out why the berth does not build, and mend it.").edit("berth.c")
+    recording.answer("`__berth_node` undefined means that no driver was built for the harbour.")
+    assert "means that no driver" not in "".join(texts(recording.draft().changed))
+
+
+def test_a_constraint_of_the_task_is_told_in_the_task_alone() -> None:
+    recording = Recording().prompt("Renew the key of the harbour. Use the bench key, not production.").edit("key.py")
+    made = recording.draft()
+    assert made.task is not None
+    assert "not production" in made.task.text
+    assert made.decisions == ()
 
 
 def test_a_heading_may_be_followed_by_a_note_in_brackets() -> None:

@@ -399,9 +399,7 @@ def test_of_a_long_explanation_all_is_quoted_that_fits() -> None:
 
 def test_what_was_offered_and_answered_cures_nothing() -> None:
     cause = "`Branch` of the harbour has no digit yet, so the label of the berth fails."
-    recording = Recording().prompt("Print the labels of the harbour.").edit("label.py")
-    recording.bash("pytest tests", "AttributeError: no digit\n1 failed", failed=True)
-    recording.answer(f"{cause} I could add `digit` as a migration.").prompt("no migration, a table in the settings")
-    recording.edit("settings.py", "+DIGITS = {}").bash("pytest tests", "4 passed")
-    (problem,) = recording.draft().problems
-    assert "a migration" not in f"{problem.text} {problem.note}"
+    recording = Recording().prompt("Print the labels of the harbour.").read("label.py")
+    recording.answer(f"{cause} I could add `digit` to the berth as a migration.").prompt("take a table in the settings")
+    (problem,) = recording.edit("settings.py", "+DIGITS = {}").draft().problems
+    assert (problem.text, problem.note) == (cause, "")

@@ -517,3 +517,8 @@ def test_what_a_commit_leaves_out_is_not_committed(command: str, left: str) -> N
 def test_a_file_is_moved_to_its_new_name_and_not_to_a_redirection() -> None:
     recording = Recording().edit("V1.sql").bash("git mv V1.sql V2.sql 2>/dev/null || mv V1.sql V2.sql")
     assert [*find_edits(recording.events, recording.items)] == ["V2.sql"]
+
+
+@pytest.mark.parametrize("path", ["/tmp/tide.py", "~/.zshrc"])
+def test_a_file_in_no_repository_is_not_told_as_uncommitted(path: str) -> None:
+    assert not Recording().prompt("Fix the tide and commit it.").edit(path).draft().uncommitted

@@ -49,6 +49,21 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         {"later task": "plan B is good"},
         ("task unfinished", "broke off"),
     ),
+    "a first prompt that names a file says enough": (
+        Recording().prompt("check src/tide.py").read("src/tide.py").answer("It is sound.").prompt(TASK).edit("a.py"),
+        {"task": "check src/tide.py"},
+        (),
+    ),
+    "what the agent doubts in the same words is not told again": (
+        Recording()
+        .prompt(TASK)
+        .edit("a.py")
+        .answer("My suspicion is that the upload queue of the harbour drops a retry.")
+        .edit("b.py")
+        .answer("The queue of the berth keeps every upload in its journal now."),
+        {"said": "The queue of the berth"},
+        ("suspicion",),
+    ),
     "a question for the session is no task": (Recording().prompt("where were we?").edit("a.py"), {}, ("where were",)),
     "noise of the client is no task": (
         Recording().prompt(f"<system-reminder>Read the todo list first</system-reminder>\n{TASK}"),

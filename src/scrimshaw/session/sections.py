@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, filterfalse, pairwise, takewhile
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from os.path import commonprefix
 
 from scrimshaw.ingest.dialogs import FINDINGS, TASK, TASK_LIST
@@ -267,9 +267,7 @@ def _read_explanation(record: Record, number: int) -> list[Statement]:
     said = record.sentences_by_answer.get(number, ())
     said = [each for each in said if not (each.is_item and _DECISION["asks_to_choose"].search(each.heading))]
     said = said[:-1] if number in record.refusals else said
-    cues = [_FAILURE["no_trouble"], _DECISION["exploring"], _DECISION["scaffold"], _CHANGE["result"]]
-    is_answered = number in map(itemgetter(0), record.exchanges)
-    cues += [_DECISION["offers"]] if is_answered else []  # what was chosen of it is a decision
+    cues = (_FAILURE["no_trouble"], _DECISION["exploring"], _DECISION["scaffold"], _CHANGE["result"])
     firm = [each for each in said if not any(cue.search(each.text) for cue in cues)]
     telling = sorted(firm, key=lambda x: -bool(QUOTED.search(x.text)) - bool(_DECISION["reason"].search(x.text)))
     kept, room = set[int](), LONGEST_SENTENCE + 1
@@ -425,7 +423,7 @@ def find_next_step(record: Record) -> Statement | None:
     after = kept[kept.index(acts[-1]) :] if acts else kept
     is_answered = EventKind.STOP in map(attrgetter("kind"), after)  # maybe in words said before, such as "Done."
     if not is_answered and (asked := _find_open_request(record, acts)):
-        while len(asked) > 1 and (len(asked[0].text.split()) < FEWEST_WORDS or "thank" in asked[0].text.lower()):
+        while len(asked) > 1 and (len(asked[0].text.split()) < FEWEST_WORDS or _OPEN["thanking"].search(asked[0].text)):
             asked = asked[1:]
         enough = next((place for place, each in enumerate(asked) if is_clear(each.text)), 0)
         text = " ".join([each.text for each in asked[: enough + 1]])
