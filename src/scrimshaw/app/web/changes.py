@@ -11,7 +11,6 @@ _MOST_ROWS, _MOST_JOBS = 50, 50
 
 def show_changes(site: Site, values: Values) -> Page:
     """The newest entries of the ledger, and the jobs that are not done."""
-    site.refresh_index()
     journal = site.engine.journal
     rows = journal.history(limit=_MOST_ROWS)
     known = site.engine.index.get([row["memory_id"] for row in rows])

@@ -29,7 +29,6 @@ _SENTENCES = {
 def show_health(site: Site, values: Values) -> Page:
     """Every part as measured now; with `thorough` also every page of the databases and the ledger."""
     engine = site.engine
-    site.refresh_index()
     is_thorough = bool(values.get("thorough"))
     health = check_health(engine, thorough=is_thorough, more=list_process_checks(engine.settings))
     problems = [tag("p", problem, class_="note") for problem in health.problems]
@@ -50,19 +49,24 @@ def show_health(site: Site, values: Values) -> Page:
 def show_statistics(site: Site, values: Values) -> Page:
     """What there is, and the searches of some days; with `usage` also slower figures."""
     engine = site.engine
-    site.refresh_index()
     days = parse_number(values, "days") or int(DAYS)
     found = counts.count_memories(engine, Filters())
     dates = f"{found.oldest[:10] or '-'} to {found.newest[:10] or '-'}"
     ready, pieces = found.vectors
-    look = link("How the last sessions used it", make_url("/stats", days=days, usage=1))
+    usage: Sequence[Child] = (link("How the last sessions used it", make_url("/stats", days=days, usage=1)),)
+    if values.get("usage"):  # how much of the texts that the newest sessions were shown they wrote again or read
+        sessions = counts.list_tokens(engine, _MOST_MEASURED)
+        unasked, uses = sum(each.unasked for each in sessions), sum(each.uses for each in sessions)
+        share = uses / unasked if unasked else 0.0
+        words = f"{len(sessions)} sessions were shown {unasked} texts unasked; {uses} were repeated or read."
+        usage = (make_bar(share), f" {share:.1%} ", words)
     quality = link("Quality of the newest memories", make_url("/quality", days=days))
     parts = [
         tag("h2", "Searches"),
         _link_periods("/stats", days),
         _render_searches(search_figures(engine, days)),
         tag("h2", "Shown to agents unasked"),
-        render_usage(site) if values.get("usage") else tag("p", look),
+        tag("p", usage),
         tag("h2", "Memories"),
         tag("p", f"{found.total} memories, updated {dates}; {ready} of {pieces} pieces have a vector."),
         [_render_counts(name, getattr(found, f"by_{name}")) for name in ("type", "tier", "source")],
@@ -96,15 +100,6 @@ def _render_searches(figures: SearchFigures) -> Html:
     )
 
 
-def render_usage(site: Site) -> Html:
-    """How much of the texts that the newest sessions were shown they wrote again or read."""
-    sessions = counts.list_tokens(site.engine, _MOST_MEASURED)
-    unasked, uses = sum(each.unasked for each in sessions), sum(each.uses for each in sessions)
-    share = uses / unasked if unasked else 0.0
-    words = f"{len(sessions)} sessions were shown {unasked} texts unasked; {uses} were repeated or read."
-    return tag("p", make_bar(share), f" {share:.1%} ", words)
-
-
 def _render_counts(name: str, by: Mapping[str, int]) -> Html:
     most = max(by.values(), default=1)
     ordered = sorted(by.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST_COUNTS]
@@ -114,7 +109,6 @@ def _render_counts(name: str, by: Mapping[str, int]) -> Html:
 
 def show_quality(site: Site, values: Values) -> Page:
     """The grades of the newest memories, as the index has them, in all and over time."""
-    site.refresh_index()
     days = min(parse_number(values, "days") or int(DAYS), _MOST_DAYS)
     graded, width = list_grades(site.engine, days), -(-days // _MOST_PERIODS)
     periods = [[each for age, each in graded if age // width == place] for place in range(-(-days // width))]

@@ -29,7 +29,6 @@ class Box(NamedTuple):
 def show_neighbourhoods(site: Site, values: Values) -> Page:
     """The whole memory as its largest neighbourhoods, each named by the memory in its middle, and their relations."""
     engine = site.engine
-    site.refresh_index()
     edges = [(edge.source, place) for edge, place in engine.index.edges() if place not in ("", edge.source)]
     if not edges:
         return Page("Graph", tag("p", "No memory is related to another yet."), "/graph")
@@ -69,9 +68,8 @@ def find_middles(edges: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 def show_graph(site: Site, values: Values) -> Page:
     """The neighbourhood of a memory; raises NotFound."""
-    engine, memory_id = site.engine, values["id"]
-    site.refresh_index()
-    memory = engine.memory(memory_id)
+    engine = site.engine
+    memory = engine.memory(values["id"])
     edges = links.list_dependencies(engine, memory.id, hops=1, direction="both")
     if len(edges) <= _MOST_EDGES:  # otherwise there are more than fit on a page
         edges = links.list_dependencies(engine, memory.id, hops=_HOPS, direction="both")

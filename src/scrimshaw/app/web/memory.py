@@ -18,7 +18,6 @@ _PLAIN = (".rst", ".adoc", ".asciidoc", ".txt")  # documents that are not Markdo
 def show_memory(site: Site, values: Values) -> Page:
     """The memory of an id, or a passage of a session; raises NotFound."""
     engine, memory_id = site.engine, values["id"]
-    site.refresh_index()
     found = read.get(engine, memory_id)
     memory = found.memory
     read.touch(engine, [memory])

@@ -21,7 +21,6 @@ _MOST_HITS, _NEWEST = 10, 12
 def show_search(site: Site, values: Values) -> Page:
     """The answer to `q`, or an overview if there is no query."""
     query, engine = values.get("q", "").strip(), site.engine
-    site.refresh_index()
     field = tag("input", type="search", name="q", id="q", value=query, autofocus=not query, autocomplete="off")
     label = tag("label", "Search the memory", for_="q")
     form = tag("form", label, tag("div", field, tag("button", "Search"), class_="row"), role="search", action="/")

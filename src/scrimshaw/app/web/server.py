@@ -180,6 +180,7 @@ def _send_asset(request: Request) -> Response:
 
 
 def _send_page(site: Site, view: View, request: Request) -> Response:
+    site.refresh_index()
     page = view(site, {**request.query_params, **request.path_params})
     return HTMLResponse(render_page(site, page, request.query_params.get("done", "")), page.status)
 
