@@ -123,7 +123,8 @@ def list_tokens(project: Path | None) -> list[dict[str, Any]]:
 def revoke_token(project: Path | None, name: Name, yes: frame.Yes = False) -> str:
     """Revoke a token; running servers reject it at once."""
     confirm(f"Revoke the token of {name}?", yes)
-    return TokenFile(settings_of(project).home).revoke(name).name
+    TokenFile(settings_of(project).home).revoke(name)
+    return name
 
 
 def _describe_scopes(settings: Settings, scopes: Mapping[str, TokenScope]) -> dict[str, str]:

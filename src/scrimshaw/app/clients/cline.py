@@ -73,12 +73,15 @@ class Cline(Client):
         name = text(fields.get("toolName")) or text(result.get("name"))
         if name == "use_mcp_tool":
             name = f"{text(arguments.get('server_name'))}__{text(arguments.get('tool_name'))}"
+        if isinstance(commands := arguments.get("commands"), list):  # to its shell tool; they count as one script
+            scripts = (result_text(each) or text(read_object(each).get("command")) for each in commands)
+            arguments = {**arguments, "command": "\n".join(scripts)}
         verdicts = [fields.get("success"), *(part.get("success") for part in sections(output))]
         return structs.replace(
             event,
             tool="Mcp" if "__" in name else canonical_tool(name),
             tool_name=name,
-            arguments=_join_commands(arguments),
+            arguments=arguments,
             output=result_text(output) or text(fields.get("result")),
             failed=True if False in verdicts else False if True in verdicts else None,
             call_id=text(result.get("id")),
@@ -119,15 +122,6 @@ class Cline(Client):
 def _read_messages(found: Json) -> list[tuple[str, str]]:
     """The role and words of each message in a session's file."""
     return [(text(each.get("role")), join_texts(each.get("content"))) for each in sections(found.get("messages"))]
-
-
-def _join_commands(arguments: Json) -> Json:
-    """Its shell tool takes several commands; they count as one script."""
-    commands = arguments.get("commands")
-    if not isinstance(commands, list):
-        return arguments
-    scripts = (result_text(each) or text(read_object(each).get("command")) for each in commands)
-    return {**arguments, "command": "\n".join(scripts)}
 
 
 CLIENT = Cline()

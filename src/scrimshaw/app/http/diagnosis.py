@@ -35,18 +35,15 @@ def examine_server(url: str, secret: str) -> Iterator[Finding]:
     headers = {"Authorization": f"Bearer {secret}"} if secret else {}
     with httpx2.Client(base_url=base, headers=headers, timeout=PATIENCE_S) as http:
         try:
-            for part in (_examine_process, _examine_token):
-                yield from part(http)
+            yield from _examine_process(http)
+            yield from _examine_token(http)
         except* (httpx2.HTTPError, ValueError, MCPError) as group:  # ValueError: not a server of Scrimshaw
             error: BaseException = group
             while isinstance(error, BaseExceptionGroup):
                 error = error.exceptions[0]
             detail = f"{base}: {' '.join(str(error).split())[:200] or type(error).__name__}"
             hint = "Check the address, that the server runs under this --name, and the proxy in front of it."
-            failure = Finding("answers", Severity.PROBLEM, detail, hint)
-        else:
-            return
-        yield failure
+            yield Finding("answers", Severity.PROBLEM, detail, hint)
 
 
 def _examine_process(http: httpx2.Client) -> Iterator[Finding]:

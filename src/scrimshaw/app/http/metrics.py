@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 # Upper bounds in seconds: a search takes tens of milliseconds, a restore some seconds.
 _BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -26,27 +26,23 @@ class Metrics:
 
     def render(self, vaults: Iterable[str], gauges: Mapping[str, Mapping[str, float]]) -> str:
         """What a token may see: calls of these vaults, and `gauges` by name and vault."""
-        vaults = sorted(vaults)
+        vaults, lines = sorted(vaults), ["# TYPE scrimshaw_calls_total counter"]
         with self._lock:
-            lines = [*self._render_calls(vaults)]
+            for (vault, tool, outcome), count in sorted(self._calls.items()):
+                if vault in vaults:
+                    lines.append(f"scrimshaw_calls_total{_labels(vault=vault, tool=tool, outcome=outcome)} {count}")
+            lines.append("# TYPE scrimshaw_call_seconds histogram")
+            for vault in vaults:
+                total = 0
+                for bound in (*_BOUNDS, "+Inf"):
+                    total += self._buckets[vault, bound]
+                    lines.append(f"scrimshaw_call_seconds_bucket{_labels(vault=vault, le=str(bound))} {total}")
+                lines.append(f"scrimshaw_call_seconds_sum{_labels(vault=vault)} {self._sums[vault]:.6f}")
+                lines.append(f"scrimshaw_call_seconds_count{_labels(vault=vault)} {total}")
         for name, values in gauges.items():
             lines.append(f"# TYPE scrimshaw_{name} gauge")
             lines += (f"scrimshaw_{name}{_labels(vault=vault)} {value:g}" for vault, value in values.items())
         return "\n".join([*lines, ""])
-
-    def _render_calls(self, vaults: list[str]) -> Iterator[str]:
-        yield "# TYPE scrimshaw_calls_total counter"
-        for (vault, tool, outcome), count in sorted(self._calls.items()):
-            if vault in vaults:
-                yield f"scrimshaw_calls_total{_labels(vault=vault, tool=tool, outcome=outcome)} {count}"
-        yield "# TYPE scrimshaw_call_seconds histogram"
-        for vault in vaults:
-            total = 0
-            for bound in (*_BOUNDS, "+Inf"):
-                total += self._buckets[vault, bound]
-                yield f"scrimshaw_call_seconds_bucket{_labels(vault=vault, le=str(bound))} {total}"
-            yield f"scrimshaw_call_seconds_sum{_labels(vault=vault)} {self._sums[vault]:.6f}"
-            yield f"scrimshaw_call_seconds_count{_labels(vault=vault)} {total}"
 
 
 def _labels(**labels: str) -> str:

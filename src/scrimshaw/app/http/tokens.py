@@ -83,16 +83,14 @@ class TokenFile:
             self._write([*known, token])
         return token, secret
 
-    def revoke(self, name: str) -> Token:
+    def revoke(self, name: str) -> None:
         """Delete a token; raises NotFound."""
         with lock(self._lock, _LOCK_TIMEOUT_S, makes_folder=True):
             known = {each.name: each for each in self.tokens()}
-            token = known.pop(name, None)
-            if token is None:
+            if known.pop(name, None) is None:
                 hint = find_nearest(name, known) or "`scrimshaw token list` shows all."
                 raise NotFound(f"There is no token {name!r}.", hint, name=name)
             self._write([*known.values()])
-        return token
 
     def _write(self, tokens: list[Token]) -> None:
         with storage_errors("write", self._path):
