@@ -41,7 +41,7 @@ class ProcessDegradations:
     def put(self, part: str, fault: Degradation | ScrimshawError) -> None:
         """Record that the part does not work from now on."""
         if isinstance(fault, ScrimshawError):
-            fault = degrade(part, fault)
+            fault = describe_loss(part, fault.message, fault.hint)
         self._found[part] = fault
 
     @contextmanager
@@ -68,11 +68,6 @@ class ProcessDegradations:
         news = tuple(each for each in found if self._told.get((session, _kind(each)), -1.0) < since)
         self._told |= {(session, _kind(each)): now for each in news}
         return news
-
-
-def degrade(part: str, error: ScrimshawError) -> Degradation:
-    """What it means that an error stopped a part."""
-    return describe_loss(part, error.message, error.hint)
 
 
 def describe_loss(part: str, message: str, advice: str) -> Degradation:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from scrimshaw.engine import canary
 from scrimshaw.engine.core import LOCK_FILE, Engine
-from scrimshaw.engine.degradations import degrade, describe_loss
+from scrimshaw.engine.degradations import describe_loss
 from scrimshaw.engine.index import count_vectors
 from scrimshaw.engine.ledger import links_path
 from scrimshaw.engine.trust import describe_claims
@@ -140,12 +140,17 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
         problems.append(f"{error.message} {error.hint}")
     with suppress(StorageFailure):  # the check of vectors reports it
         vectors = count_vectors(engine)
+    parts = [Capability(name=name, status=each.status, detail=each.detail) for name, each in results.items()]
+    for place, part in enumerate(parts):
+        if (last := changes.get(part.name)) and last.was:
+            since = datetime.fromtimestamp(last.at, UTC).isoformat(timespec="seconds")
+            parts[place] = replace(part, was=last.was, since=since)
     is_degraded = own or Severity.WARNING in verdicts.values()
     return Health(
         status="broken" if problems else "degraded" if is_degraded else "healthy",
         memories=memories,
         vectors=vectors,
-        capabilities=tuple(_add_change(name, result, changes.get(name)) for name, result in results.items()),
+        capabilities=tuple(parts),
         degradations=tuple({each.failure_mode: each for each in matters}.values()),
         verdicts=verdicts,
         advice={name: degradation.retry_recommendation for name, degradation in lost.items()},
@@ -183,14 +188,6 @@ def _run(check: Check, engine: Engine) -> Result:
         retry_recommendation=result.advice or advice,
     )
     return result._replace(degradation=lost)
-
-
-def _add_change(name: str, result: Result, last: StatusChange | None) -> Capability:
-    """The result with the time of its last change, if it ever changed."""
-    found = Capability(name=name, status=result.status, detail=result.detail)
-    if not last or not last.was:
-        return found
-    return replace(found, was=last.was, since=datetime.fromtimestamp(last.at, UTC).isoformat(timespec="seconds"))
 
 
 def _check_index(engine: Engine) -> Result | str:
@@ -246,7 +243,7 @@ def _check_graph(engine: Engine) -> Result | str:
     try:
         read_links(links_path(engine), str)
     except UnreadableFile as error:
-        return Result(Status.DEGRADED, error.message, degrade("links", error))
+        return Result(Status.DEGRADED, error.message, describe_loss("links", error.message, error.hint))
     memories = engine.index.select(_EVERY, limit=LOOKED_THROUGH)
     edges = engine.index.edges(*(memory.id for memory in memories)) if memories else []
     resolved = [(edge.source, place) for edge, place in edges if place not in ("", edge.source)]

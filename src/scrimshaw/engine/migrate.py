@@ -31,26 +31,6 @@ class Table(Struct, frozen=True, kw_only=True):
     digest: str
 
 
-class Summary:
-    """Counts and hashes of rows as they pass: how many each table has, and a hash of them."""
-
-    def __init__(self) -> None:
-        self._rows, self._sums = Counter[str](), Counter[str]()
-
-    def sum_up(self, rows: Iterable[tuple[str, Row]]) -> Iterator[tuple[str, Row]]:
-        """Yield the rows and sum them up."""
-        for table, row in rows:
-            text = json.dumps(row, sort_keys=True, default=bytes.hex)
-            digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
-            self._rows[table] += 1
-            self._sums[table] = (self._sums[table] + int.from_bytes(digest)) & _HASH_BITS
-            yield table, row
-
-    def tables(self) -> dict[str, Table]:
-        """The sums of each table that had rows."""
-        return {name: Table(rows=many, digest=f"{self._sums[name]:032x}") for name, many in sorted(self._rows.items())}
-
-
 def migrate(settings: Settings, source: EngineName, target: EngineName) -> dict[str, Table]:
     """Copy the journal of a project from one engine to another; returns each table's sum, the same on both sides.
 
@@ -65,12 +45,12 @@ def migrate(settings: Settings, source: EngineName, target: EngineName) -> dict[
                 return there
             message = f"{new.journal_name} holds another journal."
             raise AlreadyExists(message, "Move it away, or name an empty vault, and run this again.")
-        copied = Summary()  # a snapshot, whatever a session writes meanwhile
+        before = dict[str, Table]()  # a snapshot, whatever a session writes meanwhile
         with TemporaryDirectory(prefix="scrimshaw-") as folder:
-            rows = copied.sum_up(old.maintenance.dump_rows())
+            rows = sum_up(old.maintenance.dump_rows(), before)
             with new.maintenance.stage_rows(Path(folder, "rows.db"), old.maintenance.schema, rows) as commit:
                 commit((), True)
-        before, after = copied.tables(), summarise(new)
+        after = summarise(new)
     if after != before:
         differing = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
         hint = "The source was not changed: keep using it, and report this."
@@ -78,8 +58,20 @@ def migrate(settings: Settings, source: EngineName, target: EngineName) -> dict[
     return after
 
 
+def sum_up(rows: Iterable[tuple[str, Row]], tables: dict[str, Table]) -> Iterator[tuple[str, Row]]:
+    """Yield the rows, and then put the sum of each table into `tables`."""
+    counts, sums = Counter[str](), Counter[str]()
+    for table, row in rows:
+        text = json.dumps(row, sort_keys=True, default=bytes.hex)
+        digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        counts[table] += 1
+        sums[table] = (sums[table] + int.from_bytes(digest)) & _HASH_BITS
+        yield table, row
+    tables.update({name: Table(rows=count, digest=f"{sums[name]:032x}") for name, count in sorted(counts.items())})
+
+
 def summarise(storage: Storage) -> dict[str, Table]:
     """The sums of each table of a journal."""
-    summary = Summary()
-    deque(summary.sum_up(storage.maintenance.dump_rows()), maxlen=0)
-    return summary.tables()
+    tables = dict[str, Table]()
+    deque(sum_up(storage.maintenance.dump_rows(), tables), maxlen=0)
+    return tables

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from scrimshaw.config import Settings, StorageSettings
 from scrimshaw.engine import read
 from scrimshaw.engine.core import Engine, open_engine
-from scrimshaw.engine.degradations import degrade
+from scrimshaw.engine.degradations import describe_loss
 from scrimshaw.engine.index import scan
 from scrimshaw.errors import NotFound, StorageFailure
 from scrimshaw.ingest.redact import redact
@@ -56,7 +56,7 @@ def read_log(engine: Engine, memory_id: str, *, patches: bool = False) -> Memory
     try:
         commits = list_commits(path, patches=patches)
     except StorageFailure as error:
-        degradation = degrade("commits", error)
+        degradation = describe_loss("commits", error.message, error.hint)
     top = Path(work_tree(next(each for each in path.parents if each.is_dir()))) if commits else Path()
     names = {each.path: engine.name_file(top / each.path) or memory_id for each in commits}
     changes = [
