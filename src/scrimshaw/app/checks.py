@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from scrimshaw.app import setup
 from scrimshaw.app.background import find_outermost_folders
-from scrimshaw.app.setup import Connection, check_connections
 from scrimshaw.config import PeerSettings, Settings
 from scrimshaw.engine import Engine
 from scrimshaw.engine.health import CHECKS, Check, Result, make_checks, off
@@ -19,9 +18,9 @@ from scrimshaw.models import Status, format_count
 
 def list_process_checks(settings: Settings) -> tuple[Check, ...]:
     """The process's checks, and one for each peer, and for each client that is on this machine or connected."""
-    found: dict[str, list[Connection]] = {}
+    found: dict[str, list[setup.Connection]] = {}
     with suppress(ConfigError):  # the check of the hook reports it
-        for connection in check_connections(settings.project, setup.find_programs()):
+        for connection in setup.check_connections(settings.project, setup.find_programs()):
             found.setdefault(connection.client, []).append(connection)
     runs = {name: partial(_check_client, scopes) for name, scopes in found.items()}
     advice = "Run `scrimshaw setup {}`."
@@ -80,7 +79,7 @@ def _check_peer(stated: PeerSettings, engine: Engine) -> Result | str:
     return f"an answer after {took_s * 1000:.0f} ms; since the start {counts}"
 
 
-def _check_client(found: Sequence[Connection], _engine: Engine) -> Result | str:
+def _check_client(found: Sequence[setup.Connection], _engine: Engine) -> Result | str:
     """The result for a client: that of its worst scope."""
     works = "server and hooks are set"
     text = "; ".join(f"{each.scope}: {each.fault or works}" if each.scope else each.fault for each in found)

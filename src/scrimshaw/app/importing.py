@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from scrimshaw.app.clients import all_clients
 from scrimshaw.app.clients.client import Client
 from scrimshaw.engine import Engine, importers
-from scrimshaw.engine.importers import ImportResult
 from scrimshaw.engine.spec_kit import import_workspace
 from scrimshaw.errors import InvalidRequest, NotFound, StorageFailure, UnreadableFile
 from scrimshaw.ingest.events import redact_id
@@ -39,7 +38,7 @@ _SHARED_DATABASES = {
 _HEAD_BYTES = 64 * 1024
 _AGE = attrgetter("began", "place")  # sorts sessions, oldest first
 # The least number of results, and the work of an import, done while it is iterated.
-ImportPlan = tuple[int, Iterator[ImportResult]]
+ImportPlan = tuple[int, Iterator[importers.ImportResult]]
 
 
 class FoundSource(Struct, frozen=True, kw_only=True):
@@ -120,7 +119,7 @@ def plan_import(
 
 def _take_in_database(
     engine: Engine, source: str, home: Path, path: Path | None, dry_run: bool, all_projects: bool
-) -> Iterator[ImportResult]:
+) -> Iterator[importers.ImportResult]:
     if source == importers.SPEC_KIT:
         return import_workspace(engine, _demand_existing(path or engine.settings.project), dry_run=dry_run)
     places = [place for each in _SHARED_DATABASES[source] if (place := home / each).is_file()]

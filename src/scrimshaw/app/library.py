@@ -7,8 +7,6 @@ from pathlib import Path
 
 from scrimshaw.config import find_project, load_memory
 from scrimshaw.engine import Engine, index, open_engine, read, write
-from scrimshaw.engine.read import MemoryText
-from scrimshaw.engine.write import NewText, Saved
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import Filters, Memory, MemoryType, Tier, VaultName
 from scrimshaw.search.results import Hit, SearchRequest
@@ -33,7 +31,7 @@ class OpenMemory(AbstractContextManager["OpenMemory"]):
         request = SearchRequest(query=query, limit=limit, filters=filters, min_confidence=sure, record=True)
         return [*read.search(self.engine, request).hits]
 
-    def get(self, memory_id: str, anchor: str = "") -> MemoryText:
+    def get(self, memory_id: str, anchor: str = "") -> read.MemoryText:
         """A memory with its text, or one section of it; raises NotFound."""
         index.catch_up(self.engine)
         return read.get(self.engine, memory_id, anchor)
@@ -54,12 +52,12 @@ class OpenMemory(AbstractContextManager["OpenMemory"]):
         triggers: Iterable[str] = (),
         topics: Iterable[str] = (),
         vault: VaultName | str = "",
-    ) -> Saved:
+    ) -> write.Saved:
         """Save a new memory: redacted, durable, found at once; `status` says whether it was saved, and why not.
 
         It goes into the project's own vault, or among Serena's memories where these are all there is; `vault` chooses.
         """
-        new = NewText(
+        new = write.NewText(
             content=text.removesuffix("\n") + "\n",  # like any text file
             id=id,
             title=title,
@@ -71,7 +69,7 @@ class OpenMemory(AbstractContextManager["OpenMemory"]):
         )
         return write.save(self.engine, new)
 
-    def update(self, memory_id: str, text: str | None = None, **changes: object) -> Saved:
+    def update(self, memory_id: str, text: str | None = None, **changes: object) -> write.Saved:
         """Change a memory's text, keys of its front matter, or both: `memory.update("gate", tier="important")`."""
         return write.update(self.engine, memory_id, changes, content=text and text.removesuffix("\n") + "\n")
 

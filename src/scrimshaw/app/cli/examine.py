@@ -12,7 +12,6 @@ from scrimshaw.app.checks import ALL_CHECKS, PROCESS, list_peer_checks, list_pro
 from scrimshaw.app.cli import frame, project_files
 from scrimshaw.app.cli.frame import Texts, command, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, line, note, print_lines, show
-from scrimshaw.app.setup import check_connections
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, canary, index, open_engine
 from scrimshaw.engine import lint as engine_lint
@@ -240,7 +239,7 @@ def _describe_files(report: SyncReport) -> Iterator[Finding]:
 
 def _examine_clients(settings: Settings) -> Iterator[Finding]:
     """How agent clients are connected, except those not on this machine."""
-    for found in check_connections(settings.project, setup.find_programs()):
+    for found in setup.check_connections(settings.project, setup.find_programs()):
         verdict = Severity.PROBLEM if found.is_broken else Severity.NOTE if found.fault else Severity.OK
         scope = f"{found.scope} scope: " if found.scope else ""
         yield Finding(found.client, verdict, f"{scope}{found.fault or 'server and hooks are set'}", found.fix)

@@ -24,7 +24,6 @@ from scrimshaw.config import Settings, find_project, load, load_memory
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.engine.core import list_project_sources
 from scrimshaw.engine.degradations import INDEX
-from scrimshaw.engine.index import EMBED_BATCH
 from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, describe_os_error, find_nearest
 from scrimshaw.ingest.rule_checks import check_rules
@@ -328,7 +327,7 @@ def fill_few(engine: Engine) -> None:
     """
     with suppress(StorageFailure):
         ready, total = index.count_vectors(engine, record=False)
-        if 0 < total - ready <= EMBED_BATCH:
+        if 0 < total - ready <= index.EMBED_BATCH:
             _fill(engine, lambda done, total: None, record=False)
 
 

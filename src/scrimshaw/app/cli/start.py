@@ -21,7 +21,6 @@ from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note,
 from scrimshaw.app.clients import CLIENT_NAMES
 from scrimshaw.app.clients.client import Client, Programs, Scope
 from scrimshaw.app.importing import EVERYTHING, ImportPlan, find_sources, name_guidance, name_sources, plan_import
-from scrimshaw.app.setup import SetupChange
 from scrimshaw.engine import Engine, index, open_engine, trust
 from scrimshaw.engine.counts import export_jsonl, export_lines, export_markdown
 from scrimshaw.engine.importers import ImportResult
@@ -370,7 +369,7 @@ def setup(
 
 def _plan_changes(
     chosen: Sequence[Client], scope: Scope | None, remove: bool, project: Path, with_status_line: bool
-) -> Iterator[tuple[Client, Scope, SetupChange]]:
+) -> Iterator[tuple[Client, Scope, clients_setup.SetupChange]]:
     """All changes with client and scope; by default additions go where a client is connected."""
     programs = Programs() if remove or scope is Scope.SHARED else clients_setup.find_programs()
     plan = clients_setup.plan_removals if remove else clients_setup.plan_additions

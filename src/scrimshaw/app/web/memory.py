@@ -4,8 +4,6 @@ from scrimshaw.app.web.markdown import render_markdown
 from scrimshaw.app.web.markup import Html, join, link, make_table, make_url, tag
 from scrimshaw.app.web.page import Page, Site, Values, describe_memory, link_memory, render_notes
 from scrimshaw.engine import links, query_log, read
-from scrimshaw.engine.query_log import LoggedRead
-from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.revisions import read_log
 from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.errors import NotFound
@@ -21,7 +19,7 @@ def show_memory(site: Site, values: Values) -> Page:
     found = read.get(engine, memory_id)
     memory = found.memory
     read.touch(engine, [memory])
-    query_log.append(engine, LoggedRead(at=engine.clock(), id=memory.id))
+    query_log.append(engine, query_log.LoggedRead(at=engine.clock(), id=memory.id))
     if memory.id.startswith(ITEM_PREFIX) or memory.path.endswith(_PLAIN):
         body = tag("pre", found.body, class_="text")
     else:
@@ -38,7 +36,7 @@ def show_memory(site: Site, values: Values) -> Page:
     return Page(memory.title, join(describe_memory(memory, found.body), parts), "/")
 
 
-def _render_facts(found: MemoryText) -> Html:
+def _render_facts(found: read.MemoryText) -> Html:
     memory = found.memory
     session = memory.provenance.session
     facts = {

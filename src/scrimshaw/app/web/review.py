@@ -8,7 +8,6 @@ from scrimshaw.app.web.markup import Html, join, link, make_url, tag
 from scrimshaw.app.web.memory import render_diff
 from scrimshaw.app.web.page import Done, Page, Site, Values, link_memory, make_form
 from scrimshaw.engine import drafts, history
-from scrimshaw.engine.drafts import RejectedDraft
 from scrimshaw.errors import Conflict, NotFound
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.models import WAITS
@@ -77,7 +76,7 @@ def _note_done(site: Site, done: Done) -> str:
     return make_url("/drafts", done=name)
 
 
-def _render_draft(site: Site, draft: RejectedDraft) -> Html:
+def _render_draft(site: Site, draft: drafts.RejectedDraft) -> Html:
     engine = site.engine
     before = drafts.find_draft(engine, draft.session)
     is_renewal = bool(before and before.memory_id and engine.index.get([before.memory_id]))

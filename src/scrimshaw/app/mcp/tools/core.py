@@ -17,7 +17,6 @@ from scrimshaw.engine import Engine, importers, query_log, read, sessions, write
 from scrimshaw.engine.context import ContextRequest, add_state, context
 from scrimshaw.engine.degradations import INDEX, SESSION
 from scrimshaw.engine.fixes import recall_fixes
-from scrimshaw.engine.query_log import LoggedRead
 from scrimshaw.engine.trust import describe_claim
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.events import redact_id
@@ -270,7 +269,7 @@ def memory_get(
     """Read a memory, or one section of it."""
     found = ask.get_from_peer(engine, id) if id.startswith(PREFIX) else read.get(engine, id, anchor)
     read.touch(engine, [found.memory])
-    query_log.append(engine, LoggedRead(at=engine.clock(), id=found.memory.id))
+    query_log.append(engine, query_log.LoggedRead(at=engine.clock(), id=found.memory.id))
     trust = found.memory.provenance.trust
     return GetReply(
         memory=replies.public_memory(found.memory),
