@@ -10,7 +10,7 @@ from msgspec import Meta
 from scrimshaw.app.checks import list_process_checks
 from scrimshaw.app.hooks.fencing import fence_if_suspicious
 from scrimshaw.app.mcp.replies import copy_fields, public_memory, public_words
-from scrimshaw.app.mcp.schema import Call, Reply, tool
+from scrimshaw.app.mcp.schema import Reply, tool
 from scrimshaw.app.mcp.tools import core
 from scrimshaw.engine import Engine, counts, learning, links, read
 from scrimshaw.engine.degradations import INDEX
@@ -38,23 +38,14 @@ class HealthReply(Reply, frozen=True, omit_defaults=True):
     skipped: Sequence[Mapping[str, str]] = ()
 
 
-class FilterCall(Call, frozen=True):
-    folder: core.Folder = ""
-    tier: core.OnlyTier | None = None
-    type: core.OnlyType | None = None
-    topic: core.OnlyTopic = ""
-    source: core.OnlySource = ""
-    since: core.Since = ""
-    until: core.Until = ""
-    include_deprecated: core.IncludeDeprecated = False
-
-
-class ListCall(FilterCall, frozen=True):
+class ListCall(core.FilterCall, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=100, description="Maximum memories.")] = 20
     offset: Annotated[int, Meta(ge=0, description="Skip this many.")] = 0
     sort_by: Annotated[Literal["id", "title", "created", "updated"], Meta(description="Times sort newest first.")] = (
         "updated"
     )
+    until: core.Until = ""
+    include_deprecated: core.IncludeDeprecated = False
 
 
 class ListReply(counts.MemoryPage, frozen=True, kw_only=True, omit_defaults=True):
@@ -64,10 +55,12 @@ class ListReply(counts.MemoryPage, frozen=True, kw_only=True, omit_defaults=True
     degraded: Sequence[Degradation] = ()
 
 
-class StatsCall(FilterCall, frozen=True):
+class StatsCall(core.FilterCall, frozen=True):
     folder_ranking: Annotated[Literal["count", "recency"], Meta(description="Order of the folders.")] = "count"
     exclude_patterns: Annotated[tuple[str, ...], Meta(description="Globs of ids to leave out.")] = ()
     limit: Annotated[int, Meta(ge=1, le=100, description="Maximum folders.")] = 10
+    until: core.Until = ""
+    include_deprecated: core.IncludeDeprecated = False
 
 
 class StatsReply(Reply, frozen=True, omit_defaults=True):

@@ -46,20 +46,13 @@ _LONGEST_COUNT = 99_999  # a reply contains its own token count, and no budget i
 Limit = Annotated[int, Meta(ge=1, le=100, description="Maximum hits.")]
 Folder = Annotated[str, Meta(description="Only below this folder, or any whose path ends in it.", max_length=240)]
 IsoDate = Annotated[str, Meta(pattern=r"^(\d{4}(-\d\d(-\d\d.*)?)?)?$")]
-Since = Annotated[IsoDate, Meta(description="Updated on this ISO date or later.")]
 Until = Annotated[IsoDate, Meta(description="Updated on this ISO date or before.")]
-OnlyTier = Annotated[Tier, Meta(description="Only this tier.")]
-OnlyType = Annotated[MemoryType, Meta(description="Only this type.")]
-OnlyTopic = Annotated[str, Meta(description="Only with this topic.")]
-OnlySource = Annotated[str, Meta(description="Only this source, such as vault, docs, specs.")]
 IncludeDeprecated = Annotated[bool, Meta(description="Retired memories too.")]
 SessionId = Annotated[str, RARE, Meta(description="Default: the session of the client that started the server.")]
 DryRun = Annotated[bool, Meta(description="Only say what would happen.")]
 MemoryId = Annotated[str, Meta(description="Id of a memory.", min_length=1, max_length=400)]
-Content = Annotated[str, Meta(description="Markdown.", max_length=1_000_000)]
-Question = Annotated[str, Meta(max_length=LONGEST_QUESTION)]
 Questions = Annotated[
-    tuple[Question, ...],
+    tuple[Annotated[str, Meta(max_length=LONGEST_QUESTION)], ...],
     Meta(
         description="2-5 future questions that this answers, in other words than the text.", max_length=MOST_QUESTIONS
     ),
@@ -70,27 +63,30 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 WholeTexts = Annotated[bool, Meta(description="Whole texts, as the budget allows.")]
 Deduplicate = Annotated[bool, RARE, Meta(description="Shorten what you were already shown to a sentence.")]
 Explain = Annotated[bool, RARE, Meta(description="Explain the rank of each hit.")]
-Title = Annotated[str, Meta(description="One line; made from the text when absent.", max_length=300)]
 Phrases = Annotated[tuple[str, ...], Meta(description="Phrases that should trigger it.")]
 Topics = Annotated[tuple[str, ...], Meta(description="Subjects, one or two words each.")]
-StatedType = Annotated[MemoryType, Meta(description="Guessed from the text when absent.")]
 StatedVault = Annotated[
     VaultName, Meta(description="Serena's memories or the project's own vault; default: Serena's if it has only those.")
 ]
 StatedTier = Annotated[Tier, Meta(description="Importance; constitutional needs a person.")]
 
 
-class SearchCall(Call, frozen=True, omit_defaults=True):
+class FilterCall(Call, frozen=True, kw_only=True):
+    """Parameters of a tool that chooses memories; they come after its own."""
+
+    folder: Folder = ""
+    source: Annotated[str, Meta(description="Only this source, such as vault, docs, specs.")] = ""
+    tier: Annotated[Tier, Meta(description="Only this tier.")] | None = None
+    type: Annotated[MemoryType, Meta(description="Only this type.")] | None = None
+    topic: Annotated[str, Meta(description="Only with this topic.")] = ""
+    since: Annotated[IsoDate, Meta(description="Updated on this ISO date or later.")] = ""
+
+
+class SearchCall(FilterCall, frozen=True, omit_defaults=True):
     query: Annotated[str, Meta(description="Question, words or an error message.", max_length=20_000)] = ""
     concepts: Annotated[tuple[str, ...], RARE, Meta(description="Instead: 2-5 concepts that must all occur.")] = ()
     cursor: Annotated[str, Meta(description="next_cursor of this query's previous page.", pattern=r"^\d{0,9}$")] = ""
     limit: Limit | None = None
-    folder: Folder = ""
-    source: OnlySource = ""
-    tier: OnlyTier | None = None
-    type: OnlyType | None = None
-    topic: OnlyTopic = ""
-    since: Since = ""
     until: Annotated[Until, RARE] = ""
     intent: Annotated[Asks | None, RARE] = None
     include_content: WholeTexts = False
@@ -285,11 +281,11 @@ def memory_get(
 @tool(toolset="core", layer="L2")
 def memory_save(
     engine: Engine,
-    content: Content = "",
+    content: Annotated[str, Meta(description="Markdown.", max_length=1_000_000)] = "",
     file_path: Annotated[str, Meta(description="Instead: a Markdown file to index or copy.")] = "",
     id: Annotated[str, Meta(description="Made from the title when absent.", max_length=240)] = "",
-    title: Title = "",
-    type: StatedType | None = None,
+    title: Annotated[str, Meta(description="One line; made from the text when absent.", max_length=300)] = "",
+    type: Annotated[MemoryType, Meta(description="Guessed from the text when absent.")] | None = None,
     tier: StatedTier = Tier.NORMAL,
     trigger_phrases: Phrases = (),
     topics: Topics = (),
@@ -400,7 +396,7 @@ def session_id_of(engine: Engine, session_id: str) -> str:
     return found[0].id if found else ""
 
 
-def filters_of(call: Any) -> Filters:
+def filters_of(call: FilterCall) -> Filters:
     """The filters in a call that searches, lists or counts."""
     tiers, types = (call.tier,) if call.tier else (), (call.type,) if call.type else ()
     return replies.copy_fields(Filters, call, tiers=tiers, types=types, topics=(call.topic,) if call.topic else ())
