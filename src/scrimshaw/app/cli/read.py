@@ -36,7 +36,7 @@ from scrimshaw.models import RECORD, Channel, Filters, Memory, MemoryType, Sessi
 from scrimshaw.router import ask
 from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.passages import PASSAGE, TOKEN_CHARACTERS, count_characters, cut_passage, pack_hits
-from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult
+from scrimshaw.search.results import Hit, SearchRequest, SearchResult
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.session.resume import Occasion
 
@@ -79,7 +79,13 @@ def _render_hits(result: SearchResult, terms: Sequence[str], explain: bool) -> L
             yield line((f"   {_find_place(hit)}", "dim"))
         yield from (line(("   supersedes ", "dim"), (name, "cyan")) for name in hit.supersedes)
         if explain:
-            yield line((f"   score {hit.score:.3f}: {_explain(hit.explanation)}", "dim"))
+            why = hit.explanation
+            found = [f"{channel} rank {rank} ({why.raw.get(channel, 0):g})" for channel, rank in why.ranks.items()]
+            found += (f"fused {why.fused:g}", *(f"{name} {term:+g}" for name, term in why.terms.items()))
+            found += (f"{name} x{factor:g}" for name, factor in why.factors.items())
+            found += (f"{name} +{boost:g}" for name, boost in why.boosts.items())
+            found += (f"trigger {phrase!r}" for phrase in why.phrases)
+            yield line((f"   score {hit.score:.3f}: {'; '.join(found)}", "dim"))
         yield ""
     if not result.hits and not result.state:
         yield "Nothing is known about this; --min-confidence 0 shows:" if result.nearest else "No memory matches."
@@ -108,15 +114,6 @@ def _find_place(hit: Hit) -> str:
         return hit.memory.path
     number = text.count("\n", 0, max(0, text.find(first))) + 1
     return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{number}"
-
-
-def _explain(why: Explanation) -> str:
-    found = [f"{channel} rank {rank} ({why.raw.get(channel, 0):g})" for channel, rank in why.ranks.items()]
-    lowered = [f"{name} x{factor:g}" for name, factor in why.factors.items()]
-    lifted = [f"{name} +{boost:g}" for name, boost in why.boosts.items()]
-    phrases = [f"trigger {phrase!r}" for phrase in why.phrases]
-    compared = [f"{name} {term:+g}" for name, term in why.terms.items()]
-    return "; ".join([*found, f"fused {why.fused:g}", *compared, *lowered, *lifted, *phrases])
 
 
 def _describe(memory: Memory, text: str = "") -> str:

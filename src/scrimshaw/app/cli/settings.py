@@ -18,7 +18,6 @@ from scrimshaw.storage.durable import replace_file
 app = typer.Typer()
 config = command_group(app, "config", "Show and change the configuration.", "get search.limit")
 
-Key = Annotated[str, typer.Argument(metavar="KEY", help="Section and key, such as search.limit.")]
 User = Annotated[bool, typer.Option("--user", help="Use your own file, for all projects.")]
 
 
@@ -39,7 +38,7 @@ def get_values(
 @command(config, "set", "search.limit 10", render=_render_values)
 def set_value(
     project: Path | None,
-    key: Key,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Section and key, such as search.limit.")],
     value: Annotated[str, typer.Argument(help="As TOML: 10, true, 'a text', [1, 2]; or a bare word.")],
     user: User = False,
 ) -> dict[str, Any]:
