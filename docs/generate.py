@@ -151,7 +151,7 @@ _COMMON = frozenset({"project", "as_json", "help"})  # options of every command
 
 def tools_listing() -> str:
     """What a server tells of tools and prompts before they are loaded, by toolset."""
-    listing: dict[str, list[Any]] = {"prompts": list(map(_dump, list_prompts(PROMPTS)))}
+    listing: dict[str, list[Any]] = {"prompts": list(map(_dump, list_prompts([*PROMPTS.values()])))}
     for name in TOOLSETS:
         chosen = [spec for spec in ALL_TOOLS if spec.toolset == name]
         rare = ({"rare": rare} if (rare := find_rare(spec.call)) else {} for spec in chosen)

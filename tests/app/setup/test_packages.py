@@ -57,9 +57,11 @@ def test_the_server_offers_the_commands_as_prompts() -> None:
         (name, about) for name, (about, _) in packages.COMMANDS.items()
     ]
     assert [[each.required for each in prompt.arguments or ()] for prompt in prompts] == [[True], [False], [False]]
-    for spec in PROMPTS[1:]:
+    for spec in (PROMPTS["remember"], PROMPTS["handoff"]):
         assert "memory_save" in spec.run(None, **decode(spec.name, spec, {}))
-    assert "the lock order" in PROMPTS[1].run(None, **decode("remember", PROMPTS[1], {"what": "the lock order"}))
+    assert "the lock order" in PROMPTS["remember"].run(
+        None, **decode("remember", PROMPTS["remember"], {"what": "the lock order"})
+    )
 
 
 def test_links_hold_the_server() -> None:

@@ -112,13 +112,13 @@ class Vaults:
             for name in names:
                 self._open[name].wait_briefly()
 
-        dispatcher, prompts = single[names[0]], {each.name: each for each in PROMPTS}
+        dispatcher = single[names[0]]
         if len(names) == 1:
-            return Backend(dispatcher, Memories(dispatcher.engine), prompts, (), wait)
+            return Backend(dispatcher, Memories(dispatcher.engine), PROMPTS, (), wait)
         everything = replace(dispatcher.engine, vaults=engines)
         over_all = CountingDispatcher(self._tools, everything, partial(self.metrics.observe, names))
         resources = {name: Memories(engine) for name, engine in engines.items()}
-        return Backend(AcrossDispatcher(over_all, single), AcrossMemories(resources), prompts, (), wait)
+        return Backend(AcrossDispatcher(over_all, single), AcrossMemories(resources), PROMPTS, (), wait)
 
     def measure(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
         """Gauges by name and vault."""

@@ -61,9 +61,7 @@ def open_backend(settings: Settings, toolsets: str, *, writable: bool) -> Iterat
             dispatcher = Dispatcher(choose(toolsets), engine)
             gc.freeze()  # as after the start: modules imported since live forever
             recorders = (make_recorder(engine, rules),)
-            yield Backend(
-                dispatcher, Memories(engine), {each.name: each for each in PROMPTS}, recorders, background.wait_briefly
-            )
+            yield Backend(dispatcher, Memories(engine), PROMPTS, recorders, background.wait_briefly)
         finally:
             background.stop()
 
@@ -126,4 +124,4 @@ def handoff(engine: Engine, about: Annotated[str, Meta(description="What to atte
     return HANDOFF.format(about=about).rstrip()
 
 
-PROMPTS = (recall, remember, handoff)
+PROMPTS = {each.name: each for each in (recall, remember, handoff)}
