@@ -60,6 +60,23 @@ class Connection(Struct, frozen=True, kw_only=True):
     is_broken: bool = False  #: whether it cannot work; otherwise the fault is just worth knowing
 
 
+def plan_changes(
+    chosen: Sequence[Client], scope: Scope | None, remove: bool, project: Path, with_status_line: bool
+) -> Iterator[tuple[Client, Scope, SetupChange]]:
+    """All changes with client and scope; by default additions go where a client is connected, or in its usual scope."""
+    programs = Programs() if remove or scope is Scope.SHARED else find_programs()
+    for client in chosen:
+        scopes: Sequence[Scope] = (scope,) if scope else client.scopes
+        if not (scope or remove):
+            found = (_check_scope(client, each, project, programs) for each in scopes)
+            scopes = [each.scope for each in found if each and each.scope and not each.is_broken] or scopes[:1]
+        for each in scopes:
+            root, own = each.root(project), Programs() if each is Scope.SHARED else programs
+            files = client.setup_files(root, each, replace(own, has_status_line=with_status_line or remove))
+            plan = plan_removals if remove else plan_additions
+            yield from ((client, each, change) for change in plan(files, root))
+
+
 def plan_additions(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterator[SetupChange]:
     """The changes that add our part to files; none for a file that has it.
 
@@ -183,12 +200,6 @@ def check_connections(project: Path, programs: Programs) -> Iterator[Connection]
                 yield each
         if not found and _is_installed(client, Path.home()):
             yield Connection(client=client.name, fault="not connected", fix=f"Run `scrimshaw setup {client.name}`.")
-
-
-def find_scopes(client: Client, project: Path, programs: Programs) -> Sequence[Scope]:
-    """The scopes in which a client is connected, otherwise its usual one."""
-    found = (_check_scope(client, scope, project, programs) for scope in client.scopes)
-    return [each.scope for each in found if each and each.scope and not each.is_broken] or client.scopes[:1]
 
 
 def _check_scope(client: Client, scope: Scope, project: Path, programs: Programs) -> Connection | None:

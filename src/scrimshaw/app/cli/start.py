@@ -3,7 +3,7 @@
 import sys
 import webbrowser
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from scrimshaw.app.cli import frame, project_files, write
 from scrimshaw.app.cli.frame import Texts, command, example, open_memory, settings_of
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, print_lines, progress, show
 from scrimshaw.app.clients import CLIENT_NAMES
-from scrimshaw.app.clients.client import Client, Programs, Scope
+from scrimshaw.app.clients.client import Scope
 from scrimshaw.app.importing import EVERYTHING, ImportPlan, find_sources, name_guidance, name_sources, plan_import
 from scrimshaw.engine import Engine, index, open_engine, trust
 from scrimshaw.engine.counts import export_jsonl, export_lines, export_markdown
@@ -343,7 +343,7 @@ def setup(
         raise typer.BadParameter("Give one of --shared, --local and --user.")
     scope = scopes[0] if scopes else None
     chosen = clients_setup.choose_clients(client, scope, remove)
-    plans = list(_plan_changes(chosen, scope, remove, settings.project, statusline))
+    plans = list(clients_setup.plan_changes(chosen, scope, remove, settings.project, statusline))
     # What connects a whole team is removed only if that is asked for.
     others = [plan for plan in plans if remove and not scope and plan[1] is Scope.SHARED]
     plans = [plan for plan in plans if plan not in others]
@@ -365,18 +365,3 @@ def setup(
         confirm("Make these changes?", yes)
         clients_setup.apply_changes(changes)
     return result
-
-
-def _plan_changes(
-    chosen: Sequence[Client], scope: Scope | None, remove: bool, project: Path, with_status_line: bool
-) -> Iterator[tuple[Client, Scope, clients_setup.SetupChange]]:
-    """All changes with client and scope; by default additions go where a client is connected."""
-    programs = Programs() if remove or scope is Scope.SHARED else clients_setup.find_programs()
-    plan = clients_setup.plan_removals if remove else clients_setup.plan_additions
-    for client in chosen:
-        scopes = client.scopes if remove else clients_setup.find_scopes(client, project, programs)
-        for each in (scope,) if scope else scopes:
-            root = each.root(project)
-            found = Programs() if each is Scope.SHARED else programs
-            files = client.setup_files(root, each, replace(found, has_status_line=with_status_line or remove))
-            yield from ((client, each, change) for change in plan(files, root))
