@@ -39,7 +39,6 @@ FIRST_RETRY_S, MOST_ATTEMPTS = 5.0, 8
 STOPPED = "its worker was stopped"
 SYNC = "sync"  # the job that brings the copies at peers up to date
 MOST_DRAFTING_S = 120.0  # for drafts made without a server: far longer than one takes
-NICENESS = 10  # of a process that works without a server
 
 _BUG = "a bug in Scrimshaw stopped it ({}); the log on standard error says where"
 
@@ -167,7 +166,6 @@ def make_drafts() -> None:
     give_up = threading.Timer(MOST_DRAFTING_S, os._exit, (1,))
     give_up.daemon = True
     give_up.start()
-    _lower_priority()
     with open_engine(load(Path(sys.argv[1]))) as engine, suppress(VaultBusy):
         run, made = partial(Worker(engine).run_once, (DRAFT_JOB,)), 1
         while made and drafts.queue_drafts(engine):  # again, for a session that ended while the lock was held
@@ -182,16 +180,10 @@ def make_vectors() -> None:
     The process that `init` and `import` start. If it is stopped, it loses one batch; a server, another worker or
     `scrimshaw scan` continues from there.
     """
-    _lower_priority()
     with open_engine(load(Path(sys.argv[1]))) as engine:
         worker = Worker(engine)
         while worker.run_once((EMBED,)):
             pass
-
-
-def _lower_priority() -> None:
-    if hasattr(os, "nice"):  # on Windows the priority is set at the start
-        os.nice(NICENESS)
 
 
 class Background:

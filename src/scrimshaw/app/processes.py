@@ -13,7 +13,8 @@ from scrimshaw.models import DRAFTS_LOCK
 from scrimshaw.storage.databases import Storage
 
 _MOST = 16
-_WORKER = "from scrimshaw.app.background import {0}; {0}()"
+# With less than the usual priority; Windows takes that from the flags of the start.
+_WORKER = "import os; hasattr(os, 'nice') and os.nice(10); from scrimshaw.app.background import {0}; {0}()"
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "busybox"})
 
 
