@@ -353,14 +353,11 @@ def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> li
 
 def consolidate(engine: Engine, proposal: Consolidation) -> Saved:
     """Write the proposed memory, derived from its sources; raises what `save` raises."""
+    same = {name: getattr(proposal, name) for name in ("content", "title", "topics", "triggers", "trust")}
     new = NewText(
-        content=proposal.content,
-        title=proposal.title,
+        **same,
         type=MemoryType.SESSION,
-        topics=proposal.topics,
-        triggers=proposal.triggers,
         origin="consolidation",
-        trust=proposal.trust,
         reason=f"consolidated from {len(proposal.sources)} sessions",
         relations=tuple(Edge(source="", target=source, relation=Relation.DERIVED_FROM) for source in proposal.sources),
     )
