@@ -141,26 +141,19 @@ def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
         with storage_errors("read", path):
             files += list_markdown_files(path)
     start = job.done if job.total == len(files) else 0
-    scan(engine)
     counts, lines = Counter[str](), list[str]()
-    for number, file in enumerate(files[start:], start=start + 1):
-        try:
-            demand_inside(engine, str(file))
-            saved = _save_path(engine, _check_path(engine, file))
-            counts[saved.status] += 1
-            fault = f"rejected: {'; '.join(saved.reasons)}" if saved.reasons else ""
-        except ScrimshawError as error:
-            counts["failed"] += 1
-            fault = error.message
-        if fault:
-            lines.append(f"{redact(replace_undecodable(str(file))).text}: {fault}")
+    for number, each in enumerate(import_files(engine, files[start:], is_for_agent=True), start=start + 1):
+        counts[each.status] += 1
+        if each.reasons:
+            what = "rejected: " if each.memories else ""
+            lines.append(f"{redact(each.place).text}: {what}{'; '.join(each.reasons)}")
         if not keep_going(number, len(files)):
             break
     report = lines[:_MOST_REPORT_LINES] if files else ["no Markdown file was found at these paths"]
     if len(lines) > _MOST_REPORT_LINES:
         report.append(f"and {len(lines) - _MOST_REPORT_LINES} more")
-    if counts["duplicate"]:
-        report.append(f"{counts['duplicate']} of {counts.total()} files say what a memory says already")
+    if counts["unchanged"]:
+        report.append(f"{counts['unchanged']} of {counts.total()} files say what a memory says already")
     return "\n".join(report)
 
 
@@ -170,16 +163,23 @@ def list_markdown_files(path: Path) -> list[Path]:
     return sorted(found) if path.is_dir() else [path]
 
 
-def import_files(engine: Engine, files: Iterable[Path], *, dry_run: bool = False) -> Iterator[ImportResult]:
+def import_files(
+    engine: Engine, files: Iterable[Path], *, dry_run: bool = False, is_for_agent: bool = False
+) -> Iterator[ImportResult]:
     """Import Markdown files as they are: copy each to the vault, or only index it if a source has it."""
+    scan(engine)
     for file in files:
+        place = replace_undecodable(str(file))
         try:
-            saved = save_file(engine, file, dry_run=dry_run)
+            if is_for_agent:
+                demand_inside(engine, str(file))
+            path = _check_path(engine, file)
+            saved = _save_path(engine, path, dry_run=dry_run)
         except ScrimshawError as error:
-            yield leave_out("files", str(file), error)
+            yield leave_out("files", place, error)
         else:
-            text = parse_memory_file(_check_path(engine, file).read_bytes()).body if dry_run else ""
-            yield _describe_saved(saved, text, partial(ImportResult, source="files", place=str(file)))
+            text = parse_memory_file(path.read_bytes()).body if dry_run else ""
+            yield _describe_saved(saved, text, partial(ImportResult, source="files", place=place))
 
 
 def _describe_saved(saved: Saved, text: str, result: partial[ImportResult]) -> ImportResult:
