@@ -110,8 +110,6 @@ class Client:
         compact="PreCompact PostCompact",
         end="SessionEnd",
     )
-    #: The fields of a payload that tell one turn from another; `timestamp` as a last resort.
-    turn_keys: tuple[str, ...] = ("prompt_id", "turn_id", "generation_id")
     #: The events after which it gives its model a text, and the key of that text; empty for Claude Code's way.
     reply_kinds: tuple[EventKind, ...] = (EventKind.START, EventKind.PROMPT)
     reply_key = ""
@@ -151,7 +149,8 @@ class Client:
             return None
         if event.call_id:
             return event
-        turn = first_text(payload, *self.turn_keys) or str(payload.get("timestamp", ""))
+        # What tells one turn from another, in some client's words.
+        turn = first_text(payload, "prompt_id", "turn_id", "generation_id") or str(payload.get("timestamp", ""))
         return add_call_id(event, turn)
 
     def event_name(self, payload: Json, hint: str) -> str:

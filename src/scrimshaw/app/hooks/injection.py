@@ -51,9 +51,8 @@ _RECALL_NOTE = "Notes of this project that the prompt brings up; memory_get read
 
 def context_injection(client: Client, storage: Storage, event: Event, settings: Settings, now: float) -> str:
     """What to print. Only text that the client passes on is searched for, counted, and assumed known to its model."""
-    if event.kind not in client.reply_kinds or not settings.session.injection:
-        return ""
-    if not settings.rollout.includes("injection", event.session):
+    is_wanted = settings.session.injection and settings.rollout.includes("injection", event.session)
+    if event.kind not in client.reply_kinds or not is_wanted:
         return ""
     sessions, told = storage.sessions, list[str]()
     for asked in _find_held_back(sessions, event) if event.kind is EventKind.TOOL else [event]:
