@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -315,6 +316,19 @@ def test_the_project_is_the_nearest_folder_with_a_mark(tmp_path: Path) -> None:
     assert find_project(deep) == tmp_path
     (tmp_path / "a/b/.scrimshaw").mkdir()
     assert find_project(deep) == tmp_path / "a/b"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_the_user_s_own_folder_is_no_project_by_any_of_its_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "var/home/ann/shop"
+    (project / ".git").mkdir(parents=True)
+    (project.parent / ".scrimshaw").mkdir()
+    (tmp_path / "home").symlink_to(tmp_path / "var/home")
+    monkeypatch.setenv("HOME", str(tmp_path / "home/ann"))
+    assert find_project(project) == project
+    assert find_project(tmp_path / "home/ann/shop") == tmp_path / "home/ann/shop"
 
 
 def test_a_key_is_documented_as_it_is(places: tuple[Path, Path]) -> None:

@@ -440,9 +440,10 @@ def find_project(start: Path) -> Path:
     start = start.absolute()
     if len(str(start)) > LONGEST_PATH:
         return start
+    users = os.path.realpath(Path.home() / PROJECT_FOLDER)  # no project, whichever way a home that is a link is named
     for marker in (PROJECT_FOLDER, ".git"):
         for folder in (start, *start.parents):
-            if (folder / marker).exists() and folder / marker != Path.home() / PROJECT_FOLDER:
+            if (folder / marker).exists() and os.path.realpath(folder / marker) != users:
                 return folder
     return start
 

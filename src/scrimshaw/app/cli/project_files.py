@@ -40,7 +40,7 @@ _SOURCES = """
 def create(settings: Settings) -> tuple[list[str], list[str]]:
     """Create what is missing in a project's Scrimshaw folder: (names created, names that existed)."""
     folder = settings.folder
-    if folder == settings.home:
+    if os.path.realpath(folder) == os.path.realpath(settings.home):
         raise ConfigError(f"{folder} is your own vault, which every project reads.", "Run init in a project's folder.")
     vault = folder / MEMORIES
     made, kept = ([f"{MEMORIES}/"], []) if not vault.is_dir() else ([], [f"{MEMORIES}/"])
