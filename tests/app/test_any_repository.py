@@ -78,6 +78,27 @@ def test_stated_sources_alone_count(cli: Cli, repository: Path) -> None:
     assert documents(cli) == {"kinds": {"document": 1}, "left_out": {"unnamed": {"b": 1}}}
 
 
+def test_a_branch_from_before_the_memory_does_not_commit_the_index(cli: Cli, repository: Path) -> None:
+    make_git(repository, "")
+    git = ("git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@b")
+
+    def run(*arguments: str) -> str:
+        return subprocess.run([*git, *arguments], check=True, capture_output=True, text=True).stdout
+
+    for name, prepare in (("before", list), ("memory", lambda: cli("init", "--no-import"))):
+        run("switch", "-qc", name)
+        prepare()
+        run("add", "-A")
+        run("commit", "-qm", name)
+    run("switch", "-q", "before")
+    assert (repository / ".scrimshaw/index.db").exists()
+    assert cli("save", "The harbour of south closes at dusk.", "--id", "south").code == 0
+    run("add", "-A")
+    assert run("diff", "--cached", "--name-only").split() == [".scrimshaw/memories/south.md"]
+    run("commit", "-qm", "south")
+    run("switch", "-q", "memory")
+
+
 def test_a_monorepo(cli: Cli, repository: Path) -> None:
     make_git(repository, "node_modules\n")
     for name in ("web", "api"):

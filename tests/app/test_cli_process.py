@@ -141,7 +141,7 @@ def test_git_does_not_see_the_databases_and_doctor_tells_when_it_does(
     seen = {line[3:] for line in git("status", "--porcelain", "-uall").splitlines() if ".scrimshaw" in line}
     assert seen == {".scrimshaw/.gitignore", ".scrimshaw/config.toml", ".scrimshaw/memories/a-thought.md"}
     assert main(["doctor"]) == 0
-    (memory / ".scrimshaw/.gitignore").unlink()
+    (memory / ".scrimshaw/.gitignore").write_text("!/*\n")
     assert main(["doctor"]) == 1
     assert "git would add" in capsys.readouterr().out
 

@@ -33,7 +33,7 @@ from scrimshaw.storage.index import Index
 from scrimshaw.storage.journal import Journal
 from scrimshaw.storage.maintenance import Maintenance
 from scrimshaw.storage.paths import SUFFIX, Vault, check_id
-from scrimshaw.storage.place import JOURNAL
+from scrimshaw.storage.place import JOURNAL, hide_from_git
 from scrimshaw.storage.scan import SERENA, SERENA_MEMORIES, Source, discover
 from scrimshaw.storage.sessions import Sessions
 
@@ -256,6 +256,7 @@ def open_engine(
         settings = structs.replace(settings, peers=())
     folder = folder or settings.folder
     move_journal(folder)
+    hide_from_git(folder)
     storage = open_storage(settings, folder=folder, replace_lost_journal=replace_lost_journal)
     storage.demand_sound()
     team = None

@@ -20,6 +20,7 @@ JOURNAL, CHECKPOINTS = "journal.db", "checkpoints"
 OWNER = "project"  # the file that names the project's folder
 MOST_SIBLINGS = 12  # each takes a session's start a millisecond, and removed work trees leave theirs behind
 _OWN_COMMITS = ("commit:", "commit (amend):", "commit (initial):")  # a `commit (merge)` brings commits of others
+_EXCLUDED = b"\n**/.scrimshaw/*\n!**/.scrimshaw/memories/\n!**/.scrimshaw/*.toml\n!**/.scrimshaw/.git*\n"
 _LABEL_CHARACTERS, _REMOVED = 40, ", which is removed"
 
 
@@ -115,6 +116,15 @@ def find_arrivals(project: Path, since: float) -> tuple[str, bool]:
             else:
                 is_any |= not what.startswith(_OWN_COMMITS)
     return before, is_any
+
+
+def hide_from_git(folder: Path) -> None:
+    """Let git ignore what is no memory also on branches without `.gitignore`, by a file in no checkout's way."""
+    with suppress(OSError, ValueError):
+        path = _find_git(Path(os.path.realpath(folder.parent)))[2] / "info/exclude"
+        if folder.name == PROJECT_FOLDER and _EXCLUDED not in (read_if_there(path) or b""):
+            with path.open("ab") as file:
+                file.write(_EXCLUDED)
 
 
 def describe_work_tree(place: Path) -> str:
