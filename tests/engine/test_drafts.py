@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import OpenMemory
+from tests.git_folders import IDENTITY, run_git
 from tests.samples import SECRET
 from tests.scenarios.client import Client
 
@@ -132,6 +133,52 @@ def test_a_memory_that_somebody_changed_is_left_alone(engine: Engine, client: Cl
 def test_a_memory_that_somebody_deleted_does_not_come_back(engine: Engine, client: Client, vault: Path) -> None:
     works(client)
     write.delete(engine, [drafts.make_draft(engine, client.session).memory_id])
+    works(client, last_word="I decided to add more.")
+    assert drafts.make_draft(engine, client.session).status == "unchanged"
+    assert not list(vault.rglob("*.md"))
+
+
+@pytest.fixture
+def branches(engine: Engine, client: Client, project: Path) -> str:
+    """The memory of a session that goes on: it is committed on the checked-out branch, and `before` lacks it."""
+    for arguments in (("init", "-q"), (*IDENTITY, "commit", "-qm", "x", "--allow-empty"), ("branch", "before")):
+        run_git(project, *arguments)
+    works(client)
+    made = drafts.make_draft(engine, client.session)
+    run_git(project, "add", ".scrimshaw/memories")
+    run_git(project, *IDENTITY, "commit", "-qm", "y")
+    return made.memory_id
+
+
+def test_what_a_session_does_on_a_branch_without_its_memory_becomes_one_too(
+    engine: Engine, client: Client, project: Path, branches: str
+) -> None:
+    run_git(project, "switch", "-q", "before")
+    index.scan(engine)
+    works(client, last_word="I decided to keep one cursor for each thread, because apsw locks them.")
+    made = drafts.make_draft(engine, client.session)
+    assert made.status == "accepted"
+    assert made.memory_id != branches
+    assert "one cursor for each thread" in file_of(engine, made.memory_id)
+    run_git(project, "switch", "-q", "-")  # and nothing is in its way
+
+
+def test_a_memory_that_a_branch_took_away_and_brought_back_goes_on(
+    engine: Engine, client: Client, project: Path, branches: str
+) -> None:
+    for branch in ("before", "-"):
+        run_git(project, "switch", "-q", branch)
+        index.scan(engine)
+    works(client, last_word="I decided to keep one cursor for each thread, because apsw locks them.")
+    assert drafts.make_draft(engine, client.session).memory_id == branches
+    assert "one cursor for each thread" in file_of(engine, branches)
+
+
+def test_a_memory_that_somebody_removed_from_the_branch_does_not_come_back(
+    engine: Engine, client: Client, project: Path, branches: str, vault: Path
+) -> None:
+    run_git(project, "rm", "-q", f".scrimshaw/memories/{branches}.md")
+    index.scan(engine)
     works(client, last_word="I decided to add more.")
     assert drafts.make_draft(engine, client.session).status == "unchanged"
     assert not list(vault.rglob("*.md"))

@@ -47,6 +47,7 @@ from scrimshaw.search.candidates import DAY_S
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.session.draft import build_draft, render_body
 from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
+from scrimshaw.storage.git import is_on_another_branch
 from scrimshaw.storage.paths import Vault, locate
 
 SESSIONS = "sessions"
@@ -176,14 +177,16 @@ def _set_aside(engine: Engine, new: NewText, outcome: DraftOutcome, reasons: Seq
 
 
 def _renew_memory(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
-    """Replace the old memory by the new draft, unless somebody changed or removed it."""
-    history = engine.journal.history(memory_id, 1)
+    """Replace the old memory by the new draft, unless somebody changed or removed it; git may take it away and back."""
+    written = next((row for row in engine.journal.history(memory_id) if row["action"] != Action.EXTERNAL), None)
     current = engine.index.get([memory_id]).get(memory_id)
     unchanged = DraftOutcome(session=new.session, status="unchanged", memory_id=memory_id)
     waits = engine.settings.drafts.review  # so nothing is overwritten unseen
-    if not current or not history:
+    if not current or not written:
+        if written and written["actor"] == DRAFTED and is_on_another_branch(engine.sources[0].root / f"{memory_id}.md"):
+            return _save_draft(engine, replace(new, id=f"{new.id}-{new.tool_calls}"))  # a merge will bring the other
         return unchanged
-    if not waits and (history[0]["actor"], history[0]["new_hash"]) != (DRAFTED, current.content_hash):
+    if not waits and (written["actor"], written["new_hash"]) != (DRAFTED, current.content_hash):
         return unchanged
     file, _, verdict = compose_memory(engine, new, redact(new.title).text, redact(new.content))
     if not verdict.is_accepted:

@@ -307,6 +307,15 @@ def find_commit(folder: Path, revision: str) -> Commit:
     return _read_commits(ask_git(folder, "log", "-1", _COMMIT_FORMAT, name))[0]
 
 
+def is_on_another_branch(path: Path) -> bool:
+    """Whether commits have a file, but none of those that led to the checked-out one; False without git."""
+    folder, newest = next(each for each in path.parents if each.is_dir()), ("log", "-1", "--format=%H")
+    name = ("--", str(path.relative_to(folder)))
+    with suppress(StorageFailure):
+        return not ask_git(folder, *newest, *name) and bool(ask_git(folder, *newest, "--all", *name))
+    return False
+
+
 def list_commits(path: Path, *, patches: bool = False) -> list[Commit]:
     """The commits that changed a file, newest first, also under earlier names; raises StorageFailure without git.
 
