@@ -87,7 +87,8 @@ def make_observation(
     is_prompt = event.kind is EventKind.PROMPT
     content = hide_private(event.prompt) if is_prompt else event.output
     if activity:
-        subject = activity.subject[:SUBJECT_CHARACTERS]
+        is_look = activity.name in ("Glob", "Grep") and not activity.path  # of `ls src` the command, not "src"
+        subject = ((is_look and activity.command) or activity.subject)[:SUBJECT_CHARACTERS]
         is_script = "\n" in subject and event.tool == "Bash" and activity.name not in ("Edit", "Write")
         content = f"{join_commands(subject) if is_script else ' '.join(subject.split())}\n{activity.output}"
     text = _clip(content if extraction else "")

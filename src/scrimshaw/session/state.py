@@ -62,6 +62,7 @@ _PARTS: Mapping[Occasion, Mapping[str, int]] = {
 _SAID = ("later task", "said", "also said")
 # The parts of a session that changed nothing: its questions are no work that is to be continued.
 _ASKING = {"task", "later task", "said", "also said", "next", "files", "results", "noticed"}
+_GIT_LOOKS = {f"git {each}" for each in ("status", "log", "diff", "show", "branch")}
 _ANSWERS = (EventKind.ANSWER, EventKind.STOP)
 
 
@@ -263,7 +264,8 @@ def tell_state(
         events, items = sessions.events(about.id), sessions.items(about.id)
         lines = session_state(events, items, occasion, _find_notes(sessions, index, events))
         holds_work = _holds_work(lines, events, items)
-        is_asking = _ASKING.issuperset(map(attrgetter("part"), lines)) and not find_runs(events, items)
+        commands = chain.from_iterable(map(attrgetter("families"), find_runs(events, items)))
+        is_asking = _ASKING.issuperset(map(attrgetter("part"), lines)) and _GIT_LOOKS.issuperset(commands)
         if holds_work and is_asking and occasion == Occasion.START and about is not own:
             asking.append((about, lines))
         elif holds_work or occasion == Occasion.COMPACT:

@@ -127,6 +127,18 @@ def test_a_question_does_not_hide_unfinished_work(engine: Engine, project: Path)
     assert told.count("asked since (session:S") == 2
 
 
+@pytest.mark.parametrize(
+    "command", ["ls harbour", "rg bucket", "which python", "git status", "cd harbour && git log -3"]
+)
+def test_a_look_at_files_does_not_hide_unfinished_work(engine: Engine, project: Path, command: str) -> None:
+    report(project, "UserPromptSubmit", prompt="Please limit the rate of the harbour API")
+    bash(project, "git commit -m 'feat: limit the rate'", "[main 1a2b3c4] feat: limit the rate\n 1 file changed", "t1")
+    report(project, "UserPromptSubmit", "S2", prompt="what is there?")
+    bash(project, command, "bucket.py", "t1", "S2")
+    report(project, "Stop", "S2", last_assistant_message="A bucket.")
+    assert "feat: limit the rate" in context_of(report(project, "SessionStart", "S3", source="startup"))
+
+
 def test_a_killed_session_is_told_as_broken_off_and_one_beside_it_is_named(engine: Engine, project: Path) -> None:
     for session, task in (("S1", "write the harbour chapter"), ("S2", "translate the harbour chapter")):
         report(project, "UserPromptSubmit", session, prompt=f"Please {task} of the pilot book")
