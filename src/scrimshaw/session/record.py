@@ -337,7 +337,7 @@ def find_passage(passages: Sequence[Passage], anchor: str) -> int | None:
 def _describe_event(event: RecordedEvent) -> tuple[Trust, str]:
     """The trust and the text that an event adds to the record; the text is empty if it proves nothing."""
     match event.kind:
-        case EventKind.PROMPT:
+        case EventKind.PROMPT if not _OPEN["thanks"].match(event.text):  # they would be found by the prompt before
             return Trust.AGENT, f"> {event.text.strip()}" if event.text.strip() else ""
         case EventKind.ANSWER | EventKind.STOP | EventKind.COMPACT:
             return Trust.AGENT, event.text
