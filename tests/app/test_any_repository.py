@@ -40,8 +40,8 @@ def make_git(folder: Path, ignored: str) -> None:
     (folder / ".gitignore").write_text(ignored)
 
 
-def documents(cli: Cli) -> dict[str, Any]:
-    done = cli("init", "--json")
+def documents(cli: Cli, *options: str) -> dict[str, Any]:
+    done = cli("init", "--json", *options)
     assert done.code == 0
     (docs,) = (each for each in done.json["sources"] if each["name"] == "docs")
     return {"kinds": docs["kinds"], "left_out": done.json["left_out"]}
@@ -107,6 +107,9 @@ def test_a_monorepo(cli: Cli, repository: Path) -> None:
     fill(repository, "AGENTS.md", "packages/web/CLAUDE.md", ".cursor/rules/style.mdc")
     kinds = {"readme": 2, "changelog": 2, "decision-record": 2, "instructions": 2, "document": 1}
     assert documents(cli) == {"kinds": kinds, "left_out": {}}
+    fill(repository, "packages/new/README.md", "packages/new/node_modules/left-pad/README.md")
+    found = documents(cli, "--project", "packages/new")  # of which git has no file yet
+    assert found == {"kinds": {"readme": 1}, "left_out": {}}
 
 
 def test_other_markup(cli: Cli, repository: Path) -> None:

@@ -182,7 +182,8 @@ def list_other_work_trees(project: Path) -> list[Path]:
 
 def list_visible_files(project: Path, suffixes: Sequence[str]) -> list[str] | None:
     """The files below a folder with these suffixes that git does not ignore, by path; None if git does not answer."""
-    patterns = (f":(icase)*{suffix}" for suffix in suffixes)
+    # In a folder without a tracked file git's own `:(icase)` finds nothing.
+    patterns = (re.sub("[a-z]", lambda each: f"[{each[0]}{each[0].upper()}]", f"*{suffix}") for suffix in suffixes)
     return _list_files(project, "--cached", "--others", "--exclude-standard", "--deduplicate", "--", *patterns)
 
 
