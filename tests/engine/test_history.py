@@ -222,6 +222,17 @@ def test_undos_out_of_order_name_the_entry_in_the_way(notes: Engine) -> None:
     assert undo(notes, entry=last).undone == undo(notes, entry=redo).undone == 1
 
 
+def test_a_file_that_went_came_back_and_went_is_not_told_as_renamed(notes: Engine, vault: Path) -> None:
+    save(notes, "c", "Text.")
+    path, text = vault / "c.md", (vault / "c.md").read_bytes()
+    for data in (None, text, None):  # as when branches are switched
+        path.unlink() if data is None else path.write_bytes(data)
+        scan(notes)
+    newest = notes.journal.history("c", 1)[0]["seq"]
+    expected = f"the file was changed since, by entry {newest}: undo that one first"
+    assert troubles(undo(notes, session=S)) == [("create", expected)]
+
+
 def test_a_file_that_was_renamed_is_named(notes: Engine, vault: Path) -> None:
     save(notes, "c", "Text.")
     (vault / "c.md").rename(vault / "d.md")

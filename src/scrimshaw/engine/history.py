@@ -116,7 +116,7 @@ class _Undo:
         def newest(rows: Iterable[Row]) -> Row | None:
             return next((each for each in rows if each["seq"] > row["seq"] and each["seq"] not in self.undone), None)
 
-        if not file.hash and (elsewhere := newest(self._appeared[row["new_hash"]])):
+        if not file.hash and (elsewhere := newest(self._appeared[row["new_hash"]])) and _name(elsewhere) != _name(row):
             return f"the file was renamed to {_name(elsewhere)!r} since"
         later = newest(self._by_file[_name(row)])
         if later and later["new_hash"] == file.hash:
