@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -298,17 +299,34 @@ def test_a_copied_work_tree_does_not_write_the_journal_of_the_first(project: Pat
     assert is_whole(tree, cli)
 
 
-def test_a_project_with_another_path_in_git_is_told_where_its_journal_is(plain: Path, cli: Cli) -> None:
+def test_a_project_that_moves_in_its_repository_takes_its_journal_along(plain: Path, cli: Cli) -> None:
     git(plain.parent, "init", "-q")
     assert cli("save", "The harbour of south closes at dusk.", "--id", "south").code == 0
+    assert cli("checkpoint", "create", "one").code == 0
     before = place(plain)
     moved = plain.rename(plain.with_name("services"))
+    os.chdir(moved)
+    assert is_whole(moved, cli)
+    assert [each["name"] for each in cli("checkpoint", "list", "--json").json] == ["one"]
+    assert not before.exists()
+
+
+def test_of_two_projects_that_move_each_is_told_where_its_journal_is(plain: Path, cli: Cli) -> None:
+    git(plain.parent, "init", "-q")
+    shutil.copytree(plain, plain.with_name("other"))
+    for name in ("other", "project"):
+        os.chdir(plain.with_name(name))
+        assert cli("save", "The harbour of south closes at dusk.", "--id", "south").code == 0
+        plain.with_name(name).rename(plain.with_name(f"new-{name}"))
+    before, moved = place(plain), plain.with_name("new-project")
     os.chdir(moved)
     said = cli("list")
     assert said.code != 0
     assert f"rename its folder in {before.parent} to {place(moved).name}" in said.err
     before.rename(place(moved))
     assert is_whole(moved, cli)
+    os.chdir(plain.with_name("new-other"))
+    assert is_whole(plain.with_name("new-other"), cli)
 
 
 def test_without_its_repository_the_journal_is_missed_and_said_so(project: Path, cli: Cli) -> None:

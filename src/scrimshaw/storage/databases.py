@@ -179,7 +179,13 @@ def open_journal(folder: Path, *, busy_timeout_ms: int, replace_lost: bool = Fal
 def _open_journal_at(path: Path, folder: Path, busy_timeout_ms: int, replace_lost: bool) -> tuple[Database, bool]:
     """The journal at a path, and whether it is still empty."""
     if not (replace_lost or _has_bytes(path)) and _had_journal(folder, path.parent) and not _has_bytes(path):
-        raise _loss_error(path, "is empty" if path.exists() else "is missing")
+        from scrimshaw.storage.place import find_former  # noqa: PLC0415 - few projects move
+
+        with suppress(OSError, ValueError):
+            if path.parent != folder and (former := find_former(path.parent, folder)):
+                former.rename(path.parent)
+        if not _has_bytes(path):
+            raise _loss_error(path, "is empty" if path.exists() else "is missing")
     if path.parent != folder:
         with storage_errors("make", path.parent):
             claim_place(path.parent, folder)

@@ -56,6 +56,17 @@ def claim_place(place: Path, folder: Path) -> None:
             replace_file(place / OWNER, project, private=True)
 
 
+def find_former(place: Path, folder: Path) -> Path | None:
+    """The place of a project that was moved inside its work tree to here: the only one whose project is gone."""
+    found, tree = list[Path](), _locate(Path(os.path.realpath(folder)).parent)[:2]
+    for each in place.parent.glob(f"*/{OWNER}"):
+        with suppress(OSError, ValueError):
+            owner = Path(_read(each))
+            if _locate(owner)[:2] == tree and not os.path.lexists(owner / PROJECT_FOLDER):
+                found.append(each.parent)
+    return found[0] if len(found) == 1 else None
+
+
 def name_project(project: Path) -> str:
     """A name for a project, which all work trees of its repository share; it changes if the repository is moved."""
     real = Path(os.path.realpath(project))
