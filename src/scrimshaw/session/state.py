@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.tool_calls import is_own_tool
-from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent, Session, Trust
+from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent, Session, SessionState, Trust
 from scrimshaw.search.results import StateLine
 from scrimshaw.session import sections, statements
 from scrimshaw.session.decisions import find_decisions
@@ -277,7 +277,8 @@ def tell_state(
     lines = _name_work_tree(lines, about)
     others = dict.fromkeys([each for each, _ in asking if each.last_event > about.last_event], "asked since")
     for each in earlier if about.id != own.id else []:
-        if each not in (about, own) and each.last_event > about.started and each.started < about.last_event:
+        is_on = each.state == SessionState.ACTIVE and each.process != own.process and is_running(each)
+        if each not in (about, own) and each.started < about.last_event and (is_on or about.started < each.last_event):
             others.setdefault(each, "beside it")
     for each, part in [*others.items()][: 2 * MOST_PARALLEL]:
         tasks = session_state(sessions.events(each.id), sessions.items(each.id), Occasion.CLEAR)

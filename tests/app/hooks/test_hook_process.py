@@ -158,6 +158,17 @@ def test_a_killed_session_is_told_as_broken_off_and_one_beside_it_is_named(engin
     assert "broke off (session:S1#e3, trust tool)" in told
 
 
+def test_a_session_that_is_silent_but_runs_is_named_beside_a_later_one(engine: Engine, project: Path) -> None:
+    for session, task in (("S1", "write the harbour chapter"), ("S2", "translate the harbour chapter")):
+        report(project, "UserPromptSubmit", session, prompt=f"Please {task} of the pilot book")
+        bash(project, "make book", "made", "t1", session)
+    told = context_of(report(project, "SessionStart", "S3", source="startup"))
+    assert "write the harbour chapter" not in told
+    engine.sessions.open("S1", process=1, now=0.0)  # the process of another client, which runs
+    told = context_of(report(project, "SessionStart", "S4", source="startup"))
+    assert "beside it (session:S1#e1, trust file): Please write the harbour chapter" in told
+
+
 def test_what_a_person_chose_and_the_agent_s_tasks_are_told(engine: Engine, project: Path) -> None:
     def call(tool: str, number: str, arguments: Mapping[str, Any], response: Mapping[str, Any]) -> None:
         sent: Mapping[str, Any] = {"tool_input": arguments, "tool_response": response, "tool_use_id": number}
