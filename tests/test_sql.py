@@ -24,7 +24,7 @@ WRITTEN_HERE = {
     "maintenance.py": {"self", "table", "values", "condition"},
     "sqlite/database.py": {"name"},
     "databases.py": {"name"},
-    "index.py": {"where", "joined", "select", "values", "table", "number", "step", "related"},
+    "index.py": {"where", "starts", "joined", "select", "values", "table", "number", "step", "related"},
     "sqlite/index.py": {"where", "table"},
     "journal.py": {"where", "find", "order"},
     "sessions.py": {"which", "columns", "same"},

@@ -13,8 +13,8 @@ from tests.samples import WordEmbedder, write_memory
 from scrimshaw.engine import Engine
 from scrimshaw.engine.core import EMBED
 from scrimshaw.engine.index import embed_pending, lacks_vectors, scan
-from scrimshaw.engine.read import search
-from scrimshaw.models import Channel, JobState
+from scrimshaw.engine.read import get, search
+from scrimshaw.models import Channel, Filters, JobState
 from scrimshaw.search.embedders import MiniLMEmbedder
 from scrimshaw.search.results import Hit, SearchRequest, SessionSignals
 
@@ -155,6 +155,18 @@ def test_what_supersedes_comes_first_and_says_so_if_it_is_trusted_as_much(
     new = dated(3, "Nobody waits any more: the vault has a queue, and who writes is told its place there.", relation)
     fill(engine, vault, {**NOTES, "old": dated(1, LOCKS), "new": new})
     hits = search(engine, SearchRequest(query=query, decay=False)).hits
-    assert [(hit.memory.id, hit.supersedes) for hit in hits[:2]] == [("new", ("old",)), ("old", ())]
+    assert [(hit.memory.id, hit.superseded_by) for hit in hits[:2]] == [("new", ()), ("old", ("new",))]
     fill(engine, vault, {"new": new.replace("relations:", "provenance: {source: agent, trust: web}\nrelations:")})
     assert search(engine, SearchRequest(query=query, decay=False)).hits[0].memory.id == "old"
+
+
+def test_what_is_superseded_says_so_wherever_it_is_read_without_the_new_one(
+    open_memory: OpenMemory, vault: Path, minilm: MiniLMEmbedder
+) -> None:
+    engine, query = open_memory(embedder=minilm), "how long do writers wait for the lock of the vault?"
+    new = dated(3, "Harbour bells ring at noon.", "relations: {supersedes: [ops/old]}\n")
+    fill(engine, vault, {**NOTES, "ops/old": dated(1, LOCKS), "new": new})
+    hits = search(engine, SearchRequest(query=query, decay=False, filters=Filters(folder="ops"))).hits
+    assert [(hit.memory.id, hit.superseded_by) for hit in hits] == [("ops/old", ("new",))]
+    assert get(engine, "ops/old").superseded_by == ("new",)
+    assert get(engine, "new").superseded_by == ()

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Channel, Degradation, Filters, Grade, Memory, Retention, Session, Tier, Trust, content_hash
 from scrimshaw.search import decay, lineage
 from scrimshaw.search.candidates import DAY_S, last_access, presence
-from scrimshaw.search.degradation import Degradations
+from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.ports import Review
@@ -46,6 +47,7 @@ class MemoryText(Struct, frozen=True, kw_only=True):
     content_hash: str
     redacted: tuple[str, ...]
     degradations: tuple[Degradation, ...] = ()
+    superseded_by: tuple[str, ...] = ()
 
 
 class TriggerMatch(Struct, frozen=True, kw_only=True):
@@ -120,9 +122,11 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
         anchors = dict.fromkeys([*(each.anchor for each in headings), *find_marked_sections(body)])
         known = [each for each in anchors if is_own or not is_suspicious(each)]
         raise NotFound(f"{memory.id!r} has no section {anchor!r}.", f"Its sections: {', '.join(known) or 'none'}.")
-    double = engine.find_double(memory)
-    red = (*degradations.as_tuple(), *([double] if double else []))
-    return MemoryText(memory=memory, body=section, content_hash=digest, redacted=classes, degradations=red)
+    later, double = tuple[str, ...](), engine.find_double(memory)
+    with degradations.tolerate(IndexPart.GRAPH):
+        later = tuple(map(attrgetter("source"), dict(engine.index.edges(memory_id, relation="supersedes", into=True))))
+    text = MemoryText(memory=memory, body=section, content_hash=digest, redacted=classes, superseded_by=later)
+    return replace(text, degradations=(*degradations.as_tuple(), *([double] if double else [])))
 
 
 def get_from_session(engine: Engine, memory_id: str) -> MemoryText:

@@ -45,8 +45,8 @@ def _name_vault(vault: str, result: SearchResult) -> SearchResult:
     """The result with the vault's name in every id, in its trace and in its degradations."""
 
     def name(hit: Hit) -> Hit:
-        supersedes = tuple(f"{vault}{SEPARATOR}{each}" for each in hit.supersedes)
-        return replace(hit, memory=replace(hit.memory, id=f"{vault}{SEPARATOR}{hit.memory.id}"), supersedes=supersedes)
+        later = tuple(f"{vault}{SEPARATOR}{each}" for each in hit.superseded_by)
+        return replace(hit, memory=replace(hit.memory, id=f"{vault}{SEPARATOR}{hit.memory.id}"), superseded_by=later)
 
     hits = {part: tuple(map(name, getattr(result, part))) for part in ("hits", "always_on", "nearest")}
     trace = (replace(stage, notes={**stage.notes, "vault": vault}) for stage in result.trace)

@@ -52,7 +52,7 @@ class Candidate(Struct, kw_only=True):
     terms: Mapping[str, float] = {}  #: terms added to the fused score by comparing it with the other candidates
     factors: Mapping[str, float] = {}
     boosts: Mapping[str, float] = {}
-    supersedes: tuple[str, ...] = ()  #: other candidates among the best that it says it supersedes
+    superseded_by: tuple[str, ...] = ()  #: memories that say they supersede it
 
 
 class SearchState(Struct, kw_only=True):

@@ -393,7 +393,7 @@ class Searcher:
                     text=bodies.get(name, piece.text),
                     explanation=explanation,
                     state=each.state,
-                    supersedes=each.supersedes,
+                    superseded_by=each.superseded_by,
                     confidence=round(probability, 3),
                 )
             )
@@ -419,10 +419,9 @@ def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate
     """Raise a memory that supersedes another of the best, or is a later version of it, just above that one."""
     known, stated = {each.memory.id: each for each in best}, list[tuple[str, str]]()
     with state.degradations.tolerate(IndexPart.GRAPH):
-        edges = index.edges(*known, relation=Relation.SUPERSEDES)
-        stated = [(edge.source, target) for edge, target in edges if target in known and target != edge.source]
-    for newer, older in stated:
-        known[newer].supersedes += (older,)
+        for edge, older in index.edges(*known, relation=Relation.SUPERSEDES, into=True):
+            known[older].superseded_by += (edge.source,)
+            stated += [(edge.source, older)] if edge.source in known else []
     dates = {name: each.memory.updated or each.memory.created for name, each in known.items()}
     later = [
         sorted(pair, key=lambda name: dates[name], reverse=True) for pair in state.versions if set(pair) <= set(known)

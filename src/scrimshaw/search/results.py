@@ -60,7 +60,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     state: Retention = Retention.HOT
     confidence: float = 0.0  #: the probability 0..1 that it answers
     digest: str = ""  #: names the passage in `text`; empty where only a part of it was cut out
-    supersedes: tuple[str, ...] = ()  #: other memories found that it states to supersede
+    superseded_by: tuple[str, ...] = ()  #: memories, found or not, that state to supersede it
     is_known: bool = False  #: the session has seen the passage, so `text` is a sentence of it
 
 

@@ -360,16 +360,19 @@ class Index(ABC):
                 return matches[:limit]
             wanted *= ROWS_PER_MEMORY
 
-    def edges(self, *sources: str, relation: str = "") -> list[tuple[Edge, str]]:
-        """Edges as written, of these memories or of all, each with the id it resolves to, empty if it dangles."""
-        where = f"a.id IN ({marks(sources)})" if sources else "true"
+    def edges(self, *names: str, relation: str = "", into: bool = False) -> list[tuple[Edge, str]]:
+        """Edges as written, from or into these memories, or all, each with the id it means, empty if it dangles."""
+        where = f"{'w' if into else 'a'}.id IN ({marks(names)})" if names else "true"
+        starts = f"memories {'w CROSS JOIN edges e CROSS JOIN memories a' if into else 'a CROSS JOIN edges e'}"
+        if into:
+            where += f" AND e.reference IN (w.id, w.name) AND {TARGET} = w.row AND a.row <> w.row"
         rows = self._database.rows(
             "SELECT a.id, e.reference, e.relation, e.kind, e.strength, e.evidence,"
             f" coalesce((SELECT id FROM memories WHERE memories.row = {TARGET}), '')"
-            f" FROM memories a CROSS JOIN edges e WHERE a.row = e.source AND {where}"
+            f" FROM {starts} WHERE a.row = e.source AND {where}"
             f" AND ? IN ('', e.relation) AND (e.kind <> '{EdgeKind.NEIGHBOURS}' OR {TARGET} IS NOT NULL)"
             " ORDER BY a.id, e.relation, e.reference",
-            [*sources, relation],
+            [*names, relation],
         )
         return [(make_struct(Edge, row[:-1]), row[-1]) for row in rows]
 

@@ -77,7 +77,7 @@ def _render_hits(result: SearchResult, terms: Sequence[str], explain: bool) -> L
             yield shown
         if hit.memory.path and hit.memory.source != RECORD:  # which is no file
             yield line((f"   {_find_place(hit)}", "dim"))
-        yield from (line(("   supersedes ", "dim"), (name, "cyan")) for name in hit.supersedes)
+        yield from (line(("   superseded by ", "yellow"), (name, "cyan")) for name in hit.superseded_by)
         if explain:
             why = hit.explanation
             found = [f"{channel} rank {rank} ({why.raw.get(channel, 0):g})" for channel, rank in why.ranks.items()]
@@ -129,6 +129,7 @@ def render_text(found: MemoryText) -> Lines:
     if console().is_terminal:
         yield line((found.memory.title, "bold"), ("  " + _describe(found.memory, found.body), "dim"))
         yield line((f"{found.memory.path}  {found.content_hash}", "dim"))
+        yield from (line(("superseded by ", "yellow"), (name, "cyan")) for name in found.superseded_by)
         yield from ("", found.body)
     else:
         sys.stdout.write(found.body if found.body.endswith("\n") else f"{found.body}\n")

@@ -190,7 +190,7 @@ def _labels(hit: Hit) -> dict[str, Any]:
         "trust": trust,
         "flags": (*_judge_hit(hit)[1], *memory.faults),
         "updated": "" if date in memory.id else date,
-        "supersedes": [*map(_clear, hit.supersedes)],
+        "superseded_by": [*map(_clear, hit.superseded_by)],
         "always_on": hit.always_on,
     }
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from scrimshaw.app.hooks.fencing import fence_if_suspicious, neutralise_state_lines
+from scrimshaw.app.hooks.fencing import fence_if_suspicious, neutralise_state_lines, remove_marks
 from scrimshaw.app.mcp import replies
 from scrimshaw.app.mcp.schema import RARE, Call, Reply, tool
 from scrimshaw.app.processes import list_ancestors
@@ -141,6 +141,7 @@ class GetReply(Reply, frozen=True, omit_defaults=True):
     memory: Mapping[str, Any]
     content: str
     content_hash: str
+    superseded_by: Sequence[str] = ()
     flags: Sequence[str] = ()
     redacted: Sequence[str] = ()
     notices: Sequence[str] = ()
@@ -271,6 +272,7 @@ def memory_get(
         memory=replies.public_memory(found.memory),
         content=fence_if_suspicious(found.body, trust),
         content_hash=found.content_hash,
+        superseded_by=[*map(remove_marks, found.superseded_by)],
         flags=replies.warnings(found.body, trust),
         redacted=found.redacted,
         notices=(notice,) if (notice := describe_claim(found.memory)) else (),
