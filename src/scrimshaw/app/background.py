@@ -159,7 +159,7 @@ class Worker:
 
 
 def make_drafts() -> None:
-    """Make the pending memories of sessions in the project that the command line names; vectors may wait.
+    """Make the pending memories of sessions in the project that the command line names, then its missing vectors.
 
     The process of a session's last hook: of several at once one does the work, and it gives up after MOST_DRAFTING_S.
     """
@@ -172,6 +172,7 @@ def make_drafts() -> None:
             with lock(engine.folder / DRAFTS_LOCK, PAUSE_S):
                 index.scan(engine)
                 made = sum(1 for _ in iter(run, False))
+    make_vectors()
 
 
 def make_vectors() -> None:

@@ -17,7 +17,8 @@ from tests.app.hooks.test_hook_process import RUN, hook
 
 from scrimshaw.app.cli.main import main
 from scrimshaw.app.hooks.record import TAIL_BYTES
-from scrimshaw.engine import Engine
+from scrimshaw.config import load
+from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.models import DRAFTS_LOCK, EventKind, Item, ItemKind, Trust
 from scrimshaw.storage.transaction import lock
 
@@ -265,6 +266,21 @@ def test_what_a_client_wrote_down_after_its_last_hook_is_told_to_the_next_sessio
     assert (session.id, session.state) == ("S1", "completed")
     _copilot_event(project, "sessionStart", "S3", source="new")
     assert len(_items(engine, ItemKind.DECISION)) == 1
+
+
+def test_what_the_last_session_said_is_found_by_meaning_without_a_server(
+    engine: Engine, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "minilm")
+    _copilot_event(project, "userPromptSubmitted", "S1", prompt=f"Lock the vault of the museum. {DECIDED}")
+    done = {"toolName": "bash", "toolArgs": {"command": "make"}, "toolResult": {"resultType": "success"}}
+    _copilot_event(project, "postToolUse", "S1", **done)
+    with lock(engine.folder / DRAFTS_LOCK, 0):  # so that the last hook starts no worker
+        _copilot_event(project, "sessionEnd", "S1", reason="complete")
+    subprocess.run([sys.executable, "-c", _WORK, str(project)], check=True)
+    with open_engine(load(project)) as opened:
+        ready, total = index.count_vectors(opened)
+    assert ready == total > 0
 
 
 def _copilot_event(project: Path, event: str, session: str, **fields: Any) -> str:
