@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ import scrimshaw
 from scrimshaw.app.cli.main import main
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
-from scrimshaw.errors import ConfigError, NotFound
+from scrimshaw.errors import ConfigError, InvalidRequest, NotFound
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -59,6 +60,15 @@ def test_a_text_saved_and_changed_ends_like_any_text_file(project: Path) -> None
         assert memory.update("ferry", "The ferry goes.").status == "unchanged"
         assert Dispatcher(choose("all"), memory.engine).run("memory_update", {"id": "ferry", "content": "It sank."})
         assert memory.get("ferry").body == "It sank.\n"
+
+
+@pytest.mark.parametrize("change", [{"tier": "vital"}, {"type": "hunch"}, {"relations": {"beats": ["gate"]}}])
+def test_a_value_that_would_count_as_not_stated_is_refused(project: Path, change: dict[str, Any]) -> None:
+    with scrimshaw.open(project) as memory:
+        memory.save("The ferry waits.", id="ferry", tier="important")
+        with pytest.raises(InvalidRequest, match="known are"):
+            memory.update("ferry", **change)
+        assert memory.get("ferry").memory.tier == "important"
 
 
 def test_files_that_changed_meanwhile_are_followed(project: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from scrimshaw.config import find_project, load_memory
 from scrimshaw.engine import Engine, index, open_engine, read, write
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.ingest.front_matter import find_wrong_values
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import Filters, Memory, MemoryType, Tier, VaultName
 from scrimshaw.search.results import Hit, SearchRequest
@@ -71,6 +73,8 @@ class OpenMemory(AbstractContextManager["OpenMemory"]):
 
     def update(self, memory_id: str, text: str | None = None, **changes: object) -> write.Saved:
         """Change a memory's text, keys of its front matter, or both: `memory.update("gate", tier="important")`."""
+        for wrong in find_wrong_values(changes):
+            raise InvalidRequest(f"{wrong}.", "Nothing was changed.", parameter="changes")
         return write.update(self.engine, memory_id, changes, content=text and text.removesuffix("\n") + "\n")
 
     def delete(self, *memory_ids: str) -> Sequence[str]:
