@@ -13,7 +13,7 @@ from tests.session.recording import Recording
 
 from scrimshaw.models import EventKind, ItemKind, RecordedEvent, Session
 from scrimshaw.session.draft import LONGEST_BODY, MOST_BODY_LINES, Draft, build_draft, render_body
-from scrimshaw.session.failures import COMMIT, find_commits, find_edits
+from scrimshaw.session.failures import find_commits, find_edits
 from scrimshaw.session.statements import Statement, contains_text
 
 FAILED = "FAILED tests/test_login.py::test_expired - AssertionError: 401 != 200\n1 failed, 3 passed"
@@ -85,7 +85,7 @@ def test_a_task_goes_on_after_the_code_that_interrupts_it(end: str) -> None:
 def test_the_body_names_the_event_of_every_line() -> None:
     text = render_body(login().draft())
     assert text.startswith("## Task\n\n- Fix the expired token check")
-    assert "- commit: fix: compare token expiry in UTC (e8)\n" in text
+    assert "- commit 0123abc: fix: compare token expiry in UTC (e8)\n" in text
     assert "- src/: login.py (e4)\n" in text
     lines = [line for line in text.splitlines() if line.startswith("- ")]
     assert all(re.search(r"\(e\d+(?:, e\d+)*\)$", line) for line in lines)
@@ -979,7 +979,9 @@ def test_a_commit_that_was_undone_changed_nothing(command: str, answer: str, fil
 
 
 def test_the_last_commit_stays_where_a_draft_is_too_long() -> None:
-    commits = tuple(Statement(f"Refactor part {number} {'of the shop ' * 30}", number, COMMIT) for number in range(30))
+    commits = tuple(
+        Statement(f"Refactor part {number} {'of the shop ' * 30}", number, commit="") for number in range(30)
+    )
     draft = msgspec.structs.replace(Recording().prompt("Improve the shop.").draft(), changed=commits)
     body = render_body(draft)
     assert body.count("- commit: ") < 30

@@ -15,7 +15,6 @@ from msgspec import Struct
 from scrimshaw.models import Item, RecordedEvent, Session
 from scrimshaw.session import keywords, sections, statements
 from scrimshaw.session.decisions import find_decisions
-from scrimshaw.session.failures import COMMIT
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.record import Record
 from scrimshaw.session.statements import LONGEST_LINE, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
@@ -25,7 +24,7 @@ _FILES_PER_LINE, _FILE_LINES = 6, 4
 # The weight of a phrase by where it occurs; tuned on real sessions.
 _IN_TITLE, _IN_TASK, _IN_REQUEST, _IN_DECISION, _IN_COMMIT, _IN_RESULT = 2.5, 0.8, 1.0, 1.5, 2.0, 1.0
 _A_SENTENCE = 4  # spaces; a shorter text may occur in a longer statement and still be news
-_REPEATED = 0.6  # share of a sentence's words that an earlier statement has; a note is news all the same
+_REPEATED = 0.6  # share of a sentence's words that an earlier statement has; a note or a commit is news all the same
 _WORD, _NAME = re.compile(r"\w{3,}"), re.compile(r"\w+[_./(]\S")  # a name in code keeps its small letter
 
 LONGEST_TITLE, LONGEST_TASK, _SHORT_TASK = 90, 700, 120  # characters
@@ -87,8 +86,8 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         *([(f"{task.text} {task.note}", _IN_TASK)] if task else []),
         *((each.text, _IN_REQUEST) for each in requests),
         *((each.text, _IN_DECISION) for each in decisions),
-        *((_commit_subject(each.text), _IN_COMMIT) for each in changes if each.note == COMMIT),
-        *((each.text, _IN_RESULT) for each in changes if each.note != COMMIT),
+        *((_commit_subject(each.text), _IN_COMMIT) for each in changes if each.commit is not None),
+        *((each.text, _IN_RESULT) for each in changes if each.commit is None),
     ]
     paths = sections.relative_paths(record.edits)
     phrases, topics = keywords.find_keywords(weighted, keywords.file_stems(record.edits), paths, whole)
@@ -132,7 +131,8 @@ class _Evidence:
             is_known = text in self._known
             if text.count(" ") >= _A_SENTENCE:
                 # the items of one list differ in a word
-                others = [known for number, known in self._known.values() if number != each.event and not each.note]
+                is_news = bool(each.note) or each.commit is not None
+                others = [known for number, known in self._known.values() if number != each.event and not is_news]
                 is_repeated = any(len(words & known) >= _REPEATED * len(words) for known in others)
                 is_known = is_repeated or any(text in known for known in self._known)
             if is_proven and not is_known:
@@ -183,7 +183,7 @@ def _make_title(
 
     asked = _task_texts(task, sentences) or ([task.text] if task else [])
     request = _headline(asked)
-    committed = [each.text for each in changes if each.note == COMMIT]
+    committed = [each.text for each in changes if each.commit is not None]
     reverted = "".join(each for each in committed if each.casefold().startswith("revert"))
     commits = sorted([_commit_subject(each) for each in committed if each not in reverted], key=count_mentions)
     outcome = commits[-1] if commits else _headline([each.text for each in requests[:1]])
@@ -316,15 +316,15 @@ def render_body(draft: Draft) -> str:
     while len(lines := [*chain(*bodies.values())]) > MOST_BODY_LINES or len("\n".join(lines)) >= LONGEST_BODY:
         longest = max(bodies, key=lambda name: sum(map(len, bodies[name])))
         # files are last, and commits and reported results say more than any of them; the last commit says most
-        ends_with_files = longest == "Changed" and not bodies[longest][-1].startswith("- commit: ")
+        ends_with_files = longest == "Changed" and not bodies[longest][-1].startswith("- commit")
         del bodies[longest][-1 if ends_with_files else len(bodies[longest]) // 2]
     return "\n".join("\n".join([f"## {name}\n", *lines, ""]) for name, lines in bodies.items() if lines)
 
 
 def _line(statement: Statement) -> str:
-    is_commit = statement.note == COMMIT
-    note = f" — {statement.note}" if statement.note and not is_commit else ""
-    return f"- {'commit: ' if is_commit else ''}{statement.text}{note} (e{statement.event})"
+    lead = "" if statement.commit is None else f"{f'commit {statement.commit}'.strip()}: "
+    note = f" — {statement.note}" if statement.note else ""
+    return f"- {lead}{statement.text}{note} (e{statement.event})"
 
 
 def _is_file(statement: Statement) -> bool:

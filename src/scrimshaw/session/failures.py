@@ -32,9 +32,9 @@ _ERROR_LINES = [_FAILED_TEST if place == 1 else _FAILURE[f"error_line_{place + 1
 FIRM_ERRORS = _ERROR_LINES[:-1]
 # Every report of a failure contains one of these; searching for them takes a twentieth of the pattern's time.
 _SIGNS = ("ail", "FAIL", "rror", "ERROR=", "Traceback", "** (", " -1:")
-COMMIT = "commit"  # the note of a statement that quotes a commit's subject
 LONGEST_SUBJECT = 110  # characters of a commit's first line; one and a half times what is customary
 _COMMIT_ANSWER = re.compile(r"(?m)^\s*\[[^\]\n]{1,100} [0-9a-f]{7,40}\] (\S[^\n]*)")
+_LISTED_COMMIT = re.compile(r"(?m)^[ *]*(?:\[[^\]\n]{1,100} )?([0-9a-f]{7,12})\]? (?:\([^()\n]*\) )?(\S[^\n]*)")
 _WORD = re.compile(r"[a-z]{4,}")
 _FOLDER, _LOOK = re.compile(r"(?:\A|[;&] *)cd ([/~][^\s;&]*)"), re.compile(r" (?:--help|--version|-h|-V)\b")
 _NO_SUBJECT = ("empty", "soft", "folders", "extensions")
@@ -190,25 +190,27 @@ def _find_families(command: str) -> Sequence[str]:
 
 def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
     """Commits by subject, from git's answer or else from the command, that were neither repeated nor reverted."""
-    found: dict[str, Statement] = {}
+    found, hashes = dict[str, int](), dict[str, str]()
     for event in events:
-        answer = _COMMIT_ANSWER.search(event.text)  # proves it even if a later step of the command failed
-        if event.tool != "Bash" or (event.failed is True and not answer) or "git" not in event.text:
+        answers = _COMMIT_ANSWER.findall(event.text)  # prove it even if a later step of the command failed
+        if event.tool != "Bash" or (event.failed is True and not answers) or "git" not in event.text:
             continue
         command = event.text.partition("\n")[0]
-        message = answer or (None if _is_refused(event) else _COMMAND["commit_message"].search(command))
-        if not message and not event.failed and (file := _COMMAND["message_file"].search(command)):
+        messages = answers or ([] if _is_refused(event) else _COMMAND["commit_message"].findall(command))
+        if not messages and not event.failed and (file := _COMMAND["message_file"].search(command)):
             written = [each.text for each in events if each.number < event.number and each.path == file[1]]
-            message = _CHANGE["first_line"].search(written[-1]) if written else None
-        body = _CHANGE["message_body"].split(message[1].strip()) if message else [""]
-        subject = cut_line(body[0].strip(), LONGEST_SUBJECT)
-        if found and _COMMAND["amends" if subject else "uncommits"].search(command):
+            messages = _CHANGE["first_line"].findall(written[-1])[:1] if written else []
+        subjects = [
+            cut_line(_CHANGE["message_body"].split(each.strip())[0].strip(), LONGEST_SUBJECT) for each in messages
+        ]
+        if found and _COMMAND["amends" if subjects else "uncommits"].search(command):
             found.popitem()
-        reverted = _CHANGE["reverts"].match(subject)
-        found.pop(reverted[1] if reverted else subject, None)
-        if subject:
-            found[subject] = Statement(subject, event.number, COMMIT)
-    return sorted(found.values(), key=attrgetter("event"))
+        for subject in subjects:
+            reverted = _CHANGE["reverts"].match(subject)
+            found.pop(reverted[1] if reverted else subject, None)
+            found[subject] = event.number
+        hashes |= {cut_line(subject, LONGEST_SUBJECT): name for name, subject in _LISTED_COMMIT.findall(event.text)}
+    return [Statement(each, number, commit=hashes.get(each, "")) for each, number in found.items()]
 
 
 def _is_refused(event: RecordedEvent) -> bool:

@@ -16,7 +16,7 @@ from scrimshaw.ingest.events import CUT_MIDDLE
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, RecordedEvent
 from scrimshaw.session import statements
-from scrimshaw.session.failures import COMMIT, FIRM_ERRORS, LONGEST_ACT, Failure, find_errors, match_paths
+from scrimshaw.session.failures import FIRM_ERRORS, LONGEST_ACT, Failure, find_errors, match_paths
 from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems, is_clear
 from scrimshaw.session.record import ACTS, Record
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
@@ -82,7 +82,7 @@ def _repeats_change(changes: Sequence[Statement], said: Statement | Sentence) ->
     words = find_stems(said.text)
     retold = (each for each in changes if "`" not in each.note)  # an account of code is not
     shared = (len(words & find_stems(f"{each.text} {each.note}")) for each in retold)
-    is_handed_over = any(each.note == COMMIT for each in changes) and _CHANGE["handed_over"].search(said.text)
+    is_handed_over = any(each.commit is not None for each in changes) and _CHANGE["handed_over"].search(said.text)
     return bool(is_handed_over) or max(shared, default=0) >= max(LEAST_SUBJECTS, _RETOLD * len(words))
 
 
@@ -180,7 +180,9 @@ def find_uncommitted(record: Record) -> Iterator[Statement]:
     for event in record.events:
         command = event.text.partition("\n")[0] if event.tool == "Bash" else ""
         added += "".join(map(" {} ".format, _COMMAND["adds"].findall(command)))
-        if (is_clean := command and _CHANGE["clean"].search(event.text)) or event.number in commits:
+        is_clean = command and _CHANGE["clean"].search(event.text)
+        is_amended = _COMMAND["amends"].search(command) and not event.failed
+        if is_clean or is_amended or event.number in commits:
             is_all = is_clean or _COMMAND["adds_all"].search(f"{added}\n{command}")
             cleared, added = [*cleared, (event.number, [] if is_all else added.split())], ""  # none means all
     later = dict[str, list[int]]()

@@ -23,7 +23,7 @@ from scrimshaw.search.results import StateLine
 from scrimshaw.session import sections, statements
 from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.draft import find_task
-from scrimshaw.session.failures import COMMIT, find_runs
+from scrimshaw.session.failures import find_runs
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.record import Record
 from scrimshaw.session.resume import WITHHELD, Occasion, asks_only_for_session
@@ -31,8 +31,8 @@ from scrimshaw.session.statements import Statement
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.sessions import Sessions
 
-# Characters of a line, of the agent's last words, and of the shortest useful line at the end of the budget.
-LONGEST_TEXT, LONGEST_WORDS, SHORTEST_CUT = 400, 650, 80
+# Characters of a line, of its note, of the agent's last words, and of the shortest useful line at a budget's end.
+LONGEST_TEXT, LONGEST_NOTE, LONGEST_WORDS, SHORTEST_CUT = 400, 120, 650, 80
 MOST_LAST_ANSWERS = 10  # last answers to look for telling ones in
 MOST_HEARD = 120  # last events whose agent texts are read: a start must take only milliseconds
 MOST_EMPTY, MOST_PARALLEL = 20, 2  # sessions
@@ -44,6 +44,7 @@ _SAME = 20  # characters; a shorter text that occurs in another one may still be
 # The sections of a session's memory that are parts of its state.
 _NOTED = {"Decisions": "decisions", "Learned": "learned", "Open": "open", "Next": "next", "Changed": "done"}
 _NOTED |= {"Problems": "learned"}  # as earlier versions called what failed
+_NOTED_COMMIT = re.compile(r"commit ?([0-9a-f]*): ")
 _NOTED_LINE = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$")
 Notes = Mapping[str, Sequence[StateLine]]
 
@@ -90,11 +91,13 @@ def read_notes(body: str, events: Sequence[RecordedEvent], trust: str, origin: s
         heading, _, rest = section.partition("\n")
         for text, number in _NOTED_LINE.findall(rest) if heading.strip() in _NOTED else ():
             event, part = numbered.get(int(number or 0)), _NOTED[heading.strip()]
-            part = "commits" if text.startswith("commit: ") else part
-            quoted, _, note = text.removeprefix("commit: ").partition(" — ")
+            commit = _NOTED_COMMIT.match(text)
+            part = "commits" if commit else part
+            quoted, _, note = text[commit.end() if commit else 0 :].partition(" — ")
             is_proven = event is not None and statements.contains_text(event, quoted)
             if event and is_proven:
-                notes[part].append(_quote_statement(part, Statement(quoted, event.number, note), event))
+                name = commit[1] if commit else None
+                notes[part].append(_quote_statement(part, Statement(quoted, event.number, note, name), event))
             elif part != "done":  # files among the changes are reported as git has them
                 notes[part].append(StateLine(part=part, text=text, origin=origin, trust=trust))
     return notes
@@ -161,8 +164,8 @@ def _quote_statement(part: str, statement: Statement, event: RecordedEvent) -> S
     if event.kind == EventKind.TOOL:
         trust = Trust.WEB if event.tool == "Web" else Trust.TOOL
     longest = LONGEST_WORDS if part.startswith("said") else LONGEST_TEXT
-    note = f" — {statement.note}" if statement.note not in ("", COMMIT) else ""
-    text = statements.cut_line(" ".join(statement.text.split()), longest) + note
+    note = statements.cut_line(f" — {statement.note}", LONGEST_NOTE) if statement.note else ""
+    text = statements.cut_line(" ".join(f"{statement.commit or ''} {statement.text}".split()), longest) + note
     return StateLine(part=part, text=text, origin=f"session:{event.session}#e{event.number}", trust=trust)
 
 

@@ -57,6 +57,7 @@ class Statement(Struct, frozen=True):
     text: str
     event: int  #: the number of the event that contains the text
     note: str = ""  #: a note from the events around it
+    commit: str | None = None  #: the short hash, if the text is the subject of a commit; empty if git did not show it
 
 
 class Sentence(Struct, frozen=True, kw_only=True):
