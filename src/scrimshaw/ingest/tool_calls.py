@@ -237,21 +237,34 @@ def find_written_files(line: str) -> Iterator[tuple[str, str]]:
     """The files that the steps of a command line edit, write or move, whatever else it runs: old and new name.
 
     The old name is empty if there is none: `sed -i s/a/b/ x.py && git mv y.py z.py && pytest` gives `x.py` and both.
+    Names after `cd lib` have that folder.
     """
+    folder = ""
     for step in _split_steps(line):
-        names = [word for word in step.words[1:] if re.fullmatch(_FILE, word) and word[0] != "-" and ">" not in word]
-        command = _judge_step(step, line)
-        if step.program == "mv" or step.words[:2] == ("git", "mv"):
-            for source in names[:-1]:
-                name = source.rpartition("/")[2]
-                if "." in name:  # the files of a moved folder are not known
-                    is_named = "." in names[-1].rpartition("/")[2]
-                    yield source, names[-1] if is_named else f"{names[-1].rstrip('/')}/{name}"
-        elif command.name == "Edit" and step.program == "sed":
-            script = next((word for word in step.words[1:] if word and not word.startswith("-")), "")
-            yield from (("", name) for name in names if name != script)
-        elif command.name in ("Edit", "Write") and command.path:
-            yield "", command.path
+        if step.program == "cd" and step.words[1:] and not re.search(r"\A[-.]|\.\.|\$", step.words[1]):
+            folder = f"{_join(folder, step.words[1]).rstrip('/')}/"
+        yield from ((old and _join(folder, old), _join(folder, new)) for old, new in _find_written_names(step, line))
+
+
+def _join(folder: str, path: str) -> str:
+    return path if path.startswith(("/", "~")) else folder + path
+
+
+def _find_written_names(step: _ShellStep, line: str) -> Iterator[tuple[str, str]]:
+    """The files that a step of a command line edits, writes or moves, as it names them."""
+    names = [word for word in step.words[1:] if re.fullmatch(_FILE, word) and word[0] != "-" and ">" not in word]
+    command = _judge_step(step, line)
+    if step.program == "mv" or step.words[:2] == ("git", "mv"):
+        for source in names[:-1]:
+            name = source.rpartition("/")[2]
+            if "." in name:  # the files of a moved folder are not known
+                is_named = "." in names[-1].rpartition("/")[2]
+                yield source, names[-1] if is_named else f"{names[-1].rstrip('/')}/{name}"
+    elif command.name == "Edit" and step.program == "sed":
+        script = next((word for word in step.words[1:] if word and not word.startswith("-")), "")
+        yield from (("", name) for name in names if name != script)
+    elif command.name in ("Edit", "Write") and command.path:
+        yield "", command.path
 
 
 def _split_steps(bare: str) -> list[_ShellStep]:

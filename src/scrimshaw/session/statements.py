@@ -142,8 +142,10 @@ def cut_line(line: str, most: int = LONGEST_LINE) -> str:
 
 
 def contains_text(event: RecordedEvent, text: str) -> bool:
-    """Whether an event contains a statement's text."""
-    return flatten(text) in flatten(event.text) or text == event.path
+    """Whether an event contains a statement's text, or the parts of a path: `cd lib && rm a.py` has `lib/a.py`."""
+    whole = flatten(event.text)
+    is_path = " " not in text and "/" in text and all(part in whole for part in text.split("/"))
+    return is_path or flatten(text) in whole or text == event.path
 
 
 def begins_turn(event: RecordedEvent) -> bool:
