@@ -403,3 +403,34 @@ def test_what_was_offered_and_answered_cures_nothing() -> None:
     recording.answer(f"{cause} I could add `digit` to the berth as a migration.").prompt("take a table in the settings")
     (problem,) = recording.edit("settings.py", "+DIGITS = {}").draft().problems
     assert (problem.text, problem.note) == (cause, "")
+
+
+@pytest.mark.parametrize(
+    "begin",
+    ["That's the reason.", "There it is.", "I have to take that back.", "No, wrong guess.", "I see why now."],
+)
+def test_what_was_found_out_is_told_though_nothing_is_done_at_once(begin: str) -> None:
+    found = "`sweep_berths` reads a table of the harbour without an index."
+    recording = Recording().prompt("Why does the harbour stand still at night?").read("berths.py")
+    recording.answer(f"{begin} {found}").read("a.py").read("b.py").answer("It is slow by day as well.")
+    (problem,) = recording.prompt("and then?").draft().problems
+    assert found in problem.text
+
+
+def test_a_cause_that_a_person_replies_to_is_acted_on() -> None:
+    cause = "The real cause is in `parse_tide`: it throws the zone of the harbour away."
+    recording = Recording().prompt("Mend the tide table.").read("tide.py").answer(f"{cause}\n\nWhich way?")
+    for number in range(6):
+        recording.read(f"{number}.py")
+    assert cause in texts(recording.prompt("the second way").edit("tide.py").draft().problems)
+
+
+@pytest.mark.parametrize(
+    ("says", "is_told"),
+    [("ah the fan of the harbour pulls the pin, i unplugged it", True), ("is the pin of the harbour free?", False)],
+)
+def test_what_a_person_says_between_a_failure_and_its_end_explains_it(says: str, is_told: bool) -> None:
+    recording = Recording().prompt("Flash the node of the harbour.").edit("node.cpp")
+    recording.bash("pio run -t upload", "A fatal error occurred: Wrong boot mode detected", failed=True)
+    recording.prompt(says).bash("pio run -t upload", "Hash of data verified.")
+    assert any(says in each.note for each in recording.draft().problems) == is_told

@@ -38,7 +38,7 @@ _CHANGE = PATTERNS["changes"]
 _VERB = re.compile(rf"(?i)\b(?:{'|'.join(sorted(statements.WORDS['verbs']))})(?:e?s)?\b")
 
 # Failures
-MOST_PROBLEMS, LEAST_PROBLEMS, _CALLS_PER_PROBLEM = 12, 3, 15
+MOST_PROBLEMS, LEAST_PROBLEMS, _CALLS_PER_PROBLEM = 12, 3, 7
 MOST_UNSOLVED = 2
 _LATE = 0.5
 _STILL_NEW = 8  # events from a failure without another try to the end; an earlier failure was given up
@@ -236,7 +236,7 @@ def find_problems(record: Record) -> list[Statement]:
             note = f"{ran} after: {cure}" if each.following else f"{ran}: {cure}"
             solved[each.error] = Statement(each.error, number, note)
     ideas = [each for each in record.answers if _FAILURE["ruled_out"].search(each.text)]
-    dropped = [Statement(x.text, x.event) for x in ideas if count_subjects(x.text) > LEAST_SUBJECTS][-most:]
+    dropped = [Statement(x.text, x.event) for x in ideas if count_subjects(x.text) >= LEAST_SUBJECTS][-most:]
     return sorted([*causes[-most:], *[*solved.values()][-most:], *dropped], key=attrgetter("event"))
 
 
@@ -252,19 +252,23 @@ def _find_explanation(record: Record, failure: Failure) -> list[Statement]:
     near = min(end, begin + _NEAR, *later)
     soon = [each.event for each in record.answers if begin < each.event < near]
     tried = [[number for number in soon if number in acted] or soon, acted]
-    return next(filter(None, (_read_explanation(record, max(numbers)) for numbers in tried if numbers)), [])
+    told = next(filter(None, (read_explanation(record, max(numbers)) for numbers in tried if numbers)), [])
+    if told or any(each.startswith("edited ") for each in failure.cure):
+        return told
+    replies = (x for x in record.sentences if x.event in later[:1] and x.event <= begin + _NEAR)
+    return [Statement(x.text, x.event) for x in replies if is_clear(x.text, 1) and not x.text.endswith("?")][:1]
 
 
 def _read_facts(record: Record, number: int) -> Iterator[Statement]:
     """What an answer says of the code, if it names some and leads not on from something else."""
-    for each in _read_explanation(record, number):
+    for each in read_explanation(record, number):
         whole = f"{each.text} {each.note}"
         is_vague = any(cue.search(whole) for cue in (_FAILURE["not_a_cause"], _OPEN["aside"]))
         if not is_vague and QUOTED.search(whole) and count_subjects(whole) > LEAST_SUBJECTS:
             yield each
 
 
-def _read_explanation(record: Record, number: int) -> list[Statement]:
+def read_explanation(record: Record, number: int) -> list[Statement]:
     """What an answer states, unless it thinks aloud, first of all with code or a reason; the rest is the note."""
     said = record.sentences_by_answer.get(number, ())
     said = [each for each in said if not (each.is_item and _DECISION["asks_to_choose"].search(each.heading))]
@@ -293,12 +297,14 @@ def find_causes(record: Record) -> list[Statement]:
     for each, after in zip(heard, [*heard[:1], *heard], strict=False):
         if _DECISION["doubt"].match(each.text):  # the earlier statement does not hold
             musings.add(each.event)
+        if each.by == AGENT and each.place <= 1 and not each.is_item and _FAILURE["found_out"].search(each.text):
+            found |= {fact.event: fact for fact in read_explanation(record, each.event)}
         is_cause = _FAILURE["diagnosis"].search(each.text) and not _FAILURE["not_a_cause"].search(each.text)
         following = changed[bisect_right(changed, each.event) :][:1]
-        is_near = bool(following) and following[0] < each.event + _NEAR
+        is_near = bool(following) and (following[0] < each.event + _NEAR or record.turns[following[0]] <= each.turn + 1)
         is_met = each.by == SUMMARY or (each.by == AGENT and is_near)
         text = after.text if not is_clear(each.text) and after.event == each.event else each.text  # "Found the cause."
-        is_firm = is_clear(text) and each.event not in musings
+        is_firm = is_clear(text) and each.event not in musings and not _FAILURE["not_a_cause"].search(text)
         if is_cause and is_met and is_firm and not record.is_asked(text):
             found.setdefault(each.event, Statement(text, each.event))
     for before, answer, prompt in zip(record.events, record.events[1:], record.events[2:], strict=False):
