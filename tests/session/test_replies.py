@@ -311,3 +311,38 @@ def test_an_order_of_work_is_concluded_by_a_person() -> None:
 def test_a_rule_may_begin_by_pointing_at_its_subject(says: str) -> None:
     recording = Recording().prompt("Renew the key of the harbour.").answer("I use the key of the test harbour for it.")
     assert [text for text, _ in found(recording.prompt(says))] == [says]
+
+
+@pytest.mark.parametrize(
+    ("asks", "says"),
+    [
+        ("Three ways:\n\n- **shared**: one count\n- **pin**: a handle\n\nDebug never evicts.", "pin, a plain count"),
+        ("Options:\n(a) a cookie\n(b) a skeleton page\n\n(a) never flickers.", "cookie of the harbour"),
+        ("Should I keep twelve months too? There is room in the harbour store.", "months of the harbour we don't need"),
+        ("Soll ich zwölf Monate eintragen? Platz ist im Hafenspeicher genug.", "Monate brauchen wir im Hafen nicht."),
+    ],
+)  # fmt: skip
+def test_options_and_questions_count_whatever_follows_them(asks: str, says: str) -> None:
+    recording = Recording().prompt("Make the harbour chart load faster.").read("chart.py").answer(asks)
+    assert [text for text, _ in found(recording.prompt(says))] == [says]
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "Halt, die Prüfung der Schlüssel schalten wir nicht ab!",
+        "no borres los barcos del puerto, usa la copia",
+        "So 400 days of the harbour log instead of 180.",
+    ],
+)
+def test_a_ruling_is_known_in_other_words_and_languages(says: str) -> None:
+    recording = Recording().prompt("Make the harbour chart load faster.").edit("chart.py").prompt(says)
+    assert [text for text, _ in found(recording.edit("chart.py"))] == [says]
+
+
+def test_a_choice_by_letter_in_german_is_told_with_what_follows() -> None:
+    asks = "Zwei Wege:\n\na) RCSI einschalten\nb) die Reihenfolge der Häfen vereinheitlichen\n\nWas soll es sein?"
+    recording = Recording().prompt("Beende die Deadlocks im Hafen.").answer(asks)
+    ((text, note), *_) = found(recording.prompt("Variante b. Und bitte nirgends NOLOCK."))
+    assert text == "die Reihenfolge der Häfen vereinheitlichen"
+    assert "nirgends NOLOCK" in note

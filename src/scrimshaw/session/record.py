@@ -299,20 +299,22 @@ class Passage(Struct):
 
 def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
     """The passages of a session in order; a prompt, a start or another trust begins a new one."""
-    made, last, prompt, answers = list[Passage](), dict[bool, Passage](), "", list[str]()
+    made, last, prompt, answer, answers = list[Passage](), dict[bool, Passage](), "", "", list[str]()
     for event in events:
         trust, text = _describe_event(event)
         if event.kind is EventKind.ANSWER:
+            answer = text
             answers.append(flatten(text))
         elif event.kind is EventKind.STOP and statements.repeats_answers(flatten(text), answers):
             continue
         stream = event.kind is EventKind.TOOL
         if event.kind in _OPENINGS:
             said = last.get(False)
-            if said and event.kind is EventKind.PROMPT and statements.is_reply(said.text, event.text):
+            if said and event.kind is EventKind.PROMPT and statements.is_reply(answer, event.text):
                 # whoever finds what was proposed has to learn what was decided
                 said.text += f"\n> {cut_line(' '.join(event.text.split()))}"
             last.clear()
+            answer = ""
         for number, piece in enumerate(_cut(text), start=1):
             before = last.get(stream)
             if before and before.trust == trust and len(before.text) + len(piece) < PASSAGE_CHARACTERS:

@@ -156,9 +156,11 @@ def begins_turn(event: RecordedEvent) -> bool:
 def is_reply(answer: str, prompt: str) -> bool:
     """Whether a prompt refuses what was done, or answers a choice or a proposal at the end of an answer."""
     last = " ".join(answer.rstrip().rpartition("\n\n")[2].split())
-    tail, cues = " ".join([*split_paragraph(last)][-3:]), PATTERNS["decisions"]
-    offers = cues["asks_to_choose"].search(tail) or cues["proposes"].search(tail) or cues["last_option"].match(last)
-    return bool(offers or cues["refusal"].match(prompt))
+    sentences, cues = [*split_paragraph(last)][-3:], PATTERNS["decisions"]
+    tail = " ".join(sentences)
+    asks = any(cues["asks_to_choose"].search(each) for each in (tail, *sentences))
+    offers = cues["proposes"].search(tail) or cues["last_option"].match(last) or cues["offers"].search(answer)
+    return bool(asks or offers or cues["refusal"].match(prompt))
 
 
 def is_imperative(text: str) -> bool:
