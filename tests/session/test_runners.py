@@ -273,3 +273,10 @@ def test_tallies_of_many_runners_are_told(command: str, output: str, shown: str)
     recording = Recording().prompt("Run the tests of the harbour.").bash(command, output)
     (run,) = recording.draft().tests
     assert (run.text, run.note[: len(shown)]) == (command, shown)
+
+
+def test_a_failed_test_of_googletest_is_named() -> None:
+    output = "[ RUN      ] Reader.Window\n[  FAILED  ] Reader.Window (11 ms)\n[  FAILED  ] 1 test, listed below:"
+    recording = Recording().bash("ctest --test-dir build", output, failed=True)
+    (run,) = find_runs(recording.events, recording.items)
+    assert run.tests == ["Reader.Window"]

@@ -152,7 +152,7 @@ def _find_difference(record: Record) -> list[Statement]:
         path = path.removeprefix("b/").strip()
         lines = {sign: [" ".join(line[1:].split()) for line in body.splitlines() if line[:1] == sign] for sign in "+-"}
         added, removed = (" ".join(dict.fromkeys(filter(_CHANGE["code"].match, lines[sign]))) for sign in "+-")
-        names = ", ".join([f"`{name}`" for name in dict.fromkeys(_CHANGE["definition"].findall(body))][:MOST_LINES])
+        names = ", ".join([f"`{name}`" for name in dict.fromkeys(_name_definitions(body))][:MOST_LINES])
         change = f"in {names}" if names else ""
         if len(added) + len(removed) <= LONGEST_CHANGE:
             change = f"`{added}`{f' for `{removed}`' if removed else ''}" if added else f"without `{removed}`"
@@ -162,6 +162,16 @@ def _find_difference(record: Record) -> list[Statement]:
             found.append(Statement(path, difference.number, change))
     ours = [each for each in found if not record.edits or any(path.endswith(each.text) for path in record.edits)]
     return ours[:MOST_LINES]
+
+
+def _name_definitions(body: str) -> Iterator[str]:
+    """The function or class of each line that a file's part of a diff changes."""
+    name = ""
+    for line in body.splitlines():
+        if definition := _CHANGE["definition"].match(line):
+            name = definition[1]
+        if name and line[:1] in "+-" and line[1:].strip():
+            yield name
 
 
 def list_changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
