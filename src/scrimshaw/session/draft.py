@@ -97,7 +97,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         task=task,
         decisions=decisions,
         changed=changes,
-        uncommitted=tuple(sections.find_uncommitted(record)) if record.commits or "commit" in record.user_words else (),
+        uncommitted=tuple(sections.find_uncommitted(record)) if record.commits or "commit" in whole else (),
         push=next(sections.find_push(record), None),
         tests=prove(record.test_runs),
         problems=problems,

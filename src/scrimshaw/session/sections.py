@@ -48,7 +48,7 @@ _FAILURE, _COMMAND = PATTERNS["failures"], PATTERNS["commands"]
 # Open points
 MOST_OPEN, MOST_STEPS = 6, 3
 # Most open ends are finished later, so only the end of a session counts; postponed ones stay open.
-_RECENT_SHARE, _LATER_SHARE = 0.85, 0.3
+_RECENT_SHARE, _THEIR_SHARE, _LATER_SHARE = 0.85, 0.6, 0.3
 _FORGOTTEN = 2  # requests that led to changes since anybody marked a task
 _LAST_CALLS = 2
 _OPEN = PATTERNS["open_points"]
@@ -380,13 +380,15 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
         is_known, is_closing = bool(_FAILURE["known_before"].search(each.text)), each.event == closing > changed
         if not _says_what_is_left(each, each.event / max(1, record.last_event), is_known, is_closing):
             continue
-        is_vague = _OPEN["pointing"].match(each.text) or (_puts_off(each) and not is_clear(each.text))
+        is_vague = _OPEN["pointing"].match(each.text) or (
+            (_leaves(each, "puts_off") or _leaves(each, "theirs")) and not is_clear(each.text)
+        )
         is_part = before and before.event == each.event and is_vague
         text = f"{before.text} {each.text}" if before and is_part else each.text
         is_listed = each.is_item and each.by == AGENT and _OPEN["label"].match(each.heading)
         least = 1 if is_known or is_closing or is_listed else LEAST_SUBJECTS
         is_telling = is_clear(text, least) and len(text.split()) >= FEWEST_WORDS
-        if is_telling and (is_listed or not _OPEN["not_open"].search(text)):
+        if _leaves(each, "theirs") or (is_telling and (is_listed or not _OPEN["not_open"].search(text))):
             left = [one for one in left if one.event != each.event or one.text not in text]
             left.append(Statement(text, each.event))
     return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]
@@ -398,12 +400,14 @@ def _says_what_is_left(said: Sentence, share: float, is_known: bool, is_closing:
         return False
     is_named = _OPEN["label"].match(said.text) or (said.is_item and _OPEN["label"].match(said.heading))
     is_unfinished = is_known or is_named or _OPEN["unfinished"].search(said.text)
-    is_postponed = share >= _LATER_SHARE and (_OPEN["deferred"].search(said.text) or _puts_off(said))
-    return bool(is_postponed or (is_unfinished and (share >= _RECENT_SHARE or is_closing)))
+    is_theirs = share >= _THEIR_SHARE and _leaves(said, "theirs")
+    is_postponed = share >= _LATER_SHARE and (_OPEN["deferred"].search(said.text) or _leaves(said, "puts_off"))
+    return bool(is_theirs or is_postponed or (is_unfinished and (share >= _RECENT_SHARE or is_closing)))
 
 
-def _puts_off(said: Sentence) -> bool:
-    return said.by == USER and bool(_OPEN["puts_off"].search(said.text))
+def _leaves(said: Sentence, cue: str) -> bool:
+    """Whether a person puts something off (`puts_off`), or will do it themselves (`theirs`)."""
+    return said.by == USER and bool(_OPEN[cue].search(said.text))
 
 
 def _find_unfinished_tasks(record: Record) -> list[Statement]:
@@ -448,8 +452,13 @@ def find_next_step(record: Record) -> Statement | None:
         is_noted = max(record.noted, default=0) > acts[-1].number
         is_settled = is_noted and (_OPEN["deferred"].search(text) or not is_clear(text))  # put off, it is an open point
         return None if is_settled else Statement(statements.cut_line(text, LONGEST_SENTENCE), asked[0].event)
+    last = acts[-1] if acts else None
+    if last and last.kind == EventKind.TOOL and not _OPEN["hands_in"].search(last.text):  # it broke off
+        said = [each for each in record.answers if record.turns[each.event] == record.turns[last.number]][-1:]
+        announced = (Statement(each.text, each.event) for each in said if _OPEN["announces"].search(each.text))
+        return next(announced, None)
     # otherwise a later call did it, or something else
-    return _find_announced_step(record, acts[-1]) if acts and acts[-1].kind == EventKind.ANSWER else None
+    return _find_announced_step(record, last) if last and last.kind == EventKind.ANSWER else None
 
 
 def _find_announced_step(record: Record, answer: RecordedEvent) -> Statement | None:
