@@ -700,6 +700,74 @@ def test_long_sessions_stay_short() -> None:
     assert text.count("\n- ") <= MOST_BODY_LINES
 
 
+def test_every_commit_of_a_command_is_told_with_its_hash() -> None:
+    listed = "e41c2fa graph: label points of the harbour\nb7730d9 refresh: use a worker\n51aa9c3 older"
+    recording = Recording().prompt("Refresh the harbour graph, then commit.").edit("graph.kt").edit("worker.kt")
+    command = "git commit -qm 'refresh: use a worker' && git commit -qam 'graph: label points of the harbour'"
+    recording.bash(f"{command} && git log --oneline -3", listed)
+    body = render_body(recording.draft())
+    assert "- commit b7730d9: refresh: use a worker (e4)\n- commit e41c2fa: graph: label points of the harbour" in body
+    recording.bash(
+        "git commit -q --amend --no-edit && git log --oneline -1", "0b2e6c07 graph: label points of the harbour"
+    )
+    assert "- commit 0b2e6c07: graph: label points of the harbour" in render_body(recording.draft())
+
+
+def test_what_an_amended_commit_takes_up_is_committed() -> None:
+    recording = Recording().prompt("Ignore the builds of the harbour.").edit("game.gd")
+    recording.bash("git commit -qam 'Carry the frog'", "[main 1234567] Carry the frog\n 1 file")
+    recording.bash("echo build/ >> .gitignore && git add .gitignore && git commit -q --amend --no-edit")
+    assert recording.draft().uncommitted == ()
+
+
+def test_a_file_written_after_a_change_of_folder_has_that_folder() -> None:
+    recording = Recording().prompt("Find out where the fish of the harbour are.").bash("cd lib && sed -i s/a/b/ sum.R")
+    assert texts(recording.draft().changed) == ["lib/sum.R"]
+    recording = (
+        Recording().prompt("Sum the fish of the harbour.").edit("fish.R").bash("cd /tmp/x && sed -i s/a/b/ ord.R")
+    )
+    assert texts(recording.draft().changed) == ["fish.R"]
+
+
+def test_what_leads_to_a_list_is_no_label_of_its_items() -> None:
+    items = "- Servers of the harbour keep three clocks\n- The tide table of the harbour was never read"
+    recording = (
+        Recording().prompt("Find out why the harbour is late.").read("tide.py").answer(f"I have found:\n{items}")
+    )
+    assert [each.note for each in recording.draft().findings] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("says", "is_open"),
+    [
+        ("i'll tag 0.4.3 of the harbour myself tomorrow", True),
+        ("the reboots that are left: leave that to me", True),
+        ("Auf prod spiele ich das heute Abend selbst ein.", True),
+        ("I will never let you tag the harbour", False),
+        ("w8, I'll revert the harbour page", False),
+    ],
+)
+def test_what_a_person_will_do_is_open(says: str, is_open: bool) -> None:
+    recording = (
+        Recording().prompt("Mend the harbour page.").edit("page.ts").answer("The page of the harbour is mended.")
+    )
+    recording.prompt(says).answer("Fine.")
+    assert (says in texts(recording.draft().open)) == is_open
+
+
+def test_what_was_announced_before_a_session_broke_off_is_next() -> None:
+    recording = Recording().prompt("Count the retries of the harbour.").edit("retry.c").answer("3 of 3 pass.")
+    recording.prompt("flash it").answer("Flashing the harbour release and counting retries.").bash("west flash", "ok")
+    step = recording.draft().next_step
+    assert step is not None
+    assert step.text == "Flashing the harbour release and counting retries."
+
+
+def test_uncommitted_files_are_told_where_somebody_speaks_of_commits() -> None:
+    recording = Recording().prompt("Mend the harbour page.").edit("page.ts").answer("Mended. Nothing is committed.")
+    assert [each.text.partition(",")[0] for each in recording.draft().uncommitted] == ["page.ts"]
+
+
 said = st.text(max_size=200) | st.sampled_from(
     [
         "Use apsw, not sqlite3. **Bold** `a.b c...` text.\n- item one (e.g. this)\n\n```\ncode",

@@ -300,6 +300,33 @@ def test_the_last_answer_is_told_once() -> None:
     ]
 
 
+def test_who_hands_in_the_work_did_not_break_off() -> None:
+    for command in ("submit", "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git diff"):
+        recording = Recording().prompt(TASK).edit("a.py").bash(command, "done")
+        assert "broke off" not in [x.part for x in session_state(recording.events, recording.items, Occasion.START)]
+
+
+def test_what_an_agent_plans_is_not_told_as_said() -> None:
+    recording = Recording().prompt(TASK).answer("Let me check the queue of the harbour in `queue.py`.").edit("a.py")
+    recording.answer("The berth of the harbour is read twice every night.").edit("b.py")
+    lines = session_state(recording.answer("Both read `berths.toml` now.").events, recording.items, Occasion.START)
+    assert [x.text for x in lines if x.part == "also said"] == ["The berth of the harbour is read twice every night."]
+
+
+def test_a_long_word_is_cut_where_little_is_in_front_of_it() -> None:
+    line = StateLine(part="learned", text="e: file://" + "harbour/" * 40, origin="session:s#e1", trust="tool")
+    (fitting,), _, _ = fit_lines([line], 60, lambda text: len(text) // 4)
+    assert len(fitting.text) > 60
+
+
+def test_a_commit_is_told_with_its_hash_from_events_and_from_notes() -> None:
+    recording = Recording().prompt(TASK).edit("a.py").bash("git commit -am x", "[main 0123abc] Limit retries\n 1 file")
+    notes = read_notes(render_body(recording.draft()), recording.events, "agent", "sessions/a")
+    for known in (None, notes):
+        lines = session_state(recording.events, recording.items, Occasion.START, known)
+        assert [x.text for x in lines if x.part == "commits"] == ["0123abc Limit retries"]
+
+
 def test_a_cleared_context_is_told_the_task_alone() -> None:
     recording = Recording().prompt(TASK).edit("a.py").answer("Next step: document the limit in the manual.")
     assert [line.part for line in session_state(recording.events, recording.items, Occasion.CLEAR)] == ["task"]

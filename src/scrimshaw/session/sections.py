@@ -28,7 +28,7 @@ NO_CHOICES = ("not_a_decision", "exploring", "scaffold")
 QUOTED = re.compile(r"`[^`\n]+`")
 
 # Changes
-MOST_FINDINGS, MOST_REPORTED, _REPORT, _ENOUGH_STATEMENTS = 5, 10, 3, 2
+MOST_FINDINGS, MOST_REPORTED, _REPORT, _ENOUGH_STATEMENTS = 8, 10, 3, 2
 _CLOSING = 5  # answers among which one says how the work ended
 MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES, MOST_NAMED = 8, 12, 40, 4, 4, 8
 LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
@@ -96,7 +96,8 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     rest = [each for each in worth if each not in found]
     if account := _find_account(record, rest, changes):
         found = [*filterfalse(partial(_repeats_change, changes), [*found, *account])]
-    facts = [Statement(x.text, x.event, x.heading.rstrip(": ") if x.is_item else "") for x in dict.fromkeys(found)]
+    labels = (x.heading.rstrip(": ") if x.is_item and not _CHANGE["no_label"].match(x.heading) else "" for x in found)
+    facts = [*dict.fromkeys(Statement(x.text, x.event, label) for x, label in zip(found, labels, strict=True))]
     last = next((x for x in reversed(record.events) if x.kind in (EventKind.TOOL, EventKind.PROMPT)), None)
     command = last.text.partition("\n")[0].strip() if last and last.tool == "Bash" and not last.failed else ""
     is_telling = re.search(r" \W*[^\W\d]", command) and parse_command(command).name not in LOOKS
@@ -283,7 +284,8 @@ def read_explanation(record: Record, number: int) -> list[Statement]:
     said = record.sentences_by_answer.get(number, ())
     said = [each for each in said if not (each.is_item and _DECISION["asks_to_choose"].search(each.heading))]
     said = said[:-1] if number in record.refusals else said
-    cues = (_FAILURE["no_trouble"], _DECISION["exploring"], _DECISION["scaffold"], _CHANGE["result"])
+    vague = (_DECISION["exploring"], _DECISION["scaffold"], _CHANGE["ceremony"])
+    cues = (_FAILURE["no_trouble"], _CHANGE["result"], *vague)
     firm = [each for each in said if not any(cue.search(each.text) for cue in cues)]
     telling = sorted(firm, key=lambda x: -bool(QUOTED.search(x.text)) - bool(_DECISION["reason"].search(x.text)))
     kept, room = set[int](), LONGEST_SENTENCE + 1

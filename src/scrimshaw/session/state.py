@@ -55,7 +55,7 @@ _ATTENDED = {"noticed": 1, "files": 1, "results": 1}
 _ENDING = {"broke off": 1, "task unfinished": 1, "next": 1, "said": 1, "failures": 2, "open": 4, "later task": 1}
 _OUTCOME = {"decisions": 8, "done": 4, "tests": 1, "not committed": 1, "commits": 3, "last commit": 1, "learned": 4}
 _PARTS: Mapping[Occasion, Mapping[str, int]] = {
-    Occasion.START: {"task": 2, **_ENDING, **_OUTCOME, "also said": 4},
+    Occasion.START: {"task": 2, **_ENDING, **_OUTCOME, "also said": 3},
     Occasion.RESUME: {"task": 1, "next": 1, **_ATTENDED, "commits": 1, **_ENDING, **_OUTCOME},
     Occasion.COMPACT: {"task": 2, **_ENDING, **_OUTCOME, "also said": 3, **_ATTENDED},
     Occasion.CLEAR: {"task": 1},
@@ -212,14 +212,21 @@ def _list_prompts(record: Record) -> list[Statement]:
 
 def _find_last_words(record: Record) -> Iterator[Statement]:
     """The agent's last telling answers, each cut from its end to the length of a line."""
+    cues = statements.PATTERNS["changes"]
     for answer in [*record.sentences_by_answer.values()][-MOST_LAST_ANSWERS:]:
-        sentences = [*answer]
+        sentences = [each for each in answer if not cues["ceremony"].search(each.text)]
         while len(text := statements.join_sentences(sentences)) > LONGEST_WORDS and len(sentences) > 1:
             sentences.pop(0)
-        is_last = sentences[-1] is record.answers[-1]  # "it is `flags.toml` now" corrects what came before
-        is_guess = not is_last and statements.PATTERNS["changes"]["musing"].search(text)
+        is_last = sentences[-1:] == record.answers[-1:]  # "it is `flags.toml` now" corrects what came before
+        is_guess = not is_last and cues["musing"].search(text)
         if (count_subjects(text) >= _TELLING and not is_guess) or (is_last and (count_subjects(text) or "`" in text)):
             yield Statement(text, sentences[0].event)
+
+
+def _find_last_statements(record: Record) -> Iterator[Statement]:
+    """What the agent's last answers state, without what they plan or suppose."""
+    for number in [*record.sentences_by_answer][-MOST_LAST_ANSWERS:]:
+        yield from sections.read_explanation(record, number)
 
 
 def _find_break(record: Record) -> Iterator[Statement]:
@@ -239,7 +246,7 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "task unfinished": _find_unfinished_task,
     "next": _find_next_step,
     "said": _find_last_words,
-    "also said": _find_last_words,
+    "also said": _find_last_statements,
     "failures": sections.find_unsolved,
     "open": sections.find_open_points,
     "decisions": find_decisions,

@@ -138,7 +138,8 @@ def flatten(text: str) -> str:
 
 def cut_line(line: str, most: int = LONGEST_LINE) -> str:
     """The beginning of a line, up to a word."""
-    return line if len(line) <= most else line[:most].rpartition(" ")[0] or line[:most]
+    words = line[:most].rpartition(" ")[0]  # little in front of a long path
+    return line if len(line) <= most else words if len(words) > most // 2 else line[:most]
 
 
 def contains_text(event: RecordedEvent, text: str) -> bool:
