@@ -313,6 +313,16 @@ def test_what_an_agent_plans_is_not_told_as_said() -> None:
     assert [x.text for x in lines if x.part == "also said"] == ["The berth of the harbour is read twice every night."]
 
 
+@pytest.mark.parametrize(
+    "ends", ["Everything looks good. I'm ready to submit.", "With pleasure, good luck on Thursday!"]
+)
+def test_the_last_telling_words_are_told_whatever_ends_the_work(ends: str) -> None:
+    telling = "The berth table of the harbour has an index now."
+    recording = Recording().prompt(TASK).edit("a.py").answer(telling).bash("git diff", "").answer(ends)
+    lines = session_state(recording.events, recording.items, Occasion.START)
+    assert [x.text for x in lines if x.part == "said"] == [telling]
+
+
 def test_a_long_word_is_cut_where_little_is_in_front_of_it() -> None:
     line = StateLine(part="learned", text="e: file://" + "harbour/" * 40, origin="session:s#e1", trust="tool")
     (fitting,), _, _ = fit_lines([line], 60, lambda text: len(text) // 4)
