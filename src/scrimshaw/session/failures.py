@@ -381,7 +381,8 @@ def _choose_tally(run: CommandRun, lines: Sequence[str]) -> str:
     if red or any(run.errors):
         return red[-1] if red else run.errors[0]
     counts = {line: max(map(int, _FAILURE["count"].findall(line)), default=-1) for line in reversed(lines)}
-    return max(counts, key=counts.__getitem__) if counts[lines[-1]] >= 0 else lines[-1]
+    most = max(counts, key=counts.__getitem__)
+    return most if counts[lines[-1]] >= 0 or counts[most] < 0 else f"{most}; {lines[-1]}"  # "Ran 4 tests in 1s; OK"
 
 
 def _find_test_step(run: CommandRun) -> str:

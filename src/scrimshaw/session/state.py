@@ -31,7 +31,7 @@ from scrimshaw.session.statements import Statement
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.sessions import Sessions
 
-# Characters of a line, of its note, of the agent's last words, and of the shortest useful line at a budget's end.
+# Characters of a line, of a decision's note, of the last words, and of the shortest useful line at a budget's end.
 LONGEST_TEXT, LONGEST_NOTE, LONGEST_WORDS, SHORTEST_CUT = 400, 120, 650, 80
 MOST_LAST_ANSWERS = 10  # last answers to look for telling ones in
 MOST_HEARD = 120  # last events whose agent texts are read: a start must take only milliseconds
@@ -164,7 +164,8 @@ def _quote_statement(part: str, statement: Statement, event: RecordedEvent) -> S
     if event.kind == EventKind.TOOL:
         trust = Trust.WEB if event.tool == "Web" else Trust.TOOL
     longest = LONGEST_WORDS if part.startswith("said") else LONGEST_TEXT
-    note = statements.cut_line(f" — {statement.note}", LONGEST_NOTE) if statement.note else ""
+    longest_note = LONGEST_NOTE if part == "decisions" else LONGEST_TEXT
+    note = statements.cut_line(f" — {statement.note}", longest_note) if statement.note else ""
     text = statements.cut_line(" ".join(f"{statement.commit or ''} {statement.text}".split()), longest) + note
     return StateLine(part=part, text=text, origin=f"session:{event.session}#e{event.number}", trust=trust)
 
