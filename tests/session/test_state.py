@@ -263,7 +263,7 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         .answer(
             "What changed:\n- The retry limit is read at start\n- Uploads are counted hourly\nAll of it works now."
         ),
-        {"said": "What changed: The retry limit is read at start; Uploads are counted hourly; All of it works now."},
+        {"said": "What changed: The retry limit is read at start; Uploads are counted hourly"},
         (),
     ),
     "orders that a person pasted": (Recording().prompt(POISON), {}, (POISON,)),

@@ -25,7 +25,6 @@ LONG_WORD = re.compile(r"\w{3,}")
 _SHORT = 8  # words of a request to undo everything
 _DECISION, _CHANGE, _OPEN = PATTERNS["decisions"], PATTERNS["changes"], PATTERNS["open_points"]
 _NEED, _REMEDY = PATTERNS["requests"]["need"], PATTERNS["failures"]["remedy"]
-_RULED_OUT = PATTERNS["failures"]["ruled_out"]
 
 # Measured on recorded sessions: 450 and 900 characters answer fewer questions for the same tokens.
 PASSAGE_CHARACTERS = 600
@@ -89,10 +88,8 @@ class Record:
         """The stems of what a person refused directly afterwards, by turn; none for a turn that was undone."""
         found = dict[int, frozenset[str]]()
         for each in (one for one in self.sentences if one.by == USER):
-            unwanted = _DECISION["unwanted"].findall(each.text) if _DECISION["wish"].search(each.text) else []
-            refused = each.text if _DECISION["refusal"].search(each.text) else " ".join(unwanted)
-            if refused and not each.place:
-                found[each.turn - 1] = find_stems(refused)
+            if _DECISION["refusal"].search(each.text) and not each.place:
+                found[each.turn - 1] = find_stems(each.text)
             is_all = _DECISION["withdrawal_of_all"].search(each.text)
             if is_all or (len(each.text.split()) < _SHORT and _DECISION["withdrawal"].search(each.text)):
                 found[each.turn - 1] = frozenset()
@@ -103,7 +100,7 @@ class Record:
         for stems in (self.withdrawn.get(said.turn), self.corrections.get(said.event)):
             if stems is not None and (not stems or stems & find_stems(said.text)):
                 return said.by == AGENT
-        return said in self.vetoes or said.event in self.refutations
+        return said in self.vetoes
 
     @cached_property
     def refusals(self) -> frozenset[int]:
@@ -143,15 +140,6 @@ class Record:
         for answer, prompts, concession in self.exchanges:
             if answer and not _agrees(prompts[-1].text) and _DECISION["concedes"].match(concession):
                 found[answer] = find_stems(" ".join([*map(attrgetter("text"), prompts), concession]))
-        return found
-
-    @cached_property
-    def refutations(self) -> Set[int]:
-        """The prompts whose statement the agent's next answer begins by ruling out."""
-        found = set[int]()
-        for _, prompts, begin in self.exchanges:
-            if _RULED_OUT.search(begin) and find_stems(begin) & find_stems(prompts[-1].text):
-                found.add(prompts[-1].number)
         return found
 
     @cached_property
