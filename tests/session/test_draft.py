@@ -1226,3 +1226,19 @@ def test_where_nothing_else_tells_how_it_ended_the_last_command_does() -> None:
     assert recording.draft().findings == ()
     recording.bash("submit flag{x}", "")
     assert [each.text for each in recording.draft().findings] == ["submit flag{x}"]
+
+
+def test_what_a_note_of_an_event_has_is_not_told_again() -> None:
+    why = "`claim` of the harbour calls `update_reward`, which reverts below the old rate."
+    until = "At the present rate of the harbour that takes 9.6 days."
+    recording = Recording().prompt("Why does the harbour claim fail?").read("pool.sol").answer(f"{why}\n\n- {until}")
+    body = render_body(recording.draft())
+    assert body.count(until) == 1
+
+
+def test_good_wishes_are_no_outcome() -> None:
+    recording = (
+        Recording().prompt("Mend the harbour page.").edit("page.ts").answer("The berths are mended in `page.ts`.")
+    )
+    body = render_body(recording.prompt("i deploy it").answer("Good luck with the harbour on Saturday!").draft())
+    assert "Good luck" not in body

@@ -346,3 +346,19 @@ def test_a_choice_by_letter_in_german_is_told_with_what_follows() -> None:
     ((text, note), *_) = found(recording.prompt("Variante b. Und bitte nirgends NOLOCK."))
     assert text == "die Reihenfolge der Häfen vereinheitlichen"
     assert "nirgends NOLOCK" in note
+
+
+def test_the_report_of_a_trial_decides_nothing() -> None:
+    asks = "The broom of the harbour should move again. Could you try it once more?"
+    recording = Recording().prompt("Mend the harbour broom.").edit("broom.ts").answer(asks)
+    assert found(recording.prompt("broom of the harbour is back")) == []
+
+
+@pytest.mark.parametrize(
+    "says", ["no embedded broker in unit tests, takes 40s each time", "wall stays 2.4, the rail fits it"]
+)
+def test_a_ruling_may_be_long_or_say_what_stays(says: str) -> None:
+    recording = (
+        Recording().prompt("Test the harbour sink.").edit("sink.scala").answer("The sink of the harbour has a test.")
+    )
+    assert [text for text, _ in found(recording.prompt(says))] == [says]

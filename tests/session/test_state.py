@@ -323,6 +323,12 @@ def test_the_last_telling_words_are_told_whatever_ends_the_work(ends: str) -> No
     assert [x.text for x in lines if x.part == "said"] == [telling]
 
 
+def test_who_only_praises_at_the_end_waits_for_nothing() -> None:
+    recording = Recording().prompt(TASK).edit("a.py").answer("The berth table has an index now. Good luck on Saturday!")
+    lines = session_state(recording.prompt("perfect").events, recording.items, Occasion.START)
+    assert {"broke off", "next", "task unfinished"}.isdisjoint(x.part for x in lines)
+
+
 def test_a_long_word_is_cut_where_little_is_in_front_of_it() -> None:
     line = StateLine(part="learned", text="e: file://" + "harbour/" * 40, origin="session:s#e1", trust="tool")
     (fitting,), _, _ = fit_lines([line], 60, lambda text: len(text) // 4)

@@ -120,6 +120,7 @@ class _Evidence:
     def __init__(self, events: Sequence[RecordedEvent]) -> None:
         self._events = {event.number: event for event in events}
         self._known: dict[str, tuple[int, set[str]]] = {}  #: text -> its event, its words and those of its note
+        self._notes = defaultdict[int, str](str)  #: by event
 
     def prove(self, claims: Iterable[Statement | None]) -> tuple[Statement, ...]:
         """The claims that are proven and new."""
@@ -134,9 +135,10 @@ class _Evidence:
                 is_news = bool(each.note) or each.commit is not None
                 others = [known for number, known in self._known.values() if number != each.event and not is_news]
                 is_repeated = any(len(words & known) >= _REPEATED * len(words) for known in others)
-                is_known = is_repeated or any(text in known for known in self._known)
+                is_known = is_repeated or any(text in known for known in (*self._known, self._notes[each.event]))
             if is_proven and not is_known:
                 self._known[text] = each.event, words
+                self._notes[each.event] += f"{statements.flatten(each.note).casefold()}\n"
                 found.append(each)
         return tuple(found)
 

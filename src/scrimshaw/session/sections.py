@@ -90,7 +90,8 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     """What follows a heading of findings, and how the work ended: as an answer reports it, or else the last command."""
     firm = [each for each in record.answers if not _CHANGE["not_a_finding"].search(each.text)]
     firm = [each for each in firm if not each.is_item or _CHANGE["told"].search(each.text) or _VERB.search(each.text)]
-    worth = [each for each in firm if is_clear(each.text) and not _CHANGE["status"].search(each.text)]
+    empty = (_CHANGE["status"], _CHANGE["ceremony"])
+    worth = [each for each in firm if is_clear(each.text) and not any(cue.search(each.text) for cue in empty)]
     late = [each for each in worth if each.event >= _LATE * record.last_event]
     found = [each for each in late if _CHANGE["findings_heading"].search(each.heading)][-MOST_FINDINGS:]
     rest = [each for each in worth if each not in found]
@@ -471,6 +472,7 @@ def _find_announced_step(record: Record, answer: RecordedEvent) -> Statement | N
     lines = [line.strip() for line in answer.text.splitlines() if line.strip()]
     last = [*statements.split_paragraph(lines[-1])][-1].strip() if lines else ""
     named += [last] if last.endswith("?") or _OPEN["lead_in"].match(last) else []
+    named = [each for each in named if not _CHANGE["ceremony"].search(each)]
     step = next((each for each in named if count_subjects(each) and len(each) <= LONGEST_SENTENCE), "")
     words = [*_OPEN["ready_to"].findall(step), *_OPEN["lead_in"].sub("", step).split()[:1]]
     is_done = any(re.search(rf"\b{re.escape(word.lower())}", each) for word in words for each in tools[-_LAST_CALLS:])
