@@ -96,7 +96,7 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
     ),
     "a later request is told beside the task": (
         Recording().prompt(TASK).answer("Done.").prompt("Now rename the queue module to uploads"),
-        {"task": TASK, "task unfinished": "rename the queue module"},
+        {"task": TASK, "later task": "rename the queue module"},
         (),
     ),
     "the last words are told however short they are, and none that were taken back": (

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import repeat
 from operator import itemgetter
+from posixpath import join
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -242,12 +243,8 @@ def find_written_files(line: str) -> Iterator[tuple[str, str]]:
     folder = ""
     for step in _split_steps(line):
         if step.program == "cd" and step.words[1:] and not re.search(r"\A[-.]|\.\.|\$", step.words[1]):
-            folder = f"{_join(folder, step.words[1]).rstrip('/')}/"
-        yield from ((old and _join(folder, old), _join(folder, new)) for old, new in _find_written_names(step, line))
-
-
-def _join(folder: str, path: str) -> str:
-    return path if path.startswith(("/", "~")) else folder + path
+            folder = join(folder, step.words[1])
+        yield from ((old and join(folder, old), join(folder, new)) for old, new in _find_written_names(step, line))
 
 
 def _find_written_names(step: _ShellStep, line: str) -> Iterator[tuple[str, str]]:

@@ -200,12 +200,10 @@ def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
         if not messages and not event.failed and (file := _COMMAND["message_file"].search(command)):
             written = [each.text for each in events if each.number < event.number and each.path == file[1]]
             messages = _CHANGE["first_line"].findall(written[-1])[:1] if written else []
-        subjects = [
-            cut_line(_CHANGE["message_body"].split(each.strip())[0].strip(), LONGEST_SUBJECT) for each in messages
-        ]
+        subjects = [_CHANGE["message_body"].split(each.strip())[0] for each in messages]
         if found and _COMMAND["amends" if subjects else "uncommits"].search(command):
             found.popitem()
-        for subject in subjects:
+        for subject in (cut_line(each.strip(), LONGEST_SUBJECT) for each in subjects):
             reverted = _CHANGE["reverts"].match(subject)
             found.pop(reverted[1] if reverted else subject, None)
             found[subject] = event.number

@@ -121,25 +121,17 @@ class Record:
         return found
 
     @cached_property
-    def exchanges(self) -> Sequence[tuple[int, Sequence[RecordedEvent], str]]:
-        """The prompts between two answers: the number of the first, 0 if none, they, and how the second one begins."""
-        found, answer, prompts = list[tuple[int, Sequence[RecordedEvent], str]](), 0, list[RecordedEvent]()
-        for event in self.events:
-            if statements.begins_turn(event):
-                prompts.append(event)
-            elif event.kind == EventKind.ANSWER:
-                if prompts:
-                    found.append((answer, prompts, next(statements.split_paragraph(event.text))))
-                answer, prompts = event.number, []
-        return found
-
-    @cached_property
     def corrections(self) -> Mapping[int, frozenset[str]]:
         """The stems of an objection that the agent concedes ("you're right"), by the number of the answer it met."""
-        found = dict[int, frozenset[str]]()
-        for answer, prompts, concession in self.exchanges:
-            if answer and not _agrees(prompts[-1].text) and _DECISION["concedes"].match(concession):
-                found[answer] = find_stems(" ".join([*map(attrgetter("text"), prompts), concession]))
+        found, answer, prompts = dict[int, frozenset[str]](), 0, list[str]()
+        for event in self.events:
+            if statements.begins_turn(event):
+                prompts.append(event.text)
+            elif event.kind == EventKind.ANSWER:
+                begin = next(statements.split_paragraph(event.text))
+                if answer and prompts and not _agrees(prompts[-1]) and _DECISION["concedes"].match(begin):
+                    found[answer] = find_stems(" ".join([*prompts, begin]))
+                answer, prompts = event.number, []
         return found
 
     @cached_property
@@ -199,9 +191,8 @@ class Record:
             if each.by != USER:
                 continue
             found["looks" if _DECISION["asks_to_look"].search(text) else "rest"].add(each.event)
-            found["thanks" if _OPEN["thanking"].search(text) else "questions" if "?" in text else "rest"].add(
-                each.event
-            )
+            tone = "thanks" if _OPEN["thanking"].search(text) else "questions" if "?" in text else "rest"
+            found[tone].add(each.event)
             asks = "?" in text or statements.is_imperative(text) or _NEED.search(text)
             puts_off = _OPEN["puts_off"].search(text) and not is_clear(text)
             leaves = puts_off or _OPEN["leaves"].search(text) or _OPEN["thanks"].match(text)
@@ -302,7 +293,6 @@ def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
                 # whoever finds what was proposed has to learn what was decided
                 said.text += f"\n> {cut_line(' '.join(event.text.split()))}"
             last.clear()
-            answer = ""
         for number, piece in enumerate(_cut(text), start=1):
             before = last.get(stream)
             if before and before.trust == trust and len(before.text) + len(piece) < PASSAGE_CHARACTERS:

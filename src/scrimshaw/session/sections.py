@@ -193,8 +193,7 @@ def find_uncommitted(record: Record) -> Iterator[Statement]:
         command = event.text.partition("\n")[0] if event.tool == "Bash" else ""
         added += "".join(map(" {} ".format, _COMMAND["adds"].findall(command)))
         is_clean = command and _CHANGE["clean"].search(event.text)
-        is_amended = _COMMAND["amends"].search(command) and not event.failed
-        if is_clean or is_amended or event.number in commits:
+        if is_clean or event.number in commits or (_COMMAND["amends"].search(command) and not event.failed):
             is_all = is_clean or _COMMAND["adds_all"].search(f"{added}\n{command}")
             cleared, added = [*cleared, (event.number, [] if is_all else added.split())], ""  # none means all
     later = dict[str, list[int]]()
@@ -285,8 +284,7 @@ def read_explanation(record: Record, number: int) -> list[Statement]:
     said = record.sentences_by_answer.get(number, ())
     said = [each for each in said if not (each.is_item and _DECISION["asks_to_choose"].search(each.heading))]
     said = said[:-1] if number in record.refusals else said
-    vague = (_DECISION["exploring"], _DECISION["scaffold"], _CHANGE["ceremony"])
-    cues = (_FAILURE["no_trouble"], _CHANGE["result"], *vague)
+    cues = [_FAILURE["no_trouble"], _CHANGE["result"], _CHANGE["ceremony"], *map(_DECISION.__getitem__, NO_CHOICES[1:])]
     firm = [each for each in said if not any(cue.search(each.text) for cue in cues)]
     telling = sorted(firm, key=lambda x: -bool(QUOTED.search(x.text)) - bool(_DECISION["reason"].search(x.text)))
     kept, room = set[int](), LONGEST_SENTENCE + 1
@@ -383,15 +381,14 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
         is_known, is_closing = bool(_FAILURE["known_before"].search(each.text)), each.event == closing > changed
         if not _says_what_is_left(each, each.event / max(1, record.last_event), is_known, is_closing):
             continue
-        is_vague = _OPEN["pointing"].match(each.text) or (
-            (_leaves(each, "puts_off") or _leaves(each, "theirs")) and not is_clear(each.text)
-        )
+        defers = _defers(each, "puts_off") or _defers(each, "theirs")
+        is_vague = _OPEN["pointing"].match(each.text) or (defers and not is_clear(each.text))
         is_part = before and before.event == each.event and is_vague
         text = f"{before.text} {each.text}" if before and is_part else each.text
         is_listed = each.is_item and each.by == AGENT and _OPEN["label"].match(each.heading)
         least = 1 if is_known or is_closing or is_listed else LEAST_SUBJECTS
         is_telling = is_clear(text, least) and len(text.split()) >= FEWEST_WORDS
-        if _leaves(each, "theirs") or (is_telling and (is_listed or not _OPEN["not_open"].search(text))):
+        if _defers(each, "theirs") or (is_telling and (is_listed or not _OPEN["not_open"].search(text))):
             left = [one for one in left if one.event != each.event or one.text not in text]
             left.append(Statement(text, each.event))
     return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]
@@ -403,12 +400,12 @@ def _says_what_is_left(said: Sentence, share: float, is_known: bool, is_closing:
         return False
     is_named = _OPEN["label"].match(said.text) or (said.is_item and _OPEN["label"].match(said.heading))
     is_unfinished = is_known or is_named or _OPEN["unfinished"].search(said.text)
-    is_theirs = share >= _THEIR_SHARE and _leaves(said, "theirs")
-    is_postponed = share >= _LATER_SHARE and (_OPEN["deferred"].search(said.text) or _leaves(said, "puts_off"))
+    is_theirs = share >= _THEIR_SHARE and _defers(said, "theirs")
+    is_postponed = share >= _LATER_SHARE and (_OPEN["deferred"].search(said.text) or _defers(said, "puts_off"))
     return bool(is_theirs or is_postponed or (is_unfinished and (share >= _RECENT_SHARE or is_closing)))
 
 
-def _leaves(said: Sentence, cue: str) -> bool:
+def _defers(said: Sentence, cue: str) -> bool:
     """Whether a person puts something off (`puts_off`), or will do it themselves (`theirs`)."""
     return said.by == USER and bool(_OPEN[cue].search(said.text))
 
@@ -458,8 +455,7 @@ def find_next_step(record: Record) -> Statement | None:
     last = acts[-1] if acts else None
     if last and last.kind == EventKind.TOOL and not _OPEN["hands_in"].search(last.text):  # it broke off
         said = [each for each in record.answers if record.turns[each.event] == record.turns[last.number]][-1:]
-        announced = (Statement(each.text, each.event) for each in said if _OPEN["announces"].search(each.text))
-        return next(announced, None)
+        return next((Statement(x.text, x.event) for x in said if _OPEN["announces"].search(x.text)), None)
     # otherwise a later call did it, or something else
     return _find_announced_step(record, last) if last and last.kind == EventKind.ANSWER else None
 

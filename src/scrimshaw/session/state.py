@@ -52,7 +52,7 @@ Notes = Mapping[str, Sequence[StateLine]]
 # one, a resumed one first what it was working with, a compacted one all that the summary may lose. After a clear the
 # context should stay empty, except for the task.
 _ATTENDED = {"noticed": 1, "files": 1, "results": 1}
-_ENDING = {"broke off": 1, "task unfinished": 1, "next": 1, "said": 1, "failures": 2, "open": 4, "later task": 1}
+_ENDING = {"broke off": 1, "next": 1, "said": 1, "failures": 2, "open": 4, "later task": 1}
 _OUTCOME = {"decisions": 8, "done": 4, "tests": 1, "not committed": 1, "commits": 3, "last commit": 1, "learned": 4}
 _PARTS: Mapping[Occasion, Mapping[str, int]] = {
     Occasion.START: {"task": 2, **_ENDING, **_OUTCOME, "also said": 3},
@@ -64,7 +64,6 @@ _SAID = ("later task", "said", "also said")
 # The parts of a session that changed nothing: its questions are no work that is to be continued.
 _ASKING = {"task", "later task", "said", "also said", "next", "files", "results", "noticed"}
 _GIT_LOOKS = {f"git {each}" for each in ("status", "log", "diff", "show", "branch")}
-_ANSWERS = (EventKind.ANSWER, EventKind.STOP)
 
 
 def session_state(
@@ -90,14 +89,13 @@ def read_notes(body: str, events: Sequence[RecordedEvent], trust: str, origin: s
     for section in f"\n{body}".split("\n## ")[1:]:
         heading, _, rest = section.partition("\n")
         for text, number in _NOTED_LINE.findall(rest) if heading.strip() in _NOTED else ():
-            event, part = numbered.get(int(number or 0)), _NOTED[heading.strip()]
-            commit = _NOTED_COMMIT.match(text)
-            part = "commits" if commit else part
+            event, commit = numbered.get(int(number or 0)), _NOTED_COMMIT.match(text)
+            part = "commits" if commit else _NOTED[heading.strip()]
             quoted, _, note = text[commit.end() if commit else 0 :].partition(" — ")
             is_proven = event is not None and statements.contains_text(event, quoted)
             if event and is_proven:
-                name = commit[1] if commit else None
-                notes[part].append(_quote_statement(part, Statement(quoted, event.number, note, name), event))
+                said = Statement(quoted, event.number, note, commit and commit[1])
+                notes[part].append(_quote_statement(part, said, event))
             elif part != "done":  # files among the changes are reported as git has them
                 notes[part].append(StateLine(part=part, text=text, origin=origin, trust=trust))
     return notes
@@ -190,13 +188,6 @@ def _find_next_step(record: Record) -> Iterator[Statement]:
         yield step
 
 
-def _find_unfinished_task(record: Record) -> list[Statement]:
-    """The last request, if there was no answer."""
-    answered = max((event.number for event in record.events if event.kind in _ANSWERS), default=0)
-    passed = record.prompts_by_kind["partings"]
-    return [each for each in _list_prompts(record)[-1:] if answered < each.event not in passed]
-
-
 def _list_prompts(record: Record) -> list[Statement]:
     """The person's prompts, in full, except "continue", "where were we?" and the like, and replies before the last."""
     heard = set[int]().union(*record.prompts_by_kind.values())
@@ -224,12 +215,6 @@ def _find_last_words(record: Record) -> Iterator[Statement]:
             yield Statement(text, sentences[0].event)
 
 
-def _find_last_statements(record: Record) -> Iterator[Statement]:
-    """What the agent's last answers state, without what they plan or suppose."""
-    for number in [*record.sentences_by_answer][-MOST_LAST_ANSWERS:]:
-        yield from sections.read_explanation(record, number)
-
-
 def _find_break(record: Record) -> Iterator[Statement]:
     """The last call or prompt of a session whose turn did not end."""
     passed = record.prompts_by_kind["partings"]
@@ -244,10 +229,11 @@ def _find_break(record: Record) -> Iterator[Statement]:
 _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "task": _find_tasks,
     "broke off": _find_break,
-    "task unfinished": _find_unfinished_task,
     "next": _find_next_step,
     "said": _find_last_words,
-    "also said": _find_last_statements,
+    "also said": lambda record: chain.from_iterable(  # without what the last answers plan or suppose
+        map(partial(sections.read_explanation, record), [*record.sentences_by_answer][-MOST_LAST_ANSWERS:])
+    ),
     "failures": sections.find_unsolved,
     "open": sections.find_open_points,
     "decisions": find_decisions,
