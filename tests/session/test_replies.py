@@ -355,6 +355,14 @@ def test_the_report_of_a_trial_decides_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    "says", ["the page stays blank in the harbour", "there are no changes of the harbour in the list"]
+)
+def test_a_report_while_the_agent_works_is_no_ruling(says: str) -> None:
+    recording = Recording().prompt("Show the harbour page.").edit("page.ts").prompt(says).edit("page.ts")
+    assert found(recording) == []
+
+
+@pytest.mark.parametrize(
     "says", ["no embedded broker in unit tests, takes 40s each time", "wall stays 2.4, the rail fits it"]
 )
 def test_a_ruling_may_be_long_or_say_what_stays(says: str) -> None:

@@ -38,7 +38,7 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
     "what a person states at the end is neither unfinished nor a break": (
         Recording().prompt(TASK).edit("a.py").answer("The limit is in.").prompt("the berth version i do in spring"),
         {"later task": "the berth version i do in spring"},
-        ("task unfinished", "broke off"),
+        ("next", "broke off"),
     ),
     "who thanks at the end waits for nothing": (
         Recording()
@@ -47,7 +47,7 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         .answer("Plan B is ready.")
         .prompt("plan B is good, bo does that tonight. ta"),
         {"later task": "plan B is good"},
-        ("task unfinished", "broke off"),
+        ("next", "broke off"),
     ),
     "a first prompt that names a file says enough": (
         Recording().prompt("check src/tide.py").read("src/tide.py").answer("It is sound.").prompt(TASK).edit("a.py"),
@@ -205,7 +205,7 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
     "a prompt that was answered with a question is no next step": (
         Recording().prompt(TASK).edit("a.py").answer("Next I will count the uploads. Should the queue round half up?"),
         {"next": "Should the queue round half up?"},
-        ("task unfinished",),
+        ("broke off",),
     ),
     "a single test that failed and then passed": (
         Recording()
@@ -326,7 +326,7 @@ def test_the_last_telling_words_are_told_whatever_ends_the_work(ends: str) -> No
 def test_who_only_praises_at_the_end_waits_for_nothing() -> None:
     recording = Recording().prompt(TASK).edit("a.py").answer("The berth table has an index now. Good luck on Saturday!")
     lines = session_state(recording.prompt("perfect").events, recording.items, Occasion.START)
-    assert {"broke off", "next", "task unfinished"}.isdisjoint(x.part for x in lines)
+    assert {"broke off", "next"}.isdisjoint(x.part for x in lines)
 
 
 def test_a_long_word_is_cut_where_little_is_in_front_of_it() -> None:

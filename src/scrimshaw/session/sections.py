@@ -47,7 +47,7 @@ _FAILURE, _COMMAND = PATTERNS["failures"], PATTERNS["commands"]
 
 # Open points
 MOST_OPEN, MOST_STEPS = 6, 3
-# Most open ends are finished later, so only the end of a session counts; postponed ones stay open.
+# Of a session; what comes earlier does not count, as most open ends are finished later. Postponed ones stay open.
 _RECENT_SHARE, _THEIR_SHARE, _LATER_SHARE = 0.85, 0.6, 0.3
 _FORGOTTEN = 2  # requests that led to changes since anybody marked a task
 _LAST_CALLS = 2

@@ -155,7 +155,7 @@ def begins_turn(event: RecordedEvent) -> bool:
 
 
 def is_reply(answer: str, prompt: str) -> bool:
-    """Whether a prompt refuses what was done, or answers a choice or a proposal at the end of an answer."""
+    """Whether a prompt refuses what was done, or replies to options, or to what an answer asks or proposes last."""
     last = " ".join(answer.rstrip().rpartition("\n\n")[2].split())
     sentences, cues = [*split_paragraph(last)][-3:], PATTERNS["decisions"]
     tail = " ".join(sentences)
