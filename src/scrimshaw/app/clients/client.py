@@ -171,12 +171,12 @@ class Client:
             agent=text(payload.get("agent_id")),
         )
 
-    def add_call(self, event: Event, payload: Json, output: str, failed: bool | None) -> Event:
-        """`event` with the tool call of a payload."""
+    def add_call(self, event: Event, payload: Json, output: str, failed: bool | None, *, is_mcp: bool = False) -> Event:
+        """`event` with the tool call of a payload in Claude Code's words; `is_mcp` for a tool of another server."""
         name = text(payload.get("tool_name"))
         return structs.replace(
             event,
-            tool=canonical_tool(name),
+            tool="Mcp" if is_mcp else canonical_tool(name),
             tool_name=name,
             arguments=section(payload, "tool_input"),
             output=output,

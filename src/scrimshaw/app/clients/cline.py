@@ -10,7 +10,6 @@ from msgspec import structs
 from scrimshaw.app.clients.client import HOOK, Client, OwnFile, Programs, Scope, SetupFiles, name_events
 from scrimshaw.ingest.events import Event, add_call_id
 from scrimshaw.ingest.payload import Json, first_text, join_texts, read_object, result_text, section, sections, text
-from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.models import EventKind
 
 _OCCASIONS = {"taskStart": "startup", "taskResume": "resume", "preCompact": "auto", "taskCancel": "cancel"}
@@ -77,15 +76,10 @@ class Cline(Client):
             scripts = (result_text(each) or text(read_object(each).get("command")) for each in commands)
             arguments = {**arguments, "command": "\n".join(scripts)}
         verdicts = [fields.get("success"), *(part.get("success") for part in sections(output))]
-        return structs.replace(
-            event,
-            tool="Mcp" if "__" in name else canonical_tool(name),
-            tool_name=name,
-            arguments=arguments,
-            output=result_text(output) or text(fields.get("result")),
-            failed=True if False in verdicts else False if True in verdicts else None,
-            call_id=text(result.get("id")),
-        )
+        failed = True if False in verdicts else False if True in verdicts else None
+        call = {"tool_name": name, "tool_input": arguments, "tool_use_id": result.get("id")}
+        words = result_text(output) or text(fields.get("result"))
+        return self.add_call(event, call, words, failed, is_mcp="__" in name)
 
     def read_answers(self, lines: Iterable[str]) -> list[str]:
         """What the agent said since the last prompt. All lines make one object."""

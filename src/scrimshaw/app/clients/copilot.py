@@ -5,12 +5,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
-
 from scrimshaw.app.clients.client import PATIENCE_S, Client, Programs, Scope, name_events
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_epoch
-from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.models import EventKind
 
 # What it adds to a shell's output: how the command ended, or that it still runs.
@@ -58,14 +55,8 @@ class Copilot(Client):
         name, result = js.text(payload.get("toolName")), js.section(payload, "toolResult")
         output, failed, _ = read_shell_mark(js.result_text(result) or js.result_text(payload.get("error")))
         is_refused = bool(payload.get("error")) or js.text(result.get("resultType")) not in ("", "success")
-        return structs.replace(
-            event,
-            tool="Mcp" if "-" in name else canonical_tool(name),
-            tool_name=name,
-            arguments=js.read_object(payload.get("toolArgs"), "input"),
-            output=output,
-            failed=is_refused or failed,
-        )
+        call = {"tool_name": name, "tool_input": js.read_object(payload.get("toolArgs"), "input")}
+        return self.add_call(event, call, output, is_refused or failed, is_mcp="-" in name)
 
     def read_context_share(self, lines: Iterable[str]) -> float | None:
         used = None

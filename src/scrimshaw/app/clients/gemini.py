@@ -55,9 +55,9 @@ class Gemini(Client):
             parts = content if isinstance(content, list) else [content]
             output = "\n".join(re.sub(_FRAME, r"\1", js.result_text(part)) for part in parts)
             output, code = read_report(output or js.result_text(response))
-            call = self.add_call(event, payload, output, bool(response.get("error") or code))
-            call = structs.replace(call, said=(*filter(None, [_find_summary(call.tool_name, call.arguments)]),))
-            return structs.replace(call, tool="Mcp") if js.section(payload, "mcp_context") else call
+            is_mcp, failed = bool(js.section(payload, "mcp_context")), bool(response.get("error") or code)
+            call = self.add_call(event, payload, output, failed, is_mcp=is_mcp)
+            return structs.replace(call, said=(*filter(None, [_find_summary(call.tool_name, call.arguments)]),))
         if kind is EventKind.PROMPT:
             return structs.replace(event, prompt=re.sub(_INJECTED_BY_HOOKS, "", event.prompt))
         if kind is EventKind.COMPACT:

@@ -71,17 +71,9 @@ class OpenCode(Client):
             context_used=js.share(used, payload.get("limit")),
         )
         if kind is EventKind.TOOL:
-            name = js.text(sent.get("tool"))
-            words, failed = _read_result(name, output)
-            return structs.replace(
-                event,
-                tool="Mcp" if isinstance(output.get("content"), list) else canonical_tool(name),
-                tool_name=name,
-                arguments=js.section(sent, "args"),
-                output=words,
-                failed=failed,
-                call_id=js.text(sent.get("callID")),
-            )
+            name, is_mcp = js.text(sent.get("tool")), isinstance(output.get("content"), list)
+            call = {"tool_name": name, "tool_input": sent.get("args"), "tool_use_id": sent.get("callID")}
+            return self.add_call(event, call, *_read_result(name, output), is_mcp=is_mcp)
         if kind is not EventKind.PROMPT:
             return event
         typed = (js.text(part.get("text")) for part in js.sections(output.get("parts")) if not part.get("synthetic"))
