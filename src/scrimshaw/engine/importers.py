@@ -23,22 +23,13 @@ from scrimshaw.engine.sessions import record_event
 from scrimshaw.engine.trust import describe_claim
 from scrimshaw.engine.write import IMPORTED, NewText, Saved, save, slug, update
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, UnreadableFile
+from scrimshaw.ingest import other_memories
 from scrimshaw.ingest.comparison import hash_normalised_text
 from scrimshaw.ingest.events import Event, StoredSession, Transcript, hash_text, make_answers, make_observation
 from scrimshaw.ingest.extraction import Rule
 from scrimshaw.ingest.front_matter import parse_time
 from scrimshaw.ingest.memory_file import is_private, parse_memory_file
-from scrimshaw.ingest.other_memories import (
-    OtherMemory,
-    ParsedMemories,
-    first_heading,
-    parse_claude_mem,
-    parse_forgetful,
-    parse_graph,
-    parse_guidance,
-    parse_mem0,
-    parse_note,
-)
+from scrimshaw.ingest.other_memories import OtherMemory, ParsedMemories, first_heading
 from scrimshaw.ingest.quality import band
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import ArtifactClass, EventKind, Job, MemoryType, Relation, SourceFile, Tier, Trust
@@ -60,8 +51,8 @@ FORGETFUL, CLAUDE_MEM, MEM0, SPEC_KIT = "forgetful", "claude-mem", "mem0", "spec
 _FOLDERS = {NOTES: "notes", GUIDANCE: "guidance", GRAPH: "entities"}
 # Databases of other tools: the tables that are read, and what reads their rows.
 _DATABASES = {
-    FORGETFUL: (("memories", "projects", "memory_project_association"), parse_forgetful),
-    CLAUDE_MEM: (("observations", "session_summaries"), parse_claude_mem),
+    FORGETFUL: (("memories", "projects", "memory_project_association"), other_memories.parse_forgetful),
+    CLAUDE_MEM: (("observations", "session_summaries"), other_memories.parse_claude_mem),
 }
 _OF_PEOPLE = (GUIDANCE, DECISIONS)  # the others have an agent's trust
 _MARK_LENGTH = 8  # digits that distinguish memories of the same id
@@ -293,15 +284,16 @@ def _read_source(engine: Engine, source: str, place: Path, all_projects: bool) -
             tables = read_foreign_tables(place, names, hint=f"Name the database of {source}.")
             yield from _share_out(source, place, parse(tables, "" if all_projects else engine.settings.project.name))
         case "mem0":
-            yield from _share_out(source, place, parse_mem0(_read_text(place)))
+            yield from _share_out(source, place, other_memories.parse_mem0(_read_text(place)))
         case "basic-memory":
             top = place if place.is_dir() else place.parent
             for file in list_markdown_files(place):
-                yield from read_page(source, file, parse_note, file.relative_to(top).with_suffix("").as_posix())
+                name = file.relative_to(top).with_suffix("").as_posix()
+                yield from read_page(source, file, other_memories.parse_note, name)
         case "instructions":
-            yield from read_page(source, place, parse_guidance, place.stem)
+            yield from read_page(source, place, other_memories.parse_guidance, place.stem)
         case "memory-json":
-            entities, skipped = parse_graph(_read_text(place))
+            entities, skipped = other_memories.parse_graph(_read_text(place))
             if skipped:
                 yield leave_out(source, str(place), f"lines of neither entities nor relations: {skipped}", skipped)
             yield from ((str(place), each) for each in entities)
