@@ -159,10 +159,7 @@ class Worker:
 
 
 def make_drafts() -> None:
-    """Make the pending memories of sessions in the project that the command line names, then its missing vectors.
-
-    The process of a session's last hook: of several at once one does the work, and it gives up after MOST_DRAFTING_S.
-    """
+    """In a process that a session's last hook starts: make the project's pending memories, then its missing vectors."""
     give_up = threading.Timer(MOST_DRAFTING_S, os._exit, (1,))
     give_up.daemon = True
     give_up.start()
@@ -176,11 +173,7 @@ def make_drafts() -> None:
 
 
 def make_vectors() -> None:
-    """Make the missing vectors in the project that the command line names, unless another process already does.
-
-    The process that `init` and `import` start. If it is stopped, it loses one batch; a server, another worker or
-    `scrimshaw scan` continues from there.
-    """
+    """In a process that `init` and `import` start: make the project's missing vectors, unless another already does."""
     with open_engine(load(Path(sys.argv[1]))) as engine:
         worker = Worker(engine)
         while worker.run_once((EMBED,)):

@@ -94,10 +94,7 @@ def plan_import(
     dry_run: bool = False,
     all_projects: bool = False,
 ) -> ImportPlan:
-    """The plan for a source, at `path` or in its usual place; or for a file or folder of Markdown.
-
-    Raises NotFound if there is nothing of the kind, InvalidRequest for a source that cannot be imported.
-    """
+    """The plan for a source, at `path` or in its usual place, or for Markdown; raises NotFound, InvalidRequest."""
     clients, source = _transcript_clients(), importers.GRAPH if source in GRAPH_FILES else source
     if source in clients:
         return _plan_sessions(engine, clients[source], home, path, dry_run)

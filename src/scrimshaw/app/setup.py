@@ -78,10 +78,7 @@ def plan_changes(
 
 
 def plan_additions(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterator[SetupChange]:
-    """The changes that add our part to files; none for a file that has it.
-
-    Raises ConfigError, with text to paste, for a file that cannot be edited; Conflict for a foreign entry of our name.
-    """
+    """The changes that add our part to files without it; raises ConfigError, with text to paste, and Conflict."""
     for file in files:
         editor, before = editor_of(file), read_file(file.path)
         try:
@@ -168,10 +165,7 @@ def find_programs() -> Programs:
 
 
 def choose_clients(name: str, scope: Scope | None, remove: bool) -> tuple[Client, ...]:
-    """The client of a name, or all that are on this machine; with `remove` all.
-
-    Raises NotFound if there is none, InvalidRequest for a scope that a client does not have.
-    """
+    """The client of a name, or all on this machine, with `remove` all; raises NotFound, InvalidRequest for a scope."""
     clients = all_clients()
     if client := clients.get(name):
         if scope and scope not in client.scopes:
@@ -436,12 +430,9 @@ def _is_our_hook(handler: object) -> bool:
 
 
 def _program_of(entry: object) -> str:
-    """The program of an MCP entry that starts our server, by path or through a runner such as uvx; otherwise empty.
-
-    Clients write the command line as a text and arguments, or as one list.
-    """
+    """The program of an MCP entry that starts our server, by path or through a runner such as uvx; otherwise empty."""
     parts = (entry.get("command"), entry.get("args")) if isinstance(entry, Mapping) else ()
-    lists = (part if isinstance(part, list) else [part] for part in parts)
+    lists = (part if isinstance(part, list) else [part] for part in parts)  # a text and arguments, or one list
     words = [word for each in lists for word in each if isinstance(word, str)]
     if words[:1] and words[0].endswith(" statusline"):
         words = shlex.split(words[0])

@@ -105,10 +105,7 @@ class Gemini(Client):
 
 
 def _apply_changes(rows: Iterable[js.Json]) -> list[js.Json]:
-    """The messages after all changes: a repeated one replaces the first, a rewind drops those from there on.
-
-    The list of what the model remembers leaves out what happened: at a compaction it has a new message, the summary.
-    """
+    """The messages after all changes: a repeated one replaces the first, a rewind drops those from there on."""
     messages: dict[str, js.Json] = {}
     for row in rows:
         if isinstance(target := row.get("$rewindTo"), str):
@@ -118,7 +115,7 @@ def _apply_changes(rows: Iterable[js.Json]) -> list[js.Json]:
             new = [name for name in listed if name not in messages]
             if not messages:
                 messages = listed
-            elif new and listed[new[0]].get("type") == "user":
+            elif new and listed[new[0]].get("type") == "user":  # the summary that a compaction adds
                 messages[new[0]] = {**listed[new[0]], "type": "summary"}
         elif row.get("id") and row.get("type"):
             messages[str(row["id"])] = row

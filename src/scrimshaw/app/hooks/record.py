@@ -168,11 +168,9 @@ def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tu
 
 
 def skip_pause(lines: list[str], resumed: Path, session: str) -> list[str]:
-    """The lines after the last pause, by the times in them: text of the pause stays unrecorded.
-
-    Those of one client have none, but the ids of its sessions begin with their time in milliseconds.
-    """
-    since, begun = resumed.stat().st_mtime if resumed.exists() else 0.0, re.match(r"\d{13}(?=_)", session)
+    """The lines after the last pause, by the times in them: text of the pause stays unrecorded."""
+    begun = re.match(r"\d{13}(?=_)", session)  # of one client, whose lines have no times: milliseconds
+    since = resumed.stat().st_mtime if resumed.exists() else 0.0
     if since <= (int(begun[0]) / 1000 if begun else 0.0):
         return lines
     times = (re.search(r'"timestamp":\s*"([^"]+)"', line) for line in lines)

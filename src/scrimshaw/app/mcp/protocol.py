@@ -187,10 +187,7 @@ class Backend(msgspec.Struct, frozen=True):
 
 
 def read_listing(toolsets: str) -> tuple[list[wire.Tool], list[wire.Prompt]]:
-    """The descriptions of toolsets and prompts, as written by `make docs`; raises InvalidRequest for unknown ones.
-
-    A client pays for every listed word in every session, so parameters that few calls need are only listed for `all`.
-    """
+    """The descriptions of toolsets and prompts, as written by `make docs`; raises InvalidRequest for unknown ones."""
     chosen, known = choose_toolsets(toolsets), msgspec.json.decode(LISTING.read_bytes())
     listed = [each for name in chosen for each in known[name]]
     bounds = ("maxLength", "minLength", "pattern")  # of texts; errors name them if they are exceeded

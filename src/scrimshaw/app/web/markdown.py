@@ -21,10 +21,7 @@ _REFERENCE = re.compile(f"{WIKI_LINK.pattern}|{MEM_LINK.pattern}")
 
 
 def render_markdown(body: str, memory_id: str, known: Mapping[str, str], session: str = "") -> Html:
-    """The body of a memory; `known` has the ids of its references, by the words that name them.
-
-    The memory of a session names the event of each line: these are links too.
-    """
+    """The body of a memory; `known` has the ids of its references by their words. Events of a `session` are links."""
     shown = replace_invisible(body[:LONGEST])
     env = {"known": known, "folder": posixpath.dirname(memory_id), "headings": list(parse_headings(shown))}
     env["session"] = session
