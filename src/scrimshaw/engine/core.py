@@ -182,10 +182,7 @@ class Engine(AbstractContextManager["Engine"]):
         return True
 
     def memory(self, memory_id: str) -> Memory:
-        """The memory with this id, or as texts name it (`mem:NAME`, `NAME.md`, `[[NAME]]`); raises NotFound.
-
-        One that the index does not know is read from its file.
-        """
+        """The memory with this id, or as texts name it (`mem:NAME`, `NAME.md`, `[[NAME]]`); raises NotFound."""
         found = self.index.get([memory_id]).get(memory_id)
         if found is None:  # while the index is rebuilt or has not caught up
             with suppress(NotFound, InvalidMemoryId, ReadOnly, UnreadableFile, OSError):

@@ -241,10 +241,7 @@ def _save_path(
 def import_memories(
     engine: Engine, source: str, place: Path, *, dry_run: bool = False, all_projects: bool = False
 ) -> Iterator[ImportResult]:
-    """The memories of another tool, or deleted decision records; raises UnreadableFile for a tool's file or database.
-
-    From a database that several projects share only this project's are taken, or all with `all_projects`.
-    """
+    """Import a tool's memories, of this project unless `all_projects`, or deleted decisions; raises UnreadableFile."""
     yield from save_memories(engine, source, _read_source(engine, source, place, all_projects), dry_run=dry_run)
 
 

@@ -58,10 +58,7 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
 
 
 def _find_renames(engine: Engine, report: SyncReport) -> dict[str, str]:
-    """The new ids of memories that were renamed since the last scan, by the old ones.
-
-    The new file has the same bytes, or is the most similar of the new ones to the text that is gone.
-    """
+    """The new ids of renamed memories by the old ones: of a file with the same bytes, or the most similar new one."""
     renames = dict(report.renames())
     added = {each.memory_id for each in report.changes if not each.prior_hash} - {*renames.values()}
     gone = [each for each in report.changes if not each.new_hash and each.memory_id not in renames.keys() | added]

@@ -68,8 +68,7 @@ def read_file(
 ) -> LedgerFile:
     """A file of the ledger, from the named vault or the one that has it; raises Conflict unless it has `expected_hash`.
 
-    A hash "" means no file, None any file. A file that is byte for byte
-    the journal's text of `known_hash` has that hash, and is not hashed again.
+    A hash "" means no file, None any file. One with just the journal's text of `known_hash` is not hashed again.
     """
     if name == LINKS_FILE:
         vault = Vault(engine.settings.folder.resolve(), "")
@@ -155,10 +154,7 @@ def _find_unrecorded(engine: Engine) -> Iterator[tuple[LedgerFile, str | None]]:
 
 
 def record_external_changes(engine: Engine, renames: Mapping[str, str]) -> bool:
-    """Ledger rows for files of the vaults that were changed, broken or removed by hand, once each; whether any were.
-
-    The row of a file that is gone names its new id from `renames`.
-    """
+    """Record files changed or removed by hand, once each, those gone with new ids in `renames`; whether any were."""
     if not any(_find_unrecorded(engine)):
         return False
     # The holder of the lock may be writing these rows just now; the next scan adds what is missing.

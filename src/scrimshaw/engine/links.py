@@ -1,7 +1,4 @@
-"""Causal relations between memories: adding and removing them, and using them to find why something changed.
-
-A relation is in the front matter of its source, or in the links file if the source is read-only.
-"""
+"""Causal relations between memories: adding and removing them, and using them to find why something changed."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

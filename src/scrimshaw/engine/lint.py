@@ -1,7 +1,4 @@
-"""Judging memory files on disk: by the quality gate, by their references, and as statistics.
-
-The only thing written is a repair: references to moved files get the new paths.
-"""
+"""Judging memory files on disk, by the quality gate, references and statistics; and repairing stale references."""
 
 import os
 import re
@@ -181,10 +178,7 @@ def parse_rename(text: str) -> Rename:
 
 
 def plan_repairs(engine: Engine, renames: Sequence[Rename], paths: Sequence[Path] = ()) -> list[Repair]:
-    """What the renames would change in the files below `paths`, by default in the project's own memories.
-
-    Only stale references follow them. Raises NotFound, and InvalidRequest for a file outside of the project.
-    """
+    """What renames change in stale references below `paths`, or in own memories; raises NotFound, InvalidRequest."""
     known, repairs = ProjectFiles(engine.settings), []
     for name, path, before in _read_files(engine, paths):
         if changes := known.changes(before, path, renames):

@@ -86,8 +86,7 @@ def search(engine: Engine, request: SearchRequest, session: Session | None = Non
 def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
     """A memory's text, read from its file, or the text of a session's item; raises NotFound.
 
-    A memory may be named as texts do: `mem:NAME`, `NAME.md`, `[[NAME]]`, `NAME#ANCHOR`, and by its id
-    before its file was renamed.
+    It may be named as in texts, `mem:NAME`, `NAME.md`, `[[NAME]]`, `NAME#ANCHOR`, or by its id before a rename.
     """
     if memory_id.startswith(sessions.ITEM_PREFIX):
         return get_from_session(engine, memory_id)

@@ -11,8 +11,7 @@ from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file
 def merge_front_matter(base: MemoryFile, ours: MemoryFile, theirs: MemoryFile) -> MemoryFile:
     """Our file with the other side's changes to the front matter since `base`, each key in its form there.
 
-    Lists are sets: additions and removals of both sides apply. If both changed a value, the file
-    with the later `updated` wins.
+    Lists are sets: additions and removals of both sides apply. Of two changed values the later `updated` wins.
     """
     sides = [(parse_time(file.values.get("updated")), file.text) for file in (ours, theirs)]
     merge = partial(_merge_value, theirs_wins=sides[1] > sides[0])

@@ -64,10 +64,7 @@ def label_copies(project: Path) -> str:
 
 
 def collect_copies(engine: Engine, exclude: Sequence[str], most_characters: int) -> dict[str, MemoryCopy]:
-    """The wanted copies, by name: the project's own memories except deprecated ones, redacted as in the index.
-
-    The user's own vault, documents, records of sessions and ids that match a glob of `exclude` are not copied.
-    """
+    """Copies of the project's own memories by name, redacted as in the index; no deprecated ones, none in `exclude`."""
     sources = {source.name for source in engine.sources if source.artifact == ArtifactClass.MEMORY}
     hidden = compile_globs(exclude)
     memories = [
