@@ -280,10 +280,7 @@ def read_foreign_rows(path: Path, sql: str, *arguments: str, hint: str) -> list[
 
 
 def read_foreign_tables(path: Path, names: Iterable[str], *, hint: str) -> dict[str, list[dict[str, Any]]]:
-    """All rows of tables in another program's SQLite database; none for a table that its version lacks.
-
-    Raises UnreadableFile with `hint`, also for a database without any of the tables.
-    """
+    """All rows of tables in another program's database, none of one it lacks; raises UnreadableFile if it lacks all."""
     ask = partial(read_foreign_rows, path, hint=hint)
     columns = {name: [str(row[0]) for row in ask("SELECT name FROM pragma_table_info(?)", name)] for name in names}
     if not any(columns.values()):

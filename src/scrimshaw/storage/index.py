@@ -281,10 +281,7 @@ class Index(ABC):
         return dict(self._database.rows(f"SELECT id, body FROM memories WHERE id IN ({marks(ids)})", ids))
 
     def pieces(self, wanted: Collection[tuple[str, int]], *, vectors_of: str = "") -> dict[tuple[str, int], Piece]:
-        """The chunks named by memory id and ordinal; unknown ones are absent.
-
-        With `vectors_of` a model its vectors instead of the texts, which may be in very long bodies.
-        """
+        """The chunks named by memory id and ordinal, if known; with `vectors_of` a model's vectors instead of texts."""
         select, arguments = (self.VECTOR_PIECE, [vectors_of]) if vectors_of else (self.TEXT_PIECE, [])
         return {row[:2]: make_struct(Piece, row[2:]) for row in self._read_chunks(select, wanted, *arguments)}
 
@@ -305,10 +302,7 @@ class Index(ABC):
         return self._database.read(sql, [*arguments, limit if limit >= 0 else MOST_ROWS, offset], memory)
 
     def count(self, filters: Filters | None, *, by: str = "") -> dict[str, int]:
-        """Exact counts by `tier`, `type`, `artifact`, `source`, `folder` or `topic`; without one the only key is `""`.
-
-        Without filters it counts all chunks, including those of records.
-        """
+        """Exact counts by `tier`, `folder`, `topic` and the like, else as `""`; without filters of all chunks."""
         if filters is None:
             return {"": self._database.value("SELECT count(*) FROM chunks")}
         where, arguments = conditions(filters)

@@ -138,8 +138,7 @@ class Maintenance(ABC):
     def erase_rows(cls, write: SqlConnection, wipe: Wipe) -> dict[str, Any]:
         """Remove rows that belong to the memory and replace every trace by the marker, in one transaction.
 
-        Returns `rows` by table and, if the ledger was rewritten, its last hash before, with the row
-        at which its chain was already broken.
+        Returns `rows` by table and, of a rewritten ledger, its last hash before, and the row that broke its chain.
         """
         write.execute(cls.DEFER)
         counts, facts, tables = Counter[str](), dict[str, Any](), cls.read_tables(write)
@@ -160,10 +159,7 @@ class Maintenance(ABC):
 
     @classmethod
     def insert_staged(cls, write: SqlConnection, staged: SqlDatabase, *, clear: bool) -> dict[str, int]:
-        """Insert the staged rows that are missing, after clearing the tables if asked; rows inserted per table.
-
-        The ledger is inserted only if there is none; the contents of purged memories never are.
-        """
+        """Insert the missing staged rows, in cleared tables if asked, by the rules of `CommitRows`; rows per table."""
         write.execute(cls.DEFER)
         has_ledger = write.execute("SELECT 1 FROM ledger LIMIT 1").get is not None
         purged = {row[0] for row in write.execute(_PURGED)}

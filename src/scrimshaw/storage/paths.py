@@ -62,10 +62,7 @@ def _refusal(memory_id: str, rule: str, hint: str = _HINT) -> InvalidMemoryId:
 
 
 def check_id(memory_id: str) -> str:
-    """The id in Unicode form NFC, if it may be written on every system; otherwise InvalidMemoryId naming the rule.
-
-    Files that already exist under other names stay readable: see `locate`.
-    """
+    """The id in Unicode form NFC, if it may be written on every system; otherwise InvalidMemoryId naming the rule."""
     name = unicodedata.normalize("NFC", memory_id)
     rule = _find_broken_rule(name, _ID_RULES)
     if not rule and max(map(len, name.encode().split(b"/"))) > MAX_SEGMENT_BYTES:
@@ -84,10 +81,7 @@ def find_name_fault(memory_id: str, *, on_windows: bool = os.name == "nt") -> st
 
 
 def locate(root: Path, memory_id: str) -> Path:
-    """The real path of a memory's file, links resolved, whether or not it exists.
-
-    Accepts any name that stays inside `root`; raises InvalidMemoryId otherwise, even if only a link leads out.
-    """
+    """The real path of a memory's file, links resolved, there or not; raises InvalidMemoryId for one outside `root`."""
     if rule := _find_broken_rule(memory_id, _CONTAINMENT_RULES):
         raise _refusal(memory_id, rule)
     with storage_errors("find", root):  # a link may be replaced while it is read

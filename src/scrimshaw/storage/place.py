@@ -25,10 +25,7 @@ _LABEL_CHARACTERS, _REMOVED = 40, ", which is removed"
 
 
 def find_place(folder: Path) -> Path:
-    """The folder of the journal and checkpoints that belong to a Scrimshaw folder.
-
-    A journal that is in the Scrimshaw folder itself is used there until `move_journal` has moved it.
-    """
+    """The folder of the journal and checkpoints of a Scrimshaw folder: itself, until `move_journal` has moved them."""
     place = place_below_git(folder)
     if place is None or (not os.path.lexists(place / JOURNAL) and os.path.lexists(folder / JOURNAL)):
         return folder

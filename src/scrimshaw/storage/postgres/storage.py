@@ -16,10 +16,7 @@ from scrimshaw.storage.sessions import Sessions
 
 
 class PostgresStorage(Storage):
-    """The databases of a vault, each opened on first use. None of their data is in the project's folder.
-
-    A vault belongs to one checkout: its index follows that one's files. Any number of processes share it.
-    """
+    """The databases of a vault, each opened on first use; it belongs to one checkout, whose files its index follows."""
 
     def __init__(self, folder: Path, server: Server, *, busy_timeout_ms: int) -> None:
         super().__init__(folder, busy_timeout_ms=busy_timeout_ms)
