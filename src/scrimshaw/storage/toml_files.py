@@ -13,7 +13,7 @@ from msgspec.structs import asdict, replace
 
 from scrimshaw.errors import InvalidRequest, UnreadableFile, describe_os_error
 from scrimshaw.models import Edge, EdgeKind, Redacted, Relation
-from scrimshaw.storage.durable import replace_file, storage_errors
+from scrimshaw.storage.durable import read_if_there, replace_file, storage_errors
 from scrimshaw.toml_text import parse_toml, read_regular_file
 
 LINKS_FILE = "links.toml"
@@ -96,10 +96,7 @@ def render_links(links: Iterable[Edge]) -> str:
 def read_golden_text(path: Path) -> str:
     """The text of the file, empty if there is none; raises StorageFailure, and ValueError if it is not UTF-8."""
     with storage_errors("read", path):
-        try:
-            return read_regular_file(path).decode("utf-8-sig").replace("\r\n", "\n")
-        except FileNotFoundError:
-            return ""
+        return (read_if_there(path) or b"").decode("utf-8-sig").replace("\r\n", "\n")
 
 
 def add_query(path: Path, golden: Golden, redact: Callable[[str, str], Redacted], accept: Accept) -> Golden:

@@ -150,7 +150,7 @@ class Gate:
         if not refusal and scope["path"] not in _OPEN_PATHS:
             refusal = await self._check_caller(request)
         if not refusal:
-            body = await _read_body(request, receive)
+            body = await _read_body(receive)
             if not isinstance(body, Response):
                 waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -193,7 +193,7 @@ class Gate:
         return None
 
 
-async def _read_body(request: Request, receive: Receive) -> bytes | Response:
+async def _read_body(receive: Receive) -> bytes | Response:
     """The whole body, or the refusal if it is too large or comes too slowly."""
     body = bytearray()
     with anyio.move_on_after(READ_S):
