@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.models import Neighbor, Relation
-from scrimshaw.search.boosts import cap_boosts, causal_boosts, session_boost
+from scrimshaw.search.rerank import cap_boosts, causal_boosts, session_boost
 from scrimshaw.storage.graph import Link, walk
 
 CAP = 0.20

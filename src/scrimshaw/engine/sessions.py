@@ -8,7 +8,7 @@ from scrimshaw.config import RolloutSettings
 from scrimshaw.engine.core import Engine
 from scrimshaw.ingest.events import redact_id
 from scrimshaw.models import EventKind, Injected, Item, Memory, MemoryType, Observation, Provenance, Relation, Session
-from scrimshaw.search.boosts import cap_boosts, causal_boosts, session_boost
+from scrimshaw.search.rerank import cap_boosts, causal_boosts, session_boost
 from scrimshaw.search.results import Boosts, Explanation, Hit, SessionSignals
 from scrimshaw.search.tokens import clip, count_tokens
 from scrimshaw.session import working_memory

@@ -1,16 +1,17 @@
-"""Changes to the fused score of a candidate: terms from comparing the best, then factors. Pure.
+"""Changes to the fused score of a candidate: terms from comparing the best, then factors, then boosts. Pure.
 
 A score is the fused one and its terms, together at least 0, times its factors and 1 + its boosts; so it may exceed 1.
 None of these factors is a bonus: each is at most 1, except `floor`, which keeps a normal memory's product at FLOOR;
-that of a temporary or deprecated memory may be lower.
+that of a temporary or deprecated memory may be lower. Only boosts raise a score, under a common cap.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from scrimshaw.models import ArtifactClass, Memory, MemoryType, Retention, Tier
+from scrimshaw.models import ArtifactClass, Memory, MemoryType, Neighbor, Relation, Retention, Tier
 
 FLOOR = 0.80
+_BELOW = 1 - 1e-12  # so that rounding cannot carry a scaled sum over the cap
 
 # How many of the best are compared, and what one standard deviation adds: of how well the passage's tokens match
 # the query's, of how near the passage is to those of the other best, and of the logarithm of the memory's
@@ -77,3 +78,35 @@ def score_factors(
     lowering = {name: factor for name, factor in lowering.items() if factor < 1.0}  # some rounding makes 1
     product, floor = math.prod(lowering.values()), FLOOR * TIER_FACTORS.get(memory.tier, 1.0)
     return lowering if product >= floor else {**lowering, "floor": floor / product}
+
+
+def session_boost(attention: float, weight: float) -> float:
+    """What attention (0..1, clamped) adds, as a share of the score."""
+    return weight * min(max(attention, 0.0), 1.0)
+
+
+def causal_boosts(seeds: Mapping[str, float], neighbours: Iterable[Neighbor], per_hop: float) -> Mapping[str, float]:
+    """The boosts of the seeds' causal neighbours, as shares of their scores.
+
+    `seeds` are hits with their scores; a weak one gives less, in proportion to the best. A neighbour gains
+    `per_hop / hop`, times the strengths on the path; only its best path counts. No seed boosts itself, and no memory is
+    boosted for having been superseded.
+    """
+    best = max(seeds.values(), default=0.0)
+    gains: dict[str, float] = {}
+    for step in neighbours:
+        score = seeds.get(step.start, 0.0)
+        leads_to_superseded = step.relation == Relation.SUPERSEDES and step.outward
+        if score > 0 and step.place != step.start and not leads_to_superseded:
+            gain = score / best * per_hop / step.hop * step.path_strength * step.strength
+            gains[step.place] = max(gain, gains.get(step.place, 0.0))
+    return {name: gain for name, gain in gains.items() if gain > 0}
+
+
+def cap_boosts(parts: Mapping[str, float], limit: float) -> Mapping[str, float]:
+    """The contributions above 0 by name, scaled down if their sum would exceed `limit`."""
+    given = {name: part for name, part in parts.items() if part > 0}
+    total = sum(given.values())
+    if total <= limit:
+        return given
+    return {name: part * (limit / total) * _BELOW for name, part in given.items()}

@@ -7,7 +7,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from scrimshaw.models import Item
-from scrimshaw.search.boosts import session_boost
+from scrimshaw.search.rerank import session_boost
 from scrimshaw.search.tokens import STOP_WORDS, query_terms
 
 # Replaces text that speaks to the agent and is not a person's; the entry can still be read by its id.
