@@ -112,7 +112,6 @@ def test_what_a_person_takes_back_is_no_choice_any_more() -> None:
         ("I don't want bigger runners then. budget is frozen until january", None),
         ("Please store the fees in cents, not floats. The export truncates.", None),
         ("ok scratch that. I asked the office: one sum per ferry, not per seat. Group by ferry please.", None),
-        ("Could you please make it seven? Refunds arrive up to five days later.", None),
         ("Not Tuesday, I'm away; make it Thursday the 26th for the ferry.", None),
         ("I'd rather not paper over the fees with a timeout, if it's all the same to you.", None),
         ("btw do not raise the slot size, the layout is frozen since 200 units have it", None),

@@ -440,7 +440,7 @@ def test_a_change_is_not_told_again_in_other_words() -> None:
         "Added ignores for two rules that contradict each other",
         "Remove .flake8 and migrate settings to pyproject.toml",
     ]
-    assert made.findings == ()
+    assert not [text for text in texts(made.findings) if "flake8" in text]
 
 
 def test_without_a_commit_a_result_that_was_pushed_is_told() -> None:
@@ -525,16 +525,15 @@ def test_a_task_that_a_commit_names_is_not_open() -> None:
     assert texts(recording.draft().open) == ["Tell Ann"]
 
 
-def test_an_argument_is_not_open_and_a_list_item_says_something() -> None:
+def test_an_argument_is_not_open_and_a_heading_is_no_finding() -> None:
     recording = Recording().prompt("Extend the exporter.").edit("src/export.py")
     recording.answer(
-        "The exporter now writes one file for each table.\n\nKey findings:\n- The journal of the exporter loses rows\n"
+        "The exporter now writes one file for each table.\n\n"
         "- Practical framework for exporter journals\n\nReasons against it:\n- The exporter guide is not yet finished\n"
         "· Hatching… (0s · esc to interrupt)"
     )
     made = recording.draft()
     assert (texts(made.open), "Hatching" in made.title) == ([], False)
-    assert "The journal of the exporter loses rows" in texts(made.findings)
     assert not [each for each in texts(made.findings) if "framework" in each or "esc to" in each]
 
 
@@ -678,13 +677,6 @@ def test_a_heading_may_be_followed_by_a_note_in_brackets() -> None:
     may = "**After May** (inspection)\n- the berth node of the harbour needs a disk"
     recording.answer(f"The backup of the harbour runs on the new node now.\n\n{tonight}\n\n{may}")
     assert [each.note for each in recording.draft().findings][-2:] == ["Tonight", "After May (inspection)"]
-
-
-def test_headings_of_findings_count_in_every_session() -> None:
-    recording = login().answer(
-        "## Key findings\n- Servers keep three kinds of clocks\n## Done\n- Servers were patched\n"
-    )
-    assert texts(recording.draft().findings)[0] == "Servers keep three kinds of clocks"
 
 
 def test_long_sessions_stay_short() -> None:

@@ -359,20 +359,6 @@ def test_the_ways_that_an_answer_lists_explain_nothing() -> None:
     assert [(each.text, each.note) for each in recording.draft().problems] == [(cause, "")]
 
 
-@pytest.mark.parametrize(
-    ("said", "is_told"),
-    [
-        ("I was wrong there: the sweeper deletes a thousand tiles an hour, so retention works.", True),
-        ("That rules it out: the columns of the table have a zone, and the payload is in UTC.", True),
-        ("The snap length of the player is hardly involved, 113 before and 110 after.", True),
-        ("The tide table reads a column with a zone.", False),
-    ],
-)
-def test_a_suspicion_that_was_dropped_is_told(said: str, is_told: bool) -> None:
-    recording = Recording().prompt("why do pages come twice").read("print.go").answer(said).read("queue.go")
-    assert texts(recording.draft().problems) == [said] * is_told
-
-
 def test_a_suspicion_is_no_cause() -> None:
     said = "The suspicion is that `queue.go` sends pages of the harbour table twice after a broken telephone call."
     recording = Recording().prompt("why do pages come twice").read("queue.go").answer(said).prompt("look at the queue")

@@ -142,8 +142,6 @@ def _weigh_decision(record: Record, place: int) -> float:
     is_refusal = record.replies.get(sentence.event) in record.refusals
     tells = is_refusal or is_clear(text, 1) or (sentence.by == USER and count_subjects(text) >= fewest)
     is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= fewest and tells
-    if sentence.by == USER and _DECISION["amends_by_asking"].search(text):
-        return 2.0
     vague = NO_CHOICES[:2] if _DECISION["weighed"].search(text) else NO_CHOICES
     if not is_fit or any(_DECISION[name].search(text) for name in vague):
         return 0.0

@@ -17,6 +17,7 @@ from scrimshaw.session import keywords, sections, statements
 from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.record import Record
+from scrimshaw.session.selection import select_statements
 from scrimshaw.session.statements import LONGEST_LINE, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
 LONGEST_BODY, MOST_BODY_LINES = 4_500, 40  # characters, about 1,100 tokens; lines with a statement
@@ -78,6 +79,11 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     left = {each.text for each in open_points}
     findings = prove(each for each in sections.find_findings(record, changes) if each.text not in left)
     requests = prove(find_later_requests(record, task))
+    told = [x for x in (task, step, *decisions, *changes, *problems, *open_points, *findings, *requests) if x]
+    selected = select_statements(record, "\n".join(f"{each.text} {each.note}" for each in told))
+    more = {kind: prove(some) for kind, some in selected.items()}
+    results = [each for each in more["result"] if not sections.repeats_change(changes, each)]
+    in_order = partial(sorted, key=attrgetter("event"))
     prompts = _group_prompts(record.sentences).values()
     title = _make_title(task, record.sentences, requests, changes)
     whole = "\n".join(each.text for each in record.sentences)
@@ -95,14 +101,14 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         session=session.id,
         title=title,
         task=task,
-        decisions=decisions,
+        decisions=tuple(in_order([*decisions, *more["decision"]])),
         changed=changes,
         uncommitted=tuple(sections.find_uncommitted(record)) if record.commits or "commit" in whole else (),
         push=next(sections.find_push(record), None),
         tests=prove(record.test_runs),
-        problems=problems,
-        findings=findings,
-        open=open_points,
+        problems=tuple(in_order([*problems, *more["finding"]])),
+        findings=tuple(in_order([*findings, *results])),
+        open=tuple(in_order([*open_points, *more["open"]])),
         next_step=step,
         topics=topics,
         trigger_phrases=phrases,

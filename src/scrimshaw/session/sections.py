@@ -21,7 +21,6 @@ from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stem
 from scrimshaw.session.record import ACTS, Record
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
-# Of statements
 FEWEST_WORDS = 4  # of a sentence
 _DECISION = PATTERNS["decisions"]
 NO_CHOICES = ("not_a_decision", "exploring", "scaffold")
@@ -40,7 +39,6 @@ _VERB = re.compile(rf"(?i)\b(?:{'|'.join(sorted(statements.WORDS['verbs']))})(?:
 # Failures
 MOST_PROBLEMS, LEAST_PROBLEMS, _CALLS_PER_PROBLEM = 12, 3, 7
 MOST_UNSOLVED = 2
-_LATE = 0.5
 _STILL_NEW = 8  # events from a failure without another try to the end; an earlier failure was given up
 _NEAR = 6  # events after a cause in which an agent makes changes for it
 _FAILURE, _COMMAND = PATTERNS["failures"], PATTERNS["commands"]
@@ -74,10 +72,10 @@ def find_outcome(record: Record, *, with_commits: bool = True) -> list[Statement
     shown = record.commits[-MOST_COMMITS:] or _find_difference(record)
     done = [*_find_results(record), *tracked[-MOST_TRACKED:]]
     told = shown if with_commits or not record.commits else []
-    return [*filterfalse(partial(_repeats_change, shown), done), *told]
+    return [*filterfalse(partial(repeats_change, shown), done), *told]
 
 
-def _repeats_change(changes: Sequence[Statement], said: Statement | Sentence) -> bool:
+def repeats_change(changes: Sequence[Statement], said: Statement | Sentence) -> bool:
     """Whether one of the changes has most of the words of another statement, and so says the same."""
     words = find_stems(said.text)
     retold = (each for each in changes if "`" not in each.note)  # an account of code is not
@@ -87,16 +85,12 @@ def _repeats_change(changes: Sequence[Statement], said: Statement | Sentence) ->
 
 
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
-    """What follows a heading of findings, and how the work ended: as an answer reports it, or else the last command."""
+    """How the work ended: as an answer reports it, or else the last command."""
     firm = [each for each in record.answers if not _CHANGE["not_a_finding"].search(each.text)]
     firm = [each for each in firm if not each.is_item or _CHANGE["told"].search(each.text) or _VERB.search(each.text)]
     empty = (_CHANGE["status"], _CHANGE["ceremony"])
     worth = [each for each in firm if is_clear(each.text) and not any(cue.search(each.text) for cue in empty)]
-    late = [each for each in worth if each.event >= _LATE * record.last_event]
-    found = [each for each in late if _CHANGE["findings_heading"].search(each.heading)][-MOST_FINDINGS:]
-    rest = [each for each in worth if each not in found]
-    if account := _find_account(record, rest, changes):
-        found = [*filterfalse(partial(_repeats_change, changes), [*found, *account])]
+    found = [*filterfalse(partial(repeats_change, changes), _find_account(record, worth, changes))]
     labels = (x.heading.rstrip(": ") if x.is_item and not _CHANGE["no_label"].match(x.heading) else "" for x in found)
     facts = [*dict.fromkeys(Statement(x.text, x.event, label) for x, label in zip(found, labels, strict=True))]
     last = next((x for x in reversed(record.events) if x.kind in (EventKind.TOOL, EventKind.PROMPT)), None)
@@ -231,7 +225,7 @@ def relative_paths(paths: Iterable[str]) -> list[str]:
 
 
 def find_problems(record: Record) -> list[Statement]:
-    """Failures with the cure that a later run shows, causes that the agent acted on, and those that it ruled out."""
+    """Failures with the cure that a later run shows, and causes that the agent acted on."""
     most = min(MOST_PROBLEMS, LEAST_PROBLEMS + record.calls // _CALLS_PER_PROBLEM)
     causes, solved = find_causes(record), dict[str, Statement]()  # of the same error the last cure counts
     for each in record.failures:
@@ -246,9 +240,7 @@ def find_problems(record: Record) -> list[Statement]:
             ran = f"`{each.run.suspect.partition('::')[0]}` {how} in e{each.overcome.number}"
             note = f"{ran} after: {cure}" if each.following else f"{ran}: {cure}"
             solved[each.error] = Statement(each.error, number, note)
-    ideas = [each for each in record.answers if _FAILURE["ruled_out"].search(each.text)]
-    dropped = [Statement(x.text, x.event) for x in ideas if count_subjects(x.text) >= LEAST_SUBJECTS][-most:]
-    return sorted([*causes[-most:], *[*solved.values()][-most:], *dropped], key=attrgetter("event"))
+    return sorted([*causes[-most:], *[*solved.values()][-most:]], key=attrgetter("event"))
 
 
 def _find_explanation(record: Record, failure: Failure) -> list[Statement]:
@@ -433,7 +425,7 @@ def _find_unfinished_tasks(record: Record) -> list[Statement]:
         words = filter(None, map(find_stems, map(attrgetter("text"), left)))
         if any(map(known.issuperset, words)):  # nobody marks what is done
             return []
-    return [*filterfalse(partial(_repeats_change, [x for x in record.commits if x.event > last]), left)]
+    return [*filterfalse(partial(repeats_change, [x for x in record.commits if x.event > last]), left)]
 
 
 def find_next_step(record: Record) -> Statement | None:

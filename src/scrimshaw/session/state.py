@@ -52,12 +52,12 @@ Notes = Mapping[str, Sequence[StateLine]]
 # one, a resumed one first what it was working with, a compacted one all that the summary may lose. After a clear the
 # context should stay empty, except for the task.
 _ATTENDED = {"noticed": 1, "files": 1, "results": 1}
-_ENDING = {"broke off": 1, "next": 1, "said": 1, "failures": 2, "open": 4, "later task": 1}
-_OUTCOME = {"decisions": 8, "done": 4, "tests": 1, "not committed": 1, "commits": 3, "last commit": 1, "learned": 4}
+_ENDING = {"broke off": 1, "next": 1, "said": 1, "failures": 2, "open": 5, "later task": 1}
+_OUTCOME = {"decisions": 8, "done": 4, "tests": 1, "not committed": 1, "commits": 3, "last commit": 1, "learned": 6}
 _PARTS: Mapping[Occasion, Mapping[str, int]] = {
-    Occasion.START: {"task": 2, **_ENDING, **_OUTCOME, "also said": 3},
+    Occasion.START: {"task": 2, **_ENDING, **_OUTCOME, "also said": 1},
     Occasion.RESUME: {"task": 1, "next": 1, **_ATTENDED, "commits": 1, **_ENDING, **_OUTCOME},
-    Occasion.COMPACT: {"task": 2, **_ENDING, **_OUTCOME, "also said": 3, **_ATTENDED},
+    Occasion.COMPACT: {"task": 2, **_ENDING, **_OUTCOME, "also said": 1, **_ATTENDED},
     Occasion.CLEAR: {"task": 1},
 }
 _SAID = ("later task", "said", "also said")

@@ -1,0 +1,132 @@
+"""The sentences of a session that a successor needs, found by a linear classifier over words and place. Pure.
+
+Its weights are in `selection.json`, fitted by `benchmarks/selection.py`.
+"""
+
+import math
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from itertools import takewhile
+from operator import attrgetter, itemgetter
+
+import msgspec
+
+from scrimshaw.models import EventKind
+from scrimshaw.session.record import ACTS, LONG_WORD, SAME_CHOICE, Record
+from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Statement
+
+KINDS = ("decision", "finding", "result", "open")
+# The probability above which a sentence is told, and above which it is told beside one; measured on recorded sessions.
+LEAST_WORTH, LEAST_BESIDE = 0.85, 0.3
+LONGEST_SELECTION, _LINE = 1_600, 30  # characters of all that is selected, and what a line costs beside its text
+# What names something in code: every name counts as the same word.
+_NAMES = (
+    ("§code", re.compile(r"`[^`\n]+`")),
+    ("§path", re.compile(r"\S*[/\\]\S+|\b\w+\.(?:py|js|ts|go|rs|md|c|h|java|json|ya?ml|toml|sh|sql)\b")),
+    ("§number", re.compile(r"(?i)\d[\d.,:]*\s?(?:%|ms|s|[kmg]b?|days?|min|hours?)?\b")),
+    ("§name", re.compile(r"\b\w*[a-z]\w*[A-Z_]\w*\b|\b\w+\(\)|\b\w+\.\w+\b|\b[A-Z]{2,}[\w-]*\b")),
+)
+_TOKEN = re.compile(r"§\w+|[^\W\d_]+(?:'[a-z]+)?|[?!:;,—–…✅❌]")
+_OPENING, _HEADING = 2, 8  # first words of a sentence, and of its heading
+
+
+def select_statements(record: Record, told: str) -> Mapping[str, Sequence[Statement]]:
+    """By kind the sentences most worth telling that add something to the lines told already, in order of events."""
+    scores, chosen, room = score_sentences(record), list[tuple[int, str, Statement]](), LONGEST_SELECTION
+    known = [set(LONG_WORD.findall(line)) for line in told.lower().splitlines()]
+    for place, (worth, kind) in sorted(enumerate(scores), key=lambda each: -each[1][0]):
+        sentence = record.sentences[place]
+        if worth < LEAST_WORTH or sentence.by == SUMMARY or record.is_withdrawn(sentence):
+            continue
+        said = add_context(record, place, [*map(itemgetter(0), scores)])
+        words = set(LONG_WORD.findall(said.text.lower()))
+        is_known = any(len(words & other) >= SAME_CHOICE * max(1, min(len(words), len(other))) for other in known)
+        if not is_known and len(said.text) <= room:
+            room -= len(said.text) + _LINE
+            known.append(words)
+            chosen.append((place, kind, said))
+    return {kind: [said for _, each, said in sorted(chosen) if each == kind] for kind in KINDS}
+
+
+def add_context(record: Record, place: int, worths: Sequence[float]) -> Statement:
+    """An item with its heading; or a sentence with those beside it that are worth telling or that it points to.
+
+    Of a person's reply these are all but questions, and it comes with what it replies to.
+    """
+    sentences, seed = record.sentences, record.sentences[place]
+    if seed.is_item:
+        label = seed.heading.rstrip(": ")
+        return Statement(seed.text, seed.event, "" if PATTERNS["changes"]["no_label"].match(label) else label)
+    is_reply = seed.by == USER and seed.turn > 1  # the first prompt is the task
+
+    def belongs(at: int) -> bool:
+        said, points = sentences[at], at < place and PATTERNS["open_points"]["pointing"].match(sentences[at + 1].text)
+        is_worth = not said.text.endswith("?") if is_reply else worths[at] >= LEAST_BESIDE
+        return said.event == seed.event and not said.is_item and bool(points or is_worth)
+
+    before = [*takewhile(belongs, range(place - 1, -1, -1))]
+    run = [*before[::-1], place, *takewhile(belongs, range(place + 1, len(sentences)))]
+    while len(text := " ".join([sentences[at].text for at in run])) > LONGEST_SENTENCE and len(run) > 1:
+        run = run[1:] if run[0] < place else run[:-1]
+    answer = record.replies.get(seed.event, 0) if seed.by == USER else 0
+    offer = record.quote_offer(answer) if answer else ""
+    return Statement(text, seed.event, f"on (e{answer}): {offer}" if offer else "")
+
+
+@cache
+def load_weights() -> Mapping[str, Sequence[int]]:
+    """What each feature, and `""` always, adds to the log odds, times 100, of being worth it and of each of KINDS."""
+    text = files(__package__).joinpath("selection.json").read_bytes()
+    return msgspec.json.decode(text, type=dict[str, tuple[int, ...]])
+
+
+def score_sentences(record: Record) -> list[tuple[float, str]]:
+    """Of each sentence, in order, the probability that a successor needs it, and its likeliest kind: one for a list."""
+    weights, lists = load_weights(), defaultdict[tuple[int, str], Counter[str]](Counter)
+    worths, kinds = list[float](), list[Counter[str]]()
+    for sentence, features in zip(record.sentences, describe_sentences(record), strict=True):
+        worth, *odds = map(sum, zip(*filter(None, map(weights.get, ["", *features])), strict=True))
+        worths.append(1 / (1 + math.exp(-worth / 100)))
+        kinds.append(Counter(dict(zip(KINDS, odds, strict=True))))
+        if sentence.is_item and sentence.heading:
+            lists[sentence.event, sentence.heading].update(kinds[-1])
+            kinds[-1] = lists[sentence.event, sentence.heading]
+    return [(worth, odds.most_common(1)[0][0]) for worth, odds in zip(worths, kinds, strict=True)]
+
+
+def describe_sentences(record: Record) -> Iterator[set[str]]:
+    """The features of each sentence: its words, how it begins, its heading, and where it stands."""
+    acts = [each for each in record.events if each.kind in ACTS]
+    numbers = [*map(attrgetter("number"), acts)]
+    kinds = ("edit" if each.number in record.edit_events else each.tool or each.kind for each in acts)
+    names = ["", *(f"{kind}{'!' * bool(each.failed)}" for kind, each in zip(kinds, acts, strict=True)), ""]
+    lengths = Counter(map(attrgetter("event"), record.sentences))
+    closing = {record.turns[each.number]: each.number for each in acts if each.kind == EventKind.ANSWER}
+    last = max(record.turns.values(), default=0)
+    for each in record.sentences:
+        by, words = each.by[0], _split_words(each.text)
+        found = {f"{by}^{' '.join(words[:length])}" for length in range(1, _OPENING + 1)}
+        found.update(words)
+        found.update(map("#{}".format, _split_words(each.heading)[:_HEADING]))
+        found |= {
+            f"{by} after {names[bisect_left(numbers, each.event)]}",
+            f"{by} before {names[bisect_right(numbers, each.event) + 1]}",
+            f"{by} of {min(lengths[each.event], 12) // 3}",
+            f"{by} long {min(len(words) // 6, 6)}",
+            f"{by} ends {each.text[-1:]}",
+            f"{by} in {int(math.log2(len(record.sentences) + 1))}",
+            f"{by} at {min(int(5 * each.event / max(1, record.last_event)), 4)}",
+        }
+        traits = {"closing": each.event == closing.get(each.turn), "item": each.is_item}
+        traits |= {f"{by} busy": each.turn in record.changes_by_turn, f"{by} last": each.turn == last}
+        yield found | {name for name, holds in traits.items() if holds}
+
+
+def _split_words(text: str) -> list[str]:
+    for name, pattern in _NAMES:
+        text = pattern.sub(f" {name} ", text)
+    return _TOKEN.findall(text.replace("’", "'").lower())

@@ -1,0 +1,146 @@
+"""Which sentences the classifier selects, with what context, and what the weights make of a cause."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.session.recording import Recording
+
+from scrimshaw.session import selection
+from scrimshaw.session.record import Record
+from scrimshaw.session.selection import KINDS, LONGEST_SELECTION, describe_sentences, load_weights, score_sentences
+from scrimshaw.session.statements import Statement, contains_text
+
+UNLIKELY, SURE = -400, 900
+# Worth it is only what says "tide" (a finding), "quay" (a decision) or "left" (open); "buoy" is worth it beside these.
+WEIGHTS: Mapping[str, Sequence[int]] = {
+    "": (UNLIKELY, 0, 0, 0, 0),
+    "tide": (SURE, 0, 200, 0, 0),
+    "quay": (SURE, 200, 0, 0, 0),
+    "left": (SURE, 0, 0, 0, 300),
+    "buoy": (-UNLIKELY, 0, 0, 100, 0),
+}
+
+
+@pytest.fixture
+def weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "load_weights", lambda: WEIGHTS)
+
+
+def select(recording: Recording, told: str = "") -> dict[str, list[tuple[str, str]]]:
+    found = selection.select_statements(Record(recording.events, recording.items), told)
+    return {kind: [(each.text, each.note) for each in some] for kind, some in found.items() if some}
+
+
+@pytest.mark.usefixtures("weights")
+def test_a_sentence_is_told_by_its_likeliest_kind() -> None:
+    said = "Now I look at the pier. The tide is read in feet. So much for that. I moved the crane to the quay."
+    recording = Recording().prompt("Mend the harbour.").answer(said)
+    assert select(recording) == {
+        "decision": [("I moved the crane to the quay.", "")],
+        "finding": [("The tide is read in feet.", "")],
+    }
+
+
+@pytest.mark.usefixtures("weights")
+def test_what_was_told_is_not_told_again() -> None:
+    recording = Recording().prompt("Mend the harbour.").answer("The tide is read in feet from the old gauge.")
+    assert select(recording, "task\nthe old gauge has the tide in feet, which is read by the pier") == {}
+
+
+@pytest.mark.usefixtures("weights")
+def test_the_items_of_a_list_are_of_one_kind_and_name_its_heading() -> None:
+    said = (
+        "What the harbour still needs:\n\n- the crane at the quay\n- a gauge for the tide\n- what is left of the pier\n"
+    )
+    assert select(Recording().prompt("Mend the harbour.").answer(said)) == {
+        "open": [
+            ("the crane at the quay", "What the harbour still needs"),
+            ("a gauge for the tide", "What the harbour still needs"),
+            ("what is left of the pier", "What the harbour still needs"),
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("The buoys are red. A buoy drifts. The tide moves it.", "A buoy drifts. The tide moves it."),
+        ("The gauge is old. It shows the tide in feet.", "The gauge is old. It shows the tide in feet."),
+        ("The gauge is old. Feet are shown for the tide.", "Feet are shown for the tide."),
+    ],
+)
+@pytest.mark.usefixtures("weights")
+def test_what_is_worth_it_beside_a_sentence_or_pointed_to_comes_with_it(said: str, told: str) -> None:
+    (found,) = select(Recording().prompt("Mend the harbour.").answer(said)).values()
+    assert found == [(told, "")]
+
+
+@pytest.mark.usefixtures("weights")
+def test_a_reply_is_told_whole_with_what_it_replies_to() -> None:
+    recording = Recording().prompt("Mend the harbour.").answer("Should I move the crane to the pier?")
+    recording.prompt("no, to the quay. the pier is full. is that hard?")
+    assert select(recording) == {
+        "decision": [("no, to the quay. the pier is full.", "on (e2): Should I move the crane to the pier?")]
+    }
+
+
+@pytest.mark.usefixtures("weights")
+def test_what_was_taken_back_and_a_summary_are_not_told() -> None:
+    taken = Recording().prompt("Mend the harbour.").edit("a.py").answer("I put the crane on the quay.").prompt("revert")
+    assert select(taken) == {}
+    assert select(Recording().compact("The crane was put on the quay.").prompt("Go on with the pier.")) == {}
+
+
+@pytest.mark.usefixtures("weights")
+def test_a_selection_is_short() -> None:
+    recording = Recording().prompt("Mend the harbour.")
+    for number in range(60):
+        names = " ".join([f"{chr(97 + number % 26)}{number}{other * 5}" for other in "abcdefghijkl"])
+        recording.answer(f"The tide is read by {names}.")
+    (found,) = select(recording).values()
+    assert len(found) > 5
+    assert sum(len(text) for text, _ in found) <= LONGEST_SELECTION
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Root cause: `parse_offset` in `tz.py` drops the minutes, so Nepal (UTC+5:45) is read as UTC+5.", "finding"),
+        ("Found it: the pool hands out closed sockets, because `release()` is called twice on a timeout.", "finding"),
+    ],
+)
+def test_the_weights_know_a_cause(said: str, kind: str) -> None:
+    recording = Recording().prompt("Why is Nepal off by 45 minutes?").read("tz.py").bash("pytest", "x", failed=True)
+    recording.answer(said).edit("tz.py").bash("pytest", "12 passed").answer("Let me look at the file.")
+    record = Record(recording.events, [])
+    scores = dict(zip([each.text for each in record.sentences], score_sentences(record), strict=True))
+    assert scores[said][1] == kind
+    assert max(scores, key=lambda text: scores[text][0]) == said
+
+
+def test_each_weight_says_something_of_worth_and_of_each_kind() -> None:
+    weights = load_weights()
+    assert {len(each) for each in weights.values()} == {1 + len(KINDS)}
+    assert all(any(each) for each in weights.values())
+    assert "" in weights
+
+
+SAID = "The tide is read. | We moved it because it is late | - an item: | `code` | ## Left | ?"
+WORDS = st.lists(st.sampled_from(SAID.split()), max_size=40).map(" ".join)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["prompt", "answer", "stop", "compact"]), WORDS), max_size=8))
+def test_every_selected_text_is_quoted_from_its_event(turns: list[tuple[str, str]]) -> None:
+    recording = Recording()
+    for kind, text in turns:
+        getattr(recording, kind)(text.replace("|", "\n"))
+        recording.bash("ls", "a")
+    record = Record(recording.events, recording.items)
+    assert len([*describe_sentences(record)]) == len(score_sentences(record)) == len(record.sentences)
+    events = {each.number: each for each in recording.events}
+    told: list[Statement] = [each for some in selection.select_statements(record, "").values() for each in some]
+    assert all(contains_text(events[each.event], each.text) for each in told)
