@@ -79,10 +79,10 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     left = {each.text for each in open_points}
     findings = prove(each for each in sections.find_findings(record, changes) if each.text not in left)
     requests = prove(find_later_requests(record, task))
-    told = [x for x in (task, step, *decisions, *changes, *problems, *open_points, *findings, *requests) if x]
-    selected = select_statements(record, "\n".join(f"{each.text} {each.note}" for each in told))
-    more = {kind: prove(some) for kind, some in selected.items()}
-    results = [each for each in more["result"] if not sections.repeats_change(changes, each)]
+    told = filter(None, [task, step, *decisions, *changes, *problems, *open_points, *findings, *requests])
+    lines = "\n".join(map(_line, told))
+    selected = select_statements(record, lines, room=LONGEST_BODY - len(lines))
+    more = {kind: prove(x for x in some if not sections.repeats_change(changes, x)) for kind, some in selected.items()}
     in_order = partial(sorted, key=attrgetter("event"))
     prompts = _group_prompts(record.sentences).values()
     title = _make_title(task, record.sentences, requests, changes)
@@ -107,7 +107,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         push=next(sections.find_push(record), None),
         tests=prove(record.test_runs),
         problems=tuple(in_order([*problems, *more["finding"]])),
-        findings=tuple(in_order([*findings, *results])),
+        findings=tuple(in_order([*findings, *more["result"]])),
         open=tuple(in_order([*open_points, *more["open"]])),
         next_step=step,
         topics=topics,

@@ -34,9 +34,9 @@ _TOKEN = re.compile(r"§\w+|[^\W\d_]+(?:'[a-z]+)?|[?!:;,—–…✅❌]")
 _OPENING, _HEADING = 2, 8  # first words of a sentence, and of its heading
 
 
-def select_statements(record: Record, told: str) -> Mapping[str, Sequence[Statement]]:
-    """By kind the sentences most worth telling that add something to the lines told already, in order of events."""
-    scores, chosen, room = score_sentences(record), list[tuple[int, str, Statement]](), LONGEST_SELECTION
+def select_statements(record: Record, told: str, room: int = LONGEST_SELECTION) -> Mapping[str, Sequence[Statement]]:
+    """By kind, in order, the sentences most worth telling that add to the lines told; at most `room` characters."""
+    scores, chosen, room = score_sentences(record), list[tuple[int, str, Statement]](), min(room, LONGEST_SELECTION)
     known = [set(LONG_WORD.findall(line)) for line in told.lower().splitlines()]
     for place, (worth, kind) in sorted(enumerate(scores), key=lambda each: -each[1][0]):
         sentence = record.sentences[place]
