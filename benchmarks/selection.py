@@ -35,7 +35,7 @@ from scrimshaw_lab.recorded_sessions import NAMES, import_sessions
 
 DATA, WEIGHTS = Path(__file__).with_suffix(".tar.xz"), Path(selection.__file__).with_suffix(".json")
 RECORDED, FOLDS = "recorded", 5
-LEAST_COUNT = 15  # sentences that have a feature; rarer ones say too little
+LEAST_SESSIONS = 10  # that have a feature; others belong to a subject
 LEAST_WEIGHT = 12  # hundredths; a feature with less in all outputs is left out
 STRENGTH = 0.1  # of the fit against the penalty on the squares of the weights
 LONG = 250  # sentences; those of a longer session count less, as the root of how much longer it is
@@ -44,6 +44,7 @@ LONG = 250  # sentences; those of a longer session count less, as the root of ho
 class Example(Struct, frozen=True):
     """A sentence with its features and the kinds that a reader gave it."""
 
+    session: str
     fold: str
     features: frozenset[str]
     kinds: frozenset[str]
@@ -59,8 +60,8 @@ def main(arguments: list[str] | None = None) -> None:
     with TemporaryDirectory() as scratch, tarfile.open(DATA) as archive:
         archive.extractall(scratch, filter="data")
         examples = [*read_examples(Path(scratch) / "selection", given.recorded)]
-    counts = Counter(name for each in examples for name in each.features)
-    names = sorted(name for name, count in counts.items() if count >= LEAST_COUNT)
+    counts = Counter(name for name, _ in {(name, each.session) for each in examples for name in each.features})
+    names = sorted(name for name, count in counts.items() if count >= LEAST_SESSIONS)
     for fold in sorted({each.fold for each in examples}):
         print(judge_fold(examples, names, fold), flush=True)
     if given.write:
@@ -90,7 +91,7 @@ def read_examples(data: Path, recorded: Path | None) -> Iterator[Example]:
                     weight = math.sqrt(min(1.0, LONG / max(1, len(record.sentences))))
                     for said, features in zip(record.sentences, describe_sentences(record), strict=True):
                         found = kinds.get((name, session, str(said.event), str(said.place)), ())
-                        yield Example(fold, frozenset(features), frozenset(found), weight)
+                        yield Example(session, fold, frozenset(features), frozenset(found), weight)
 
 
 def judge_fold(examples: Sequence[Example], names: Sequence[str], fold: str) -> str:
