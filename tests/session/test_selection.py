@@ -106,6 +106,12 @@ def test_a_selection_is_short() -> None:
     assert sum(len(text) for text, _ in found) <= LONGEST_SELECTION
 
 
+@pytest.mark.usefixtures("weights")
+def test_a_pasted_line_costs_little_and_is_not_told() -> None:
+    pasted = f"The tide is {'a' * 200_000} {'abc/' * 50_000}"
+    assert select(Recording().prompt("Mend the harbour.").answer("Which one?").prompt(pasted)) == {}
+
+
 @pytest.mark.parametrize(
     ("said", "kind"),
     [

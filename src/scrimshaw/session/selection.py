@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import takewhile
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 
 import msgspec
 
@@ -42,17 +42,17 @@ def select_statements(record: Record, told: str, room: int = LONGEST_SELECTION) 
         sentence = record.sentences[place]
         if worth < LEAST_WORTH or sentence.by == SUMMARY or record.is_withdrawn(sentence):
             continue
-        said = add_context(record, place, [*map(itemgetter(0), scores)])
+        said = add_context(record, place, scores)
         words = set(LONG_WORD.findall(said.text.lower()))
         is_known = any(len(words & other) >= SAME_CHOICE * max(1, min(len(words), len(other))) for other in known)
-        if not is_known and len(said.text) <= room:
+        if not is_known and len(said.text) <= min(room, LONGEST_SENTENCE):
             room -= len(said.text) + _LINE
             known.append(words)
             chosen.append((place, kind, said))
     return {kind: [said for _, each, said in sorted(chosen) if each == kind] for kind in KINDS}
 
 
-def add_context(record: Record, place: int, worths: Sequence[float]) -> Statement:
+def add_context(record: Record, place: int, scores: Sequence[tuple[float, str]]) -> Statement:
     """An item with its heading; or a sentence with those beside it that are worth telling or that it points to.
 
     Of a person's reply these are all but questions, and it comes with what it replies to.
@@ -65,7 +65,7 @@ def add_context(record: Record, place: int, worths: Sequence[float]) -> Statemen
 
     def belongs(at: int) -> bool:
         said, points = sentences[at], at < place and PATTERNS["open_points"]["pointing"].match(sentences[at + 1].text)
-        is_worth = not said.text.endswith("?") if is_reply else worths[at] >= LEAST_BESIDE
+        is_worth = not said.text.endswith("?") if is_reply else scores[at][0] >= LEAST_BESIDE
         return said.event == seed.event and not said.is_item and bool(points or is_worth)
 
     before = [*takewhile(belongs, range(place - 1, -1, -1))]
@@ -108,7 +108,7 @@ def describe_sentences(record: Record) -> Iterator[set[str]]:
     closing = {record.turns[each.number]: each.number for each in acts if each.kind == EventKind.ANSWER}
     last = max(record.turns.values(), default=0)
     for each in record.sentences:
-        by, words = each.by[0], _split_words(each.text)
+        by, words = each.by[0], _split_words(each.text[:LONGEST_SENTENCE])
         found = {f"{by}^{' '.join(words[:length])}" for length in range(1, _OPENING + 1)}
         found.update(words)
         found.update(map("#{}".format, _split_words(each.heading)[:_HEADING]))
