@@ -4,14 +4,13 @@ Its weights are in `selection.json`, fitted by `benchmarks/selection.py`.
 """
 
 import math
-import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from itertools import takewhile
 from operator import attrgetter
+from pathlib import Path
 
 import msgspec
 
@@ -23,14 +22,7 @@ KINDS = ("decision", "finding", "result", "open")
 # The probability above which a sentence is told, and above which it is told beside one; measured on recorded sessions.
 LEAST_WORTH, LEAST_BESIDE = 0.85, 0.3
 LONGEST_SELECTION, _LINE = 1_600, 30  # characters of all that is selected, and what a line costs beside its text
-# What names something in code: every name counts as the same word.
-_NAMES = (
-    ("§code", re.compile(r"`[^`\n]+`")),
-    ("§path", re.compile(r"\S*[/\\]\S+|\b\w+\.(?:py|js|ts|go|rs|md|c|h|java|json|ya?ml|toml|sh|sql)\b")),
-    ("§number", re.compile(r"(?i)\d[\d.,:]*\s?(?:%|ms|s|[kmg]b?|days?|min|hours?)?\b")),
-    ("§name", re.compile(r"\b\w*[a-z]\w*[A-Z_]\w*\b|\b\w+\(\)|\b\w+\.\w+\b|\b[A-Z]{2,}[\w-]*\b")),
-)
-_TOKEN = re.compile(r"§\w+|[^\W\d_]+(?:'[a-z]+)?|[?!:;,—–…✅❌]")
+_NAMES, _TOKEN = PATTERNS["names"], PATTERNS["statements"]["token"]
 _OPENING, _HEADING = 2, 8  # first words of a sentence, and of its heading
 
 
@@ -80,8 +72,7 @@ def add_context(record: Record, place: int, scores: Sequence[tuple[float, str]])
 @cache
 def load_weights() -> Mapping[str, Sequence[int]]:
     """What each feature, and `""` always, adds to the log odds, times 100, of being worth it and of each of KINDS."""
-    text = files(__package__).joinpath("selection.json").read_bytes()
-    return msgspec.json.decode(text, type=dict[str, tuple[int, ...]])
+    return msgspec.json.decode(Path(__file__).with_suffix(".json").read_bytes(), type=dict[str, tuple[int, ...]])
 
 
 def score_sentences(record: Record) -> list[tuple[float, str]]:
@@ -127,6 +118,6 @@ def describe_sentences(record: Record) -> Iterator[set[str]]:
 
 
 def _split_words(text: str) -> list[str]:
-    for name, pattern in _NAMES:
-        text = pattern.sub(f" {name} ", text)
+    for name, pattern in _NAMES.items():  # every name in code counts as the same word
+        text = pattern.sub(f" §{name} ", text)
     return _TOKEN.findall(text.replace("’", "'").lower())

@@ -45,3 +45,12 @@ def test_a_tool_event_imports_nothing_it_can_do_without(project: Path) -> None:
     heavy = {"hashlib", "inspect", "json", "tomllib", "subprocess", "dataclasses", "numpy", "html", "asyncio"}
     assert "scrimshaw.storage.sessions" in loaded, done.stderr
     assert heavy.isdisjoint(loaded)
+
+
+def test_the_state_that_a_start_tells_imports_no_reader_of_packages() -> None:
+    """It costs five milliseconds; data beside a module is read by its path."""
+    code = "import sys; import scrimshaw.session.state; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    loaded = done.stdout.decode().split()
+    assert "scrimshaw.session.selection" in loaded, done.stderr
+    assert "importlib.resources" not in loaded
