@@ -142,8 +142,9 @@ class Chunk(Struct, frozen=True, kw_only=True):
     start: int
     end: int
     context: str  #: the title and the heading path above the piece
-    at: str = ""  #: for a passage of a record: its ISO time, and its trust
+    at: str = ""  #: for a passage of a record: its ISO time, its trust, and its worth if the session is over
     trust: str = ""
+    worth: float | None = None
 
     def embedded_text(self, body: str) -> str:
         """What is embedded for this piece of `body`: its context, a line break, the piece without outer blanks."""
@@ -268,6 +269,7 @@ class Memory(Metadata, frozen=True, kw_only=True):
     artifact: ArtifactClass = ArtifactClass.MEMORY
     length: int
     writable: bool = False
+    worth: float | None = None  #: of a passage of a session that is over: the share of it that a successor needs
 
     @property
     def faults(self) -> list[str]:

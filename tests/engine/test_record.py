@@ -180,6 +180,22 @@ def test_what_else_the_session_of_the_best_hit_says_comes_next_to_it(engine: Eng
     assert not {"session record"} & {*first.explanation.factors, *third.explanation.factors}
 
 
+def test_of_two_passages_the_one_that_a_successor_needs_goes_first(engine: Engine) -> None:
+    tell(engine, EventKind.PROMPT, "Make the walrus printer speak two languages.", "plan", at=engine.clock())
+    tell(engine, EventKind.ANSWER, "Let me look at the gettext catalogues of the printer.", "plan", engine.clock())
+    tell_session(engine)
+    scan(engine)
+    assert [hit.memory.worth for hit in find(engine, "gettext catalogues printer")] == [None, None]
+    for session in ("old", "plan"):
+        tell(engine, EventKind.TOOL, "printer.py\n+gettext", session, engine.clock(), tool="Edit")
+        drafts.make_draft(engine, session)
+    scan(engine)
+    hits = {hit.memory.id: hit for hit in find(engine, "gettext catalogues printer")}
+    needed, other = hits["session:old#e2"], hits["session:plan#e1"]
+    assert needed.memory.worth > other.memory.worth > 0
+    assert needed.explanation.terms["worth"] > 0 > other.explanation.terms["worth"]
+
+
 def test_among_the_passages_of_a_session_their_tokens_count_twice(
     open_memory: OpenMemory, minilm: MiniLMEmbedder
 ) -> None:

@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 from tests.session.recording import Recording
 
 from scrimshaw.session import selection
-from scrimshaw.session.record import Record
-from scrimshaw.session.selection import KINDS, LONGEST_SELECTION, describe_sentences, load_weights, score_sentences
+from scrimshaw.session.record import Record, make_passages
+from scrimshaw.session.selection import (
+    KINDS,
+    LONGEST_SELECTION,
+    describe_sentences,
+    load_weights,
+    rate_passages,
+    score_sentences,
+)
 from scrimshaw.session.statements import Statement, contains_text
 
 UNLIKELY, SURE = -400, 900
@@ -135,6 +142,18 @@ def test_each_weight_says_something_of_worth_and_of_each_kind() -> None:
     assert "" in weights
 
 
+@pytest.mark.usefixtures("weights")
+def test_a_passage_is_worth_what_it_quotes_by_length() -> None:
+    recording = Recording().prompt("Mend the harbour.").answer(f"The **tide** is in feet. {'I look at the pier. ' * 4}")
+    recording.bash("make tide", "ok").prompt("And now?").answer("I look at the crane.")
+    recording.prompt("What is left?").answer("It is moved to the quay.")
+    passages = make_passages(recording.events)
+    worths = rate_passages(Record(recording.events, recording.items), passages)
+    rated = {each.text.splitlines()[0]: worth for each, worth in zip(passages, worths, strict=True)}
+    assert rated["Bash: make tide"] == 0.0
+    assert 0 < rated["> And now?"] < 0.1 < rated["> Mend the harbour."] < 0.5 < rated["> What is left?"] < 1
+
+
 SAID = "The tide is read. | We moved it because it is late | - an item: | `code` | ## Left | ?"
 WORDS = st.lists(st.sampled_from(SAID.split()), max_size=40).map(" ".join)
 
@@ -148,5 +167,8 @@ def test_every_selected_text_is_quoted_from_its_event(turns: list[tuple[str, str
     record = Record(recording.events, recording.items)
     assert len([*describe_sentences(record)]) == len(score_sentences(record)) == len(record.sentences)
     events = {each.number: each for each in recording.events}
+    rated = [*rate_passages(record, passages := make_passages(recording.events))]
+    assert len(rated) == len(passages)
+    assert all(0 <= worth <= 1 for worth in rated)
     told: list[Statement] = [each for some in selection.select_statements(record, "").values() for each in some]
     assert all(contains_text(events[each.event], each.text) for each in told)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from tests.samples import write_memory
 
 from scrimshaw.app.cli.main import main
 from scrimshaw.app.hooks.record import handle_payload
-from scrimshaw.engine import Engine, drafts, history, index, read, write
+from scrimshaw.engine import Engine, drafts, history, index, read, sessions, write
 from scrimshaw.engine.checkpoints import create
 from scrimshaw.errors import NewerDatabase
+from scrimshaw.ingest.redact import redact
+from scrimshaw.models import EventKind, Observation
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.ports import Row
 from scrimshaw.storage.sqlite.database import Database, find_newest_migration
@@ -157,7 +160,7 @@ def test_the_words_of_an_older_index_are_numbered_as_those_of_a_new_one(
     numbers = "SELECT id FROM memory_text_docsize ORDER BY id"
     expected = list(connection.execute(numbers))
     connection.execute("DELETE FROM migrations WHERE number > 3; DROP TABLE token_vectors; DROP TABLE renames")
-    connection.execute("ALTER TABLE memories DROP COLUMN questions")
+    connection.execute("ALTER TABLE memories DROP COLUMN questions; ALTER TABLE chunks DROP COLUMN worth")
     open_memory().close()
     assert list(connection.execute(numbers)) == expected
     connection.close()
@@ -171,11 +174,29 @@ def test_an_older_index_reads_the_questions_of_its_files(open_memory: OpenMemory
     connection.execute(
         "DELETE FROM migrations WHERE number > 5; DROP TABLE renames; ALTER TABLE memories DROP COLUMN questions"
     )
-    connection.execute("DELETE FROM chunks WHERE ordinal > 0")
+    connection.execute("DELETE FROM chunks WHERE ordinal > 0; ALTER TABLE chunks DROP COLUMN worth")
     connection.close()
     with open_memory() as engine:
         index.scan(engine)
         assert engine.memory("tide").questions == ("When does the sea rise?",)
+
+
+def test_an_older_index_rates_the_passages_of_sessions_that_are_over(open_memory: OpenMemory, project: Path) -> None:
+    with open_memory() as engine:
+        for kind, text in ((EventKind.PROMPT, WAL), (EventKind.TOOL, "wal.py\n+apsw")):
+            seen = Observation(session="old", kind=kind, text=redact(text), tool="Edit", call_id=text)
+            sessions.record_event(engine, seen, at=engine.clock())
+        drafts.make_draft(engine, "old")
+        index.scan(engine)
+    connection = apsw.Connection(str(project / ".scrimshaw" / INDEX))
+    worths = "SELECT worth FROM chunks JOIN memories ON memory = memories.row WHERE source = 'record'"
+    expected = list(connection.execute(worths))
+    connection.execute("DELETE FROM migrations WHERE number > 11; ALTER TABLE chunks DROP COLUMN worth")
+    with open_memory() as engine:
+        index.scan(engine)
+    assert list(connection.execute(worths)) == expected
+    assert None not in map(itemgetter(0), expected)
+    connection.close()
 
 
 def of_a_later_version(path: Path) -> bytes:

@@ -1,7 +1,7 @@
 """The record of sessions: passages of prompts, answers and calls, indexed as long as the journal has the events."""
 
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, repeat
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.sessions import ITEM_PREFIX
@@ -11,7 +11,8 @@ from scrimshaw.models import RECORD, Chunk, Document, Memory, Provenance, Source
 from scrimshaw.search.candidates import DAY_S
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.search.tokens import count_tokens
-from scrimshaw.session.record import Passage, find_passage, make_passages
+from scrimshaw.session.record import Passage, Record, find_passage, make_passages
+from scrimshaw.session.selection import rate_passages
 from scrimshaw.storage.ports import SessionRecord
 
 _TITLE_CHARACTERS = 76  # answers show 80 characters of a title
@@ -67,11 +68,15 @@ def read_passage(engine: Engine, passage_id: str) -> tuple[Memory, str]:
 
 def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document | None:
     """The record of a session for the index, one chunk per passage; None if it is empty."""
-    passages = make_passages(engine.sessions.events(record.session))
+    events = engine.sessions.events(record.session)
+    passages = make_passages(events)
     body = redact("".join(each.text.replace("\f", " ") + _CUT for each in passages))
     ends = [*accumulate(len(piece) + len(_CUT) for piece in body.text.split(_CUT)[:-1])]
     if not passages or len(ends) != len(passages):  # or a secret crossed a border
         return None
+    worths: Iterable[float | None] = repeat(None)
+    if record.memory_id:  # while it goes on, each search would rate it anew
+        worths = rate_passages(Record(events, engine.sessions.items(record.session)), passages)
     chunks = [
         Chunk(
             ordinal=number,
@@ -82,8 +87,9 @@ def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document
             context=each.prompt,
             at=format_time(each.at),
             trust=each.trust,
+            worth=worth,
         )
-        for number, (each, start, end) in enumerate(zip(passages, [0, *ends], ends, strict=False))
+        for number, (each, start, end, worth) in enumerate(zip(passages, [0, *ends], ends, worths, strict=False))
     ]
     title = title_session(engine, record)
     return Document(

@@ -212,7 +212,10 @@ class Searcher:
         """All of them by their lowered scores: a page must not depend on how many were looked at for it."""
         request = state.request
         if request.rerank:
-            self._compare_passages(state, candidates[: rerank.COMPARED])
+            best = candidates[: rerank.COMPARED]
+            self._compare_passages(state, best)
+            for each, term in zip(best, rerank.compare_worths([each.memory.worth for each in best]), strict=True):
+                each.terms = {**each.terms, "worth": term} if term else each.terms
         recorded = {memory.provenance.session for *_, memory in state.record.values()}
         for each in candidates:
             if request.rerank:

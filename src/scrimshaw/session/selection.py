@@ -6,7 +6,7 @@ Its weights are in `selection.json`, fitted by `benchmarks/selection.py`.
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import takewhile
 from operator import attrgetter
@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from scrimshaw.models import EventKind
-from scrimshaw.session.record import ACTS, LONG_WORD, SAME_CHOICE, Record
-from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Statement
+from scrimshaw.session.record import ACTS, LONG_WORD, SAME_CHOICE, Passage, Record
+from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Statement, flatten
 
 KINDS = ("decision", "finding", "result", "open")
 # The probability above which a sentence is told, and above which it is told beside one; measured on recorded sessions.
@@ -87,6 +87,17 @@ def score_sentences(record: Record) -> list[tuple[float, str]]:
             lists[sentence.event, sentence.heading].update(kinds[-1])
             kinds[-1] = lists[sentence.event, sentence.heading]
     return [(worth, odds.most_common(1)[0][0]) for worth, odds in zip(worths, kinds, strict=True)]
+
+
+def rate_passages(record: Record, passages: Iterable[Passage]) -> Iterator[float]:
+    """How much of what each passage quotes a successor needs: the mean probability of a character; 0 for calls."""
+    said = defaultdict[int, list[tuple[str, float]]](list)
+    for sentence, (worth, _) in zip(record.sentences, score_sentences(record), strict=True):
+        said[sentence.event].append((sentence.text, worth))
+    for each in passages:
+        text = flatten(each.text)
+        quoted = [(len(words), worth) for event in each.events for words, worth in said[event] if words in text]
+        yield sum(length * worth for length, worth in quoted) / max(1, sum(length for length, _ in quoted))
 
 
 def describe_sentences(record: Record) -> Iterator[set[str]]:

@@ -99,7 +99,7 @@ def rank_passages(rows: Sequence[tuple[str, int, float]], limit: int) -> list[Ma
     return sorted(matches, key=lambda match: (-match.score, match.id, match.chunk))
 
 
-def make_passage(record: Memory, anchor: str, at: str, length: int, trust: str) -> Memory:
+def make_passage(record: Memory, anchor: str, at: str, length: int, trust: str, worth: float | None) -> Memory:
     """A chunk of a session's record as a memory."""
-    origin = replace(record.provenance, trust=Trust(trust))
-    return replace(record, id=f"{record.id}#{anchor}", updated=at, length=length, provenance=origin)
+    origin, name = replace(record.provenance, trust=Trust(trust)), f"{record.id}#{anchor}"
+    return replace(record, id=name, updated=at, length=length, provenance=origin, worth=worth)

@@ -67,7 +67,7 @@ _OF_CHUNK = "LEFT JOIN vectors v ON v.memory = c.memory AND v.ordinal = c.ordina
 _VECTORS = _PIECE.format("''", "coalesce(packed, {0})", "coalesce({1}, {0})")
 VECTOR_PIECE = f"{_VECTORS} {_OF_CHUNK} LEFT JOIN token_vectors t ON t.vector = v.seq"
 # With the columns in which a passage differs from its record.
-_PASSAGE = f"SELECT m.id, c.ordinal, c.anchor, c.at, c.last - c.first, c.trust FROM wanted w JOIN {_CHUNKS}"
+_PASSAGE = f"SELECT m.id, c.ordinal, c.anchor, c.at, c.last - c.first, c.trust, c.worth FROM wanted w JOIN {_CHUNKS}"
 COUNT_CHANGE = "UPDATE meta SET value = value + 1 WHERE key = 'generation'"
 _FILE = ("source", "size", "mtime_ns", "content_hash", "memory_id", "reason")
 _REPLACE_FILE = ", ".join(f"{name} = excluded.{name}" for name in _FILE)
@@ -76,8 +76,8 @@ _PUT_FILE = (
     f" ON CONFLICT (path) DO UPDATE SET {_REPLACE_FILE}"
 )
 _PUT_CHUNK = (
-    "INSERT INTO chunks (memory, ordinal, anchor, heading, first, last, context, at, trust, key)"
-    " VALUES (?,?,?,?,?,?,?,?,?,?)"
+    "INSERT INTO chunks (memory, ordinal, anchor, heading, first, last, context, at, trust, worth, key)"
+    " VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 )
 _PUT_VECTOR = "INSERT INTO vectors (model, memory, ordinal, key, vector) VALUES (?,?,?,?,?) RETURNING seq"
 _PUT_VECTORS = (
@@ -205,7 +205,7 @@ class Index(ABC):
                 places = list[tuple[Any, ...]]()
                 for chunk, key in zip(document.chunks, keys, strict=True):
                     place = (chunk.ordinal, chunk.anchor, chunk.heading, chunk.start, chunk.end, chunk.context)
-                    places.append((row, *place, chunk.at, chunk.trust, key))
+                    places.append((row, *place, chunk.at, chunk.trust, chunk.worth, key))
                     # A question indexed with the title's words too would push out other memories (measured).
                     of_body = (*words, body[chunk.start : chunk.end])
                     fields = of_body if chunk.ordinal < QUESTIONS else ("", "", "", chunk.context)
