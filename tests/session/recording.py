@@ -30,8 +30,8 @@ class Recording:
     def bash(self, command: str, output: str = "", *, failed: bool = False) -> Recording:
         return self._add(EventKind.TOOL, f"{command}\n{output}", tool="Bash", failed=failed)
 
-    def edit(self, path: str, change: str = "+something new") -> Recording:
-        return self._add(EventKind.TOOL, f"{path} {change}\ndone", tool="Edit", path=path, failed=False)
+    def edit(self, path: str, change: str = "+something new", *, tool: str = "Edit") -> Recording:
+        return self._add(EventKind.TOOL, f"{path} {change}\ndone", tool=tool, path=path, failed=False)
 
     def read(self, path: str) -> Recording:
         return self._add(EventKind.TOOL, f"{path}\n1 some line", tool="Read", path=path, failed=False)

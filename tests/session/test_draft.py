@@ -14,6 +14,9 @@ from tests.session.recording import Recording
 from scrimshaw.models import EventKind, ItemKind, RecordedEvent, Session
 from scrimshaw.session.draft import LONGEST_BODY, MOST_BODY_LINES, Draft, build_draft, render_body
 from scrimshaw.session.failures import find_commits, find_edits
+from scrimshaw.session.record import Record
+from scrimshaw.session.resume import Occasion
+from scrimshaw.session.state import session_state
 from scrimshaw.session.statements import Statement, contains_text
 
 FAILED = "FAILED tests/test_login.py::test_expired - AssertionError: 401 != 200\n1 failed, 3 passed"
@@ -490,7 +493,40 @@ def test_of_runs_of_the_same_tests_the_last_is_told() -> None:
     recording = Recording().prompt("Fix the parser.").bash("pytest tests/test_a.py", "2 passed in 0.1s")
     recording.bash("python try.py", "Case 2 passed.").bash("cd shop && pytest 2>&1 | tail -3", "9 passed in 2s")
     recording.bash("pytest -W ignore", "9 passed in 3s")
-    assert [(each.text, each.event) for each in recording.draft().tests] == [("pytest -W ignore", 5)]
+    assert [(each.text, each.event) for each in recording.draft().tests] == [
+        ("pytest -W ignore", 5),
+        ("python try.py", 3),
+    ]
+
+
+def test_scripts_that_ran_since_the_last_change_are_told_with_their_last_line() -> None:
+    recording = Recording().prompt("Round the totals of the till.").bash("python repro.py", "total: 344")
+    recording.edit("src/till.py").bash("cd shop && python3 repro.py 2>&1 | tail -1", "total: 344").edit("src/till.py")
+    recording.bash("python repro.py", "reading\ntotal: 345\n\n---").bash("python empty.py", "")
+    recording.bash("node edge.js", "TypeError: x", failed=True).bash("cargo run -q -- --dry", "0 rows")
+    recording.bash("ls shop", "till.py").bash("python -c 'print(1)'", "1")
+    assert [(each.text, each.note, each.event) for each in recording.draft().tests] == [
+        ("python repro.py", "prints: total: 345", 6),
+        ("cargo run -q -- --dry", "prints: 0 rows", 9),
+        ("till.py", "no tests were run", 5),
+    ]
+    lines = session_state(recording.events, recording.items, Occasion.START)
+    assert [line.text for line in lines if line.part == "tests"] == ["cargo run -q -- --dry — prints: 0 rows"]
+
+
+@pytest.mark.parametrize(
+    ("recording", "is_untried"),
+    [
+        (Recording().edit("src/till.py"), True),
+        (Recording().edit("src/till.py").bash("python src/till.py", "345"), False),
+        (Recording().edit("src/till.py").bash("pytest", "…"), False),
+        (Recording().edit("docs/till.md"), False),
+        (Recording().edit("src/till.py", "+x", tool="Write"), False),
+    ],
+)
+def test_code_that_was_changed_without_a_test_is_told(recording: Recording, is_untried: bool) -> None:
+    notes = [each.note for each in Record(recording.events, recording.items).checks]
+    assert ("no tests were run" in notes) == is_untried
 
 
 @pytest.mark.parametrize(

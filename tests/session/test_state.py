@@ -133,12 +133,12 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
     "a commit that git was asked to make in silence": (
         Recording().edit("src/new.py").bash("git commit -qam 'Add the queue'", "").bash("git log -1", "1a2b3c4 Add"),
         {"commits": "Add the queue"},
-        ("new.py",),
+        ("not committed",),
     ),
     "git says that all is committed": (
         Recording().edit("src/new.py").bash("git status", "On branch main\nnothing to commit, working tree clean"),
         {},
-        ("new.py",),
+        ("not committed",),
     ),
     "tests that passed": (
         Recording().edit("a.py").bash("pytest tests", "===== 12 passed in 0.3s ====="),

@@ -39,7 +39,7 @@ _WORD = re.compile(r"[a-z]{4,}")
 _FOLDER, _LOOK = re.compile(r"(?:\A|[;&] *)cd ([/~][^\s;&]*)"), re.compile(r" (?:--help|--version|-h|-V)\b")
 _NO_SUBJECT = ("empty", "soft", "folders", "extensions")
 _SHARED_WORDS = STOP_WORDS.union({"assert", "edited"}, *map(WORDS.__getitem__, _NO_SUBJECT))
-MOST_TEST_RUNS = 2
+MOST_TEST_RUNS, MOST_CHECKS = 2, 3
 _SUBSTITUTES, _SOON = 3, 8  # runs, and events, after a failed one
 _OPERAND = re.compile(r"(?!\S*/activate)[\w.-]*[/.][\w./-]*[a-z]\w*\Z")  # a path, or a name with a dot
 _SHORT_OUTPUT, _ANYTHING = 5, re.compile("")  # lines of an output that can only be the error
@@ -373,6 +373,21 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
     return sorted(whole_first[:MOST_TEST_RUNS], key=attrgetter("event"))
 
 
+def find_checks(runs: Sequence[CommandRun], since: int) -> list[Statement]:
+    """The last runs of scripts after that event that did not fail and counted no tests, with what they printed last."""
+    found, kept = list[Statement](), list[CommandRun]()
+    for run in reversed([each for each in runs if each.event.number > since and not each.failed]):
+        lines = [line.strip() for line in run.event.text.splitlines()[1:] if re.search(r"\w", line)]
+        scripts = [each for each in _split_steps(run.command) if _COMMAND["script"].match(each)]
+        is_check = scripts and lines and not any(map(_FAILURE["tally"].search, lines))
+        if is_check and not any(each.repeats(run) for each in kept):
+            kept.append(run)
+            found.append(
+                Statement(cut_line(scripts[-1]), run.event.number, f"prints: {cut_line(lines[-1], LONGEST_ACT)}")
+            )
+    return found[:MOST_CHECKS][::-1]
+
+
 def _choose_tally(run: CommandRun, lines: Sequence[str]) -> str:
     """The last line that counts failures, or the error; of a green run the last, or one that counts more tests."""
     red = [line for line in lines if _FAILURE["failing"].search(line)]
@@ -385,5 +400,9 @@ def _choose_tally(run: CommandRun, lines: Sequence[str]) -> str:
 
 def _find_test_step(run: CommandRun) -> str:
     """The last step of a command that runs tests."""
-    steps = [each.split("|")[0].split(" 2>")[0].strip() for each in _COMMAND["step"].findall(run.command)]
-    return next((each for each in reversed(steps) if _TEST.search(each)), run.command)
+    return next((each for each in reversed(_split_steps(run.command)) if _TEST.search(each)), run.command)
+
+
+def _split_steps(command: str) -> list[str]:
+    """The steps of a command, without what their output is sent to."""
+    return [each.split("|")[0].split(" 2>")[0].strip() for each in _COMMAND["step"].findall(command)]

@@ -15,7 +15,15 @@ from msgspec import Struct
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, Item, RecordedEvent, Trust
 from scrimshaw.session import statements
-from scrimshaw.session.failures import Failure, find_commits, find_edits, find_failures, find_runs, find_test_runs
+from scrimshaw.session.failures import (
+    Failure,
+    find_checks,
+    find_commits,
+    find_edits,
+    find_failures,
+    find_runs,
+    find_test_runs,
+)
 from scrimshaw.session.keywords import find_stems, is_clear
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line, flatten
 
@@ -24,7 +32,7 @@ SAME_CHOICE = 0.6  # share of common words above which two sentences are about o
 LONG_WORD = re.compile(r"\w{3,}")
 _SHORT = 8  # words of a request to undo everything
 _DECISION, _CHANGE, _OPEN = PATTERNS["decisions"], PATTERNS["changes"], PATTERNS["open_points"]
-_NEED, _REMEDY = PATTERNS["requests"]["need"], PATTERNS["failures"]["remedy"]
+_NEED, _REMEDY, _TEST = PATTERNS["requests"]["need"], PATTERNS["failures"]["remedy"], PATTERNS["commands"]["test"]
 
 # Measured on recorded sessions: 450 and 900 characters answer fewer questions for the same tokens.
 PASSAGE_CHARACTERS = 600
@@ -77,6 +85,16 @@ class Record:
     def test_runs(self) -> Sequence[Statement]:
         """The last runs of tests."""
         return find_test_runs(self.runs, self.edits, self.sentences)
+
+    @cached_property
+    def checks(self) -> Sequence[Statement]:
+        """The last runs of scripts since the last lasting change, and whether code was changed without any test."""
+        found = find_checks(self.runs, since=max(self.edit_events, default=0))
+        is_tested = any(map(_TEST.search, chain.from_iterable(map(attrgetter("families"), self.runs))))
+        edits = [each for each in self.events if each.number in self.edit_events and each.tool != "Write"]
+        code = [each for each in edits if each.path.rpartition(".")[2] in statements.LANGUAGES and not is_tested]
+        untried = [Statement(each.path.rpartition("/")[2], each.number, "no tests were run") for each in code[-1:]]
+        return [*found, *(each for each in untried if each.text not in "".join(map(attrgetter("text"), found)))]
 
     @cached_property
     def difference(self) -> RecordedEvent | None:

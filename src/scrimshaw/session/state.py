@@ -238,7 +238,7 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "open": sections.find_open_points,
     "decisions": find_decisions,
     "done": partial(sections.find_outcome, with_commits=False),
-    "tests": attrgetter("test_runs"),
+    "tests": lambda record: record.test_runs or record.checks,
     "not committed": sections.find_uncommitted,
     "commits": attrgetter("commits"),
     "last commit": sections.find_push,
