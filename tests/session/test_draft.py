@@ -314,8 +314,8 @@ def test_the_last_difference_stands_in_for_commits() -> None:
     assert changes == (Statement(text="requests/sessions.py", event=3, note="`for key in list(merged):`"),)
 
 
-READS = [f"value{each} = read_it_all()" for each in range(10, 30)]
-SHOWN = " ".join(READS[:9])
+READS = [f"value{each} = read_it()" for each in range(10, 30)]
+SHOWN = " ⏎ ".join(READS[:10])
 
 
 @pytest.mark.parametrize(
@@ -323,10 +323,10 @@ SHOWN = " ".join(READS[:9])
     [
         ("-row = b[1]\n+row = b.get(1)\n", "`row = b.get(1)` for `row = b[1]`"),
         ("-row = b[1]\n", "without `row = b[1]`"),
-        ("@@ -1,2 +1,2 @@ def merge(headers):\n+" + "\n+".join(READS), f"in `merge`: `{SHOWN} {READS[9]}`"),
-        ("+def split(headers):\n+    " + "\n+    ".join(READS), f"in `split`: `def split(headers): {SHOWN}`"),
+        ("@@ -1,2 +1,2 @@ def merge(headers):\n+" + "\n+".join(READS), f"in `merge`: `{SHOWN} ⏎ {READS[10]}`"),
+        ("+def split(headers):\n+    " + "\n+    ".join(READS), f"in `split`: `def split(headers): ⏎ {SHOWN}`"),
         ("+row = b.get(1)\n" * 2, "`row = b.get(1)`"),
-        ("+for row in rows:\n+    if k == 0:\n+        break\n", "`for row in rows: if k == 0: break`"),
+        ("+for row in rows:\n+    if k == 0:\n+        break\n", "`for row in rows: ⏎ if k == 0: ⏎ break`"),
     ],
 )
 def test_a_file_is_told_with_what_the_last_difference_does_to_it(body: str, note: str) -> None:

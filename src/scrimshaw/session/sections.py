@@ -31,7 +31,7 @@ MOST_FINDINGS, MOST_REPORTED, _REPORT, _ENOUGH_STATEMENTS = 8, 10, 3, 2
 _CLOSING = 5  # answers among which one says how the work ended
 MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES, MOST_NAMED = 8, 12, 40, 4, 4, 8
 LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
-LONGEST_CHANGE = 240  # characters of code, added and removed
+LONGEST_CHANGE, _BREAK = 240, " ⏎ "  # characters of code, added and removed, and what is between its lines
 _RETOLD = 0.45  # share of a result's words that a commit also has
 _CHANGE = PATTERNS["changes"]
 _VERB = re.compile(rf"(?i)\b(?:{'|'.join(sorted(statements.WORDS['verbs']))})(?:e?s)?\b")
@@ -147,13 +147,14 @@ def _find_difference(record: Record) -> list[Statement]:
         path, _, body = part.partition(CUT_MIDDLE)[0].partition("\n+++ ")[2].partition("\n")
         path = path.removeprefix("b/").strip()
         lines = {sign: [" ".join(line[1:].split()) for line in body.splitlines() if line[:1] == sign] for sign in "+-"}
-        added, removed = (" ".join(dict.fromkeys(filter(_CHANGE["code"].match, lines[sign]))) for sign in "+-")
+        added, removed = (_BREAK.join(dict.fromkeys(filter(_CHANGE["code"].match, lines[sign]))) for sign in "+-")
         names = ", ".join([f"`{name}`" for name in dict.fromkeys(_name_definitions(body))][:MOST_LINES])
         change = f"in {names}" if names else ""
         if len(added) + len(removed) <= LONGEST_CHANGE:
             change = f"`{added}`{f' for `{removed}`' if removed else ''}" if added else f"without `{removed}`"
         elif added:  # a name alone says little
-            change = f"{change}: `{statements.cut_line(added, LONGEST_CHANGE)}`".removeprefix(": ")
+            short = statements.cut_line(added, LONGEST_CHANGE).rstrip(_BREAK)
+            change = f"{change}: `{short}`".removeprefix(": ")
         if change and difference and added != removed and not _CHANGE["scratch"].search(path) and "test" not in path:
             found.append(Statement(path, difference.number, change))
     ours = [each for each in found if not record.edits or any(path.endswith(each.text) for path in record.edits)]
