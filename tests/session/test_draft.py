@@ -485,7 +485,7 @@ def test_what_is_left_is_told_once_and_not_of_the_tests_again() -> None:
         .answer(left)
         .draft()
     )
-    assert [each.note for each in made.tests] == ["red, 1 failed in 0.1s"]
+    assert [each.note for each in made.tests] == ["red, 1 failed in 0.1s: test_old_key"]
     assert left in texts(made.open)
 
 
@@ -540,7 +540,7 @@ def test_a_run_without_the_change_says_only_whether_the_change_made_a_difference
         recording.edit("src/parser.py", "-x").bash("pytest tests", FAILED)
         recording.answer(said).edit("src/parser.py")
     assert [(each.event, each.note) for each in recording.draft().tests] == [
-        (3, "red, 1 failed, 3 passed; the same without the change")
+        (3, "red, 1 failed, 3 passed: test_expired; the same without the change")
     ]
     recording.bash("pytest tests", "4 passed")
     assert [each.note for each in recording.draft().tests] == ["green, 4 passed"]

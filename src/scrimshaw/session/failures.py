@@ -39,7 +39,7 @@ _WORD = re.compile(r"[a-z]{4,}")
 _FOLDER, _LOOK = re.compile(r"(?:\A|[;&] *)cd ([/~][^\s;&]*)"), re.compile(r" (?:--help|--version|-h|-V)\b")
 _NO_SUBJECT = ("empty", "soft", "folders", "extensions")
 _SHARED_WORDS = STOP_WORDS.union({"assert", "edited"}, *map(WORDS.__getitem__, _NO_SUBJECT))
-MOST_TEST_RUNS, MOST_CHECKS = 2, 3
+MOST_TEST_RUNS, MOST_CHECKS, MOST_NAMES = 2, 3, 3
 _SUBSTITUTES, _SOON = 3, 8  # runs, and events, after a failed one
 _OPERAND = re.compile(r"(?!\S*/activate)[\w.-]*[/.][\w./-]*[a-z]\w*\Z")  # a path, or a name with a dot
 _SHORT_OUTPUT, _ANYTHING = 5, re.compile("")  # lines of an output that can only be the error
@@ -368,7 +368,10 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
             state = "red" if run.failed else "green"
             about = [each for each in said if _FAILURE["of_tests"].search(each)] if state == "red" else []
             since += f"; (e{run.event.number + 1}) {about[0]}" if about else ""
-            found.append(Statement(step, run.event.number, f"{state}, {cut_line(shown)}{since}"))
+            named = dict.fromkeys(name.rpartition("::")[2].split(" (")[0] for name in run.tests)
+            names = [each for each in named if each and each not in f"{step}{shown}{since}"][:MOST_NAMES]
+            shown = ": ".join([cut_line(shown), *[", ".join(names)] * bool(names)])
+            found.append(Statement(step, run.event.number, f"{state}, {shown}{since}"))
     whole_first = sorted(found, key=lambda each: bool(_SELECTS.search(each.text)))  # a selection says less
     return sorted(whole_first[:MOST_TEST_RUNS], key=attrgetter("event"))
 
