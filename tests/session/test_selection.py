@@ -14,6 +14,8 @@ from scrimshaw.session.record import Record, make_passages
 from scrimshaw.session.selection import (
     KINDS,
     LONGEST_SELECTION,
+    MOST_BEST,
+    SENTENCES_PER_BEST,
     describe_sentences,
     load_weights,
     rate_passages,
@@ -42,6 +44,10 @@ def select(recording: Recording, told: str = "") -> dict[str, list[tuple[str, st
     return {kind: [(each.text, each.note) for each in some] for kind, some in found.items() if some}
 
 
+def describe(recording: Recording) -> list[set[str]]:
+    return [*describe_sentences(Record(recording.events, recording.items))]
+
+
 @pytest.mark.usefixtures("weights")
 def test_a_sentence_is_told_by_its_likeliest_kind() -> None:
     said = "Now I look at the pier. The tide is read in feet. So much for that. I moved the crane to the quay."
@@ -50,6 +56,32 @@ def test_a_sentence_is_told_by_its_likeliest_kind() -> None:
         "decision": [("I moved the crane to the quay.", "")],
         "finding": [("The tide is read in feet.", "")],
     }
+
+
+@pytest.mark.usefixtures("weights")
+@pytest.mark.parametrize(("length", "most"), [(10, 0), (SENTENCES_PER_BEST, 1), (999, MOST_BEST)])
+def test_of_a_long_session_the_best_are_told_though_they_are_not_sure(length: int, most: int) -> None:
+    said = [f"The buoy {word * 9} {word * 8} {word * 7} {word * 6}." for word in "abcdefgh"]
+    rest = [f"Now I look at pier number {number}." for number in range(length)]
+    answers = ["\n\n".join(some) for some in zip(said, rest[:8], strict=True)] + rest[8:]
+    recording = Recording().prompt("Mend the harbour.")
+    for answer in answers:
+        recording.answer(answer)
+    assert [text for text, _ in select(recording).get("result", ())] == said[:most]
+
+
+@pytest.mark.usefixtures("weights")
+def test_a_sentence_that_only_says_that_all_is_well_is_not_told() -> None:
+    said = "All tests of the tide pass. Everything about the tide looks good."
+    recording = Recording().prompt("Mend the harbour.").answer(said)
+    assert select(recording) == {}
+
+
+def test_a_sentence_is_described_by_its_place_among_the_changes() -> None:
+    recording = Recording().answer("I look at the pier.").edit("a.py").answer("I look at the crane.").edit("b.py")
+    stages = [min(each for each in found if "edits" in each) for found in describe(recording.answer("It is mended."))]
+    assert stages == ["a edits 0", "a edits 1", "a edits 2"]
+    assert "a edits " in describe(Recording().answer("I look at the pier."))[0]
 
 
 @pytest.mark.usefixtures("weights")

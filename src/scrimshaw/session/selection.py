@@ -21,6 +21,9 @@ from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, SUMMARY, US
 KINDS = ("decision", "finding", "result", "open")
 # The probability above which a sentence is told, and above which it is told beside one; measured on recorded sessions.
 LEAST_WORTH, LEAST_BESIDE = 0.85, 0.3
+# Sentences that are told above LEAST_BESIDE, one of so many: of an agent that thinks aloud few are sure, and the best
+# of a session are wanted as often as those that are.
+MOST_BEST, SENTENCES_PER_BEST = 3, 60
 LONGEST_SELECTION, _LINE = 1_600, 30  # characters of all that is selected, and what a line costs beside its text
 _NAMES, _TOKEN = PATTERNS["names"], PATTERNS["statements"]["token"]
 _OPENING, _HEADING = 2, 8  # first words of a sentence, and of its heading
@@ -30,9 +33,11 @@ def select_statements(record: Record, told: str, room: int = LONGEST_SELECTION) 
     """By kind, in order, the sentences most worth telling that add to the lines told; at most `room` characters."""
     scores, chosen, room = score_sentences(record), list[tuple[int, str, Statement]](), min(room, LONGEST_SELECTION)
     known = [set(LONG_WORD.findall(line)) for line in told.lower().splitlines()]
-    for place, (worth, kind) in sorted(enumerate(scores), key=lambda each: -each[1][0]):
-        sentence = record.sentences[place]
-        if worth < LEAST_WORTH or sentence.by == SUMMARY or record.is_withdrawn(sentence):
+    best = min(MOST_BEST, len(scores) // SENTENCES_PER_BEST)
+    for rank, (place, (worth, kind)) in enumerate(sorted(enumerate(scores), key=lambda each: -each[1][0])):
+        sentence, least = record.sentences[place], LEAST_BESIDE if rank < best else LEAST_WORTH
+        is_empty = any(PATTERNS["changes"][cue].search(sentence.text) for cue in ("status", "ceremony"))
+        if worth < least or is_empty or sentence.by == SUMMARY or record.is_withdrawn(sentence):
             continue
         said = add_context(record, place, scores)
         words = set(LONG_WORD.findall(said.text.lower()))
@@ -108,7 +113,7 @@ def describe_sentences(record: Record) -> Iterator[set[str]]:
     names = ["", *(f"{kind}{'!' * bool(each.failed)}" for kind, each in zip(kinds, acts, strict=True)), ""]
     lengths = Counter(map(attrgetter("event"), record.sentences))
     closing = {record.turns[each.number]: each.number for each in acts if each.kind == EventKind.ANSWER}
-    last = max(record.turns.values(), default=0)
+    last, edits = max(record.turns.values(), default=0), sorted(record.edit_events)
     for each in record.sentences:
         by, words = each.by[0], _split_words(each.text[:LONGEST_SENTENCE])
         found = {f"{by}^{' '.join(words[:length])}" for length in range(1, _OPENING + 1)}
@@ -121,6 +126,7 @@ def describe_sentences(record: Record) -> Iterator[set[str]]:
             f"{by} long {min(len(words) // 6, 6)}",
             f"{by} ends {each.text[-1:]}",
             f"{by} in {int(math.log2(len(record.sentences) + 1))}",
+            f"{by} edits {(each.event > edits[0]) + (each.event > edits[-1]) if edits else ''}",
             f"{by} at {min(int(5 * each.event / max(1, record.last_event)), 4)}",
         }
         traits = {"closing": each.event == closing.get(each.turn), "item": each.is_item}
