@@ -494,8 +494,8 @@ def test_of_runs_of_the_same_tests_the_last_is_told() -> None:
     recording.bash("python try.py", "Case 2 passed.").bash("cd shop && pytest 2>&1 | tail -3", "9 passed in 2s")
     recording.bash("pytest -W ignore", "9 passed in 3s")
     assert [(each.text, each.event) for each in recording.draft().tests] == [
-        ("pytest -W ignore", 5),
         ("python try.py", 3),
+        ("pytest -W ignore", 5),
     ]
 
 
@@ -506,12 +506,13 @@ def test_scripts_that_ran_since_the_last_change_are_told_with_their_last_line() 
     recording.bash("node edge.js", "TypeError: x", failed=True).bash("cargo run -q -- --dry", "0 rows")
     recording.bash("ls shop", "till.py").bash("python -c 'print(1)'", "1")
     assert [(each.text, each.note, each.event) for each in recording.draft().tests] == [
-        ("python repro.py", "prints: total: 345", 6),
-        ("cargo run -q -- --dry", "prints: 0 rows", 9),
+        ("cargo run -q -- --dry", "printed: 0 rows; python repro.py printed: total: 345", 9),
         ("till.py", "no tests were run", 5),
     ]
     lines = session_state(recording.events, recording.items, Occasion.START)
-    assert [line.text for line in lines if line.part == "tests"] == ["cargo run -q -- --dry — prints: 0 rows"]
+    assert [line.text for line in lines if line.part == "tests"] == [
+        "cargo run -q -- --dry — printed: 0 rows; python repro.py printed: total: 345"
+    ]
 
 
 @pytest.mark.parametrize(

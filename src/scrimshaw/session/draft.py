@@ -105,7 +105,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         changed=changes,
         uncommitted=tuple(sections.find_uncommitted(record)) if record.commits or "commit" in whole else (),
         push=next(sections.find_push(record), None),
-        tests=prove([*record.test_runs, *record.checks]),
+        tests=prove([*record.checks, *record.test_runs]),
         problems=tuple(in_order([*problems, *more["finding"]])),
         findings=tuple(in_order([*findings, *more["result"]])),
         open=tuple(in_order([*open_points, *more["open"]])),

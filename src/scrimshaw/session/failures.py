@@ -40,6 +40,7 @@ _FOLDER, _LOOK = re.compile(r"(?:\A|[;&] *)cd ([/~][^\s;&]*)"), re.compile(r" (?
 _NO_SUBJECT = ("empty", "soft", "folders", "extensions")
 _SHARED_WORDS = STOP_WORDS.union({"assert", "edited"}, *map(WORDS.__getitem__, _NO_SUBJECT))
 MOST_TEST_RUNS, MOST_CHECKS, MOST_NAMES = 2, 3, 3
+LONGEST_PRINTED = 100  # characters of a line that a script printed
 _SUBSTITUTES, _SOON = 3, 8  # runs, and events, after a failed one
 _OPERAND = re.compile(r"(?!\S*/activate)[\w.-]*[/.][\w./-]*[a-z]\w*\Z")  # a path, or a name with a dot
 _SHORT_OUTPUT, _ANYTHING = 5, re.compile("")  # lines of an output that can only be the error
@@ -377,18 +378,20 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
 
 
 def find_checks(runs: Sequence[CommandRun], since: int) -> list[Statement]:
-    """The last runs of scripts after that event that did not fail and counted no tests, with what they printed last."""
-    found, kept = list[Statement](), list[CommandRun]()
+    """The last run of a script after that event, what it printed last, and the same of some before it.
+
+    Without those that failed or counted tests.
+    """
+    found, kept = list[tuple[str, str]](), list[CommandRun]()
     for run in reversed([each for each in runs if each.event.number > since and not each.failed]):
         lines = [line.strip() for line in run.event.text.splitlines()[1:] if re.search(r"\w", line)]
         scripts = [each for each in _split_steps(run.command) if _COMMAND["script"].match(each)]
         is_check = scripts and lines and not any(map(_FAILURE["tally"].search, lines))
         if is_check and not any(each.repeats(run) for each in kept):
             kept.append(run)
-            found.append(
-                Statement(cut_line(scripts[-1]), run.event.number, f"prints: {cut_line(lines[-1], LONGEST_ACT)}")
-            )
-    return found[:MOST_CHECKS][::-1]
+            found.append((cut_line(scripts[-1]), f"printed: {cut_line(lines[-1], LONGEST_PRINTED)}"))
+    notes = [found[0][1], *map(" ".join, found[1:MOST_CHECKS])] if found else []
+    return [Statement(found[0][0], kept[0].event.number, "; ".join(notes))] if found else []
 
 
 def _choose_tally(run: CommandRun, lines: Sequence[str]) -> str:

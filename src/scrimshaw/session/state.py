@@ -43,6 +43,7 @@ _SAME = 20  # characters; a shorter text that occurs in another one may still be
 
 # The sections of a session's memory that are parts of its state.
 _NOTED = {"Decisions": "decisions", "Learned": "learned", "Open": "open", "Next": "next", "Changed": "done"}
+_NOTED |= {"Tests": "tests"}
 _NOTED |= {"Problems": "learned"}  # as earlier versions called what failed
 _NOTED_COMMIT = re.compile(r"commit ?([0-9a-f]*): ")
 _NOTED_LINE = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$")
