@@ -59,27 +59,19 @@ def print_lines(lines: Lines, *, stderr: bool = False) -> None:
 
 def show(value: object, as_json: bool, render: Callable[[Any], Lines]) -> None:
     """Print the result on standard output, as JSON on one line or formatted by `render`."""
-    if as_json:
-        show_json(value)
-        return
-    with _reader_may_leave():
-        print_lines(render(value))
+    try:
+        if as_json:
+            typer.echo(escape_invisible(msgspec.json.encode(value).decode()))
+        else:
+            print_lines(render(value))
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough, as in `scrimshaw list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def show_json(value: object) -> None:
     """Print the value as JSON on one line on standard output; invisible characters in strings are escaped."""
-    with _reader_may_leave():
-        typer.echo(escape_invisible(msgspec.json.encode(value).decode()))
-
-
-@contextmanager
-def _reader_may_leave() -> Iterator[None]:
-    """Do not fail if the reader has seen enough, as in `scrimshaw list | head`."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    show(value, True, lambda _: ())
 
 
 def note(*texts: str) -> None:
