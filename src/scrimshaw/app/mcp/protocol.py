@@ -12,7 +12,7 @@ import signal
 import threading
 import traceback
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -231,9 +231,9 @@ def build_shared_server(
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,
-        on_list_resource_templates=_always(templates),
+        on_list_resource_templates=partial(_return, templates),
         on_read_resource=handlers.read_resource,
-        on_list_prompts=_always(wire.ListPromptsResult(prompts=prompts)),
+        on_list_prompts=partial(_return, wire.ListPromptsResult(prompts=prompts)),
         on_get_prompt=handlers.get_prompt,
     )
 
@@ -245,13 +245,9 @@ def serve_stdio(server: Server[Any]) -> None:
     anyio.run(Wire().serve, server)
 
 
-def _always(answer: _T) -> Callable[[Any, Any], Awaitable[_T]]:
-    """A handler that always returns the same."""
-
-    async def handle(_: Any, _params: Any) -> _T:
-        return answer
-
-    return handle
+async def _return(answer: _T, _: Any, _params: Any) -> _T:
+    """A handler, once it is given its answer."""
+    return answer
 
 
 class _Opening:
