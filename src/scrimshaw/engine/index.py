@@ -156,8 +156,7 @@ def embed_pending(engine: Engine, keep_going: KeepGoing | None = None, *, record
                 new = [(key, vector.astype("<f2").tobytes(), tokens) for key, (vector, tokens) in made.items()]
                 cache.put(model, new)
         embedded += len(made)
-        counts = [engine.index.vector_counts(record=of).progress(model) for of in kinds]
-        if keep_going and not keep_going(*map(sum, zip(*counts, strict=True))):
+        if keep_going and not keep_going(*count_vectors(engine, record=record)):
             return embedded
     if record and engine.index.vector_counts().by_model.keys() - {model}:
         engine.index.put_vectors(model, (), only=True)
