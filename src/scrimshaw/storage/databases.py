@@ -107,8 +107,7 @@ class Storage:
     @cached_property
     def journal_database(self) -> Database:
         """The file of journal and sessions."""
-        is_replaced = self._replace_lost_journal
-        return open_journal(self.folder, busy_timeout_ms=self._busy_timeout_ms, replace_lost=is_replaced)
+        return open_journal(self.folder, busy_timeout_ms=self._busy_timeout_ms, replace_lost=self._replace_lost_journal)
 
     @property
     def journal_name(self) -> str:
