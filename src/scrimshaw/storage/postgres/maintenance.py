@@ -50,10 +50,8 @@ class PostgresMaintenance(Maintenance):
 
     def check(self, database: DatabaseName, *, quick: bool = False) -> list[str]:
         checked = self._databases[database]
-        known = {
-            row[0] for row in checked.rows("SELECT tablename FROM pg_tables WHERE schemaname = ?", (checked.vault,))
-        }
-        missing = [f"the table {name} is missing" for name in checked.tables if name not in known]
+        known = checked.rows("SELECT tablename FROM pg_tables WHERE schemaname = ?", (checked.vault,))
+        missing = [f"the table {name} is missing" for name in checked.tables if (name,) not in known]
         if database == "journal" and not missing:
             with self._journal.write() as write:
                 write.execute("INSERT INTO capabilities (name, status, at) VALUES ('', 'probe', 0)")
