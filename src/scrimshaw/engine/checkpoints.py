@@ -233,10 +233,8 @@ def _drop_oldest(engine: Engine, made: Checkpoint) -> Checkpoint:
 
 def _read_ages(paths: Iterable[Path]) -> dict[Path, _Age]:
     """The age of each checkpoint; one that does not state the length of its ledger gets that of the one before."""
-    found = []
-    for path in paths:
-        age = read_age(path)
-        found.append((age[0] if age else _read_stat(path)[0], path.name, path, age))
+    read = ((path, read_age(path)) for path in paths)
+    found = [(age[0] if age else _read_stat(path)[0], path.name, path, age) for path, age in read]
     ages, entries = dict[Path, _Age](), -1
     for created, name, path, age in sorted(found, key=itemgetter(0, 1)):
         entries = entries if age is None or age[1] is None else age[1]
