@@ -299,8 +299,7 @@ def restore_draft(engine: Engine, name: str, text: str) -> None:
 def expire_drafts(engine: Engine) -> tuple[list[str], list[str]]:
     """Remove expired drafts and retire expired temporary memories, except a person's: (drafts, memory ids)."""
     now = engine.clock()
-    over = (each for each in list_rejected(engine) if each.expires <= now and WAITS not in each.reasons)
-    drafts = [each.name for each in over]
+    drafts = [each.name for each in list_rejected(engine) if each.expires <= now and WAITS not in each.reasons]
     discard_drafts(engine, drafts)
     before = format_time(now - engine.settings.drafts.expire_days * DAY_S)
     temporary = engine.index.select(Filters(tiers=(Tier.TEMPORARY,), until=before))
