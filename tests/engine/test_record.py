@@ -22,7 +22,7 @@ from scrimshaw.errors import NotFound
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import RECORD, EventKind, Filters, MemoryType, Observation, Tier
 from scrimshaw.search.embedders import MiniLMEmbedder
-from scrimshaw.search.rerank import RETOLD_FACTOR
+from scrimshaw.search.rerank import DIGITS, RETOLD_FACTOR, USUAL_WORTH, WORTH
 from scrimshaw.search.results import Hit, SearchRequest
 
 WHY = "We chose gettext catalogues for the walrus printer, since people edit them by hand."
@@ -192,8 +192,10 @@ def test_of_two_passages_the_one_that_a_successor_needs_goes_first(engine: Engin
     scan(engine)
     hits = {hit.memory.id: hit for hit in find(engine, "gettext catalogues printer")}
     needed, other = hits["session:old#e2"], hits["session:plan#e1"]
-    assert needed.memory.worth > other.memory.worth > 0
-    assert needed.explanation.terms["worth"] > max(0, other.explanation.terms["worth"])
+    worths = [hit.memory.worth or 0.0 for hit in (needed, other)]
+    assert worths[0] > worths[1] > 0
+    terms = [WORTH * round(worth - USUAL_WORTH, DIGITS) for worth in worths]
+    assert [hit.explanation.terms["worth"] for hit in (needed, other)] == terms
 
 
 def test_among_the_passages_of_a_session_their_tokens_count_twice(

@@ -15,9 +15,7 @@ from scrimshaw.search.rerank import (
     OTHER_ARTIFACT,
     SHORT,
     TIER_FACTORS,
-    WORTH,
     compare_values,
-    compare_worths,
     score_factors,
 )
 
@@ -105,9 +103,3 @@ def test_the_worst_normal_memory_keeps_the_floor() -> None:
 )
 def test_a_value_counts_by_its_distance_from_the_mean(values: list[float], expected: list[float]) -> None:
     assert compare_values(values, 0.5) == pytest.approx(expected, abs=1e-4)
-
-
-def test_a_worth_counts_by_its_distance_from_the_mean_of_those_known() -> None:
-    assert compare_worths([]) == []
-    assert compare_worths([None, 0.9]) == [0.0, 0.0]
-    assert compare_worths([0.9, None, 0.1, 0.5]) == pytest.approx([0.4 * WORTH, 0.0, -0.4 * WORTH, 0.0])

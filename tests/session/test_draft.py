@@ -15,8 +15,6 @@ from scrimshaw.models import EventKind, ItemKind, RecordedEvent, Session
 from scrimshaw.session.draft import LONGEST_BODY, MOST_BODY_LINES, Draft, build_draft, render_body
 from scrimshaw.session.failures import find_commits, find_edits
 from scrimshaw.session.record import Record
-from scrimshaw.session.resume import Occasion
-from scrimshaw.session.state import session_state
 from scrimshaw.session.statements import Statement, contains_text
 
 FAILED = "FAILED tests/test_login.py::test_expired - AssertionError: 401 != 200\n1 failed, 3 passed"
@@ -508,10 +506,6 @@ def test_scripts_that_ran_since_the_last_change_are_told_with_their_last_line() 
     assert [(each.text, each.note, each.event) for each in recording.draft().tests] == [
         ("cargo run -q -- --dry", "printed: 0 rows; python repro.py printed: total: 345", 9),
         ("till.py", "no tests were run", 5),
-    ]
-    lines = session_state(recording.events, recording.items, Occasion.START)
-    assert [line.text for line in lines if line.part == "tests"] == [
-        "cargo run -q -- --dry — printed: 0 rows; python repro.py printed: total: 345"
     ]
 
 

@@ -212,10 +212,7 @@ class Searcher:
         """All of them by their lowered scores: a page must not depend on how many were looked at for it."""
         request = state.request
         if request.rerank:
-            best = candidates[: rerank.COMPARED]
-            self._compare_passages(state, best)
-            for each, term in zip(best, rerank.compare_worths([each.memory.worth for each in best]), strict=True):
-                each.terms = {**each.terms, "worth": term} if term else each.terms
+            self._compare_passages(state, candidates[: rerank.COMPARED])
         recorded = {memory.provenance.session for *_, memory in state.record.values()}
         for each in candidates:
             if request.rerank:
@@ -227,6 +224,8 @@ class Searcher:
                     length_penalty=request.length_penalty,
                     recorded=recorded,
                 )
+                if (worth := each.memory.worth) is not None:
+                    each.terms = {**each.terms, "worth": rerank.WORTH * round(worth - rerank.USUAL_WORTH, DIGITS)}
             score = max(0.0, round(each.fused.score, DIGITS) + sum(each.terms.values()))
             each.score = score * math.prod(each.factors.values())
         if request.rerank and candidates:

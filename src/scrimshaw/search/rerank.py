@@ -17,7 +17,8 @@ _BELOW = 1 - 1e-12  # so that rounding cannot carry a scaled sum over the cap
 # the query's, of how near the passage is to those of the other best, and of the logarithm of the memory's
 # length (docs/evaluation).
 COMPARED = 30
-WORTH = 0.3  # what a passage of a session adds of which a successor needs all, instead of nothing (docs/evaluation)
+# What a passage of a session adds of which a successor needs all, instead of nothing; the usual one adds 0.
+WORTH, USUAL_WORTH = 0.25, 0.2
 COEFFICIENTS: Mapping[str, float] = {"tokens": 0.12, "agreement": 0.05, "length": -0.03}
 
 # Passages with this cosine are versions of one; the newer goes first if it scores at most this less (docs/evaluation).
@@ -46,13 +47,6 @@ def compare_values(values: Sequence[float], weight: float) -> list[float]:
     mean = sum(values) / max(len(values), 1)
     spread = math.dist(values, [mean] * len(values)) / math.sqrt(max(len(values), 1))
     return [0.0 if spread < _EQUAL else round(weight * (value - mean) / spread, DIGITS) for value in values]
-
-
-def compare_worths(worths: Sequence[float | None]) -> list[float]:
-    """What each worth adds to a score: its distance from the mean of those known, times WORTH; 0 if unknown."""
-    known = [worth for worth in worths if worth is not None]
-    mean = sum(known) / max(len(known), 1)
-    return [0.0 if worth is None else round(WORTH * (worth - mean), DIGITS) for worth in worths]
 
 
 def score_factors(

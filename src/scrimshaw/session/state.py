@@ -43,8 +43,7 @@ _SAME = 20  # characters; a shorter text that occurs in another one may still be
 
 # The sections of a session's memory that are parts of its state.
 _NOTED = {"Decisions": "decisions", "Learned": "learned", "Open": "open", "Next": "next", "Changed": "done"}
-_NOTED |= {"Tests": "tests"}
-_NOTED |= {"Problems": "learned"}  # as earlier versions called what failed
+_NOTED |= {"Tests": "tests", "Problems": "learned"}  # the last as earlier versions called what failed
 _NOTED_COMMIT = re.compile(r"commit ?([0-9a-f]*): ")
 _NOTED_LINE = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$")
 Notes = Mapping[str, Sequence[StateLine]]
@@ -239,7 +238,7 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "open": sections.find_open_points,
     "decisions": find_decisions,
     "done": partial(sections.find_outcome, with_commits=False),
-    "tests": lambda record: record.test_runs or record.checks,
+    "tests": attrgetter("test_runs"),
     "not committed": sections.find_uncommitted,
     "commits": attrgetter("commits"),
     "last commit": sections.find_push,
