@@ -144,11 +144,13 @@ def test_a_long_request_is_cut_at_a_sentence() -> None:
 def test_later_requests_are_told_and_nods_are_not() -> None:
     recording = Recording().prompt("Add paging to the order list.").prompt("yes").prompt("commit")
     recording.prompt("Now also sort the customers by country.").edit("a.py").prompt("Let's discuss the exporter.")
-    recording.prompt("Let's remove the legacy exporter.").bash("git rm exporter.py").answer("Ok.")
-    recording.prompt("The upload of invoices fails on Windows. Find out why and fix it.").edit("b.py").answer("Ok.")
+    recording.prompt("Let's remove the legacy exporter for good, as nobody uses it.").bash("git rm exporter.py")
+    recording.answer("Ok.").prompt("The upload of invoices fails on Windows. Find out why and fix it.").edit(
+        "b.py"
+    ).answer("Ok.")
     assert texts(recording.draft().requests) == [
         "Now also sort the customers by country.",
-        "Let's remove the legacy exporter.",
+        "Let's remove the legacy exporter for good, as nobody uses it.",
         "The upload of invoices fails on Windows. Find out why and fix it.",
     ]
 

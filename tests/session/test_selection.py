@@ -40,7 +40,8 @@ def weights(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def select(recording: Recording, told: str = "") -> dict[str, list[tuple[str, str]]]:
-    found = selection.select_statements(Record(recording.events, recording.items), told)
+    record = Record(recording.events, recording.items)
+    found = selection.select_statements(record, score_sentences(record), told)
     return {kind: [(each.text, each.note) for each in some] for kind, some in found.items() if some}
 
 
@@ -75,6 +76,16 @@ def test_a_sentence_that_only_says_that_all_is_well_is_not_told() -> None:
     said = "All tests of the tide pass. Everything about the tide looks good."
     recording = Recording().prompt("Mend the harbour.").answer(said)
     assert select(recording) == {}
+
+
+@pytest.mark.usefixtures("weights")
+def test_what_quotes_only_what_no_successor_needs_is_left_out() -> None:
+    recording = Recording().prompt("I look at the pier.").answer("I look at the crane. The tide is read in feet.")
+    recording.answer("I look at the old winch.").bash("make", "no rule")
+    record, whole = Record(recording.events, []), "I look at the crane. The tide is read in feet."
+    claims = [Statement("at the pier", 1), Statement(whole, 2), Statement("I look at the old winch.", 3)]
+    kept = selection.leave_out_unlikely(record, score_sentences(record), [*claims, Statement("no rule", 4)])
+    assert [each.event for each in kept] == [2, 4]
 
 
 def test_a_sentence_is_described_by_its_place_among_the_changes() -> None:
@@ -202,5 +213,6 @@ def test_every_selected_text_is_quoted_from_its_event(turns: list[tuple[str, str
     rated = [*rate_passages(record, passages := make_passages(recording.events))]
     assert len(rated) == len(passages)
     assert all(0 <= worth <= 1 for worth in rated)
-    told: list[Statement] = [each for some in selection.select_statements(record, "").values() for each in some]
+    selected = selection.select_statements(record, score_sentences(record), "")
+    told: list[Statement] = [each for some in selected.values() for each in some]
     assert all(contains_text(events[each.event], each.text) for each in told)

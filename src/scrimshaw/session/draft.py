@@ -17,7 +17,7 @@ from scrimshaw.session import keywords, sections, statements
 from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.record import Record
-from scrimshaw.session.selection import select_statements
+from scrimshaw.session.selection import leave_out_unlikely, score_sentences, select_statements
 from scrimshaw.session.statements import LONGEST_LINE, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
 LONGEST_BODY, MOST_BODY_LINES = 4_500, 40  # characters, about 1,100 tokens; lines with a statement
@@ -67,7 +67,8 @@ class Draft(Struct, frozen=True, kw_only=True):
 def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequence[Item]) -> Draft:
     """The draft of a session from its events, in order, and the items extracted from them."""
     record = Record(events, items)
-    prove = _Evidence(events).prove
+    prove, scores = _Evidence(events).prove, score_sentences(record)
+    likely = partial(leave_out_unlikely, record, scores)
     # The task may count as a choice as well, and what is put off was decided, so they have evidence of their own.
     task = next(iter(_Evidence(events).prove([find_task(record)])), None)
     decisions = prove(each for each in find_decisions(record) if not (task and each.text in task.text))
@@ -77,11 +78,12 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     step = None if step and task and step.event == task.event else step
     open_points = _Evidence(events).prove(sections.find_open_points(record, sections.find_unsolved(record)))
     left = {each.text for each in open_points}
-    findings = prove(each for each in sections.find_findings(record, changes) if each.text not in left)
-    requests = prove(find_later_requests(record, task))
+    found = sections.find_findings(record, changes)  # all that a session without changes leaves
+    findings = prove(each for each in (likely(found) if changes else found) if each.text not in left)
+    requests = prove(likely(find_later_requests(record, task)))
     told = filter(None, [task, step, *decisions, *changes, *problems, *open_points, *findings, *requests])
     lines = "\n".join(map(_line, told))
-    selected = select_statements(record, lines, room=LONGEST_BODY - len(lines))
+    selected = select_statements(record, scores, lines, room=LONGEST_BODY - len(lines))
     more = {kind: prove(x for x in some if not sections.repeats_change(changes, x)) for kind, some in selected.items()}
     in_order = partial(sorted, key=attrgetter("event"))
     prompts = _group_prompts(record.sentences).values()

@@ -21,17 +21,21 @@ from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, SUMMARY, US
 KINDS = ("decision", "finding", "result", "open")
 # The probability above which a sentence is told, and above which it is told beside one; measured on recorded sessions.
 LEAST_WORTH, LEAST_BESIDE = 0.85, 0.3
+LEAST_LIKELY = 0.25  # below it a report or a later request says nothing that lasts, whatever found it
 # Sentences that are told above LEAST_BESIDE, one of so many: of an agent that thinks aloud few are sure, and the best
 # of a session are wanted as often as those that are.
 MOST_BEST, SENTENCES_PER_BEST = 3, 60
 LONGEST_SELECTION, _LINE = 1_600, 30  # characters of all that is selected, and what a line costs beside its text
+Scores = Sequence[tuple[float, str]]  # of each sentence the probability that it is needed, and its kind
 _NAMES, _TOKEN = PATTERNS["names"], PATTERNS["statements"]["token"]
 _OPENING, _HEADING = 2, 8  # first words of a sentence, and of its heading
 
 
-def select_statements(record: Record, told: str, room: int = LONGEST_SELECTION) -> Mapping[str, Sequence[Statement]]:
+def select_statements(
+    record: Record, scores: Scores, told: str, room: int = LONGEST_SELECTION
+) -> Mapping[str, Sequence[Statement]]:
     """By kind, in order, the sentences most worth telling that add to the lines told; at most `room` characters."""
-    scores, chosen, room = score_sentences(record), list[tuple[int, str, Statement]](), min(room, LONGEST_SELECTION)
+    chosen, room = list[tuple[int, str, Statement]](), min(room, LONGEST_SELECTION)
     known = [set(LONG_WORD.findall(line)) for line in told.lower().splitlines()]
     best = min(MOST_BEST, len(scores) // SENTENCES_PER_BEST)
     for rank, (place, (worth, kind)) in enumerate(sorted(enumerate(scores), key=lambda each: -each[1][0])):
@@ -49,7 +53,7 @@ def select_statements(record: Record, told: str, room: int = LONGEST_SELECTION) 
     return {kind: [said for _, each, said in sorted(chosen) if each == kind] for kind in KINDS}
 
 
-def add_context(record: Record, place: int, scores: Sequence[tuple[float, str]]) -> Statement:
+def add_context(record: Record, place: int, scores: Scores) -> Statement:
     """An item with its heading; or a sentence with those beside it that are worth telling or that it points to.
 
     Of a person's reply these are all but questions, and it comes with what it replies to.
@@ -80,7 +84,7 @@ def load_weights() -> Mapping[str, Sequence[int]]:
     return msgspec.json.decode(Path(__file__).with_suffix(".json").read_bytes(), type=dict[str, tuple[int, ...]])
 
 
-def score_sentences(record: Record) -> list[tuple[float, str]]:
+def score_sentences(record: Record) -> Scores:
     """Of each sentence, in order, the probability that a successor needs it, and its likeliest kind: one for a list."""
     weights, lists = load_weights(), defaultdict[tuple[int, str], Counter[str]](Counter)
     worths, kinds = list[float](), list[Counter[str]]()
@@ -94,15 +98,30 @@ def score_sentences(record: Record) -> list[tuple[float, str]]:
     return [(worth, odds.most_common(1)[0][0]) for worth, odds in zip(worths, kinds, strict=True)]
 
 
+def leave_out_unlikely(record: Record, scores: Scores, claims: Iterable[Statement]) -> Iterator[Statement]:
+    """The statements without those that quote only sentences which a successor hardly needs."""
+    said = _group_worths(record, scores)
+    for claim in claims:
+        quoted = (worth for text, worth in said[claim.event] if text in claim.text or claim.text in text)
+        if max(quoted, default=1.0) >= LEAST_LIKELY:
+            yield claim
+
+
 def rate_passages(record: Record, passages: Iterable[Passage]) -> Iterator[float]:
     """How much of what each passage quotes a successor needs: the mean probability of a character; 0 for calls."""
-    said = defaultdict[int, list[tuple[str, float]]](list)
-    for sentence, (worth, _) in zip(record.sentences, score_sentences(record), strict=True):
-        said[sentence.event].append((sentence.text, worth))
+    said = _group_worths(record, score_sentences(record))
     for each in passages:
         text = flatten(each.text)
         quoted = [(len(words), worth) for event in each.events for words, worth in said[event] if words in text]
         yield sum(length * worth for length, worth in quoted) / max(1, sum(length for length, _ in quoted))
+
+
+def _group_worths(record: Record, scores: Scores) -> Mapping[int, Sequence[tuple[str, float]]]:
+    """By event each sentence and the probability that it is needed."""
+    found = defaultdict[int, list[tuple[str, float]]](list)
+    for sentence, (worth, _) in zip(record.sentences, scores, strict=True):
+        found[sentence.event].append((sentence.text, worth))
+    return found
 
 
 def describe_sentences(record: Record) -> Iterator[set[str]]:
