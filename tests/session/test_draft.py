@@ -326,6 +326,7 @@ SHOWN = " ⏎ ".join(READS[:10])
         ("@@ -1,2 +1,2 @@ def merge(headers):\n+" + "\n+".join(READS), f"in `merge`: `{SHOWN} ⏎ {READS[10]}`"),
         ("+def split(headers):\n+    " + "\n+    ".join(READS), f"in `split`: `def split(headers): ⏎ {SHOWN}`"),
         ("+row = b.get(1)\n" * 2, "`row = b.get(1)`"),
+        ("+if a:\n+    return\n+if b:\n+    return\n+go()\n", "`if a: ⏎ return ⏎ if b: ⏎ return ⏎ go()`"),
         ("+for row in rows:\n+    if k == 0:\n+        break\n", "`for row in rows: ⏎ if k == 0: ⏎ break`"),
     ],
 )

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, filterfalse, pairwise, takewhile
+from itertools import chain, filterfalse, groupby, pairwise, takewhile
 from operator import attrgetter
 from os.path import commonprefix
 
@@ -147,7 +147,8 @@ def _find_difference(record: Record) -> list[Statement]:
         path, _, body = part.partition(CUT_MIDDLE)[0].partition("\n+++ ")[2].partition("\n")
         path = path.removeprefix("b/").strip()
         lines = {sign: [" ".join(line[1:].split()) for line in body.splitlines() if line[:1] == sign] for sign in "+-"}
-        added, removed = (_BREAK.join(dict.fromkeys(filter(_CHANGE["code"].match, lines[sign]))) for sign in "+-")
+        codes = (groupby(filter(_CHANGE["code"].match, lines[sign])) for sign in "+-")
+        added, removed = (_BREAK.join(line for line, _ in code) for code in codes)
         names = ", ".join([f"`{name}`" for name in dict.fromkeys(_name_definitions(body))][:MOST_LINES])
         change = f"in {names}" if names else ""
         if len(added) + len(removed) <= LONGEST_CHANGE:
