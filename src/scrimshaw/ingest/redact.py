@@ -5,9 +5,11 @@ redacting a redacted text changes nothing.
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from operator import itemgetter
 
 from scrimshaw.ingest import secret_values as values
 from scrimshaw.ingest.secret_values import PATTERNS, TABLE, WORDS, SecretRule, is_masked, is_placeholder, is_random
@@ -68,13 +70,11 @@ class View:
 
     def __init__(self, text: str, cuts: Iterable[_Cut]) -> None:
         pieces, self._places, self._originals, end = [], [0], [0], 0
-        length = 0
         for start, stop, replacement in cuts:
             pieces += [text[end:start], replacement]
-            length += start - end + len(replacement)
+            self._places.append(self._places[-1] + start - end + len(replacement))
+            self._originals.append(stop)
             end = stop
-            self._places.append(length)
-            self._originals.append(end)
         self.text = "".join([*pieces, text[end:]])
 
     def find(self, place: int) -> int:
@@ -232,19 +232,13 @@ def _merge(spans: Iterable[Span]) -> list[Span]:
 
 def _outside(spans: Iterable[Span], regions: Sequence[tuple[int, int]]) -> list[Span]:
     """The parts of `spans` that lie outside `regions`, which are sorted and do not overlap."""
-    kept = []
-    ends = [end for _, end in regions]
+    kept = list[Span]()
     for span in spans:
-        start = span.start
-        for place in range(bisect_right(ends, start), len(regions)):
-            begin, end = regions[place]
-            if begin >= span.end:
-                break
-            if start < begin:
-                kept.append(Span(start=start, end=begin, secret_class=span.secret_class))
-            start = end
-        if start < span.end:
-            kept.append(Span(start=start, end=span.end, secret_class=span.secret_class))
+        first = bisect_right(regions, span.start, key=itemgetter(1))
+        last = bisect_left(regions, span.end, key=itemgetter(0))
+        edges = [span.start, *chain.from_iterable(regions[first:last]), span.end]
+        gaps = zip(edges[::2], edges[1::2], strict=True)
+        kept += [Span(start=start, end=end, secret_class=span.secret_class) for start, end in gaps if start < end]
     return kept
 
 
