@@ -85,16 +85,14 @@ class SecretTraces(Struct, frozen=True):
 
     def _over_lines(self, data: bytes) -> Iterator[tuple[int, int]]:
         """(start, end) of the places where it spans lines."""
-        if not self.joined or not self.joined.search(self.ends.sub(b"", data)):
+        whole = self.ends.sub(b"", data) if self.joined else b""
+        if not self.joined or not self.joined.search(whole):
             return
-        pieces, at, removed = [], [0], [0]
-        last = 0
+        at, removed = [0], [0]
         for end in self.ends.finditer(data):
-            pieces.append(data[last : end.start()])
-            last = end.end()
-            at.append(at[-1] + len(pieces[-1]))
-            removed.append(last - at[-1])
-        for match in self.joined.finditer(b"".join((*pieces, data[last:]))):
+            at.append(end.start() - removed[-1])
+            removed.append(end.end() - at[-1])
+        for match in self.joined.finditer(whole):
             first, final = bisect_right(at, match.start()) - 1, bisect_left(at, match.end()) - 1
             if first != final:
                 yield match.start() + removed[first], match.end() + removed[final]
