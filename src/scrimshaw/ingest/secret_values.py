@@ -176,8 +176,7 @@ def _judge_pair(text: str, match: re.Match[str]) -> Span | None:
     name, operator = head["head"] + text[match.start() : match.start("close")], match["operator"]
     quote = quoted["quote"] if quoted else ""
     closes_string = head["lead"] and head["lead"] == quote and not match["close"]
-    kind = "" if closes_string else _find_kind(name)
-    if not kind:
+    if closes_string or not (kind := _find_kind(name)):
         return None
     pair = _Pair(
         lead=head["lead"],
