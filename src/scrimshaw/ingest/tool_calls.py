@@ -165,9 +165,8 @@ def _edit_lines(arguments: Mapping[str, Any]) -> Iterator[str]:
     for edit in (arguments, *sections(arguments.get("edits"))):
         before = first_text(edit, *_OLD_TEXT_KEYS).splitlines()
         after = first_text(edit, *_NEW_TEXT_KEYS).splitlines()
-        unchanged = set(before) & set(after)
-        yield from ("+" + line for line in after if line.strip() and line not in unchanged)
-        yield from ("-" + line for line in before if line.strip() and line not in unchanged)
+        for sign, lines, others in (("+", after, {*before}), ("-", before, {*after})):
+            yield from (sign + line for line in lines if line.strip() and line not in others)
     yield from first_text(arguments, *_PATCH_KEYS).splitlines()
 
 
