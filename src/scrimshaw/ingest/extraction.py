@@ -82,9 +82,7 @@ def compile_pattern(pattern: str) -> Any:
 def extract(activity: Activity, rules: Iterable[Rule]) -> tuple[Rule, str] | None:
     """The first matching rule and the call's summary by it; None if none matches, or it says to ignore the call."""
     rule = find_rule(activity, rules)
-    if not rule or not rule.attention:
-        return None
-    return rule, summarize(activity, rule.summarizer)
+    return (rule, summarize(activity, rule.summarizer)) if rule and rule.attention else None
 
 
 def find_rule(activity: Activity, rules: Iterable[Rule]) -> Rule | None:
@@ -161,11 +159,8 @@ def _rank_matches(lines: Sequence[str]) -> list[str]:
     lines = [line for line in lines if line.strip() != "--" and not _pattern("tally").search(line)]
     files = dict.fromkeys(found[1] for line in lines if (found := _pattern("located").match(line)))
     where = f" in {format_count(len(files), 'file')}: {', '.join(list(files)[:3])}" if files else ""
-    return [
-        format_count(len(lines), "line") + where,
-        *(line for line in lines if "error" in line.lower() or "fail" in line.lower()),
-        *lines,
-    ]
+    wrong = [line for line in lines if "error" in line.lower() or "fail" in line.lower()]
+    return [format_count(len(lines), "line") + where, *wrong, *lines]
 
 
 def _rank_changes(activity: Activity, lines: Sequence[str]) -> list[str]:
