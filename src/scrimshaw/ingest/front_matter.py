@@ -167,8 +167,6 @@ def convert_node(node: Node, seen: dict[int, object] | None = None) -> object:
 def convert_value(value: object) -> object:
     """A value in the form in which YAML reads it back."""
     match value:
-        case str():
-            return _join_surrogates(str(value))
         case list() | tuple():
             return list(map(convert_value, value))
         case Mapping():
