@@ -265,9 +265,7 @@ def resolve_link(href: str, folder: str) -> str:
 
 def resolve_name(name: str, folder: str) -> str:
     """A name that starts with a dot is a path from the folder; the index resolves any other."""
-    if not name.startswith(("./", "../")):
-        return name
-    return join_path(folder, name)
+    return join_path(folder, name) if name.startswith(("./", "../")) else name
 
 
 def join_path(folder: str, path: str) -> str:
