@@ -36,8 +36,7 @@ def load_lines(module_file: str, name: str, listing: str) -> tuple[str, ...]:
 @cache
 def load_words(module_file: str, name: str, *listings: str) -> frozenset[str]:
     """The words of listings in the table `name` next to a module."""
-    lines = (line for listing in listings for line in load_lines(module_file, name, listing))
-    return frozenset(word for line in lines for word in line.split())
+    return frozenset(word for listing in listings for word in _load_listings(module_file, name)[listing].split())
 
 
 @cache
