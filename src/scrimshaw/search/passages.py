@@ -132,10 +132,9 @@ def _fit_text(
     least = min(room, least)
     while room >= least:
         one = replace(hit, text=cut_passage(text, terms, room))
-        over = -spare(one)
-        if over <= 0:
+        if (left := spare(one)) >= 0:
             return one
-        room = count_characters(one.text) - over
+        room = count_characters(one.text) + left
     return None
 
 
@@ -155,8 +154,7 @@ def _split_sentences(text: str) -> Iterator[tuple[int, int]]:
 
 def _clip_words(text: str, room: int) -> str:
     """The longest start of a text of at most `room` characters, cut between words if it has several."""
-    while count_characters(text) > max(room, 0):
-        over = count_characters(text) - max(room, 0)
+    while (over := count_characters(text) - max(room, 0)) > 0:
         text = text[: len(text) - max(1, over // TOKEN_CHARACTERS)]
     head, _, tail = text.rpartition(" ")
     return (head if head and len(tail) < _LONG_SENTENCE // 4 else text).rstrip()
