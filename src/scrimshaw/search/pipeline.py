@@ -425,9 +425,7 @@ def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate
             known[older].superseded_by += (edge.source,)
             stated += [(edge.source, older)] if edge.source in known else []
     dates = {name: each.memory.updated or each.memory.created for name, each in known.items()}
-    later = [
-        sorted(pair, key=lambda name: dates[name], reverse=True) for pair in state.versions if set(pair) <= set(known)
-    ]
+    later = [sorted(pair, key=dates.__getitem__, reverse=True) for pair in state.versions if set(pair) <= set(known)]
     later = [pair for pair in later if dates[pair[1]] and dates[pair[0]] > dates[pair[1]]]
     for newer, older in sorted([*stated, *map(tuple, later)], key=lambda pair: (dates[pair[0]], pair)):
         new, old = known[newer], known[older]
