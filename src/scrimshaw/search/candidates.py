@@ -193,8 +193,6 @@ class CandidateFinder:
 
     def find_neighbours(self, seeds: Mapping[str, float], state: SearchState) -> list[Match]:
         """Causal neighbours of the seeds that satisfy the filters; each scores a share of its seed's score."""
-        if not seeds:
-            return []
         scores: dict[str, float] = {}
         edges = self._index.neighbors(tuple(seeds), hops=self._hops, direction="both", relations=tuple(Relation))
         for edge in edges:
@@ -272,10 +270,7 @@ def presence(
     """Retrievability and state at `now` (seconds since 1970) since the last review or change; documents never fade."""
     stability = decay.stability_of(memory.type, memory.tier, settings.half_life_days)
     is_document = memory.artifact is not ArtifactClass.MEMORY and not memory.writable
-    if is_document or math.isinf(stability):
-        return 1.0, Retention.HOT
-    since = last_access(memory, review)
-    if since is None:
+    if is_document or math.isinf(stability) or (since := last_access(memory, review)) is None:
         return 1.0, Retention.HOT
     if review and review.reviews:  # only unhelpful memories fade faster than their type
         stability = review.stability if review.not_useful else max(stability, review.stability)
