@@ -12,6 +12,7 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from scrimshaw.search.results import Hit
+from scrimshaw.search.tokens import STEM
 
 TOKEN_CHARACTERS = 4
 # Characters of a passage, cross-validated on questions about recorded sessions (docs/evaluation.md): longer ones leave
@@ -32,7 +33,6 @@ _ANNOUNCES = re.compile(
     r"(?!.*\b(?:because|since|instead|rather|so that)\b)[^.?!\n]*[:.]?$"
 )
 _BLANK_LINES = re.compile(r"\n\s*\n")
-_STEM = 5
 _GAP = " ... "
 
 # The characters left after sending these hits, negative if they are too many.
@@ -55,7 +55,7 @@ def cut_passage(text: str, terms: Iterable[str], room: int) -> str:
     text = text.strip()
     if count_characters(text) <= room:
         return text
-    starts = "|".join(re.escape(term[:_STEM].lower()) for term in terms) or "$^"
+    starts = "|".join(re.escape(term[:STEM].lower()) for term in terms) or "$^"
     find = re.compile(rf"\b(?:{starts})").findall  # ignoring case takes twice the time
     places = [*_split_sentences(text)]
     counts = [len({*find(text[start:end].lower())}) for start, end in places]

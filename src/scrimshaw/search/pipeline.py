@@ -23,7 +23,7 @@ from scrimshaw.search.rerank import DIGITS
 from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, SessionSignals
 from scrimshaw.search.routing import route
 from scrimshaw.search.token_vectors import compare_vectors, is_packed, match_tokens
-from scrimshaw.search.tokens import query_terms
+from scrimshaw.search.tokens import STEM, query_terms
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.ports import Piece, Query, Review
 
@@ -43,7 +43,6 @@ _NO_PIECE = Piece(anchor="", heading="", text="")
 _STATES = list(Retention)
 # A statement in a session's memory, without its note and event.
 _STATEMENT = re.compile(r"(?m)^- (.+?)(?: \u2014 .*)? \(e\d+\)$")
-_STEM = 5  # words are compared by so many characters
 _STRICT = re.compile(r"[\w\s\-.,()&:]+", re.ASCII)
 
 
@@ -300,7 +299,7 @@ class Searcher:
         folded = set[str]()
         for each in stating:
             statements = _STATEMENT.findall(texts[each.memory.id].text)
-            counts = [sum(term[:_STEM] in found.casefold() for term in state.terms) for found in statements]
+            counts = [sum(term[:STEM] in found.casefold() for term in state.terms) for found in statements]
             statement = statements[counts.index(max(counts))] if any(counts) else "\0"
             for proof in (other for other in passages if statement in " ".join(texts[other.memory.id].text.split())):
                 if 0 < proof.score < each.score:

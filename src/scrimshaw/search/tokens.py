@@ -41,6 +41,7 @@ _ALONE = re.compile(
 HEAD_CHARACTERS = 12
 # Maximum of terms in a query; bounds the cost of a pasted page. Judged queries have 2 to 35.
 MAX_TERMS = 64
+STEM = 5  # first characters by which words are compared
 _WORD = re.compile(r"[^\W_]+")
 _NAME = re.compile(r"[^\W_]+(?:[_./:]+[^\W_]+)+")
 MAX_NAMES = 8

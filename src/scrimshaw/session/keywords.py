@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from scrimshaw.models import MemoryType
-from scrimshaw.search.tokens import STOP_WORDS, query_terms
+from scrimshaw.search.tokens import STEM, STOP_WORDS, query_terms
 from scrimshaw.session.statements import FENCE, LANGUAGES, PATTERNS, WORDS
 
 MOST_PHRASES, MOST_WORDS, MOST_TOPICS = 8, 4, 4
@@ -19,7 +19,6 @@ _OPENING_LINES = 3  # of a text, after its title: they decide its type
 _WEIGHED = 80  # phrases that are counted in the whole session
 _FEW = 3
 LEAST_SUBJECTS = 2  # words that name a subject, in a sentence that can be understood alone
-_STEM = 5  # first characters that equal words share
 _SOLID = 2  # occurrences that make an ordinary word a topic
 # Weight by number of words: two or three say most, a name alone says as much as two.
 _WORTH = {1: 1.3, 2: 1.5, 3: 1.5, 4: 1.2}
@@ -195,4 +194,4 @@ def is_clear(text: str, least: int = LEAST_SUBJECTS) -> bool:
 
 def find_stems(text: str) -> frozenset[str]:
     """The beginnings of the words that name the subject of a text."""
-    return frozenset(word[:_STEM] for word in query_terms(text, limit=len(text)))
+    return frozenset(word[:STEM] for word in query_terms(text, limit=len(text)))

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from scrimshaw.models import Item
 from scrimshaw.search.rerank import session_boost
-from scrimshaw.search.tokens import STOP_WORDS, query_terms
+from scrimshaw.search.tokens import STEM, STOP_WORDS, query_terms
 
 # Replaces text that speaks to the agent and is not a person's; the entry can still be read by its id.
 WITHHELD = "held instruction-like text, not shown"
@@ -28,7 +28,6 @@ RECALL = re.compile(
 _SUBJECTLESS = STOP_WORDS.union(
     ["change", "changes", "context", "done", "session", "stuff", "thing", "things", "work", "worked", "working"]
 )
-_STEM = 5
 # Without recall wording, half of the words that name a subject must occur in an entry.
 _LEAST_SHARE = 0.5
 _RECALLED = 0.5  # the least score of a recalled entry; the rest comes from its initial attention
@@ -49,7 +48,7 @@ class RecalledItem(Struct, frozen=True, kw_only=True):
 
 def recall_items(query: str, items: Sequence[Item], limit: int, attention_boost: float) -> list[RecalledItem]:
     """The items that answer the query, best and newest first; all, boosted, if it asks for the session itself."""
-    stems = {term[:_STEM] for term in query_terms(query)}
+    stems = {term[:STEM] for term in query_terms(query)}
     asks_for_session = bool(RECALL.search(query))
     has_no_subject = asks_only_for_session(query)
     found = []
