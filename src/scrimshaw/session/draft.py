@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, groupby, pairwise
+from itertools import chain, filterfalse, groupby, pairwise
 from operator import attrgetter
 
 from msgspec import Struct
@@ -308,15 +308,13 @@ def _shorten(text: str, most: int = LONGEST_TITLE) -> str:
 
 def render_body(draft: Draft) -> str:
     """The Markdown body, a line per statement with its event; if it is too long, the longest sections shrink."""
-    files = [each for each in draft.changed if _is_file(each)]
-    changed = [each for each in draft.changed if not _is_file(each)]
-    pushed = map(_line, filter(None, [draft.push]))
+    changed = filter(None, [*filterfalse(_is_file, draft.changed), draft.push])
     uncommitted = map("- not committed: {0.text} (e{0.event})".format, draft.uncommitted)
     bodies = {
         "Task": [*map(_line, filter(None, [draft.task]))],
         "Asked later": [*map(_line, draft.requests)],
         "Decisions": [*map(_line, draft.decisions)],
-        "Changed": [*map(_line, changed), *pushed, *_folder_lines(files), *uncommitted],
+        "Changed": [*map(_line, changed), *_folder_lines([*filter(_is_file, draft.changed)]), *uncommitted],
         "Tests": [*map(_line, draft.tests)],
         "Learned": [*map(_line, draft.problems)],
         "Outcome": [*map(_line, draft.findings)],
