@@ -291,17 +291,15 @@ def _find_cure(
     run: CommandRun, error: str, following: CommandRun, between: Sequence[RecordedEvent], attempts: Container[int]
 ) -> Iterator[tuple[str, str]]:
     """What changed between a failed run and the next: what the error names, or the only change if that got further."""
-    changes: dict[str, list[RecordedEvent]] = {}
-    for event in between:
-        if event.number in attempts:
-            changes.setdefault(event.path, []).append(event)
-    if len(between) > _FAR or any(_CHANGE["scratch"].search(path) for path in changes):
+    edits = [each for each in between if each.number in attempts]
+    paths = dict.fromkeys(map(attrgetter("path"), edits))
+    if len(between) > _FAR or any(map(_CHANGE["scratch"].search, paths)):
         return  # much else was done, or the failing script itself was fixed
     acts, done = dict[str, str](), dict[str, str]()
     named, is_past = {*_WORD.findall(error.lower())} - _SHARED_WORDS, _is_past(run, following)
-    for path, edited in changes.items():
-        heads = (each.text.partition("\n")[0].removeprefix(path) for each in edited)  # how it was changed
-        change = "; ".join(" ".join(head.split()) for head in heads)
+    for path in paths:
+        heads = (each.text.partition("\n")[0].removeprefix(path) for each in edits if each.path == path)
+        change = "; ".join(" ".join(head.split()) for head in heads)  # how it was changed
         is_whole = change and len(change) <= LONGEST_ACT and "..." not in change
         act = f"edited {path.rpartition('/')[2]}{f': {change}' if is_whole else ''}"
         # the next error may have hidden this one, so the file in its output says too little
