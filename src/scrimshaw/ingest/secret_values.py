@@ -153,9 +153,7 @@ class _Pair(NamedTuple):
 def find_assigned_secrets(text: str, lowered: str) -> Iterator[Span]:
     """Yield the values in `text` that a name marks as secret; `lowered` is `text` in lower case, of equal length."""
     seen: set[int] = set()
-    for hint in _HINTS:
-        if hint not in lowered:
-            continue
+    for hint in filter(lowered.__contains__, _HINTS):
         reach = 0
         for match in re.finditer(rf"{hint}[a-z0-9_.-]{{0,24}}(?: ?key)?{PATTERNS['operator']}", lowered):
             if match.start() < reach or match.end() in seen:
