@@ -193,11 +193,9 @@ def _join_surrogates(text: str) -> str:
 
 
 def _invalid(name: str, line: int, column: int, why: str) -> UnreadableFile:
-    return UnreadableFile(
-        f"{name}, line {line}, column {column}: the front matter is not valid YAML: {why}.",
-        "Correct that line, or quote a value that holds ': ' or starts with one of [ { * & ! | > @ `.",
-        line=line,
-    )
+    message = f"{name}, line {line}, column {column}: the front matter is not valid YAML: {why}."
+    hint = "Correct that line, or quote a value that holds ': ' or starts with one of [ { * & ! | > @ `."
+    return UnreadableFile(message, hint, line=line)
 
 
 # Write
