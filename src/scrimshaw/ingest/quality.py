@@ -322,14 +322,10 @@ def _find_sparse_semantics(file: FileContents) -> _Defect | None:
     body = file.body
     chatter = (body[piece.start : piece.end] for piece in find_chatter(body, file.chatter))
     noise = {word for text in (file.folder, *chatter) for word in _plain_words(text).split()} | _words("generic_words")
+    phrases = [each for each in parse_phrases(file.values, "trigger_phrases") if "/" not in each]
+    own = [each for each in phrases if _plain_words(each) not in _sentences("default_triggers")]
     # The phrases with a word that is not from the folder, from chatter, or common to all sessions.
-    telling = [
-        phrase
-        for phrase in parse_phrases(file.values, "trigger_phrases")
-        if "/" not in phrase
-        and _plain_words(phrase) not in _sentences("default_triggers")
-        and any(map(_TELLING.fullmatch, [word for word in _plain_words(phrase).split() if word not in noise]))
-    ]
+    telling = [each for each in own if any(map(_TELLING.fullmatch, {*_plain_words(each).split()} - noise))]
     if len(telling) < _FEWEST_TRIGGERS:
         names = f"only {telling[0]!r} tells" if telling else "none tells"
         reason = f"of 'trigger_phrases' {names} what the file is about; give {_FEWEST_TRIGGERS}"
