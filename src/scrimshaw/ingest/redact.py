@@ -204,9 +204,8 @@ def _find_drawn(text: str, words: str) -> Iterator[Span]:
         if size < NAMED_SIZE or re.compile(PATTERNS["blob_lead"]).search(text, max(0, start - 80), start):
             continue
         prefix = (re.match(r"[A-Za-z][A-Za-z0-9]{0,15}[-_.~]", value) or [""])[0][:-1].lower()
-        if prefix in WORDS["id_prefixes"] or (
-            len(value) >= 60 and re.compile(PATTERNS["blob_tail"]).match(text, match.end())
-        ):
+        is_blob = len(value) >= 60 and re.compile(PATTERNS["blob_tail"]).match(text, match.end())
+        if is_blob or prefix in WORDS["id_prefixes"]:
             continue
         if not re.compile(PATTERNS["secret_near"]).search(text, max(0, start - 160), start):
             # One of a known vendor must have the form of its rule; a text of one token is a name, such as of a call.

@@ -201,9 +201,8 @@ def _end_bare(text: str, match: re.Match[str]) -> tuple[int, int]:
     is_setting = is_line and match["operator"] == "=" and text[match.start() : start].isupper()
     if is_setting or match["operator"].strip() in _VERBS:
         shown = shown.rstrip("([,")
-    if after != "<" and (
-        re.search(PATTERNS["call"], shown) or (not is_line and re.search(PATTERNS["expression"], shown))
-    ):
+    is_code = re.search(PATTERNS["call"], shown) or (not is_line and re.search(PATTERNS["expression"], shown))
+    if is_code and after != "<":
         return (next(re.compile(r"[^\s\"'`,;&<>()\[\]{}\\]{0,2000}").finditer(text, start)).end(),) * 2
     judged = start + len(text[start:end].rstrip(",;)]}"))
     return judged, end if is_line or after in tuple("\"'`<;&,") else judged
