@@ -137,13 +137,10 @@ class Searcher:
             with degradations.tolerate(IndexPart.FULL_TEXT):
                 only = tuple(match.id for match in self._index.match_text(concepts, filters, ALL_OF_LIMIT))
         quality = filters.min_quality_score
+        least = self._settings.min_quality_score if quality is None else quality
         # without those shown anyway and those the quality gate hides
-        filters = replace(
-            filters,
-            only=only,
-            exclude=(*filters.exclude, *(hit.memory.id for hit in always_on)),
-            min_quality_score=self._settings.min_quality_score if quality is None else quality,
-        )
+        exclude = (*filters.exclude, *(hit.memory.id for hit in always_on))
+        filters = replace(filters, only=only, exclude=exclude, min_quality_score=least)
         return SearchState(
             request=replace(request, query=query),
             limit=request.limit or self._settings.limit,
