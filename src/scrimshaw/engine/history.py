@@ -164,9 +164,8 @@ def _choose(
         return chosen
     mark = chosen[0]["decision_meta"].get("mark")
     seqs = [each["seq"] for each in rows if mark and each["memory_id"] and each["decision_meta"].get("mark") == mark]
-    message = f"Entry {entry} records a whole {chosen[0]['action']}."
     hint = f"Undo its files: entries {min(seqs)} to {max(seqs)}." if seqs else "It has no entries of files."
-    raise InvalidRequest(message, hint, parameter="entry")
+    raise InvalidRequest(f"Entry {entry} records a whole {chosen[0]['action']}.", hint, parameter="entry")
 
 
 def _name(row: Row) -> str:

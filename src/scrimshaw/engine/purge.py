@@ -251,9 +251,8 @@ def erase_memories(engine: Engine, ids: Sequence[str], entry: Entry) -> None:
     """Erase memories without a search afterwards; raises StorageFailure too if something may be left."""
     erased = erase(engine, target_memories(engine, ids, entry))
     if left := [*erased.held, *(trace.place for trace in erased.unreadable)]:
-        message = f"It is erased, but for what may be in {', '.join(left)}."
         hint = "Stop other servers of the project, then run `scrimshaw purge --memory ID`, which proves what is left."
-        raise StorageFailure(message, hint, left=left)
+        raise StorageFailure(f"It is erased, but for what may be in {', '.join(left)}.", hint, left=left)
 
 
 def _list_own_passages(engine: Engine, texts: Sequence[str], files: Sequence[Path]) -> list[str]:

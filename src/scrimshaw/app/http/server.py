@@ -85,9 +85,8 @@ class Listener(NamedTuple):
             message = f"There is no token, and others can reach {self.host}."
             raise ConfigError(message, "Create one: `scrimshaw token create NAME`.")
         if not (self.certificate or self.is_behind_proxy):
-            message = f"On {self.host} tokens and memories would cross the network in plain text."
             hint = "Give --tls-cert and --tls-key, or --behind-proxy where a proxy in front ends TLS (docs/team.md)."
-            raise ConfigError(message, hint)
+            raise ConfigError(f"On {self.host} tokens and memories would cross the network in plain text.", hint)
         if not self.names:
             raise ConfigError("A server for others needs a name.", "Name it as clients do: --name memory.example.org")
 

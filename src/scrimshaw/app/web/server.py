@@ -151,8 +151,7 @@ def run_dashboard(engine: Engine, port: int, announce: Callable[[str], None], *,
         listener = socket.create_server((HOST, port))
     except OSError as error:
         message = f"Port {port} of {HOST} cannot be used: {describe_os_error(error)}."
-        hint = "Choose another one, or none for any that is free."
-        raise InvalidRequest(message, hint, parameter="port") from error
+        raise InvalidRequest(message, "Choose another one, or none for any that is free.", parameter="port") from error
     with listener:
         access = Access(listener.getsockname()[1], secrets.token_urlsafe())
         announce(access.url)

@@ -67,9 +67,8 @@ class PostgresStorage(Storage):
                 write.execute("INSERT INTO place VALUES (?) ON CONFLICT DO NOTHING", (here,))
             known = self.journal_database.value("SELECT folder FROM place")
         if known != here:
-            message = f"The vault {self.journal_name} belongs to {known}, not to {here}."
             hint = "Give this checkout a vault of its own; where it moved, DELETE FROM place in that schema."
-            raise StorageFailure(message, hint, path=here)
+            raise StorageFailure(f"The vault {self.journal_name} belongs to {known}, not to {here}.", hint, path=here)
 
     def demand_in_place(self) -> None:
         """Raise StorageFailure if the server cannot be reached."""
