@@ -152,12 +152,11 @@ def run_jobs(
     """Run jobs as a server does, until interrupted."""
     # Service managers send SIGTERM: the current job is given back either way.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    done, worker = 0, Worker(engine)
+    worker = Worker(engine)
     if not once:
         note("Running jobs until Ctrl-C; an unfinished one is continued later.")
         worker.run()
-    while worker.run_once():
-        done += 1
+    done = sum(1 for _ in iter(worker.run_once, False))
     return {"jobs": done, "waiting": len(engine.journal.jobs((JobState.QUEUED, JobState.RUNNING)))}
 
 
