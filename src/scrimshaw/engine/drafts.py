@@ -238,11 +238,10 @@ def promote_draft(engine: Engine, name: str) -> Saved:
     """Make a draft a memory as it is, or update its session's; raises NotFound, UnreadableFile and as `save`."""
     file, document = _parse_rejected(engine, name)
     session = document.provenance.session
-    same = {name: getattr(document, name) for name in ("title", "triggers", "topics", "questions", "created")}
     new = NewText(
         content=file.body,
         id=_memory_id(document.created, document.title, session),
-        **same,
+        **{name: getattr(document, name) for name in ("title", "triggers", "topics", "questions", "created")},
         type=MemoryType.SESSION,
         session=session,
         origin=DRAFTED,
@@ -355,9 +354,8 @@ def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> li
 
 def consolidate(engine: Engine, proposal: Consolidation) -> Saved:
     """Write the proposed memory, derived from its sources; raises what `save` raises."""
-    same = {name: getattr(proposal, name) for name in ("content", "title", "topics", "triggers", "trust")}
     new = NewText(
-        **same,
+        **{name: getattr(proposal, name) for name in ("content", "title", "topics", "triggers", "trust")},
         type=MemoryType.SESSION,
         origin="consolidation",
         reason=f"consolidated from {len(proposal.sources)} sessions",

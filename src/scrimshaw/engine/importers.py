@@ -209,9 +209,8 @@ def _save_path(
         if state and state.reason:
             raise UnreadableFile(f"{path} cannot be a memory: {state.reason}.", "Correct the file.")
         if state:
-            remarks = filter(None, [describe_claim(engine.memory(state.memory_id))])
             known = Saved(id=state.memory_id, status="indexed", content_hash=state.content_hash, path=state.path)
-            return replace(known, notices=tuple(remarks))
+            return replace(known, notices=tuple(filter(None, [describe_claim(engine.memory(state.memory_id))])))
     with storage_errors("read", path):
         size, most = path.stat().st_size, engine.settings.index.max_file_bytes
         if size > most:
@@ -220,10 +219,9 @@ def _save_path(
     file = SourceFile(source=INGEST, memory_id=path.stem, path=str(path), size=size, mtime_ns=0, writable=True)
     parsed = parse_memory_file(raw, str(path)).demand_readable()
     document = engine.parse(file, parsed)
-    same = {n: getattr(document, n) for n in ("title", "type", "tier", "triggers", "topics", "questions", "created")}
     new = NewText(
         content=document.body.text,
-        **same,
+        **{n: getattr(document, n) for n in ("title", "type", "tier", "triggers", "topics", "questions", "created")},
         origin=IMPORTED,
         trust=lowest_trust((Trust.AGENT, document.provenance.trust)),
         relations=tuple(edge for edge in document.edges if edge.relation == Relation.DERIVED_FROM),
