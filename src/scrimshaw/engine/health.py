@@ -93,8 +93,7 @@ class Check(Struct, frozen=True, kw_only=True):
             return Severity.OK
         if result.expected or self.when_off == "healthy":
             return Severity.NOTE
-        is_broken = self.when_off == "broken" and result.status == Status.OFF
-        return Severity.PROBLEM if is_broken else Severity.WARNING
+        return Severity.PROBLEM if self.when_off == "broken" and result.status == Status.OFF else Severity.WARNING
 
 
 def make_checks(**runs: Run) -> tuple[Check, ...]:
@@ -145,9 +144,8 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
         if (last := changes.get(part.name)) and last.was:
             since = datetime.fromtimestamp(last.at, UTC).isoformat(timespec="seconds")
             parts[place] = replace(part, was=last.was, since=since)
-    is_degraded = own or Severity.WARNING in verdicts.values()
     return Health(
-        status="broken" if problems else "degraded" if is_degraded else "healthy",
+        status="broken" if problems else "degraded" if own or Severity.WARNING in verdicts.values() else "healthy",
         memories=memories,
         vectors=vectors,
         capabilities=tuple(parts),
@@ -180,9 +178,8 @@ def _run(check: Check, engine: Engine) -> Result:
         advice = "Report the bug with what the log says."
     if result.degradation or result.status == Status.ON:
         return result
-    mode = f"{check.name}_{result.status}: {result.detail}"
     lost = Degradation(
-        failure_mode=mode,
+        failure_mode=f"{check.name}_{result.status}: {result.detail}",
         fallback_mode=check.instead,
         confidence_impact=check.lost,
         retry_recommendation=result.advice or advice,
