@@ -67,8 +67,7 @@ class IdMap:
 
     def _append(self, line: _Line) -> None:
         with self._guard, storage_errors("write", self.path):
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-            with os.fdopen(os.open(self.path, flags, PRIVATE_FILE), "ab", 0) as file:
+            with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE_FILE), "ab", 0) as file:
                 file.write(msgspec.json.encode(line) + b"\n")
                 os.fsync(file.fileno())
             self._apply(line)

@@ -49,8 +49,7 @@ class PeerCopies:
             offset += tool.page
 
     def create(self, memory: MemoryCopy) -> str:
-        values = self._describe(memory)
-        hits = [*read_hits(self._stated.name, self._create, self._peer.call(self._create, values))]
+        hits = [*read_hits(self._stated.name, self._create, self._peer.call(self._create, self._describe(memory)))]
         peer_id = hits[0].id.removeprefix(f"{PREFIX}{self._stated.name}/") if hits else ""
         if not peer_id:
             hint = "Check whether something else there has that name."
