@@ -55,8 +55,7 @@ class _File:
     @property
     def final_hash(self) -> str:
         """The hash of the bytes to be written; a stored text may lack secrets and so have another hash."""
-        is_changed = self.hash != self.now.hash
-        return hash_of(self.text.text.encode() if self.text else None) if is_changed else self.hash
+        return self.hash if self.hash == self.now.hash else hash_of(self.text.text.encode() if self.text else None)
 
 
 class _Undo:
