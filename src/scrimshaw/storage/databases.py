@@ -138,8 +138,7 @@ class Storage:
         """Open all, and check each page of a journal up to that size; closes all if it raises."""
         try:
             _, journal = self.index_database, self.journal_database
-            is_small = journal.size_bytes() <= most_bytes
-            if is_small and (fault := str(journal.value("PRAGMA quick_check(1)"))) != "ok":
+            if journal.size_bytes() <= most_bytes and (fault := str(journal.value("PRAGMA quick_check(1)"))) != "ok":
                 what = " ".join(fault.split())
                 raise DamagedDatabase(f"{journal.path} is damaged: {what}.", _HINT, path=str(journal.path))
         except ScrimshawError:

@@ -175,8 +175,7 @@ class Journal:
     def change_job(self, number: int, state: JobState) -> bool:
         """Cancel an unfinished job, or queue one that ended unfinished; False if that is not possible."""
         with self._database.write() as write:
-            is_end = state is JobState.CANCELLED
-            write.execute(*((_CANCEL, (number,)) if is_end else (_REQUEUE, (time.time(), number))))
+            write.execute(*((_CANCEL, (number,)) if state is JobState.CANCELLED else (_REQUEUE, (time.time(), number))))
             return write.changes() > 0
 
 

@@ -88,8 +88,7 @@ class Remote(NamedTuple):
             ask_git(self.project, "update-ref", aside[commit], commit)
         if tip != head:
             move = ("switch", "--quiet", "--no-overwrite-ignore", "--no-track", "--force-create")
-            own = self.ref.removeprefix("refs/heads/")
-            ask_git(self.project, *PLAIN, *move, own, tip, timeout_s=CHECKOUT_S)
+            ask_git(self.project, *PLAIN, *move, self.ref.removeprefix("refs/heads/"), tip, timeout_s=CHECKOUT_S)
         return aside
 
     def push(self, refs: Mapping[str, str]) -> dict[str, str]:

@@ -262,11 +262,10 @@ class Sessions:
 
     def record_learning(self, row: Learning) -> None:
         """Store or replace the pre- or postflight of a task."""
-        values = asdict(row) | {"gaps": msgspec.json.encode(row.gaps).decode()}
         with self._database.write() as write:
             same = "DELETE FROM learnings WHERE folder = ? AND task = ? AND phase = ?"
             write.execute(same, (row.folder, row.task, row.phase))
-            insert(write, "learnings", values)
+            insert(write, "learnings", asdict(row) | {"gaps": msgspec.json.encode(row.gaps).decode()})
 
     def learnings(self, folder: str, *, session: str = "", limit: int = 10) -> list[Learning]:
         """Pre- and postflights of a folder's tasks, newest first."""

@@ -202,9 +202,8 @@ def demand_room(changes: Iterable[FileChange]) -> None:
     """Raise Conflict naming what is in the way of a change: a file for a folder, a folder for a file."""
     hint = "Move or rename it, then try again; nothing was changed."
     for change in changes:
-        path = change.path
+        path, why = change.path, ""
         above = next(folder for folder in path.parents if os.path.lexists(folder))
-        why = ""
         if not above.is_dir():
             path, why = above, f"A folder is needed there for {path.name}"
         elif os.path.lexists(path) and (change.before is None or not path.is_file()):
