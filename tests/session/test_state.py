@@ -135,6 +135,16 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         {"commits": "Add the queue"},
         ("not committed",),
     ),
+    "a remark after a task of few words": (
+        Recording()
+        .prompt("Let's review TODO together")
+        .read("TODO.md")
+        .answer("It has 3 specs.")
+        .prompt("we're using BDD lingo!")
+        .answer("Noted."),
+        {"task": "Let's review TODO together"},
+        ("we're using BDD lingo!",),
+    ),
     "git says that all is committed": (
         Recording().edit("src/new.py").bash("git status", "On branch main\nnothing to commit, working tree clean"),
         {},

@@ -177,7 +177,7 @@ def _find_tasks(record: Record) -> Iterator[Statement]:
     for each in prompts:
         if task and each.event == task.event:  # a draft quotes a shorter piece of it
             yield Statement(each.text[max(0, each.text.find(statements.flatten(task.text)[:_SAME])) :], each.event)
-        elif each is prompts[0]:
+        elif each is prompts[0] and not (task and task.event < each.event):
             yield each
 
 
