@@ -194,7 +194,7 @@ def test_of_two_passages_the_one_that_a_successor_needs_goes_first(engine: Engin
     needed, other = hits["session:old#e2"], hits["session:plan#e1"]
     worths = [hit.memory.worth or 0.0 for hit in (needed, other)]
     assert worths[0] > worths[1] > 0
-    terms = [WORTH * round(worth - USUAL_WORTH, DIGITS) for worth in worths]
+    terms = [round(WORTH * (worth - USUAL_WORTH), DIGITS) for worth in worths]
     assert [hit.explanation.terms["worth"] for hit in (needed, other)] == terms
 
 

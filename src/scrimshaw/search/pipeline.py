@@ -221,7 +221,7 @@ class Searcher:
                     recorded=recorded,
                 )
                 if (worth := each.memory.worth) is not None:
-                    each.terms = {**each.terms, "worth": rerank.WORTH * round(worth - rerank.USUAL_WORTH, DIGITS)}
+                    each.terms = {**each.terms, "worth": round(rerank.WORTH * (worth - rerank.USUAL_WORTH), DIGITS)}
             score = max(0.0, round(each.fused.score, DIGITS) + sum(each.terms.values()))
             each.score = score * math.prod(each.factors.values())
         if request.rerank and candidates:
