@@ -142,7 +142,7 @@ class Chunk(Struct, frozen=True, kw_only=True):
     start: int
     end: int
     context: str  #: the title and the heading path above the piece
-    at: str = ""  #: for a passage of a record: its ISO time, its trust, and its worth if the session is over
+    at: str = ""  #: for a passage of a record: its ISO time, its trust, and its worth if its session has a memory
     trust: str = ""
     worth: float | None = None
 
@@ -269,7 +269,7 @@ class Memory(Metadata, frozen=True, kw_only=True):
     artifact: ArtifactClass = ArtifactClass.MEMORY
     length: int
     writable: bool = False
-    worth: float | None = None  #: of a passage of a session that is over: the share of it that a successor needs
+    worth: float | None = None  #: of a passage whose session has a memory: the share of it that a successor needs
 
     @property
     def faults(self) -> list[str]:

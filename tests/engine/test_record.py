@@ -198,6 +198,20 @@ def test_of_two_passages_the_one_that_a_successor_needs_goes_first(engine: Engin
     assert [hit.explanation.terms["worth"] for hit in (needed, other)] == terms
 
 
+def test_a_session_that_goes_on_is_rated_again_with_its_next_memory(engine: Engine) -> None:
+    tell_session(engine)
+    tell(engine, EventKind.TOOL, "printer.py\n+gettext", at=engine.clock(), tool="Edit")
+    rated = []
+    for goes_on in (False, True, False):
+        if goes_on:
+            tell(engine, EventKind.TOOL, "printer.py\n+otter", at=engine.clock(), tool="Edit")
+        else:
+            drafts.make_draft(engine, "old")
+        scan(engine)
+        rated.append(find(engine, "why gettext catalogues")[0].memory.worth is not None)
+    assert rated == [True, False, True]
+
+
 def test_among_the_passages_of_a_session_their_tokens_count_twice(
     open_memory: OpenMemory, minilm: MiniLMEmbedder
 ) -> None:

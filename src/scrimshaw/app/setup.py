@@ -187,9 +187,8 @@ def check_connections(project: Path, programs: Programs) -> Iterator[Connection]
             if works and each.is_broken and each.scope is Scope.SHARED:  # others may have the programs on their PATH
                 yield replace(each, is_broken=False)
             elif works and each.scope is not works and not each.fault:
-                fix = f"Run `scrimshaw setup {client.name} --{each.scope} --remove`."
                 fault = f"connected in the {works} scope too, so a session starts with two summaries"
-                yield replace(each, fault=fault, fix=fix)
+                yield replace(each, fault=fault, fix=f"Run `scrimshaw setup {client.name} --{each.scope} --remove`.")
             else:
                 yield each
         if not found and _is_installed(client, Path.home()):

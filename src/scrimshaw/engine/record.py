@@ -33,7 +33,7 @@ def sync_record(engine: Engine) -> None:
     gone = known.keys() - wanted.keys()
     for path, each in wanted.items():
         state = known.get(path)
-        if state and (state.size, state.mtime_ns, state.content_hash) == (each.events, each.last, each.memory_id):
+        if state and (state.size, state.mtime_ns, state.content_hash) == (each.events, each.last, each.final_memory):
             continue
         if document := _make_document(engine, path, each):
             engine.index.put([document])
@@ -75,7 +75,7 @@ def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document
     if not passages or len(ends) != len(passages):  # or a secret crossed a border
         return None
     worths: Iterable[float | None] = repeat(None)
-    if record.memory_id:  # while it goes on, each search would rate it anew
+    if record.final_memory:  # a session that goes on would be rated anew by each scan
         worths = rate_passages(Record(events, engine.sessions.items(record.session)), passages)
     chunks = [
         Chunk(
@@ -94,7 +94,7 @@ def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document
     title = title_session(engine, record)
     return Document(
         file=SourceFile(source=RECORD, memory_id=path, path=path, size=record.events, mtime_ns=record.last),
-        content_hash=record.memory_id,  # like size and time, it only tells whether the record changed
+        content_hash=record.final_memory,  # like size and time, it only tells whether the record changed
         text_hash="",
         title=title,
         body=body,

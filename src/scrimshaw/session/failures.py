@@ -376,10 +376,7 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
 
 
 def find_checks(runs: Sequence[CommandRun], since: int) -> list[Statement]:
-    """The last run of a script after that event, what it printed last, and the same of some before it.
-
-    Without those that failed or counted tests.
-    """
+    """The last scripts run after the event `since` and what each printed last; none that failed or counted tests."""
     found, kept = list[tuple[str, str]](), list[CommandRun]()
     for run in reversed([each for each in runs if each.event.number > since and not each.failed]):
         lines = [line.strip() for line in run.event.text.splitlines()[1:] if re.search(r"\w", line)]

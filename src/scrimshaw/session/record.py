@@ -88,12 +88,12 @@ class Record:
 
     @cached_property
     def checks(self) -> Sequence[Statement]:
-        """The last runs of scripts since the last lasting change, and whether code was changed without any test."""
+        """The last runs of scripts since the last lasting change, and whether code was changed without a test run."""
         found = find_checks(self.runs, since=max(self.edit_events, default=0))
         is_tested = any(map(_TEST.search, chain.from_iterable(map(attrgetter("families"), self.runs))))
         edits = [each for each in self.events if each.number in self.edit_events and each.tool != "Write"]
         code = [each for each in edits if each.path.rpartition(".")[2] in statements.LANGUAGES and not is_tested]
-        untried = [Statement(each.path.rpartition("/")[2], each.number, "no tests were run") for each in code[-1:]]
+        untried = [Statement(each.path.rpartition("/")[2], each.number, "no test run was seen") for each in code[-1:]]
         return [*found, *(each for each in untried if each.text not in "".join(map(attrgetter("text"), found)))]
 
     @cached_property

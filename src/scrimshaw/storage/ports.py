@@ -79,6 +79,11 @@ class SessionRecord(NamedTuple):
         """The id of the memory made of the session; empty without one."""
         return self.draft.memory_id if self.draft else ""
 
+    @property
+    def final_memory(self) -> str:
+        """The same, while no tool was called after it was made; otherwise empty."""
+        return "" if self.has_new_calls else self.memory_id
+
     def waits_for_draft(self, silent_since: float) -> bool:
         """Whether the session ended, or fell silent before that time, with tool calls after its last draft."""
         return self.has_new_calls and (self.is_over or self.at < silent_since)

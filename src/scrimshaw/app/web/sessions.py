@@ -95,11 +95,10 @@ def _render_about(site: Site, session: Session, events: int) -> Html:
 
 def _render_event(event: RecordedEvent) -> Html:
     """An event with its outcome; long texts open on demand."""
-    label = event.tool or _LABELS.get(event.kind, event.kind)
     outcome = {True: "failed", False: "worked", None: ""}[event.failed]
     head = [
         tag("a", f"e{event.number}", href=f"#e{event.number}", class_="dim"),
-        tag("b", label),
+        tag("b", event.tool or _LABELS.get(event.kind, event.kind)),
         tag("span", outcome, class_=f"mark {outcome}") if outcome else None,
         format_moment(event.at),
     ]
