@@ -147,6 +147,17 @@ def test_a_statement_and_its_proof_are_one_hit(engine: Engine, vault: Path) -> N
     assert "sessions/same" in [hit.memory.id for hit in read.search(engine, SearchRequest(query="gettext")).hits]
 
 
+def test_a_prompt_that_begins_many_sessions_is_one_hit(engine: Engine) -> None:
+    template = "Check the walrus printer: count its pages, clean its rollers, and write the sum to the log."
+    counts = "It counted 412 pages; the left roller leaves a line of ink on every tenth one."
+    answers = {"monday": "Done.", "tuesday": "Done.", "wednesday": WHY, "thursday": counts}
+    for days, (session, answer) in enumerate(answers.items()):
+        tell(engine, EventKind.PROMPT, template, session, engine.clock() + days)
+        tell(engine, EventKind.ANSWER, answer, session, engine.clock() + days)
+    sync_record(engine)
+    assert sorted(ids(engine, "walrus printer rollers")) == ["session:thursday#e1", "session:wednesday#e1"]
+
+
 def test_what_a_session_said_itself_goes_before_its_memory(engine: Engine, vault: Path) -> None:
     tell_session(engine)
     session = "provenance: {source: session, session: %s}\ntype: session"
@@ -320,10 +331,10 @@ def test_what_is_old_or_too_much_leaves_the_index(open_memory: OpenMemory) -> No
     for days in (3, 2, 1):
         tell_session(engine, f"day{days}", now - days * 86_400)
     scan(engine)
-    assert {hit.memory.provenance.session for hit in find(engine, "gettext")} == {"day1", "day2"}
+    assert {hit.memory.provenance.session for hit in find(engine, "12 passed")} == {"day1", "day2"}
     tell_session(engine, "today", now)
     scan(engine)
-    assert {hit.memory.provenance.session for hit in find(engine, "gettext")} == {"today", "day1"}
+    assert {hit.memory.provenance.session for hit in find(engine, "12 passed")} == {"today", "day1"}
 
 
 def test_an_old_session_is_not_archived(engine: Engine) -> None:

@@ -11,6 +11,7 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
+from scrimshaw.models import Memory
 from scrimshaw.search.results import Hit
 from scrimshaw.search.tokens import STEM
 
@@ -21,6 +22,7 @@ PASSAGE = 450
 SENTENCE = 160  # most characters shown of a passage that is already in the context, or that does not fit
 LEAST = 60  # less room than this holds no statement
 _LONG_SENTENCE = 240
+_LEAST_NEW = 30  # characters; "Done, all tests pass." says nothing new
 # Not after a list number, nor where an author wrapped a line: a long line, then a word in lower case, code or a quote.
 _SENTENCE_END = re.compile(
     r"(?<=[^\s\d][.!?])\s+(?=[^\s(a-z])"
@@ -78,6 +80,19 @@ def cut_passage(text: str, terms: Iterable[str], room: int) -> str:
     begins = sorted(place for place in chosen if place - 1 not in chosen)
     ends = sorted(place for place in chosen if place + 1 not in chosen)
     return _GAP.join(text[places[begin][0] : places[end][1]] for begin, end in zip(begins, ends, strict=True))
+
+
+def find_copies(passages: Iterable[tuple[Memory, str]], asked: str = "") -> Iterator[str]:
+    """The ids of passages with hardly a line that is not in the question or in newer ones of other sessions.
+
+    For example of prompts that begin many sessions.
+    """
+    sources = dict.fromkeys(asked.split("\n"), "")  # by line
+    for memory, text in sorted(passages, key=lambda each: each[0].updated, reverse=True):
+        session, lines = memory.provenance.session, [line.removeprefix("> ") for line in text.split("\n")]
+        new = sum(len(line) for line in lines if sources.setdefault(line, session) == session)
+        if new < _LEAST_NEW and len(text) - new >= LEAST:
+            yield memory.id
 
 
 def pack_hits(

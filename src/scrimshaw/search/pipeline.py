@@ -18,7 +18,7 @@ from scrimshaw.search.confidence import CALIBRATIONS, judge_answer
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import OTHER_WORDS, Fused, fuse, scale_scores
-from scrimshaw.search.passages import SENTENCE, count_sent, cut_passage
+from scrimshaw.search.passages import SENTENCE, count_sent, cut_passage, find_copies
 from scrimshaw.search.rerank import DIGITS
 from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, SessionSignals
 from scrimshaw.search.routing import route
@@ -292,8 +292,8 @@ class Searcher:
         passages = [each for each in best if each.memory.id in state.record]
         recorded = {each.memory.provenance.session for each in passages}
         stating = [each for each in best if each not in passages and each.memory.provenance.session in recorded]
-        texts = self._read_pieces(state, [*stating, *passages]) if stating else {}
-        folded = set[str]()
+        texts = self._read_pieces(state, [*stating, *passages])
+        folded = {*find_copies([(each.memory, texts[each.memory.id].text) for each in passages])}
         for each in stating:
             statements = _STATEMENT.findall(texts[each.memory.id].text)
             counts = [sum(term[:STEM] in found.casefold() for term in state.terms) for found in statements]

@@ -114,6 +114,17 @@ def test_a_session_is_not_brought_what_it_said_itself(engine: Engine, project: P
     assert report(project, "UserPromptSubmit", "past", prompt=ASKED) == ""
 
 
+def test_the_same_prompt_of_another_session_is_not_brought(engine: Engine, project: Path) -> None:
+    template = "Plan the harbour drawing: count the pencils, sharpen them all, and write the sum into the log."
+    for session, answer in {"monday": "Done.", "tuesday": "Three of 14 pencils are too short for the compass."}.items():
+        report(project, "UserPromptSubmit", session, prompt=template)
+        report(project, "Stop", session, last_assistant_message=answer)
+    scan(engine)
+    told = context_of(report(project, "UserPromptSubmit", "new", prompt=template))
+    assert "session:tuesday#" in told
+    assert "session:monday#" not in told
+
+
 def test_words_that_many_notes_share_bring_none_of_them(engine: Engine, project: Path) -> None:
     record_session(engine, project)
     assert report(project, "UserPromptSubmit", "new", prompt="is the sheet of the harbour plan drawn by hand") == ""

@@ -21,8 +21,8 @@ from scrimshaw.ingest.events import Event
 from scrimshaw.models import DRAFTS, RECORD, WAITS, EventKind, Filters, Injected, Memory, Tier, Trust
 from scrimshaw.search import lineage
 from scrimshaw.search.degradation import Degradations
-from scrimshaw.search.passages import cut_passage
-from scrimshaw.search.tokens import find_phrases, query_terms
+from scrimshaw.search.passages import cut_passage, find_copies
+from scrimshaw.search.tokens import STEM, find_phrases, query_terms
 from scrimshaw.session.resume import Occasion
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.index import Index
@@ -41,7 +41,6 @@ LONGEST_PROMPT = 20_000
 LEAST_WORDS, LEAST_SHARE, LEAST_RARE, FEW_PIECES = 3, 0.5, 2.3, 50
 _MOST_MATCHES = 8
 _LEAST_EXCERPT, _LONGEST_TITLE = 80, 60  # characters
-_STEM = 5
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
 _MOST_EARLIER = 20  # last sessions, among which is the one that this one continues
 _OTHERS_NOTE = "What others did to this project's memories since its last session began; `scrimshaw digest` shows more."
@@ -139,7 +138,7 @@ def _recall_memories(
     if len(words) >= LEAST_WORDS:
         pieces = index.count(None)[""]
         bound = LEAST_RARE * math.log(pieces) if pieces > FEW_PIECES else 0.0
-    found = _find_passages(index, words, bound, event.session) if bound < math.inf else []
+    found = _find_passages(index, words, bound, event) if bound < math.inf else []
     found += _find_memories(index, prompt, words, bound, filters)
     is_new = [not (each.id in known and known[each.id].startswith(each.content_hash)) for each, _ in found]
     new = [*compress(found, is_new)]
@@ -175,20 +174,22 @@ def _find_memories(
     return [(each, texts[each.id]) for each in best]
 
 
-def _find_passages(index: Index, words: Sequence[str], bound: float, session: str) -> list[tuple[Memory, str]]:
-    """Passages of other sessions that certainly match these words, with their text, best first."""
-    filters = Filters(source=RECORD, exclude=(f"session:{session}",))
+def _find_passages(index: Index, words: Sequence[str], bound: float, event: Event) -> list[tuple[Memory, str]]:
+    """Passages of other sessions that certainly match these words and say more than the prompt, best first."""
+    filters = Filters(source=RECORD, exclude=(f"session:{event.session}",))
     matches = index.match_text(Query((words,)), filters, MOST_RECALLED)
     places = [(match.id, match.chunk) for match in matches if match.score >= bound]
     records, pieces = index.get([name for name, _ in places]), index.pieces(places)
     passages = index.passages(places, records)
-    return [(passages[each], pieces[each].text) for each in places if _count_shared(pieces[each].text, words)]
+    found = [(passages[each], pieces[each].text) for each in places if _count_shared(pieces[each].text, words)]
+    copies = {*find_copies(found, event.prompt)}
+    return [each for each in found if each[0].id not in copies]
 
 
 def _count_shared(text: str, words: Sequence[str]) -> int:
     """How many of the words begin words of a text; 0 if too few."""
     spaced = space_words(normalise_text(text))
-    count = sum(f" {word[:_STEM].casefold()}" in spaced for word in words)
+    count = sum(f" {word[:STEM].casefold()}" in spaced for word in words)
     return count if count >= max(LEAST_WORDS, LEAST_SHARE * len(words)) else 0
 
 
