@@ -48,8 +48,8 @@ _COMMAND = "from scrimshaw.app.cli.main import run; run()"
 # A hook without its time limit, which would silence it on a slow machine.
 _HOOK = "import sys, scrimshaw.app.hooks.record as r; print(r.handle_payload(['claude'], sys.stdin.buffer.read()))"
 _ORIGIN = re.compile(r"\bsession:([^\s,;()/#]+)(?:/(\d+)|#e(\d+))?")
-_TASK, _FAILURE = re.compile(r"- task\b"), re.compile(r"- (?:fail|error|problem|broken|red\b|open)")
-_TIME = re.compile(r'"timestamp": *"([^"]+)"')
+_TASK, _FAILURE = re.compile(r"- task\b"), re.compile(r"- (?:fail|error|problem|broken|red\b|open(?! be))")
+_TIME, _OTHERS = re.compile(r'"timestamp": *"([^"]+)"'), re.compile(r"- (?:\w+ )?(?:before|beside it|asked since) \(")
 
 # An answer: (session, text) of each passage, best first, and the tokens sent; asked by a query and a budget.
 Answer = tuple[Sequence[tuple[str, str]], int]
@@ -244,7 +244,7 @@ def start_after(needs: Needs, session: str, transcripts: Sequence[Path]) -> tupl
         lines, failures = text.splitlines(), [line for line in text.splitlines() if _FAILURE.match(line)]
         with open_engine(Settings(project=project, home=project.parent / "home")) as engine:
             overcome = sum(needs.is_overcome(engine, line) for line in failures)
-    foreign = sum(any(origin[1] != session for origin in _ORIGIN.finditer(line)) for line in lines)
+    foreign = sum(any(x[1] != session for x in _ORIGIN.finditer(each)) for each in lines if not _OTHERS.match(each))
     wrong = {"failures told": len(failures), "of them overcome": overcome, "lines of another session": foreign}
     return text, {**wrong, "tokens": len(sent) // TOKEN_CHARACTERS}
 

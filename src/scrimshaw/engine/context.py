@@ -100,7 +100,7 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
 
 def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: int) -> tuple[list[StateLine], int, int]:
     """The summary of a session for this occasion within a budget: lines, their tokens, how many were left out."""
-    return fit_lines(tell_state(engine.sessions, engine.index, session, occasion, own_first=True), budget, count_sent)
+    return fit_lines(tell_state(engine.sessions, engine.index, session, occasion, engine.folder), budget, count_sent)
 
 
 def add_state(engine: Engine, query: str, found: SearchResult, session: Session | None, budget: int) -> SearchResult:
@@ -108,6 +108,6 @@ def add_state(engine: Engine, query: str, found: SearchResult, session: Session 
     state = list[StateLine]()
     with engine.degradations.note_failure(SESSION):
         if asks_only_for_session(query) and (about := session or next(iter(engine.sessions.latest()), None)):
-            lines = tell_state(engine.sessions, engine.index, about, Occasion.START, own_first=True)
+            lines = tell_state(engine.sessions, engine.index, about, Occasion.START, engine.folder)
             state, *_ = fit_lines(lines, int(budget * _STATE_SHARE), lambda text: count_sent(text) + _LINE_TOKENS)
     return replace(found, state=tuple(state), nearest=()) if state else found

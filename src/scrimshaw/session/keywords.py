@@ -192,6 +192,7 @@ def is_clear(text: str, least: int = LEAST_SUBJECTS) -> bool:
     return count_subjects(text) >= least and not PATTERNS["open_points"]["pointing"].match(text)
 
 
+@lru_cache(maxsize=4096)  # each point is compared with the same texts
 def find_stems(text: str) -> frozenset[str]:
     """The beginnings of the words that name the subject of a text."""
     return frozenset(word[:STEM] for word in query_terms(text, limit=len(text)))

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from operator import attrgetter, itemgetter
 from pathlib import Path
 
@@ -29,13 +29,15 @@ from scrimshaw.session.record import Record
 from scrimshaw.session.resume import WITHHELD, Occasion, asks_only_for_session
 from scrimshaw.session.statements import Statement
 from scrimshaw.storage.index import Index
+from scrimshaw.storage.place import REMOVED, describe_branch
 from scrimshaw.storage.sessions import Sessions
 
 # Characters of a line, of a decision's note, of the last words, and of the shortest useful line at a budget's end.
 LONGEST_TEXT, LONGEST_NOTE, LONGEST_WORDS, SHORTEST_CUT = 400, 120, 650, 80
 MOST_LAST_ANSWERS = 10  # last answers to look for telling ones in
 MOST_HEARD = 120  # last events whose agent texts are read: a start must take only milliseconds
-MOST_EMPTY, MOST_PARALLEL = 20, 2  # sessions
+MOST_EMPTY, MOST_PARALLEL, MOST_EARLIER = 20, 2, 5  # sessions
+LONGEST_AGO_S, FEW_EVENTS, MOST_LEFT = 14 * 86_400, 12, 6  # of earlier sessions: age, events without a memory, lines
 _RECENT = 0.85  # of the events of a session; an agent's earlier plans are mostly done
 _TELLING = 2  # words that name a subject, in an answer with content
 _FEW = 4  # words of a prompt that only continues: "yes, do that"
@@ -60,9 +62,11 @@ _PARTS: Mapping[Occasion, Mapping[str, int]] = {
     Occasion.COMPACT: {"task": 2, **_ENDING, **_OUTCOME, "also said": 1, **_ATTENDED},
     Occasion.CLEAR: {"task": 1},
 }
+_LEFT = {"beside it": {"next": 1, "open": 3, "decisions": 2, "commits": 1}, "before": {"next": 1, "open": 4}}
 _SAID = ("later task", "said", "also said")
 # The parts of a session that changed nothing: its questions are no work that is to be continued.
 _ASKING = {"task", "later task", "said", "also said", "next", "files", "results", "noticed"}
+_BRANCH, _STALE = re.compile(r"pushed, on `([^`\n]+)`"), ("?", "when last run")  # ends of what time has settled
 _GIT_LOOKS = {f"git {each}" for each in ("status", "log", "diff", "show", "branch")}
 
 
@@ -96,7 +100,7 @@ def read_notes(body: str, events: Sequence[RecordedEvent], trust: str, origin: s
             if event and is_proven:
                 said = Statement(quoted, event.number, note, commit and commit[1])
                 notes[part].append(_quote_statement(part, said, event))
-            elif part != "done":  # files among the changes are reported as git has them
+            elif part != "done" or not events:  # files among the changes are reported as git has them
                 notes[part].append(StateLine(part=part, text=text, origin=origin, trust=trust))
     return notes
 
@@ -248,40 +252,59 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
 
 
 def tell_state(
-    sessions: Sessions, index: Index | None, own: Session, occasion: Occasion, *, own_first: bool
+    sessions: Sessions, index: Index | None, own: Session, occasion: Occasion, folder: Path, *, own_first: bool = True
 ) -> list[StateLine]:
     """The state of the session itself, if `own_first` and it has work, otherwise of the newest other one that has.
 
-    A start skips sessions that only asked, and names them. If a session's memory covers all its events, the
-    memory's text is used, including a person's changes. Tasks of parallel sessions are included. After a compaction the
-    state is always the session's own.
+    A start skips and names sessions that only asked. A memory with all events of its session stands for them. Tasks of
+    parallel sessions and what earlier ones left open are parts of their own. A compaction tells only its own session.
     """
     earlier = sessions.latest(before=own.id, limit=MOST_EMPTY, with_work=True) if occasion != Occasion.COMPACT else []
-    asking = list[tuple[Session, list[StateLine]]]()
+    asking = list[tuple[Session, list[StateLine], list[RecordedEvent]]]()
     for about in [*([own] if own_first else []), *earlier]:
         events, items = sessions.events(about.id), sessions.items(about.id)
-        lines = session_state(events, items, occasion, _find_notes(sessions, index, events))
+        lines = session_state(events, items, occasion, _find_notes(sessions, index, about.id, events))
         holds_work = _holds_work(lines, events, items)
         commands = chain.from_iterable(map(attrgetter("families"), find_runs(events, items)))
         is_asking = _ASKING.issuperset(map(attrgetter("part"), lines)) and _GIT_LOOKS.issuperset(commands)
         if holds_work and is_asking and occasion == Occasion.START and about is not own:
-            asking.append((about, lines))
+            asking.append((about, lines, events))
         elif holds_work or occasion == Occasion.COMPACT:
             break
     else:
-        about, lines = asking.pop(0) if asking else (own, [])
+        about, lines, events = asking.pop(0) if asking else (own, [], [])
     if about.process != own.process and is_running(about):
         lines = [replace(line, part="still running") if line.part == "broke off" else line for line in lines]
-    lines = _name_work_tree(lines, about)
-    others = dict.fromkeys([each for each, _ in asking if each.last_event > about.last_event], "asked since")
-    for each in earlier if about.id != own.id else []:
-        is_on = each.state == SessionState.ACTIVE and each.process != own.process and is_running(each)
-        if each not in (about, own) and each.started < about.last_event and (is_on or about.started < each.last_event):
-            others.setdefault(each, "beside it")
+    lines = [*_name_place(lines, about, folder.parent)]
+    running = [x for x in earlier if x.state == SessionState.ACTIVE and x.process != own.process and is_running(x)]
+    beside = [x for x in earlier if x.started < about.last_event and (x in running or about.started < x.last_event)]
+    asked = [each for each, *_ in asking if each.last_event > about.last_event]
+    others = {x: "beside it" for x in beside if x != about != own} | dict.fromkeys(asked, "asked since")
+    acts = (x for x in events if x.kind == EventKind.PROMPT or x.tool in ("Edit", "Write") or "git commit" in x.text)
+    named = [Statement(text[:LONGEST_TEXT], 0) for text in map(attrgetter("text"), (*lines, *acts))]
     for each, part in [*others.items()][: 2 * MOST_PARALLEL]:
         tasks = session_state(sessions.events(each.id), sessions.items(each.id), Occasion.CLEAR)
-        lines[1:1] = [replace(line, part=part) for line in _name_work_tree(tasks, each)]
-    return lines
+        lines[1:1] = [replace(line, part=part) for line in _name_place(tasks, each, folder.parent)]
+    ago = about.last_event - LONGEST_AGO_S if lines and occasion != Occasion.CLEAR else time.time()
+    recent = {x: others.get(x, "before") for x in earlier if x.last_event > ago and x not in (about, *running, *asked)}
+    return [*lines, *islice(_find_left_open(sessions, index, recent, named, folder.parent), MOST_LEFT)]
+
+
+def _find_left_open(
+    sessions: Sessions, index: Index | None, earlier: Mapping[Session, str], named: list[Statement], project: Path
+) -> Iterator[StateLine]:
+    """What these sessions, the newest first, left open, except what is named later or went with a branch."""
+    for each, when in islice(earlier.items(), MOST_EARLIER):
+        notes = _find_notes(sessions, index, each.id, ())
+        notes = notes or _find_lines(Record(sessions.events(each.id, last=FEW_EVENTS), ()), {*_ENDING, *_OUTCOME})
+        texts = [each.task, *map(attrgetter("text"), chain.from_iterable(notes.values()))]
+        gone = describe_branch(project, "".join(_BRANCH.findall("\n".join(texts))[:1]), bool(each.work_tree))
+        for part, most in {} if gone == REMOVED else _LEFT[when].items():
+            fresh = [x for x in notes[part] if not x.text.endswith(_STALE)]
+            bare = [Statement(statements.PATTERNS["open_points"]["label"].sub("", x.text), 0) for x in fresh]
+            left = [x for x, said in zip(fresh, bare, strict=True) if not sections.repeats_change(named, said)]
+            yield from (replace(x, part=f"{part} {when}") for x in _choose_lines(left, most, []))
+        named += [Statement(text[:LONGEST_TEXT], 0) for text in texts]
 
 
 def is_running(session: Session) -> bool:
@@ -293,16 +316,24 @@ def is_running(session: Session) -> bool:
     return False
 
 
-def _name_work_tree(lines: list[StateLine], about: Session) -> list[StateLine]:
-    """The lines about a session, the first one naming the other work tree in which it ran."""
-    if not lines or not about.work_tree or is_suspicious(about.work_tree.replace("-", " ")):
-        return lines
-    return [replace(lines[0], text=f"in work tree {about.work_tree}: {lines[0].text}"), *lines[1:]]
+def _name_place(lines: Sequence[StateLine], about: Session, project: Path) -> Iterator[StateLine]:
+    """The lines about a session, the first with its other work tree or removed branch; without files that are gone."""
+    branch = "".join([each for x in lines if x.part == "last commit" for each in _BRANCH.findall(x.text)])
+    gone = describe_branch(project, branch, bool(about.work_tree))
+    is_shown = about.work_tree and not is_suspicious(about.work_tree.replace("-", " "))
+    place = f"in work tree {about.work_tree}: " if is_shown else f"on branch {branch}{gone}: " if gone else ""
+    for one in lines:
+        is_kept = about.work_tree or one.part != "not committed"
+        tops = [] if is_kept else [project, *project.glob("*"), *project.glob("*/*")]  # a path may begin in a folder
+        kept = [x for x in one.text.split(", ") if is_kept or " " in x or any(os.path.lexists(top / x) for top in tops)]
+        text = ", ".join(kept) + (gone if one.part == "last commit" else "")
+        if text != "unless by hand since then":
+            yield replace(one, text=f"{place if one is lines[0] else ''}{text}")
 
 
-def _find_notes(sessions: Sessions, index: Index | None, events: Sequence[RecordedEvent]) -> Notes | None:
+def _find_notes(sessions: Sessions, index: Index | None, session: str, events: Sequence[RecordedEvent]) -> Notes | None:
     """The lines of a session's memory, unless something happened since it was made."""
-    record = next(iter(sessions.records(events[0].session)), None) if events else None
+    record = next(iter(sessions.records(session)), None)
     if index is None or record is None or record.draft is None or record.draft.events < record.last:
         return None
     name = record.draft.memory_id

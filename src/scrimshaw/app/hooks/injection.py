@@ -88,7 +88,7 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
     occasion, own = _OCCASIONS.get(event.occasion, Occasion.START), storage.sessions.get(event.session)
     index = storage.index if storage.has_index else None
     goes_on = occasion in (Occasion.RESUME, Occasion.COMPACT)
-    lines = tell_state(storage.sessions, index, own, occasion, own_first=goes_on) if own else []
+    lines = tell_state(storage.sessions, index, own, occasion, settings.folder, own_first=goes_on) if own else []
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)
     if goes_on and lines and not lines[0].origin.startswith((f"session:{event.session}#", f"session:{event.session}/")):
         occasion = Occasion.START  # its own has no work yet

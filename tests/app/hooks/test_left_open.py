@@ -1,0 +1,123 @@
+"""What the start of a session tells of sessions before the last one, and of branches and files that are gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.app.hooks.test_hook_process import bash, context_of, report
+from tests.git_folders import run_git
+
+from scrimshaw.engine import Engine, drafts
+
+POINT = "Still open: `aiosmtplib` isn't pinned in the requirements."
+
+
+def edit(project: Path, path: str, session: str) -> None:
+    """Write a file, and report it."""
+    (project / path).write_text("x\n", encoding="utf-8")
+    written = {"file_path": str(project / path), "content": "x"}
+    report(project, "PostToolUse", session, tool_name="Write", tool_use_id=path, tool_input=written, tool_response={})
+
+
+def work(project: Path, session: str, asked: str, said: str, *, commit: str = "", branch: str = "main") -> None:
+    """A session that is asked for something, writes a file, maybe commits, and answers."""
+    report(project, "UserPromptSubmit", session, prompt=asked)
+    edit(project, f"{session}.py", session)
+    if commit:
+        bash(project, f"git commit -am '{commit}'", f"[{branch} 1a2b3c4] {commit}\n 1 file changed", "c1", session)
+    report(project, "Stop", session, last_assistant_message=said)
+
+
+def start(project: Path, source: str = "startup") -> str:
+    return context_of(report(project, "SessionStart", "S9", source=source))
+
+
+@pytest.mark.parametrize("has_memory", [True, False])
+def test_what_an_earlier_session_left_open_outlasts_a_small_one(
+    engine: Engine, project: Path, has_memory: bool
+) -> None:
+    work(project, "S1", "Move the mailer to asyncio", f"The mailer is async now. {POINT}", commit="Async mailer")
+    if has_memory:
+        assert drafts.make_draft(engine, "S1").status == "accepted"
+    work(project, "S2", "Fix the typo in the readme", "Fixed the typo.", commit="Typo")
+    lines = start(project).splitlines()
+    told = [line for line in lines if POINT in line]
+    assert [line.partition(" (")[0] for line in told] == ["- open before"]
+    assert ("(sessions/" if has_memory else "(session:S1#e") in told[0]
+    assert lines.index(told[0]) > max(number for number, line in enumerate(lines) if "(#e" in line)
+
+
+@pytest.mark.parametrize(
+    ("asked", "commit"),
+    [("Pin aiosmtplib in the requirements", ""), ("Mend the build", "Pin aiosmtplib in requirements.txt")],
+)
+def test_what_a_later_session_dealt_with_is_not_open(engine: Engine, project: Path, asked: str, commit: str) -> None:
+    work(project, "S1", "Move the mailer to asyncio", f"The mailer is async now. {POINT}")
+    work(project, "S2", asked, "That is done.", commit=commit)
+    work(project, "S3", "Fix the typo in the readme", "Fixed the typo.")
+    assert "open before" not in start(project)
+
+
+def test_a_question_or_a_failure_of_an_earlier_session_is_not_told(engine: Engine, project: Path) -> None:
+    work(
+        project,
+        "S1",
+        "Move the mailer to asyncio",
+        "The mailer is async now. Shall I port the queue of the mailer too?",
+    )
+    work(project, "S2", "Fix the typo in the readme", "Fixed the typo.")
+    assert "port the queue" not in start(project)
+
+
+def test_a_clear_context_is_not_told_what_is_open_elsewhere(engine: Engine, project: Path) -> None:
+    work(project, "S1", "Move the mailer to asyncio", f"The mailer is async now. {POINT}")
+    work(project, "S2", "Fix the typo in the readme", "Fixed the typo.")
+    assert POINT not in start(project, "clear")
+
+
+def test_a_parallel_session_that_is_over_is_told_with_its_outcome(engine: Engine, project: Path) -> None:
+    report(project, "UserPromptSubmit", "S1", prompt="Move the mailer to asyncio")
+    report(project, "UserPromptSubmit", "S2", prompt="Fix the typo in the readme")
+    work(project, "S1", "Go on with it please", f"The mailer is async now. {POINT}", commit="Async mailer")
+    work(project, "S2", "And the other typo", "Fixed both.", commit="Typo")
+    told = [line.partition(" (")[0] for line in start(project).splitlines() if "session:S1#" in line]
+    assert "- beside it" in told
+    assert {"- open beside it", "- commits beside it"} & {*told}
+    whole = start(project)
+    assert POINT in whole
+    assert "Async mailer" in whole
+
+
+@pytest.fixture
+def repository(engine: Engine, project: Path) -> Path:
+    """The project as a repository that was on the branch `dark`."""
+    run_git(project, "init", "-q", "-b", "main")
+    run_git(project, "commit", "-q", "--allow-empty", "-m", "x")
+    run_git(project, "switch", "-q", "-c", "dark")
+    run_git(project, "commit", "-q", "--allow-empty", "-m", "Dark theme")
+    work(project, "S1", "Try a dark theme", "It is on branch `dark`.", commit="Dark theme", branch="dark")
+    edit(project, "extra.css", "S1")
+    report(project, "Stop", "S1", last_assistant_message=f"Its styles are in `extra.css`. {POINT}")
+    run_git(project, "switch", "-q", "main")
+    return project
+
+
+def test_a_branch_or_a_file_that_is_gone_is_not_told_as_if_it_were_there(repository: Path) -> None:
+    assert "(#e3, trust tool): not pushed, on `dark`\n" in start(repository)
+    assert "extra.css, unless by hand" in start(repository)
+    run_git(repository, "branch", "-D", "dark")
+    (repository / "extra.css").unlink()
+    told = start(repository)
+    assert "trust file): on branch dark, which is removed: Try a dark theme" in told
+    assert "not pushed, on `dark`, which is removed" in told
+    assert "not committed" not in told
+
+
+@pytest.mark.parametrize("merged", [True, False])
+def test_what_is_open_of_a_removed_branch_is_told_only_if_that_was_merged(repository: Path, merged: bool) -> None:
+    if merged:
+        run_git(repository, "merge", "-q", "dark")
+    run_git(repository, "branch", "-D", "dark")
+    work(repository, "S2", "Fix the typo in the readme", "Fixed the typo.")
+    assert (POINT in start(repository)) is merged
