@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example, settings_of
-from scrimshaw.app.cli.output import Lines, note, percent, show, show_json
+from scrimshaw.app.cli.output import Lines, note, percent, show
 from scrimshaw.ingest.extraction import Rule, extract, find_rule
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.ingest.tool_calls import ToolCall, describe_call
@@ -127,7 +127,7 @@ def evaluate_extract(
     report = evaluate_extraction(judged, lambda call: extract(describe_call(call), rules))
     held_out = hold_out_sessions(judged, rules)
     if as_json:
-        show_json({**figures(report, len(judged)), "held_out": figures(held_out, len(judged))})
+        show({**figures(report, len(judged)), "held_out": figures(held_out, len(judged))}, as_json, _render)
     else:
         show(report, False, _render)
         note("Each session without the rules that only it supports:")

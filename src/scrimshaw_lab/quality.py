@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example, settings_of
-from scrimshaw.app.cli.output import Lines, note, percent, show, show_json
+from scrimshaw.app.cli.output import Lines, note, percent, show
 from scrimshaw.errors import InvalidRequest, describe_os_error
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.quality import BANDS, QualityVerdict, band, judge
@@ -155,10 +155,7 @@ def evaluate_quality_gate(
         labelled_files(files, labels),
         lambda text, name: judge(parse_memory_file(text, name), phrases=settings.quality.phrases),
     )
-    if as_json:
-        show_json(figures(report))
-    else:
-        show(report, False, _render)
+    show(figures(report) if as_json else report, as_json, _render)
     if record:
         page = calibration.write_section(settings.project, "Quality", _section(report, labels))
         note(f"Recorded in {page}.")

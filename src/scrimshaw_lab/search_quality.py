@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example, settings_of
-from scrimshaw.app.cli.output import Advance, Lines, line, note_degradations, progress, show, show_json
+from scrimshaw.app.cli.output import Advance, Lines, line, note_degradations, progress, show
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import Engine, open_engine
 from scrimshaw.engine.index import embed_pending, scan
@@ -291,11 +291,9 @@ def run_search(
             settings=settings_of(project),
             others=others,
         )
-    if as_json:
-        show_json(_as_json(result))
-        return
-    show(result, False, _render)
-    note_degradations(result.degradations)
+    show(_as_json(result) if as_json else result, as_json, _render)
+    if not as_json:
+        note_degradations(result.degradations)
 
 
 def _as_json(result: SearchEvaluation) -> dict[str, object]:

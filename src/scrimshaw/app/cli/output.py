@@ -58,7 +58,7 @@ def print_lines(lines: Lines, *, stderr: bool = False) -> None:
 
 
 def show(value: object, as_json: bool, render: Callable[[Any], Lines]) -> None:
-    """Print the result on standard output, as JSON on one line or formatted by `render`."""
+    """Print the result on standard output, as JSON on one line without invisible characters, or as `render` says."""
     try:
         if as_json:
             typer.echo(escape_invisible(msgspec.json.encode(value).decode()))
@@ -67,11 +67,6 @@ def show(value: object, as_json: bool, render: Callable[[Any], Lines]) -> None:
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has seen enough, as in `scrimshaw list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def show_json(value: object) -> None:
-    """Print the value as JSON on one line on standard output; invisible characters in strings are escaped."""
-    show(value, True, lambda _: ())
 
 
 def note(*texts: str) -> None:
