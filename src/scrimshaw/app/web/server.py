@@ -19,11 +19,11 @@ from urllib.parse import parse_qsl
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import MutableHeaders
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from scrimshaw.app.web.changes import show_changes, undo_change
 from scrimshaw.app.web.figures import show_health, show_quality, show_statistics
@@ -113,26 +113,6 @@ class Access(NamedTuple):
         return None
 
 
-class Guard:
-    """Applies `Access` to every request, of any kind, and adds the headers to every answer."""
-
-    def __init__(self, app: ASGIApp, access: Access) -> None:
-        self.app, self.access = app, access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request of the server's protocol (ASGI)."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_HEADERS)
-            await send(message)
-
-        await (self.access.check(Request(scope)) or self.app)(scope, receive, send_with_headers)
-
-
 def build_app(engine: Engine, access: Access, *, can_edit: bool = False) -> ASGIApp:
     """The dashboard of an open memory; its pages only show, unless a person may edit on them."""
     site = Site(engine, secrets.token_urlsafe() if can_edit else "")
@@ -142,7 +122,13 @@ def build_app(engine: Engine, access: Access, *, can_edit: bool = False) -> ASGI
         routes.append(Route(path, partial(_perform_action, site, act), methods=["POST"]))
     show_error = partial(_send_error, site)
     app = Starlette(routes=routes, exception_handlers={ScrimshawError: show_error, Exception: show_error})
-    return Guard(app, access)
+
+    async def guard(request: Request, answer: RequestResponseEndpoint) -> Response:
+        response = access.check(request) or await answer(request)
+        response.headers.update(_HEADERS)
+        return response
+
+    return BaseHTTPMiddleware(app, guard)  # outermost, so that error pages have the headers too
 
 
 def run_dashboard(engine: Engine, port: int, announce: Callable[[str], None], *, can_edit: bool = False) -> None:
