@@ -15,6 +15,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+import msgspec
 import typer
 
 from scrimshaw import config
@@ -163,8 +164,7 @@ def command(
             project, as_json = values["project"], values["as_json"]
             if "filters" in named:
                 given = {key: values[key] for key in _FILTERS if values[key] is not None}
-                given = {key: tuple(each) if isinstance(each, list) else each for key, each in given.items()}
-                values["filters"] = Filters(**given)
+                values["filters"] = msgspec.convert(given, Filters)
             with ExitStack() as stack:
                 if "engine" in named:
                     opening = open_memory(project, None if values.get("no_scan") else fresh, with_rules=with_rules)
