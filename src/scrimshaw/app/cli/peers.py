@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import Annotated, Any
 
@@ -77,7 +76,7 @@ def sync(
 
     results = list[PeerSync]()
     for stated in peers:
-        with nullcontext(lambda done, total: None) if dry_run else progress(f"To {stated.name}", as_json) as advance:
+        with progress(f"To {stated.name}", as_json or dry_run) as advance:
             allow = partial(approve, stated)
             results.append(sync_peer(engine, stated, full=full, dry_run=dry_run, advance=advance, approve=allow))
     return results
