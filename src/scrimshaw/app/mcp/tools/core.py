@@ -346,10 +346,7 @@ def memory_update(
     """Change a memory's text or front matter; omitted parameters stay unchanged."""
     given: dict[str, Any] = {"title": title, "type": type, "tier": tier}
     given |= {"trigger_phrases": trigger_phrases, "topics": topics, "questions": questions}
-    changes = dict[str, Any]()
-    for name, value in given.items():
-        if value is not None:
-            changes[name] = list(value) if isinstance(value, tuple) else str(value)
+    changes = {name: value for name, value in given.items() if value is not None}
     if not changes and content is None:
         raise InvalidRequest("There is nothing to change.", "Name a key or content.", parameter="content")
     session, text = session_id_of(engine, session_id), content and content.removesuffix("\n") + "\n"
