@@ -145,21 +145,16 @@ class Gate:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        refusal = self._check_place(request)
-        if not refusal and scope["path"] not in _OPEN_PATHS:
-            refusal = await self._check_caller(request)
-        if not refusal:
-            body = await _read_body(receive)
-            if not isinstance(body, Response):
-                waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+        body = self._check_place(request) or self._check_caller(request) or await _read_body(receive)
+        if isinstance(body, Response):
+            await body(scope, receive, send)
+            return
+        waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-                async def replay() -> Message:
-                    return waiting.pop() if waiting else await receive()
+        async def replay() -> Message:
+            return waiting.pop() if waiting else await receive()
 
-                await self._app(scope, replay, send)
-                return
-            refusal = body
-        await refusal(scope, receive, send)
+        await self._app(scope, replay, send)
 
     def _check_place(self, request: Request) -> Response | None:
         """Refuse a request sent by a page of another site, under any name by which it reached this server."""
@@ -170,8 +165,10 @@ class Gate:
             is_own = False
         return None if is_own else _refuse(421, "host", "This server has another name.")
 
-    async def _check_caller(self, request: Request) -> Response | None:
+    def _check_caller(self, request: Request) -> Response | None:
         """Refuse callers without a token or with too many requests; the caller is attached to the request."""
+        if request.scope["path"] in _OPEN_PATHS:
+            return None
         kind, _, secret = request.headers.get("authorization", "").partition(" ")
         try:
             found = self._tokens.find(secret.strip()) if kind.lower() == "bearer" else None
