@@ -83,7 +83,9 @@ def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
         for said in [_judge_hit(hit)[0] if hit.memory.source == RECORD else _short_title(hit.memory)]
     ]
     ends = accumulate(map(count_characters, nearest))
-    reply = SearchReply(
+    stages = [{"stage": each.stage, "entered": each.entered, "left": each.left, "ms": each.ms, **each.notes}
+              for each in (result.trace if trace else ())]  # fmt: skip
+    return SearchReply(
         hits=[public_hit(hit, explain=True) for hit in hits] if trace else _group_hits(hits),
         count=len(result.hits),
         confidence=round(result.confidence, 2),
@@ -93,15 +95,12 @@ def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
         next_cursor="" if result.next_offset is None else str(result.next_offset),
         already_shown=tuple(_clear(hit.memory.id) for hit in hits if hit.is_known),
         degraded=result.degradations,
+        intent=(result.intent or "") if trace else "",
+        trace=stages or (),
         peers=fence_list(_FOREIGN, map(_PEER_LINE.format, result.peers)) if result.peers else "",
         sources=result.sources,
         applied_boosts=dict(Counter(chain.from_iterable(map(attrgetter("explanation.boosts"), hits)))),
     )
-    if not trace:
-        return reply
-    stages = [{"stage": each.stage, "entered": each.entered, "left": each.left, "ms": each.ms, **each.notes}
-              for each in result.trace]  # fmt: skip
-    return replace(reply, intent=result.intent or "", trace=stages)
 
 
 def fit_reply(
