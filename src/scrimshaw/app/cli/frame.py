@@ -123,6 +123,7 @@ def _filters(
 
 _COMMON = inspect.signature(_common, eval_str=True).parameters
 _FILTERS = inspect.signature(_filters, eval_str=True).parameters
+_GIVEN = {"engine", "settings", *_COMMON}
 
 
 def example(*lines: str) -> str:
@@ -151,9 +152,9 @@ def command(
     """Make a command of a function that takes its own options and returns the answer that `render` writes for people.
 
     It may take what every command has: `engine`, the open memory, compared with its files if `fresh`; `filters`,
-    from the options that choose memories; `project` and `as_json`. `render` may take options too; `empty` tells whether
-    the answer is empty. `fails` returns the exit code. Examples are `arguments` after the command's name, or
-    whole lines of a shell.
+    from the options that choose memories; `settings`, of a project that has a memory; `project` and `as_json`.
+    `render` may take options too; `empty` tells whether the answer is empty. `fails` returns the exit code. Examples
+    are `arguments` after the command's name, or whole lines of a shell.
     """
 
     def build(work: _WorkT) -> _WorkT:
@@ -165,12 +166,13 @@ def command(
             if "filters" in named:
                 given = {key: values[key] for key in _FILTERS if values[key] is not None}
                 values["filters"] = msgspec.convert(given, Filters)
+            if "settings" in named:
+                values["settings"] = settings_of_memory(project)
             with ExitStack() as stack:
                 if "engine" in named:
                     opening = open_memory(project, None if values.get("no_scan") else fresh, with_rules=with_rules)
                     values["engine"] = stack.enter_context(opening)
-                    if "filters" in named:
-                        demand_known(values["engine"], values["filters"])
+                    demand_known(values["engine"], values.get("filters", Filters()))
                 answer = work(**{key: values[key] for key in named})
             chosen = {key: values[key] for key in wanted}
             show(answer, as_json, lambda each: render(each, **chosen) if each or not empty else [empty])
@@ -179,7 +181,7 @@ def command(
 
         options: list[inspect.Parameter] = []
         for key, each in named.items():
-            options += _FILTERS.values() if key == "filters" else () if key in {"engine", *_COMMON} else (each,)
+            options += _FILTERS.values() if key == "filters" else () if key in _GIVEN else (each,)
         signature = inspect.Signature([*options, *_COMMON.values()])
         run.__signature__ = signature  # type: ignore[attr-defined]  # what typer reads
         before = " ".join(filter(None, ("scrimshaw", app.info.name, name)))

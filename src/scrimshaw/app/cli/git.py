@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from scrimshaw.app.cli.frame import DryRun, command, command_group, settings_of_memory
+from scrimshaw.app.cli.frame import DryRun, command, command_group
 from scrimshaw.app.cli.output import Lines, line
+from scrimshaw.config import Settings
 from scrimshaw.errors import InvalidRequest, UnreadableFile
 from scrimshaw.ingest.memory_file import edit_memory_file, parse_memory_file
 from scrimshaw.ingest.merging import merge_front_matter
@@ -31,12 +32,11 @@ def _render_steps(done: dict[str, Any]) -> Lines:
 
 
 @command(git, "install", "", "--dry-run", render=_render_steps)
-def install(project: Path | None, dry_run: DryRun = False) -> dict[str, Any]:
+def install(settings: Settings, dry_run: DryRun = False) -> dict[str, Any]:
     """Let git merge memories by their front matter's keys.
 
     Writes .scrimshaw/.gitattributes, to be committed, and two settings of this clone; each clone needs its own.
     """
-    settings = settings_of_memory(project)
     path = settings.folder / ".gitattributes"
     ask_git(settings.project, "rev-parse", "--git-dir")
     if path.is_file() and path.read_text(encoding="utf-8") != ATTRIBUTES:
@@ -49,9 +49,8 @@ def install(project: Path | None, dry_run: DryRun = False) -> dict[str, Any]:
 
 
 @command(git, "uninstall", "", "--dry-run", render=_render_steps)
-def uninstall(project: Path | None, dry_run: DryRun = False) -> dict[str, Any]:
+def uninstall(settings: Settings, dry_run: DryRun = False) -> dict[str, Any]:
     """Let git merge memories like any other text again."""
-    settings = settings_of_memory(project)
     path, steps = settings.folder / ".gitattributes", dict[str, str]()
     if path.is_file() and path.read_text(encoding="utf-8") == ATTRIBUTES:
         steps[str(path)] = "removed"

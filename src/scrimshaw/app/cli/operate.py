@@ -10,10 +10,10 @@ import typer
 
 from scrimshaw.app.background import Worker
 from scrimshaw.app.cli import frame
-from scrimshaw.app.cli.frame import command, command_group, settings_of, settings_of_memory
+from scrimshaw.app.cli.frame import command, command_group, settings_of
 from scrimshaw.app.cli.output import Lines, confirm, line, note, progress
 from scrimshaw.app.clients import CLIENT_NAMES, load_client
-from scrimshaw.config import PAUSED, RESUMED
+from scrimshaw.config import PAUSED, RESUMED, Settings
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.errors import Conflict, DamagedDatabase, InvalidRequest, NewerDatabase, NotFound, describe_os_error
 from scrimshaw.ingest.events import Event, find_redactions, make_observation, redact_call
@@ -86,10 +86,9 @@ def scan(
 
 @command(app, "rebuild", "--yes", render=_render_scan)
 def rebuild(
-    project: Path | None, as_json: bool, no_vectors: frame.NoVectors = False, yes: frame.Yes = False
+    settings: Settings, as_json: bool, no_vectors: frame.NoVectors = False, yes: frame.Yes = False
 ) -> dict[str, Any]:
     """Build the index again from the files; keeps the journal."""
-    settings = settings_of_memory(project)
     confirm("Read every file and make all vectors again?", yes)
     try:
         with open_engine(settings) as engine:
@@ -198,18 +197,16 @@ def _render_capture(is_capturing: bool) -> Lines:
 
 
 @command(capture, "pause", render=_render_capture)
-def pause_capture(project: Path | None) -> bool:
+def pause_capture(settings: Settings) -> bool:
     """Stop recording sessions and giving clients memories, until `capture resume`."""
-    settings = settings_of_memory(project)
     with storage_errors("write", settings.folder / PAUSED):
         (settings.folder / PAUSED).touch()
     return settings.is_capturing
 
 
 @command(capture, "resume", render=_render_capture)
-def resume_capture(project: Path | None) -> bool:
+def resume_capture(settings: Settings) -> bool:
     """Record sessions again; events of the pause stay unrecorded."""
-    settings = settings_of_memory(project)
     with storage_errors("remove", settings.folder / PAUSED):
         if (settings.folder / PAUSED).exists():
             (settings.folder / PAUSED).replace(settings.folder / RESUMED)
@@ -218,9 +215,9 @@ def resume_capture(project: Path | None) -> bool:
 
 
 @command(capture, "status", render=_render_capture)
-def show_capture(project: Path | None) -> bool:
+def show_capture(settings: Settings) -> bool:
     """Show whether sessions are recorded now."""
-    return settings_of_memory(project).is_capturing
+    return settings.is_capturing
 
 
 def _explain_event(event: Event, rules: tuple[Rule, ...], extraction: bool) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import Texts, command, command_group, open_memory, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, note_degradations, plain
 from scrimshaw.app.importing import search_transcripts
+from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, checkpoints, history, index, open_engine, purge
 from scrimshaw.engine.checkpoints import Checkpoint
 from scrimshaw.engine.degradations import INDEX
@@ -278,7 +279,7 @@ def _find_last_change(engine: Engine) -> int:
 
 @command(app, "migrate", "sqlite postgres", render=_render_migrated)
 def migrate_journal(
-    project: Path | None,
+    settings: Settings,
     source: Annotated[EngineName, typer.Argument(help="The engine that has the journal now.")],
     target: Annotated[EngineName, typer.Argument(help="The engine to copy it to.")],
 ) -> Mapping[str, Table]:
@@ -286,7 +287,7 @@ def migrate_journal(
 
     The source is not changed. Repeat it after an interruption. Server and vault are those of the section `storage`.
     """
-    return migrate(settings_of_memory(project), source, target)
+    return migrate(settings, source, target)
 
 
 @command(checkpoint, "create", "before-cleanup --note 'why=spring'", render=_render_made)

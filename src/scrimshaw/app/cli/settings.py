@@ -9,7 +9,7 @@ import typer
 from tomlkit.exceptions import ParseError
 
 from scrimshaw.app.cli import frame
-from scrimshaw.app.cli.frame import command, command_group, settings_of_memory
+from scrimshaw.app.cli.frame import command, command_group
 from scrimshaw.app.cli.output import Lines, line
 from scrimshaw.config import Settings, all_keys, config_files, load
 from scrimshaw.errors import ConfigError, InvalidRequest, find_nearest
@@ -27,23 +27,21 @@ def _render_values(values: dict[str, Any]) -> Lines:
 
 @command(config, "get", "", "search.limit", render=_render_values)
 def get_values(
-    project: Path | None,
+    settings: Settings,
     key: Annotated[str, typer.Argument(metavar="[KEY]", help="Section and key; default: all.")] = "",
 ) -> dict[str, Any]:
     """Show the settings in effect, from all files, the environment and the defaults."""
-    settings = settings_of_memory(project)
     return {name: _read_value(settings, name) for name in _find_keys(key)}
 
 
 @command(config, "set", "search.limit 10", render=_render_values)
 def set_value(
-    project: Path | None,
+    settings: Settings,
     key: Annotated[str, typer.Argument(metavar="KEY", help="Section and key, such as search.limit.")],
     value: Annotated[str, typer.Argument(help="As TOML: 10, true, 'a text', [1, 2]; or a bare word.")],
     user: User = False,
 ) -> dict[str, Any]:
     """Set one key in a file, keeping its comments and order."""
-    settings = settings_of_memory(project)
     section, _, name = key.partition(".")
     _find_keys(key)
     path = config_files(settings.project, settings.home)[not user]
@@ -70,9 +68,8 @@ def set_value(
 
 
 @command(config, "edit", "", render=lambda path: [str(path)])
-def edit_file(project: Path | None, user: User = False) -> Path:
+def edit_file(settings: Settings, user: User = False) -> Path:
     """Open the configuration in your $EDITOR, and check it afterwards."""
-    settings = settings_of_memory(project)
     path = config_files(settings.project, settings.home)[not user]
     frame.run_editor(path)
     load(settings.project)
