@@ -58,5 +58,6 @@ def test_a_bug_is_told_without_what_it_quotes(
     )
     answer = client.get("/")
     assert answer.status_code == 500
+    assert answer.headers["cache-control"] == "no-store"
     assert "hunter2" not in answer.text + caplog.text
     assert "ZeroDivisionError" in caplog.text
