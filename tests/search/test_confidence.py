@@ -16,6 +16,7 @@ from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.search.confidence import CALIBRATED_ON, CALIBRATIONS, judge_answer
 from scrimshaw.search.embedders import MODEL, Embedder, MiniLMEmbedder
+from scrimshaw.search.pipeline import BESIDE, FALL
 
 NOTES = {
     "storage/wal": "# Write-ahead log\n\nThe log is truncated after large imports, for it grew to 450 MB.",
@@ -63,7 +64,17 @@ def test_a_question_about_something_else_gets_no_hits_but_what_is_nearest(
 @pytest.mark.parametrize("query", [*UNKNOWN, *KNOWN])
 def test_no_later_page_shows_what_the_first_one_leaves_out(ask: Any, minilm: MiniLMEmbedder, query: str) -> None:
     hits = ask(minilm)(query, limit=3, cursor="1", include_trace=True, include_constitutional=False)["hits"]
-    assert all(hit["confidence"] >= 0.05 for hit in hits)
+    assert all(hit["confidence"] >= BESIDE * 0.5 for hit in hits)
+
+
+@pytest.mark.parametrize("query", KNOWN)
+def test_beside_a_sure_hit_the_others_are_as_sure_as_their_scores(ask: Any, minilm: MiniLMEmbedder, query: str) -> None:
+    first, *others = ask(minilm)(query, min_confidence=0, include_trace=True)["hits"]
+    assert first["confidence"] > 0.9
+    for hit in others:
+        share = hit["score"] / first["score"]
+        assert hit["confidence"] == pytest.approx(first["confidence"] * share**FALL, abs=0.002)
+        assert hit["confidence"] < 0.5
 
 
 def test_the_prompt_says_the_same(ask: Any, open_memory: OpenMemory, minilm: MiniLMEmbedder) -> None:

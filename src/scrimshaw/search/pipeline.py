@@ -28,7 +28,8 @@ from scrimshaw.storage.index import Index
 from scrimshaw.storage.ports import Piece, Query, Review
 
 SEEDS = 5  # hits whose causal neighbours are looked at; more seeds lift what answers nothing
-BESIDE = 0.1  # beside a sure hit others are shown that are at least this part of the asked confidence sure
+BESIDE = 0.04  # beside a sure hit others are shown that are at least this part of the asked confidence sure
+FALL = 4  # a hit is as sure as the answer times its share of the best score to this power (docs/evaluation.md)
 NEAREST = 3  # hits that are named where nothing is sure to answer
 RECALLED_STAY = 3  # so many hits from the session's record stay, however good the memories are
 GATHERED = 0.5  # the part of the way up to the best hit that others of its session go (docs/evaluation.md)
@@ -324,7 +325,7 @@ class Searcher:
         page = ranked[request.offset : request.offset + state.limit]
         recalled = state.signals.recalled if request.first else ()
         always_on = state.always_on if request.first else ()
-        hits = self._make_hits(state, page)
+        hits = self._make_hits(state, page, max(1e-9, ranked[0].score) if ranked else 1.0)
         if recalled:
             room = max(state.limit - min(len(recalled), RECALLED_STAY), 0)
             hits = [*hits[:room], *recalled[:RECALLED_STAY], *hits[room:], *recalled[RECALLED_STAY:]][: state.limit]
@@ -360,7 +361,7 @@ class Searcher:
             degradations=state.degradations.as_tuple(),
         )
 
-    def _make_hits(self, state: SearchState, page: Sequence[Candidate]) -> list[Hit]:
+    def _make_hits(self, state: SearchState, page: Sequence[Candidate], best: float) -> list[Hit]:
         pieces = self._read_pieces(state, page)
         bodies = self._index.bodies([each.memory.id for each in page]) if state.request.include_content else {}
         # One that was not found by meaning is no nearer than the last that was.
@@ -392,10 +393,11 @@ class Searcher:
                     explanation=explanation,
                     state=each.state,
                     superseded_by=each.superseded_by,
-                    confidence=round(probability, 3),
+                    confidence=probability,
                 )
             )
-        return hits
+        sure = max((hit.confidence for hit in hits), default=0.0)
+        return [replace(hit, confidence=round(sure * max(0.0, hit.score / best) ** FALL, 3)) for hit in hits]
 
 
 def _set_terms(best: Sequence[Candidate], token_matches: Sequence[float], vectors: Sequence[bytes]) -> list[list[int]]:
