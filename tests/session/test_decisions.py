@@ -105,6 +105,20 @@ def test_what_a_person_takes_back_is_no_choice_any_more() -> None:
     assert (made.decisions, [each.text for each in made.changed]) == ((), ["src/storage.py"])
 
 
+def test_a_wish_that_a_person_takes_back_is_told_as_taken_back() -> None:
+    recording = Recording().prompt("Add the metrics of the harbour.").edit("metrics.py").answer("They are there.")
+    recording.prompt("Limit the rate: use a token bucket, not fixed windows, because bursts doubled the load.")
+    recording.edit("limit.py").answer("Added a bucket in `limit.py`.")
+    (taken,) = (
+        recording.prompt("hm actually revert that, ops limits the rate in nginx").edit("limit.py").draft().decisions
+    )
+    assert taken.text == "hm actually revert that, ops limits the rate in nginx"
+    assert (
+        taken.note
+        == "takes back (e4): Limit the rate: use a token bucket, not fixed windows, because bursts doubled the load."
+    )
+
+
 @pytest.mark.parametrize(
     ("prompt", "told"),
     [
@@ -162,6 +176,7 @@ LAZILY = "I decided to load every chart lazily, because most are below the fold.
         ("Undo all of that, please.", []),
         ("Can you revert this?", []),
         ("How do I undo this?", [LAZILY]),
+        ("Should the board show the tides, or forget it?", [LAZILY]),
         ("Don't revert this, it is fine.", [LAZILY, "Don't revert this, it is fine."]),
         ("Stop the chart server and run the tests.", [LAZILY]),
         ("No more charts are missing, commit it.", [LAZILY]),

@@ -138,6 +138,24 @@ def test_a_theory_that_the_agent_calls_wrong_is_withdrawn_by_its_own_words() -> 
     assert "serial port late" not in told
 
 
+@pytest.mark.parametrize(
+    ("guess", "retraction"),
+    [
+        ("The root cause is the retry loop: it resends after a timeout.", "Wait, no. The retry loop checks the id."),
+        ("The bug is in `berth_fee()`: it takes the old rate.", "Hmm, I was wrong, `berth_fee()` takes the new one."),
+        ("I suspect the pager, it polls the harbour twice.", "The pager is innocent: it polls once."),
+    ],
+)
+def test_a_guess_that_the_agent_s_next_words_call_wrong_is_not_told(guess: str, retraction: str) -> None:
+    recording = Recording().prompt("Mails go out twice since monday, find out why.").answer(guess).read("send.py")
+    recording.answer(retraction).bash("ssh old crontab -l", "*/5 * * * * /opt/mailer/send")
+    found_out = "Confirmed: the old host still runs the cron job, so both hosts send every mail."
+    draft = recording.answer(found_out).draft()
+    told = " ".join(f"{each.text} {each.note}" for part in (draft.findings, draft.problems) for each in part)
+    assert found_out in told
+    assert guess not in told
+
+
 def test_a_number_stands_for_what_was_listed() -> None:
     recording = Recording().prompt("Make the harbour chart load faster.")
     recording.answer("Ways to do it:\n1. store only the tile's name\n2. repair the tile when it is read\n\nWhich one?")

@@ -18,6 +18,7 @@ MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
 _UNDER_HEADING = 5.0  # the weight of a line under a heading "Decisions"
 _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices were stated
 _DECISION, _CHANGE = PATTERNS["decisions"], PATTERNS["changes"]
+_CUT_UNDOING = _DECISION["withdrawal_of_all"].sub
 _EXPLICIT = ("explicit", "weighed")
 _SHORT_REPLY = 80  # characters that may only be understood after what they reply to
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
@@ -80,7 +81,10 @@ def _complete_choice(record: Record, place: int, chosen: Container[int]) -> Stat
     text = whole if 0 < len(whole) <= LONGEST_SENTENCE else sentence.text
     is_vague = len(text) < _SHORT_REPLY or _DECISION["points"].match(text)
     question = record.quote_offer(number := record.replies.get(sentence.event, 0) if is_vague else 0)
-    return Statement(text, sentence.event, f"on (e{number}): {question}" if question else "")
+    note = f"on (e{number}): {question}" if question else ""
+    if sentence.turn - 1 in record.undone and (asked := [each for each in sentences if each.turn == sentence.turn - 1]):
+        note = f"takes back (e{asked[0].event}): {cut_line(asked[0].text)}"
+    return Statement(text, sentence.event, note)
 
 
 def _find_dialogs(record: Record) -> Iterator[Statement]:
@@ -157,6 +161,10 @@ def _weigh_decision(record: Record, place: int) -> float:
     is_choice = (
         explicit
         or (is_reply and not _DECISION["takes_back"].search(text))
+        or (
+            sentence is record.undone.get(sentence.turn - 1)
+            and is_clear(_DECISION["withdrawal_of_all"].sub("", text), 1)
+        )
         or ((wish or changes_mind) and alternative)
         or (objects and sentence.event in record.interruptions)
         or _DECISION["stance"].search(text)

@@ -102,22 +102,30 @@ class Record:
         return next((event for event in reversed(self.events) if "\ndiff --git " in event.text), None)
 
     @cached_property
+    def undone(self) -> Mapping[int, Sentence]:
+        """The turns of which a person wants to keep nothing, with what they said directly afterwards."""
+        found, is_request = dict[int, Sentence](), _DECISION["asks_to_act"].match
+        for each in (one for one in self.sentences if one.by == USER):
+            if _DECISION["withdrawal_of_all"].search(each.text) and (each.text[-1] != "?" or is_request(each.text)):
+                found[each.turn - 1] = each
+        return found
+
+    @cached_property
     def withdrawn(self) -> Mapping[int, frozenset[str]]:
         """The stems of what a person refused directly afterwards, by turn; none for a turn that was undone."""
         found = dict[int, frozenset[str]]()
         for each in (one for one in self.sentences if one.by == USER):
             if _DECISION["refusal"].search(each.text) and not each.place:
                 found[each.turn - 1] = find_stems(each.text)
-            is_all = _DECISION["withdrawal_of_all"].search(each.text)
-            if is_all or (len(each.text.split()) < _SHORT and _DECISION["withdrawal"].search(each.text)):
+            if len(each.text.split()) < _SHORT and _DECISION["withdrawal"].search(each.text):
                 found[each.turn - 1] = frozenset()
-        return found
+        return found | dict.fromkeys(self.undone, frozenset())
 
     def is_withdrawn(self, said: Sentence) -> bool:
-        """Whether the other's next words take it back: a person's what the agent said, or the agent's a guess."""
+        """Whether the other's next words take it back, a person all of a turn, or the agent's own words a guess."""
         for stems in (self.withdrawn.get(said.turn), self.corrections.get(said.event)):
             if stems is not None and (not stems or stems & find_stems(said.text)):
-                return said.by == AGENT
+                return said.by == AGENT or said.turn in self.undone
         return said in self.vetoes
 
     @cached_property
@@ -140,7 +148,7 @@ class Record:
 
     @cached_property
     def corrections(self) -> Mapping[int, frozenset[str]]:
-        """The stems of an objection that the agent concedes ("you're right"), by the number of the answer it met."""
+        """The stems of an objection that the agent concedes, or of its guess that was wrong, by the answer it met."""
         found, answer, prompts = dict[int, frozenset[str]](), 0, list[str]()
         for event in self.events:
             if statements.begins_turn(event):
@@ -150,6 +158,16 @@ class Record:
                 if answer and prompts and not _agrees(prompts[-1]) and _DECISION["concedes"].match(begin):
                     found[answer] = find_stems(" ".join([*prompts, begin]))
                 answer, prompts = event.number, []
+        return {**self.guesses, **found}
+
+    @cached_property
+    def guesses(self) -> Mapping[int, frozenset[str]]:
+        """The stems of what the next answer begins by calling wrong ("that's not it"), by the number of the answer."""
+        found = dict[int, frozenset[str]]()
+        for before, after in pairwise([event for event in self.events if event.kind == EventKind.ANSWER]):
+            begin, *more = statements.split_paragraph(after.text)
+            if _DECISION["retracts"].search(begin):
+                found[before.number] = find_stems(" ".join([begin, *more[: len(begin.split()) < _SHORT]]))
         return found
 
     @cached_property

@@ -287,7 +287,8 @@ def read_explanation(record: Record, number: int) -> list[Statement]:
             kept.add(each.place)
             room -= len(each.text) + 1
     told = [each for each in firm if each.place in kept]
-    if not any(is_clear(each.text) for each in told) or _CHANGE["musing"].search(" ".join([x.text for x in said])):
+    is_guess = number in record.guesses or _CHANGE["musing"].search(" ".join([each.text for each in said]))
+    if is_guess or not any(is_clear(each.text) for each in told):
         return []
     ends = (place for place, (each, after) in enumerate(pairwise(told), start=1) if each.place + 1 != after.place)
     end = 1 if any(each.is_item for each in told) else next(ends, len(told))
