@@ -243,6 +243,12 @@ def test_what_is_left_open(said: str, is_open: bool) -> None:
         ("The next step is to wire the exporter.", "The next step is to wire the exporter."),
         ("All done.", None),
         ("The exporter writes one file for each table.", None),
+        ("Great, the harbour office gets its tables.", None),
+        ("OK, the `export` function remains synchronous.", None),
+        (
+            "Great, run the exporter once for the harbour office.",
+            "Great, run the exporter once for the harbour office.",
+        ),
     ],
 )
 def test_the_next_step_is_what_was_last_announced(said: str, step: str | None) -> None:
@@ -475,6 +481,37 @@ def test_the_last_run_of_googletest_is_green() -> None:
     )
     made = recording.edit("a.cpp").bash("make test", "[  PASSED  ] 41 tests.").draft()
     assert [each.note for each in made.tests] == ["green, [  PASSED  ] 41 tests."]
+
+
+def test_a_commit_does_not_settle_what_the_work_left_open() -> None:
+    left = "I have not touched the nightly job yet: it needs the mail account of the harbour."
+    recording = Recording().prompt("Add an export, and let the nightly job mail it.").edit("export.py")
+    recording.answer(f"The export works. {left}").prompt("pls commit and push")
+    recording.bash("git add -A && git commit -m 'Export'", "[main 1a2b3c4] Export").bash("git push", "main -> main")
+    assert texts(recording.answer("Committed as `Export` and pushed to `origin/main`.").draft().open) == [left]
+
+
+@pytest.mark.parametrize(
+    ("reply", "decides"),
+    [
+        ("hm let me ask Tom, gotta run", False),
+        ("keine ahnung, frag mich morgen nochmal", False),
+        ("not sure, I'll think about it over lunch", False),
+        ("encode it first, the harbours have umlauts", True),
+    ],
+)
+def test_a_question_that_is_put_off_is_open(reply: str, *, decides: bool) -> None:
+    question = "Should I check the address with `harbour-mail`, or encode it first?"
+    recording = (
+        Recording()
+        .prompt("Make `send()` check the addresses of harbours.")
+        .edit("send.py")
+        .answer(question)
+        .prompt(reply)
+    )
+    made = recording.answer("OK.").draft()
+    assert texts(made.decisions) == [reply] * decides
+    assert [(each.text, each.note) for each in made.open] == [(question, "not decided in e4")] * (not decides)
 
 
 def test_what_is_left_is_told_once_and_not_of_the_tests_again() -> None:

@@ -103,6 +103,12 @@ def test_another_branch_is_no_cure() -> None:
     assert "checkout" not in "".join(each.note for each in problems)
 
 
+def test_giving_up_is_no_cure() -> None:
+    conflict = "CONFLICT (content): Merge conflict in harbour.py"
+    recording = Recording().prompt("Rebase the harbour.").bash("git rebase main", conflict, failed=True)
+    assert recording.bash("git rebase --abort").draft().problems == ()
+
+
 def test_a_remedy_that_failed_is_no_cure() -> None:
     recording = Recording().prompt("Build the harbour.")
     recording.bash("cargo build", "error: cannot find -lsqlite3", failed=True)

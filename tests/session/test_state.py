@@ -384,6 +384,14 @@ def test_a_decision_is_told_by_its_event_not_by_the_item_made_of_its_words() -> 
     assert any("operators change it" in each for each in told)
 
 
+def test_the_question_that_a_decision_answers_is_kept_when_its_note_is_cut() -> None:
+    before = "The first version kept one entry too many for each harbour, and the second one none at all, so I counted."
+    recording = Recording().prompt(TASK).edit("a.py").answer(f"{before} Nothing is committed, shall I commit?")
+    recording.prompt("no not yet, I want to show it to Priya first").edit("b.py")
+    (told,) = [x.text for x in session_state(recording.events, (), Occasion.START) if x.part == "decisions"]
+    assert told.endswith("Nothing is committed, shall I commit?")
+
+
 def test_a_memory_of_the_session_does_not_hide_what_is_not_committed() -> None:
     recording = Recording().prompt(TASK).edit("a.py")
     body = render_body(recording.draft())

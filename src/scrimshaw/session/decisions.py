@@ -160,7 +160,7 @@ def _weigh_decision(record: Record, place: int) -> float:
     is_reply = sentence.event in record.replies and sentence.event not in record.prompts_by_kind["looks"]
     is_choice = (
         explicit
-        or (is_reply and not _DECISION["takes_back"].search(text))
+        or (is_reply and not any(_DECISION[cue].search(text) for cue in ("takes_back", "undecided")))
         or (
             sentence is record.undone.get(sentence.turn - 1)
             and is_clear(_DECISION["withdrawal_of_all"].sub("", text), 1)

@@ -153,7 +153,8 @@ def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[Co
     found = []
     for event in events:
         is_command = event.kind == EventKind.TOOL and event.tool == "Bash" and not event.path
-        if is_command and (families := _find_families(event.text.partition("\n")[0])):
+        command = event.text.partition("\n")[0]
+        if is_command and not _FAILURE["gives_up"].search(command) and (families := _find_families(command)):
             tells = any(sign in event.text for sign in _SIGNS) and _FAILURE["failing"].search(event.text)
             failed = event.failed is True or event.call_id in reported or bool(tells)
             errors = find_errors(event) if failed else []

@@ -193,6 +193,13 @@ class Record:
         return found
 
     @cached_property
+    def last_work(self) -> int:
+        """The last turn that changed something and not only committed or pushed it; -1 if none did."""
+        edited = {self.turns[number] for number in self.edit_events}
+        acted = {turn for turn, text in self.changes_by_turn.items() if not _OPEN["records"].match(text)}
+        return max(edited | acted, default=-1)
+
+    @cached_property
     def carried_out(self) -> Mapping[int, RecordedEvent]:
         """The lasting change that follows each answer after at most some reading and a person's answer, by answer."""
         found, answers, proposals = dict[int, RecordedEvent](), list[RecordedEvent](), list[RecordedEvent]()
@@ -220,13 +227,14 @@ class Record:
 
     @cached_property
     def prompts_by_kind(self) -> Mapping[str, Set[int]]:
-        """The prompts with a sentence that asks for something, states something, wants to look, or only takes leave."""
+        """The prompts with a sentence that asks, states, wants to look, does not decide yet, or only takes leave."""
         found = defaultdict[str, set[int]](set)
         for each in self.sentences:
             text = each.text
             if each.by != USER:
                 continue
             found["looks" if _DECISION["asks_to_look"].search(text) else "rest"].add(each.event)
+            found["undecided" if _DECISION["undecided"].search(text) else "rest"].add(each.event)
             tone = "thanks" if _OPEN["thanking"].search(text) else "questions" if "?" in text else "rest"
             found[tone].add(each.event)
             asks = "?" in text or statements.is_imperative(text) or _NEED.search(text)

@@ -369,9 +369,8 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
     """The last failures, unfinished tasks of a task list, and what was said to be left."""
     left, changed = _find_unfinished_tasks(record), max(chain([0], *record.edits.values()))
     heard = [*filterfalse(record.is_withdrawn, record.sentences)]
-    busy = max(record.changes_by_turn, default=-1)
-    # What is asked after the last work does not settle what its answer left.
-    closing = dict(map(attrgetter("turn", "event"), record.answers)).get(busy, 0)
+    # What is asked after the last work, or a commit of it, does not settle what its answer left.
+    closing = dict(map(attrgetter("turn", "event"), record.answers)).get(record.last_work, 0)
     for before, each in zip([None, *heard], heard, strict=False):
         is_known, is_closing = bool(_FAILURE["known_before"].search(each.text)), each.event == closing > changed
         if not _says_what_is_left(each, each.event / max(1, record.last_event), is_known, is_closing):
@@ -386,6 +385,10 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
         if _defers(each, "theirs") or (is_telling and (is_listed or not _OPEN["not_open"].search(text))):
             left = [one for one in left if one.event != each.event or one.text not in text]
             left.append(Statement(text, each.event))
+    for prompt in sorted(filter(record.replies.get, record.prompts_by_kind["undecided"])):
+        answer = record.replies[prompt]
+        if prompt >= _LATER_SHARE * record.last_event and (question := record.quote_offer(answer)):
+            left.append(Statement(question, answer, f"not decided in e{prompt}"))
     return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]
 
 
@@ -462,7 +465,9 @@ def _find_announced_step(record: Record, answer: RecordedEvent) -> Statement | N
     named = [each.text for each in closing if _OPEN["next"].search(each.text) or _OPEN["next"].search(each.heading)]
     lines = [line.strip() for line in answer.text.splitlines() if line.strip()]
     last = [*statements.split_paragraph(lines[-1])][-1].strip() if lines else ""
-    named += [last] if last.endswith("?") or _OPEN["lead_in"].match(last) else []
+    begins = _OPEN["lead_in"].match(last)
+    announces = begins and (_OPEN["intends"].search(begins[0]) or statements.is_imperative(last[begins.end() :]))
+    named += [last] if last.endswith("?") or announces else []
     named = [each for each in named if not _CHANGE["ceremony"].search(each)]
     step = next((each for each in named if count_subjects(each) and len(each) <= LONGEST_SENTENCE), "")
     words = [*_OPEN["ready_to"].findall(step), *_OPEN["lead_in"].sub("", step).split()[:1]]

@@ -167,7 +167,11 @@ def _quote_statement(part: str, statement: Statement, event: RecordedEvent) -> S
         trust = Trust.WEB if event.tool == "Web" else Trust.TOOL
     longest = LONGEST_WORDS if part.startswith("said") else LONGEST_TEXT
     longest_note = LONGEST_NOTE if part == "decisions" else LONGEST_TEXT
-    note = statements.cut_line(f" — {statement.note}", longest_note) if statement.note else ""
+    note = f" — {statement.note}" if statement.note else ""
+    if note.endswith("?") and len(note) > longest_note:  # "on (e7): ... Shall I commit?"
+        head, mark, asked = note.partition(": ")
+        note = f"{head}{mark}...{asked[len(head) + 6 - longest_note :].partition(' ')[2]}"
+    note = statements.cut_line(note, longest_note)
     text = statements.cut_line(" ".join(f"{statement.commit or ''} {statement.text}".split()), longest) + note
     return StateLine(part=part, text=text, origin=f"session:{event.session}#e{event.number}", trust=trust)
 
