@@ -13,7 +13,8 @@ from scrimshaw.engine import Engine
 from scrimshaw.engine.index import rebuild, scan
 from scrimshaw.engine.links import explain_drift, link
 from scrimshaw.engine.read import get
-from scrimshaw.engine.write import NewText, save
+from scrimshaw.engine.write import NewText, save, update
+from scrimshaw.errors import NotFound
 from scrimshaw.models import Relation
 
 TEXT = (
@@ -68,6 +69,14 @@ def test_references_follow_a_renamed_file(linked: Engine, vault: Path, new: str,
     assert out.target == new
     rebuild(linked)
     assert meanings(linked) == everywhere(new)
+
+
+def test_a_change_under_the_old_name_is_refused_with_the_new_one(linked: Engine, vault: Path) -> None:
+    move(vault, "topic/old", "topic/new")
+    scan(linked)
+    with pytest.raises(NotFound) as refused:
+        update(linked, "topic/old", {"title": "Another"})
+    assert refused.value.hint == "It is 'topic/new' now."
 
 
 def test_references_follow_one_rename_after_another(linked: Engine, vault: Path) -> None:

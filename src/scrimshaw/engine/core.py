@@ -20,7 +20,7 @@ from scrimshaw.ingest.markdown import parse_reference
 from scrimshaw.ingest.memory_file import MemoryFile, build_document, is_private, parse_memory_file
 from scrimshaw.ingest.quality import grade_record
 from scrimshaw.ingest.redact import Redact, redact
-from scrimshaw.models import CLIENT_TOOL, ArtifactClass, Degradation, Document, Memory, SourceFile, Trust
+from scrimshaw.models import CLIENT_TOOL, Action, ArtifactClass, Degradation, Document, Memory, SourceFile, Trust
 from scrimshaw.search.embedders import Embedder, open_embedder
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.tokens import count_tokens
@@ -181,6 +181,19 @@ class Engine(AbstractContextManager["Engine"]):
             return self.storage.place != self.folder or not ask_git(self.settings.folder, *command, answers=(0, 128))
         return True
 
+    def find_new_name(self, memory_id: str) -> str:
+        """The new id of a memory whose file was renamed, as a scan noted or its content appeared elsewhere; or ""."""
+        names = [memory_id] if memory_id else []
+        for name in names:  # the list grows with every further rename
+            newest = next(iter(self.journal.history(name, 1)), None)
+            if newest is None or newest["new_hash"] or not newest["prior_hash"]:
+                continue
+            appeared = self.journal.history(new_hash=newest["prior_hash"])
+            later = [row["memory_id"] for row in appeared if row["action"] == Action.EXTERNAL and not row["prior_hash"]]
+            later.insert(0, newest["decision_meta"].get("renamed_to", name))
+            names += dict.fromkeys(each for each in later if each not in names)
+        return next(iter(self.index.get(names[1:])), "")
+
     def memory(self, memory_id: str) -> Memory:
         """The memory with this id, or as texts name it (`mem:NAME`, `NAME.md`, `[[NAME]]`); raises NotFound."""
         found = self.index.get([memory_id]).get(memory_id)
@@ -197,8 +210,9 @@ class Engine(AbstractContextManager["Engine"]):
             with suppress(NotFound):
                 return self.memory(name)
         if found is None:
+            renamed = self.find_new_name(memory_id)
             hint = find_nearest(memory_id, (each.memory_id for each in self.index.manifest().values()))
-            hint = hint or "Search for it, or list the memories."
+            hint = f"It is {renamed!r} now." if renamed else hint or "Search for it, or list the memories."
             raise NotFound(f"There is no memory {memory_id!r}.", hint, id=memory_id)
         return found
 

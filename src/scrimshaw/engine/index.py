@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from scrimshaw.engine.core import PRIVATE, Engine
 from scrimshaw.engine.degradations import INDEX
-from scrimshaw.engine.ledger import find_new_name, links_path, record_external_changes
+from scrimshaw.engine.ledger import links_path, record_external_changes
 from scrimshaw.engine.record import sync_record
 from scrimshaw.errors import DamagedDatabase, ScrimshawError, UnreadableFile
 from scrimshaw.ingest.comparison import compute_minhash, jaccard, split_runs
@@ -83,7 +83,7 @@ def update_renames(engine: Engine) -> None:
         by_last_name.pop(each.memory_id.rpartition("/")[2], "")
     meant = by_last_name | gone
     lost = {edge.target: meant[edge.target] for edge, _ in engine.index.edges() if edge.target in meant} if gone else {}
-    found = {reference: find_new_name(engine, name) for reference, name in lost.items()}
+    found = {reference: engine.find_new_name(name) for reference, name in lost.items()}
     engine.index.put_renames({reference: name for reference, name in found.items() if name})
 
 

@@ -167,20 +167,6 @@ def record_external_changes(engine: Engine, renames: Mapping[str, str]) -> bool:
     return True
 
 
-def find_new_name(engine: Engine, memory_id: str) -> str:
-    """The new id of a memory whose file was renamed, as a scan noted or because the same content appeared; or ""."""
-    names = [memory_id] if memory_id else []
-    for name in names:  # the list grows with every further rename
-        newest = next(iter(engine.journal.history(name, 1)), None)
-        if newest is None or newest["new_hash"] or not newest["prior_hash"]:
-            continue
-        appeared = engine.journal.history(new_hash=newest["prior_hash"])
-        later = [row["memory_id"] for row in appeared if row["action"] == Action.EXTERNAL and not row["prior_hash"]]
-        later.insert(0, newest["decision_meta"].get("renamed_to", name))
-        names += dict.fromkeys(each for each in later if each not in names)
-    return next(iter(engine.index.get(names[1:])), "")
-
-
 def hash_of(data: bytes | None) -> str:
     """The hash of a file's bytes as the ledger stores it, empty if there is no file."""
     return "" if data is None else content_hash(data)

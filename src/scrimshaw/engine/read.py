@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from scrimshaw.engine import sessions
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, SESSION
-from scrimshaw.engine.ledger import find_new_name
 from scrimshaw.engine.query_log import log_search
 from scrimshaw.engine.record import read_passage
 from scrimshaw.errors import InvalidRequest, NotFound
@@ -94,7 +93,7 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
     try:
         stored = engine.memory(memory_id)
     except NotFound:
-        name = find_new_name(engine, memory_id) or parse_reference(memory_id)
+        name = engine.find_new_name(memory_id) or parse_reference(memory_id)
         if name in ("", memory_id):
             raise
         return get(engine, name, anchor or memory_id.partition("#")[2].removesuffix("]]"))
