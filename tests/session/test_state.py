@@ -333,6 +333,16 @@ def test_the_last_telling_words_are_told_whatever_ends_the_work(ends: str) -> No
     assert [x.text for x in lines if x.part == "said"] == [telling]
 
 
+def test_what_a_person_leaves_for_tomorrow_is_open_and_their_farewell_no_task() -> None:
+    recording = Recording().prompt("Limit the rate of uploads to the harbour.").edit("limit.py")
+    recording.answer("The rate of uploads is limited in `limit.py`.").prompt(
+        "ok good. leave the size limit for tomorrow. bye"
+    )
+    told = {line.part: line.text for line in session_state(recording.answer("OK.").events, (), Occasion.START)}
+    assert told["open"] == "leave the size limit for tomorrow."
+    assert "later task" not in told
+
+
 def test_who_only_praises_at_the_end_waits_for_nothing() -> None:
     recording = Recording().prompt(TASK).edit("a.py").answer("The berth table has an index now. Good luck on Saturday!")
     lines = session_state(recording.prompt("perfect").events, recording.items, Occasion.START)

@@ -114,7 +114,7 @@ def _choose_lines(lines: Sequence[StateLine], most: int, known: list[str], *, is
         if is_said:
             others, pieces = "\n".join(known), re.split(r"(?<=[.!?;]) ", line.text)
             new = [piece for piece in pieces if piece.strip(";").casefold() not in others]
-            is_rest = len(new) < len(pieces) and not count_subjects(" ".join(new))  # "As expected."
+            is_rest = len(new) < len(pieces) and count_subjects(" ".join(new)) < _TELLING  # "As expected."
             line = replace(line, text="" if is_rest else " ".join(new))
         text = statements.flatten(line.text).casefold()
         is_known = f"\n{text}" in "\n".join(["", *known])  # or a longer line begins with it
