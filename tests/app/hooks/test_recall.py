@@ -125,6 +125,53 @@ def test_the_same_prompt_of_another_session_is_not_brought(engine: Engine, proje
     assert "session:monday#" not in told
 
 
+@pytest.mark.parametrize(
+    ("name", "head", "label"),
+    [
+        ("ops/crane", "", "2026-05-04 Cranes (memory ops/crane, trust file)"),
+        ("sessions/2026-05-04-cranes-1a2b3c", f"{SESSION}\n", "(memory sessions/2026-05-04-cranes-1a2b3c, trust tool)"),
+        ("sessions/2026-05-03-cranes-1a2b3c", f"{SESSION}\n", "2026-05-04 Cranes (memory sessions/2026-05-03-cranes-"),
+    ],
+)
+def test_a_line_names_the_day_the_place_and_the_trust(
+    engine: Engine, project: Path, vault: Path, name: str, head: str, label: str
+) -> None:
+    write_memory(vault, name, f"# Cranes\n\n{FACT}", f"{head}updated: 2026-05-04T08:00:00Z")
+    scan(engine)
+    assert f"\n- {label}" in context_of(report(project, "UserPromptSubmit", prompt=CRANE))
+
+
+def test_a_session_is_brought_once_by_what_says_most(engine: Engine, project: Path, vault: Path) -> None:
+    record_session(engine, project)
+    named = SESSION.replace("source: session", "source: session, session: past")
+    write_memory(vault, "bow", f"# Mend the bow\n\nWe mend it: {SAID}", named)
+    write_memory(vault, "mast", f"# Masts\n\n{SAID} The masts are not.")
+    scan(engine)
+    told = context_of(report(project, "UserPromptSubmit", "new", prompt=ASKED))
+    assert ("session:past#" in told, "memory bow" in told, "memory mast" in told) == (True, False, True)
+
+
+def test_an_excerpt_begins_after_the_title(engine: Engine, project: Path) -> None:
+    asked = "Glue the figurehead of the Albatros to her bow"
+    report(project, "UserPromptSubmit", "past", prompt=f"{asked}, please.")
+    report(project, "Stop", "past", last_assistant_message="Resorcinol holds it now.")
+    scan(engine)
+    prompt = "which glue for the figurehead of the Albatros"
+    told = context_of(report(project, "UserPromptSubmit", "new", prompt=prompt))
+    assert told.count("Glue the figurehead") == 1
+    assert "trust agent): please. Resorcinol holds it now." in told
+
+
+def test_a_question_without_an_answer_is_not_brought(engine: Engine, project: Path) -> None:
+    report(project, "UserPromptSubmit", "past", prompt="is the keel of the Pelican caulked with oakum or pitch?")
+    scan(engine)
+    prompt = "with what is the keel of the Pelican caulked"
+    assert report(project, "UserPromptSubmit", "new", prompt=prompt) == ""
+    report(project, "Stop", "past", last_assistant_message="With oakum, as the yard's book says.")
+    scan(engine)
+    assert "With oakum" in context_of(report(project, "UserPromptSubmit", "newer", prompt=prompt))
+
+
 def test_words_that_many_notes_share_bring_none_of_them(engine: Engine, project: Path) -> None:
     record_session(engine, project)
     assert report(project, "UserPromptSubmit", "new", prompt="is the sheet of the harbour plan drawn by hand") == ""

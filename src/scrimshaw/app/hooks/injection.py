@@ -4,10 +4,11 @@ Without a model or a tokenizer: a hook has a few milliseconds. Only certain matc
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import compress, takewhile
+from itertools import takewhile
 from operator import attrgetter
 
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ from scrimshaw.ingest.events import Event
 from scrimshaw.models import DRAFTS, RECORD, WAITS, EventKind, Filters, Injected, Memory, Tier, Trust
 from scrimshaw.search import lineage
 from scrimshaw.search.degradation import Degradations
-from scrimshaw.search.passages import cut_passage, find_copies
+from scrimshaw.search.passages import cut_passage, find_copies, leave_out_title
 from scrimshaw.search.tokens import STEM, find_phrases, query_terms
 from scrimshaw.session.resume import Occasion
 from scrimshaw.storage.databases import Storage
@@ -40,7 +41,8 @@ LONGEST_PROMPT = 20_000
 # questions about recorded sessions, asked of other projects too (docs/evaluation.md).
 LEAST_WORDS, LEAST_SHARE, LEAST_RARE, FEW_PIECES = 3, 0.5, 2.3, 50
 _MOST_MATCHES = 8
-_LEAST_EXCERPT, _LONGEST_TITLE = 80, 60  # characters
+_LEAST_EXCERPT, _LONGEST_TITLE = 80, 50  # characters
+_ANSWERS = re.compile(r"(?m)^(?!> )[ \t]*\S")  # what a person only asked tells nothing
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
 _MOST_EARLIER = 20  # last sessions, among which is the one that this one continues
 _OTHERS_NOTE = "What others did to this project's memories since its last session began; `scrimshaw digest` shows more."
@@ -140,16 +142,21 @@ def _recall_memories(
         bound = LEAST_RARE * math.log(pieces) if pieces > FEW_PIECES else 0.0
     found = _find_passages(index, words, bound, event) if bound < math.inf else []
     found += _find_memories(index, prompt, words, bound, filters)
-    is_new = [not (each.id in known and known[each.id].startswith(each.content_hash)) for each, _ in found]
-    new = [*compress(found, is_new)]
-    texts = {each.id: text for each, text in new[:MOST_RECALLED]}
-    shown = lineage.resolve_trust(index, {each.id: each for each, _ in new[:MOST_RECALLED]}, Degradations())
-    room = (RECALL_TOKENS * CHARACTERS_PER_TOKEN - len(fence_list(_RECALL_NOTE, [""]))) // max(1, len(shown))
+    best = dict[str, tuple[Memory, str]]()  # by session, whose record and memory tell the same
+    for each, whole in found:
+        is_known = each.id in known and known[each.id].startswith(each.content_hash)
+        key = (each.provenance.session if each.provenance.source == "session" else "") or each.id
+        text = leave_out_title(whole, each.title[:_LONGEST_TITLE])
+        if not is_known and (key not in best or _count_shared(text, words) > _count_shared(best[key][1], words)):
+            best[key] = (each, text)
+    new = [*best.values()][:MOST_RECALLED]
+    shown = lineage.resolve_trust(index, {each.id: each for each, _ in new}, Degradations())
+    room = (RECALL_TOKENS * CHARACTERS_PER_TOKEN - len(fence_list(_RECALL_NOTE, [""]))) // max(1, len(new))
     lines, recalled = list[str](), dict[str, str]()
-    for name, memory in shown.items():
-        longer = [*lines, _recall_line(memory, texts[name], words, room)]
+    for each, text in new:
+        longer = [*lines, _recall_line(shown[each.id], text, words, room)]
         if max_tokens(fence_list(_RECALL_NOTE, longer)) <= RECALL_TOKENS:
-            lines, recalled[name] = longer, memory.content_hash
+            lines, recalled[each.id] = longer, each.content_hash
     return fence_list(_RECALL_NOTE, lines), recalled
 
 
@@ -177,11 +184,12 @@ def _find_memories(
 def _find_passages(index: Index, words: Sequence[str], bound: float, event: Event) -> list[tuple[Memory, str]]:
     """Passages of other sessions that certainly match these words and say more than the prompt, best first."""
     filters = Filters(source=RECORD, exclude=(f"session:{event.session}",))
-    matches = index.match_text(Query((words,)), filters, MOST_RECALLED)
+    matches = index.match_text(Query((words,)), filters, _MOST_MATCHES)
     places = [(match.id, match.chunk) for match in matches if match.score >= bound]
     records, pieces = index.get([name for name, _ in places]), index.pieces(places)
     passages = index.passages(places, records)
-    found = [(passages[each], pieces[each].text) for each in places if _count_shared(pieces[each].text, words)]
+    texts = {place: text for place in places if _ANSWERS.search(text := pieces[place].text)}
+    found = [(passages[place], text) for place, text in texts.items() if _count_shared(text, words)]
     copies = {*find_copies(found, event.prompt)}
     return [each for each in found if each[0].id not in copies]
 
@@ -194,10 +202,12 @@ def _count_shared(text: str, words: Sequence[str]) -> int:
 
 
 def _recall_line(memory: Memory, text: str, words: Sequence[str], room: int) -> str:
-    """A match with its place and trust, in so many characters; text that speaks to the agent is only named."""
-    trust = memory.provenance.trust
-    label = f"{cut_passage(memory.title, words, _LONGEST_TITLE)} (memory {memory.id}, trust {trust}): "
-    text = cut_passage(text, words, max(_LEAST_EXCERPT, room - len(label) - 4))
+    """A match with its day, place and trust, in so many characters; text that speaks to the agent is only named."""
+    trust, title = memory.provenance.trust, cut_passage(memory.title, words, _LONGEST_TITLE)
+    # The id of a session's memory has the day and the title in it.
+    names = () if f"/{memory.updated[:10]}-" in memory.id else (memory.updated[:10], title)
+    label = " ".join([*names, f"(memory {memory.id}, trust {trust})"])
+    text = cut_passage(text, words, max(_LEAST_EXCERPT, room - len(label) - 3))
     if is_withheld(f"{memory.title}\n{text}", trust):
         return f"memory {memory.id}, trust {trust}: contains instruction-like text, not shown"
-    return f"{label}{text}"
+    return ": ".join(filter(None, (label, text)))
