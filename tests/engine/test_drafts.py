@@ -184,12 +184,34 @@ def test_a_memory_that_somebody_removed_from_the_branch_does_not_come_back(
     assert not list(vault.rglob("*.md"))
 
 
-def test_a_session_without_calls_leaves_nothing(engine: Engine, client: Client, vault: Path) -> None:
-    client.starts()
-    client.asks("hello")
-    client.says("Hi.")
-    assert drafts.make_draft(engine, client.session).status == "empty"
-    assert not list(vault.rglob("*.md"))
+CHOOSING = ("Which queue should we use for mails, rq or celery?", "RQ needs only Redis. I'd take RQ.")
+
+
+@pytest.mark.parametrize(
+    ("said", "decision"),
+    [
+        (("hello", "Hi."), ""),
+        ((*CHOOSING, "ok, and what is a schedule in celery?", "A table of times."), ""),
+        (("should I use a list or a tuple?", "Use a tuple instead of a list, because it is hashable."), ""),
+        ((*CHOOSING, "ok let's go with rq, because nobody here knows celery", "Agreed: RQ."), "nobody here knows"),
+        (("Where do we store the harbour events?", "1. SQLite: one writer.\n2. Postgres: a server.", "2", "Good."),
+         "Postgres: a server"),
+    ],
+)  # fmt: skip
+def test_of_mere_talk_only_a_persons_decision_is_kept(
+    engine: Engine, client: Client, vault: Path, said: tuple[str, ...], decision: str
+) -> None:
+    for asked, answer in zip(said[::2], said[1::2], strict=True):
+        client.asks(asked)
+        client.says(answer)
+    client.ends()
+    assert drafts.queue_drafts(engine) == 1
+    assert Worker(engine).run_once()
+    assert drafts.queue_drafts(engine) == 0
+    text = "".join(path.read_text(encoding="utf-8") for path in vault.rglob("*.md"))
+    assert bool(text) is bool(decision)
+    assert decision in text.partition("## Decisions")[2]
+    assert said[0] in text or not decision
 
 
 def test_a_draft_that_waits_goes_when_a_later_one_is_accepted(open_memory: OpenMemory, client: Client) -> None:

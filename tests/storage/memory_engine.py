@@ -664,8 +664,8 @@ class MemorySessions:
         for each in self._newest():
             if (events := self.events(each.id)) and session in ("", each.id):
                 draft = next((row for row in self._rows("drafts") if row.session == each.id), None)
-                calls = [event for event in events if event.kind == EventKind.TOOL]
-                is_new = any(call.number > (draft.events if draft else 0) for call in calls)
+                kinds = {EventKind.TOOL} if draft and draft.memory_id else {EventKind.TOOL, EventKind.PROMPT}
+                is_new = any(x.kind in kinds and x.number > (draft.events if draft else 0) for x in events)
                 is_over = each.state != SessionState.ACTIVE
                 last = max(event.number for event in events)
                 found.append(SessionRecord(each.id, len(events), last, each.last_event, is_over, is_new, draft))

@@ -172,17 +172,24 @@ def test_how_far_every_record_goes_is_told(sessions: Sessions) -> None:
     assert sessions.records("silent") == sessions.records("nobody's") == []
 
 
-def test_a_session_with_calls_behind_its_draft_waits_once_it_is_over_or_silent(sessions: Sessions) -> None:
+def test_a_session_with_news_behind_its_draft_waits_once_it_is_over_or_silent(sessions: Sessions) -> None:
     def waits(silent_since: float) -> list[str]:
         return [each.session for each in sessions.records() if each.waits_for_draft(silent_since)]
 
     observe(sessions, seen("c1", session="works"))
     observe(sessions, seen("c2", session="asks", kind=EventKind.PROMPT))
     at = sessions.records("works")[0].at
-    assert (waits(at), waits(at + 1)) == ([], ["works"])
+    assert (waits(at), waits(at + 1)) == ([], ["asks", "works"])
+    sessions.record_draft(Drafted(session="asks", events=1, memory_id="", at=at))
+    assert waits(at + 1) == ["works"]
     observe(sessions, seen("", session="works", kind=EventKind.END))
     assert waits(at) == ["works"]
     sessions.record_draft(Drafted(session="works", events=2, memory_id="", at=at))
     assert waits(at + 1) == []
     observe(sessions, seen("c3", session="works"))
-    assert waits(at + 1) == ["works"]
+    observe(sessions, seen("c4", session="asks", kind=EventKind.PROMPT))
+    assert waits(at + 1) == ["asks", "works"]
+    for session in ("asks", "works"):
+        sessions.record_draft(Drafted(session=session, events=9, memory_id="m", at=at))
+        observe(sessions, seen("c5", session=session, kind=EventKind.PROMPT))
+    assert waits(at + 1) == []

@@ -114,7 +114,10 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
         tool_calls=draft.tool_calls,
         facts={"tool_calls": draft.tool_calls, "decision_count": len(draft.decisions)},
     )
-    if not body.strip() or not draft.tool_calls or draft.is_asked:
+    # Of mere talk only what a person chose or agreed to is worth keeping.
+    asked = {each.number for each in events if each.kind == EventKind.PROMPT}
+    chosen = [x for x in draft.decisions if x.event in asked or x.note.startswith(("agreed in e", "chosen in e"))]
+    if not body.strip() or draft.is_asked or not (draft.tool_calls or chosen):
         outcome = DraftOutcome(session=session_id, status="empty", memory_id=former_id)
     else:
         outcome = _renew_memory(engine, new, former_id) if former_id else _save_draft(engine, new)

@@ -154,7 +154,8 @@ class _Evidence:
 def find_task(record: Record) -> Statement | None:
     """The first prompt that wants something, as asked; in a continued conversation the task that its summary names."""
     prompts = [*_group_prompts(record.sentences).values()]
-    tasks = filter(partial(_is_task, with_questions=True), prompts[:_FIRST_PROMPTS])
+    first = prompts[: _FIRST_PROMPTS if record.calls else 1]  # in mere talk later ones decide what was asked
+    tasks = filter(partial(_is_task, with_questions=True), first)
     telling = (each for each in prompts if any(count_subjects(said.text) for said in each))
     chosen = next(chain(tasks, telling, prompts), None)
     numbers = [*map(attrgetter("number"), record.events)]

@@ -71,7 +71,7 @@ class SessionRecord(NamedTuple):
     last: int  #: the number of the last event
     at: float  #: when it happened, in seconds since 1970
     is_over: bool
-    has_new_calls: bool  #: whether a tool was called after the last draft; another work tree makes its own drafts
+    has_news: bool  #: a call after the last draft, or a prompt if it has no memory; another work tree makes its own
     draft: Drafted | None
 
     @property
@@ -82,11 +82,11 @@ class SessionRecord(NamedTuple):
     @property
     def final_memory(self) -> str:
         """The same, while no tool was called after it was made; otherwise empty."""
-        return "" if self.has_new_calls else self.memory_id
+        return "" if self.has_news else self.memory_id
 
     def waits_for_draft(self, silent_since: float) -> bool:
-        """Whether the session ended, or fell silent before that time, with tool calls after its last draft."""
-        return self.has_new_calls and (self.is_over or self.at < silent_since)
+        """Whether the session ended, or fell silent before that time, with something to draft since."""
+        return self.has_news and (self.is_over or self.at < silent_since)
 
 
 class VectorCounts(NamedTuple):

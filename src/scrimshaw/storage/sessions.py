@@ -54,7 +54,8 @@ _REOPENED = (
 )
 _RECORDS = """
 SELECT s.id, count(e.number), max(e.number), s.last_event, s.state <> 'active', EXISTS (
-    SELECT 1 FROM events WHERE session = s.id AND kind = 'tool' AND number > coalesce(d.events, 0)) AND ?, d.*
+    SELECT 1 FROM events WHERE session = s.id AND number > coalesce(d.events, 0)
+    AND (kind = 'tool' OR (kind = 'prompt' AND coalesce(d.memory_id, '') = ''))) AND ?, d.*
 FROM sessions s JOIN events e ON e.session = s.id LEFT JOIN drafts d ON d.session = s.id
 WHERE {} GROUP BY s.id, d.session ORDER BY s.last_event DESC, s.rowid DESC"""
 _NEXT_NUMBER = "SELECT 1 + coalesce(max(number), 0) FROM {} WHERE session = ?"
