@@ -154,7 +154,7 @@ def _tables(figures: RedactionFigures) -> dict[str, dict[str, Rate]]:
 
 
 def _section(figures: RedactionFigures, names: list[Path]) -> str:
-    rules = (*TABLE.shapes, *TOKENS, *TABLE.personal)
+    rules = (*TABLE.shapes, *TOKENS, *TABLE.commands, *TABLE.personal)
     classes = sorted({rule.secret_class for rule in rules})
     parts = [
         f"Data: {', '.join(f'`{path.name}`' for path in names)}.",

@@ -44,6 +44,16 @@ def test_a_folder_near_the_root_is_left(folder: str) -> None:
     assert redact_call(event(folder=folder, command="ls /home/x")).arguments["command"] == "ls /home/x"
 
 
+def test_a_secret_of_a_command_is_removed_from_its_output_and_the_reverse() -> None:
+    told, shown = "Lamp" + "post!73", "river7" + "Bank"
+    command = f"zip -P {told} a.zip && retry {shown}"
+
+    call = redact_call(event(output=f"packed with {told}; the password is {shown}", command=command))
+
+    assert call.arguments["command"] == "zip -P [REDACTED:password] a.zip && retry [REDACTED:password]"
+    assert call.output == "packed with [REDACTED:password]; the password is [REDACTED:password]"
+
+
 def test_the_path_of_an_event_and_its_item() -> None:
     read = event(tool="Read", output="# Plan\n\nShip it.", file_path=f"{HOME}/docs/plan.md")
     seen = make_observation(read, default_rules(), process=0, extraction=True)

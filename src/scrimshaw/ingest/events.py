@@ -151,17 +151,19 @@ def find_redactions(observation: Observation) -> tuple[str, ...]:
     return tuple(sorted(set(re.findall(r"\[REDACTED:([a-z0-9-]+)\]", f"{observation.text.text} {item}"))))
 
 
-def redact_call(event: Event) -> ToolCall:
+def redact_call(event: Event, known: tuple[tuple[str, str], ...] = ()) -> ToolCall:
     """The tool call of an event for the rules: redacted, only the ends of long output, paths below `cwd` relative."""
+    secrets = dict(known)  # with their classes: what a command names is removed from its output too
 
     def clean(value: Any) -> Any:
         if isinstance(value, str):  # records may go to other machines, where the folder has another name
-            return redact(_make_relative(_cut_middle(value), event.cwd)).text
+            return redact(_make_relative(_cut_middle(value), event.cwd), secrets).text
         if isinstance(value, Mapping):
             return dict(zip(map(str, value), map(clean, value.values()), strict=True))
         return [*map(clean, value)] if isinstance(value, list | tuple) else value
 
-    return ToolCall(tool=event.tool, arguments=clean(event.arguments), output=clean(event.output), failed=event.failed)
+    call = ToolCall(tool=event.tool, arguments=clean(event.arguments), output=clean(event.output), failed=event.failed)
+    return call if len(secrets) == len(known) else redact_call(event, (*secrets.items(),))
 
 
 def _extract_item(event: Event, activity: Activity, rules: Sequence[Rule], drop_ratio: float) -> NewItem | None:

@@ -36,15 +36,15 @@ TOKENS = [_token_rule(line) for line in TABLE.tokens.splitlines()]
 _PUBLIC_DOMAINS = tuple(WORDS["public_mail_domains"])
 
 
-def redact(text: str) -> Redacted:
-    """Remove every secret from `text`; the spans index `text` and do not overlap."""
-    spans = _find_all(text)
+def redact(text: str, known: dict[str, str] | None = None) -> Redacted:
+    """Remove every secret from `text`, also each in `known`, to which its own are added; the spans do not overlap."""
+    spans = _find_all(text, {} if known is None else known)
     return _replace(text, spans) if spans else Redacted(text=text)
 
 
 def redact_head(head: str, text: str) -> Redacted:
     """Redact text that is put before an already redacted text."""
-    whole, spans = head + text, _find_all(head)
+    whole, spans = head + text, _find_all(head, {})
     return _replace(whole, spans) if spans else Redacted(text=whole)
 
 
@@ -58,7 +58,7 @@ def redact_edit(before: str, after: str) -> Redacted:
             known[line] -= 1
             common.append((start, start + len(line)))
         start += len(line)
-    spans = _find_all(after)
+    spans = _find_all(after, {})
     return _replace(after, _outside(spans, common)) if spans else Redacted(text=after)
 
 
@@ -92,13 +92,16 @@ def _mark(text: str, spans: Iterable[Span]) -> View:
     return View(text, [(span.start, span.end, f"[REDACTED:{span.secret_class}]") for span in spans])
 
 
-def _find_all(text: str) -> list[Span]:
+def _find_all(text: str, known: dict[str, str]) -> list[Span]:
     """Every secret, repeated until none is found in the rest; each round covers new characters, so it ends."""
     spans: list[Span] = []
     view = None
     while True:
         shown = view.text if view else text
         found = [*(_scan_joined(shown) if re.search(PATTERNS["joint"], shown) else ()), *_scan(shown)]
+        known.update((value, s.secret_class) for s in found if values.is_made_up(value := shown[s.start : s.end]))
+        echoes = re.finditer("|".join(map(re.escape, known)), shown) if known else ()
+        found += [Span(start=each.start(), end=each.end(), secret_class=known[each.group()]) for each in echoes]
         if found and "[REDACTED:" in shown:
             found = _outside(_merge(found), [match.span() for match in re.finditer(PATTERNS["marker"], shown)])
         if not found:
@@ -135,7 +138,8 @@ def _scan(text: str) -> Iterator[Span]:
     found = re.findall(_LONG_WORD, text.encode(errors="surrogatepass").translate(_BETWEEN_WORDS))
     words = b"\n".join(dict.fromkeys(found)).decode(errors="surrogatepass")
     personal = TABLE.personal if re.search(PATTERNS["digit_groups"], text) else ()
-    for rules, place in ((TABLE.shapes, text), (TOKENS, words), (personal, text)):
+    commands = TABLE.commands if text.split(maxsplit=1)[1:] else ()
+    for rules, place in ((TABLE.shapes, text), (TOKENS, words), (commands, text), (personal, text)):
         for rule in rules if place else ():
             for match in re.finditer(rule.pattern, text) if rule.hint in place else ():
                 start, end = match.span("secret" if "secret" in match.re.groupindex else 0)
@@ -197,10 +201,10 @@ def _find_emails(text: str) -> Iterator[Span]:
 
 def _find_drawn(text: str, words: str) -> Iterator[Span]:
     """Tokens that look random: after a word that announces a secret, or if they are long or have a prefix."""
-    tokens = {*re.findall(PATTERNS["token"], words)}
+    tokens = {token for token in re.findall(PATTERNS["token"], words) if len(token) >= NAMED_SIZE}
     sizes = dict(zip(tokens, map(values.measure_drawn, tokens), strict=True))
     for match in re.finditer(PATTERNS["token"], text) if max(sizes.values(), default=0) >= NAMED_SIZE else ():
-        value, start, size = match.group().rstrip("."), match.start(), sizes[match.group()]
+        value, start, size = match.group().rstrip("."), match.start(), sizes.get(match.group(), 0)
         if size < NAMED_SIZE or re.compile(PATTERNS["blob_lead"]).search(text, max(0, start - 80), start):
             continue
         prefix = (re.match(r"[A-Za-z][A-Za-z0-9]{0,15}[-_.~]", value) or [""])[0][:-1].lower()

@@ -24,10 +24,12 @@ class SecretTable(Struct, frozen=True):
     """`secrets.toml`."""
 
     tokens: str
+    told: str
     exemptions: str
     words: dict[str, str]
     patterns: dict[str, str]
     shapes: list[SecretRule]
+    commands: list[SecretRule]
     personal: list[SecretRule]
 
 
@@ -35,7 +37,8 @@ TABLE = load_table(__file__, "secrets", SecretTable)
 WORDS = {name: frozenset(listing.split()) for name, listing in TABLE.words.items()}
 # Compiled when first used: most events have nothing to judge.
 PATTERNS = {name: "".join(listing.splitlines()) for name, listing in TABLE.patterns.items()}
-_HINTS = TABLE.words["assignment_hints"].split()
+_HINTS = TABLE.words["assignment_hints"].strip().split(",")
+_TOLD = [SecretRule(*re.split("  +", line)) for line in TABLE.told.splitlines()]
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 # Characters enough to judge a value by: for a row of names, each would otherwise scan the whole rest.
@@ -89,14 +92,14 @@ def is_random(value: str, shortest: int = 16) -> bool:
 
 def measure_drawn(value: str) -> int:
     """How many letters and digits `value` has, if they look random, with few sequences as in words; otherwise 0."""
-    value = re.sub(r"(?<!\.)\.\.?$", "", value)  # the end of its sentence
-    plain = re.sub(r"[\W_]", "", value[:_SAMPLE])
-    size, low = len(plain), plain.lower()
-    if not 0.85 * len(value) <= size <= len(value) <= 200 or re.search(PATTERNS["no_key"], value) or is_masked(value):
+    value = re.sub(r"(?<!\.)\.\.?$", "", value) if value[-1:] == "." else value  # the end of its sentence
+    if len(value) > 200 or re.search(PATTERNS["no_key"], value) or is_masked(value):
         return 0
+    plain = re.sub(r"[\W_]", "", value[:_SAMPLE])
+    size, low, least = len(plain), plain.lower(), 0.85 * len(value)
     pairs = sum(map(WORDS["common_pairs"].__contains__, re.findall("..", low) + re.findall("..", low[1:])))
     is_wordy = pairs > 0.35 * size or size > 3.8 * len(re.findall(PATTERNS["segment"], plain))
-    return 0 if is_wordy or entropy(plain) < 3.0 or re.match(PATTERNS["locator"], value) else size
+    return 0 if is_wordy or size < least or entropy(plain) < 3.0 or re.match(PATTERNS["locator"], value) else size
 
 
 def _is_secret_literal(value: str) -> bool:
@@ -134,6 +137,11 @@ def _is_random_letters(value: str) -> bool:
     return len(value) >= 16 and value.isalpha() and sum(map(len, runs)) <= 2.6 * len(runs) and entropy(value) >= 3.5
 
 
+def is_made_up(value: str) -> bool:
+    """Whether a value is neither a word nor a name nor code, but of the kind that people think up as a password."""
+    return bool(re.match(PATTERNS["made_up"], value[:_SAMPLE])) and not is_placeholder(value) and not is_masked(value)
+
+
 # Values announced by a name
 
 
@@ -151,15 +159,17 @@ class _Pair(NamedTuple):
 
 
 def find_assigned_secrets(text: str, lowered: str) -> Iterator[Span]:
-    """Yield the values in `text` that a name marks as secret; `lowered` is `text` in lower case, of equal length."""
-    seen: set[int] = set()
-    for hint in filter(lowered.__contains__, _HINTS):
+    """Yield the values in `text` that a name or a sentence marks as secret; `lowered` is as long, in lower case."""
+    hints = [hint for hint in _HINTS if hint in lowered]
+    for rule in _TOLD if hints and " " in text else ():
+        for match in re.finditer(rule.pattern + PATTERNS["told"], lowered) if rule.hint in hints else ():
+            start, end = match.span("secret")
+            if is_made_up(text[start:end]) and (rule.secret_class == "password" or is_random(text[start:end], 12)):
+                yield Span(start=start, end=end, secret_class=rule.secret_class)
+    for hint in hints:
         reach = 0
         for match in re.finditer(rf"{hint}[a-z0-9_.-]{{0,24}}(?: ?key)?{PATTERNS['operator']}", lowered):
-            if match.start() < reach or match.end() in seen:
-                continue
-            seen.add(match.end())
-            if span := _judge_pair(text, match):
+            if match.start() >= reach and (span := _judge_pair(text, match)):
                 reach = span.end
                 yield span
 
@@ -216,11 +226,9 @@ def _find_kind(name: str) -> str:
     if not words or not WORDS["public_qualifiers"].isdisjoint(words):
         return ""
     last = words[-1]
-    if last == "key" and len(words) > 1 and words[-2] in WORDS["key_qualifiers"]:
-        return "api-key"
     kinds = (
+        ("api-key", last == "key" and not WORDS["key_qualifiers"].isdisjoint(words[-2:-1])),
         ("password", last in WORDS["password_words"] or last.endswith(("password", "passwd"))),
-        ("key", last == "key"),
         ("api-key", last.endswith(("apikey", "secretkey", "privatekey", "accesskey", "sharedkey"))),
         ("token", last == "pat" or last.endswith("token")),
         ("secret", last in ("credential", "credentials") or last.endswith("secret")),
@@ -248,7 +256,7 @@ def _accepts_password(pair: _Pair) -> bool:
         return _is_strange(value.rstrip(".!?")) if pair.operator in _VERBS else is_option
     if lead == "$" and pair.after == ";":
         return value.islower() and value not in _PERL_CALLS and not is_placeholder(value)
-    if lead.strip() in (";", '"', "'") and pair.after == ";":
+    if lead.strip() in (";", '"', "'") and pair.operator == "=" and pair.after == ";":
         return not is_reference(value)
     if lead in ("-", "--") or (pair.is_tight and (pair.name.isupper() or "." in name)):
         return is_word
@@ -290,7 +298,7 @@ def _accepts_key(pair: _Pair) -> bool:
 _OPTIONS = ("<", "-", "--")
 _PERL_CALLS = ("shift", "pop", "undef", "wantarray")
 _CODE = ("(", "[", "{")
-_VERBS = ("is", "to", "was", "from")
+_VERBS = ("is", "to", "was", "from", "ist", "lautet")
 _DEFAULTS = (",", "||", "||=", "??", "??=", "from")  # after these a word is a name, not a value
 _COMPARISONS = ("==", "!=", "===", "!==")
 # The other kinds are judged as secrets.
