@@ -57,7 +57,7 @@ def write_file(path: Path, text: str) -> None:
         (NewText(content=TEXT, title="Index"), "index", f"---\ntitle: Index\n---\n{TEXT}"),
         (NewText(content=TEXT, type=MemoryType.GENERAL, topics=("x",)), "walrus", f"---\ntopics: [x]\n---\n{TEXT}"),
         (NewText(content=TEXT, tier=Tier.CRITICAL), "walrus", f"---\ntier: critical\n---\n{TEXT}"),
-        (NewText(content=f"---\na: b\n---\n{TEXT}", id="own"), "own", f"---\n---\n---\na: b\n---\n{TEXT}"),
+        (NewText(content=f"---\na: b\n---\n{TEXT}", id="own"), "own", f"---\na: b\n---\n{TEXT}"),
         (NewText(content=f"{TEXT}{SECRET}\n", id="key"), "key", f"{TEXT}[REDACTED:github-token]\n"),
     ],
 )

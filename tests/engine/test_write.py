@@ -53,6 +53,62 @@ def digest(path: Path) -> str:
 # Save
 
 
+NOTE = """\
+---
+title: The tide gate
+contextType: decision
+tier: critical
+triggers: [tide gate, low water]
+tags: harbour, gates
+questions: ["When does the gate open?"]
+date: 2024-03-04
+visibility: private
+relations: {supports: [pilots]}
+provenance: {source: cli, trust: human}
+quality: {score: 0.1}
+updated: 2024-03-05
+---
+We open the tide gate at low water, because the pilots asked for it.
+"""
+
+
+def test_the_front_matter_of_a_text_becomes_the_memorys_own(engine: Engine, vault: Path) -> None:
+    saved = save(engine, NewText(content=NOTE, topics=("tides",)))
+    memory = engine.memory(saved.id)
+    assert (saved.id, memory.title, memory.type, memory.tier) == (
+        "the-tide-gate",
+        "The tide gate",
+        "decision",
+        "critical",
+    )
+    assert (memory.triggers, memory.topics) == (("tide gate", "low water"), ("tides",))
+    assert (memory.questions, memory.created) == (("When does the gate open?",), "2024-03-04")
+    assert (memory.provenance.trust, memory.quality and memory.quality.score != 0.1) == (Trust.AGENT, True)
+    assert [edge.target for edge, _ in engine.index.edges(saved.id)] == ["pilots"]
+    text = (vault / "the-tide-gate.md").read_text()
+    assert (text.count("---\n"), text.count("visibility: private"), "2024-03-05" in text) == (2, 1, False)
+    assert get(engine, saved.id).body == NOTE.rpartition("---\n")[2]
+    chosen = NewText(content=NOTE, id="own", title="Own", type=MemoryType.RESEARCH, tier=Tier.IMPORTANT)
+    save(engine, chosen, force=True)
+    own = engine.memory("own")
+    assert (own.title, own.type, own.tier) == ("Own", MemoryType.RESEARCH, Tier.IMPORTANT)
+
+
+@pytest.mark.parametrize("head", ["title: [", "tier: urgent", "tier: constitutional", "created: soon"])
+def test_front_matter_that_cannot_be_taken_is_refused(engine: Engine, head: str) -> None:
+    with pytest.raises((InvalidRequest, UnreadableFile)):
+        save(engine, NewText(content=f"---\n{head}\n---\nThe walrus sleeps.\n", trust=Trust.HUMAN))
+
+
+def test_a_new_text_with_front_matter_is_refused(engine: Engine, vault: Path) -> None:
+    saved = save(engine, NewText(content="The walrus sleeps in the dry dock, because it is warm.\n"))
+    before = digest(vault / f"{saved.id}.md")
+    with pytest.raises(InvalidRequest, match="has front matter of its own"):
+        update(engine, saved.id, {}, content=NOTE)
+    assert digest(vault / f"{saved.id}.md") == before
+    assert update(engine, saved.id, {}, content="---\nThe walrus wakes.\n").status == "updated"
+
+
 def test_a_saved_memory_is_a_file_a_row_and_a_hit(engine: Engine, vault: Path) -> None:
     new = NewText(
         content="The walrus ivory index is rebuilt nightly.\n", title="Nightly: rebuild", type=MemoryType.DECISION,
@@ -537,7 +593,7 @@ def test_validation_moves_confidence_within_its_bounds(engine: Engine, vault: Pa
 # To the byte
 
 NAUGHTY = [
-    "plain", "---\ntitle: fake\n---\nbody", "---", "---\n", "\n\nleading", "trailing   \n\n\n", "\ufeffbom inside",
+    "plain", "---\nfake\n---\nbody", "---", "---\n", "\n\nleading", "trailing   \n\n\n", "\ufeffbom inside",
     "crlf\r\nlines\r\n", "old mac\rlines", "tab\tand\vvertical\fform", "nul-free \x01\x02\x1f\x7f", "quote ' \" ` \\",
     "{{ template }} ${var} %s %n", "<script>alert(1)</script>", "'; DROP TABLE memories; --", "日本語 中文 한국어",
     "🚀👩‍👩‍👧‍👦🇩🇪", "e\u0301 vs \u00e9", "\u202eright to left\u202c", "zero\u200bwidth\u200d", "\u2028line\u2029para",

@@ -11,7 +11,7 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 
 from msgspec import Struct, to_builtins
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from scrimshaw.engine.checkpoints import checkpoint_before
 from scrimshaw.engine.core import GLOBAL, Engine, make_source_file
@@ -22,9 +22,10 @@ from scrimshaw.engine.purge import erase_memories
 from scrimshaw.engine.read import list_own
 from scrimshaw.engine.trust import HUMAN_ACTORS, demand_changeable, demand_human, limit_reworded, vouch_changes
 from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, NotFound, ReadOnly, ScrimshawError
+from scrimshaw.ingest import front_matter as front
 from scrimshaw.ingest.comparison import compute_minhash, hash_normalised_text, jaccard, split_runs
 from scrimshaw.ingest.markdown import group_relations
-from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file, render_memory_file
+from scrimshaw.ingest.memory_file import BOM, MemoryFile, edit_memory_file, parse_memory_file, render_memory_file
 from scrimshaw.ingest.quality import QualityVerdict, judge
 from scrimshaw.ingest.redact import Redact, redact, redact_edit, redact_head
 from scrimshaw.models import (
@@ -57,6 +58,9 @@ _SLUG_BYTES = 80
 AGENT, DRAFTED, IMPORTED = "agent", "session", "import"  # origins: what agents save, sessions leave, tools bring
 _ACTIONS = {IMPORTED: Action.IMPORT, "consolidation": Action.MERGE}
 _TEXT_OF = attrgetter("text")
+_HEADS = ("---", BOM)  # how a text begins that has front matter of its own
+_UNSTATED = (None, "", (), MemoryType.GENERAL, Tier.NORMAL)  # the values of a save where nobody chose one
+_OURS = ("provenance", "quality", "updated")  # keys that no text brings
 _CANDIDATES = 10  # sketches select the likeliest; the texts themselves decide
 _SAMPLE_LUCK = 0.5  # a minhash is a sample: related texts rarely share less than half of the expected number
 # Words people use when one thing replaced another, in lower case. Their first letters, tried first, halve the time.
@@ -127,6 +131,8 @@ class Saved(Struct, frozen=True, kw_only=True):
 
 def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = False) -> Saved:
     """Save a new memory; unless forced, a text that already exists or fails the quality gate is not written."""
+    if new.content.startswith(_HEADS):
+        new = take_fields(new)
     demand_human(new.tier, new.trust)
     clean = cache(redact)  # the index asks again about what holds no secret
     content = _redact_content(engine, new.content, clean)
@@ -181,12 +187,29 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     return replace(outcome, content_hash=digest, path=path)
 
 
+def take_fields(new: NewText) -> NewText:
+    """The same without front matter in its text, whose keys count where nothing was chosen."""
+    file = parse_memory_file(new.content, "the text").demand_readable()
+    for wrong in front.find_wrong_values(file.values):
+        raise InvalidRequest(f"The front matter's {wrong}.", "Correct it, or leave it out.", parameter="content")
+    names = dict.fromkeys(front.CREATED, "created")
+    names |= {front.find_spelling(file.values, key): key for key in front.SPELLINGS}
+    values = {names.get(key, key): value for key, value in file.values.items()}
+    given = {"trigger_phrases": new.triggers, **asdict(new), **dict.fromkeys(_OURS, "ours")}
+    facts = {key: value for key, value in values.items() if given.get(key) in _UNSTATED}
+    demand_human(front.parse_member(facts, "tier", Tier.NORMAL), Trust.AGENT)  # a text can claim anything
+    title = new.title or front.parse_line(values.get("title"))
+    return replace(new, content=file.body if file.values else new.content, title=title, facts={**facts, **new.facts})
+
+
 def _redact_content(engine: Engine, content: str, clean: Redact = redact) -> Redacted:
     if not content.strip():
         raise InvalidRequest("There is nothing to save: the content is empty.", "Send text.", parameter="content")
     if _NOT_TEXT.search(content):
         message = "The content holds a NUL character or half a surrogate pair."
         raise InvalidRequest(message, "Send plain text.", parameter="content")
+    if content.startswith(_HEADS) and parse_memory_file(content, "the text").demand_readable().values:
+        raise InvalidRequest("The text has front matter of its own.", "Send only the text.", parameter="content")
     redacted = clean(content)
     if redacted.removed_ratio > engine.settings.redaction.drop_ratio:
         message = "Nearly all of the content is secrets, which are never stored."
@@ -394,9 +417,7 @@ def _write(
     is_vouched = entry.actor in HUMAN_ACTORS and ("vouched" in meta or engine.is_vouched(place.name, place.hash))
     entry = replace(entry, decision_meta={**meta, "vouched": True}) if is_vouched else entry
     source = make_source_file(place.source, place.name, place.path)
-    if file.problem:
-        raise file.problem
-    document = engine.parse(replace(source, is_vouched=is_vouched), file, clean)
+    document = engine.parse(replace(source, is_vouched=is_vouched), file.demand_readable(), clean)
     with engine.write_lock() if new else nullcontext():
         if new and new.id and (twins := engine.index.get(engine.index.find_ids(differing_in_case=place.name))):
             (twin, *_) = twins.values()

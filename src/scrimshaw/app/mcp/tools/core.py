@@ -20,7 +20,7 @@ from scrimshaw.engine.fixes import recall_fixes
 from scrimshaw.engine.trust import describe_claim
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.events import redact_id
-from scrimshaw.ingest.memory_file import LONGEST_QUESTION, MOST_QUESTIONS, parse_memory_file
+from scrimshaw.ingest.memory_file import LONGEST_QUESTION, MOST_QUESTIONS
 from scrimshaw.models import (
     Channel,
     Degradation,
@@ -309,9 +309,6 @@ def memory_save(
         place, where = Path(file_path), vault or ""
         saved = importers.save_file(engine, place, force=force, dry_run=dry_run, session=session, vault=where)
         return _save_reply(engine, saved)
-    if content.startswith("---") and parse_memory_file(content).closing:  # the text would have a second head
-        hint = "Give its keys as parameters and only the text as content, or write a file and give its file_path."
-        raise InvalidRequest("The content begins with front matter.", hint, parameter="content")
     text = write.NewText(
         content=content.removesuffix("\n") + "\n",  # as text files end
         id=id,
