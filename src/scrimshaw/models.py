@@ -215,6 +215,7 @@ class SourceFile(Struct, frozen=True, kw_only=True):
     artifact: ArtifactClass = ArtifactClass.UNKNOWN
     trust: Trust = Trust.HUMAN  #: its trust if it does not state one
     is_vouched: bool = False  #: a person does so by a recorded command
+    link: str = ""  #: the symbolic link that led to it
     #: ISO times of its first and last commit, for a file that states none; empty if unknown.
     created: str = ""
     updated: str = ""

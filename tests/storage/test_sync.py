@@ -22,7 +22,7 @@ from scrimshaw.storage.maintenance import Maintenance
 from scrimshaw.storage.ports import Query
 from scrimshaw.storage.scan import MAX_BYTES, Source, scan
 from scrimshaw.storage.sqlite.index import SqliteIndex
-from scrimshaw.storage.sync import Change, SyncReport, sync_index
+from scrimshaw.storage.sync import Change, SyncReport, compare_files, sync_index
 
 
 class Project:
@@ -231,6 +231,48 @@ def test_a_shadow_comes_to_light_and_goes_again(project: Project) -> None:
     assert project.index.bodies(["a"]) == {"a": "theirs"}
     assert project.index.get(["a"])["a"].source == "docs"
     assert counts(project.sync()) == (1, 1, 0, 0, 0)
+
+
+def test_a_link_never_takes_over_the_file_of_another_source(project: Project) -> None:
+    """Whichever source comes first, and whenever the link comes and goes."""
+    kept = project.write("kept", "The harbour.")
+    project.sources = [Source("docs", project.docs.parent, include=("docs/**/*.md",)), *project.sources[:1]]
+    assert project.sync().added == 1
+    link = project.docs / "link.md"
+    link.symlink_to("../vault/kept.md")
+    second_name = Skip(path=str(link), reason="symbolic link to a file that has its own entry")
+    for force in (False, True):
+        assert project.sync(force=force).skipped == (second_name,)
+        assert project.ids() == ["kept"]
+    project.index.retire(None)
+    project.sync()
+    assert (project.ids(), project.skips()) == (["kept"], [second_name])
+    project.sources.reverse()
+    assert (project.sync().changes, project.ids()) == ((), ["kept"])
+    hidden = kept.rename(kept.with_suffix(".txt"))
+    link.unlink()
+    link.symlink_to("../vault/kept.txt")
+    project.sync()
+    assert project.ids() == ["docs/link"]
+    hidden.rename(kept)
+    link.unlink()
+    project.sync()
+    assert (project.ids(), project.skips()) == (["kept"], [])
+
+
+def test_a_file_known_by_the_name_of_a_link_gets_its_own_again(project: Project) -> None:
+    kept = project.write("kept", "The harbour.")
+    project.sync()
+    info = kept.stat()
+    as_link = SourceFile(
+        source="docs", memory_id="docs/link", path=str(kept), size=info.st_size, mtime_ns=info.st_mtime_ns
+    )
+    project.index.put([document("docs/link", "The harbour.", file=as_link, content_hash=digest("The harbour."))])
+    assert project.ids() == ["docs/link"]
+    assert compare_files(project.index, project.sources, MAX_BYTES)["stale"] == ["kept"]
+    assert [change.memory_id for change in project.sync().changes] == ["kept"]
+    assert (project.ids(), project.sync().changes) == (["kept"], ())
+    assert compare_files(project.index, project.sources, MAX_BYTES)["fresh"] == ["kept"]
 
 
 def test_progress_counts_to_the_end(project: Project) -> None:

@@ -35,6 +35,7 @@ _SHARED = re.compile(rf"(?:^|/)(?:{'|'.join(map(re.escape, _SHARED_FOLDERS))})(?
 _SHARED_TOPS = frozenset(each.partition("/")[0] for each in _SHARED_FOLDERS)
 SERENA_MEMORIES, SERENA = ".serena/memories", "serena"  # the folder, and the name of its source
 _SERENA_CHARACTERS = 150_000  # Serena's own limit of a memory, if its settings state none
+SECOND_NAME = "symbolic link to a file that has its own entry"  # why such a link is skipped
 NOT_DOCUMENTS = ("**/.specify/templates/**", "**/.specify/scripts/**")
 
 _BY_NAME = {str(each): each for each in ArtifactClass if each not in (ArtifactClass.MEMORY, ArtifactClass.UNKNOWN)}
@@ -105,7 +106,7 @@ def scan(source: Source, max_bytes: int = MAX_BYTES) -> Iterator[SourceFile | Sk
         if not Path(target).is_relative_to(root):
             yield _skip(link.path, "symbolic link out of the source")
         elif target in seen and target != link.path:
-            yield _skip(link.path, "symbolic link to a file that has its own entry")
+            yield _skip(link.path, SECOND_NAME)
         else:
             seen.add(target)
             yield from classify(link, target)
@@ -269,6 +270,7 @@ def _classify(
             writable=source.writable and not is_read_only(memory_id),
             artifact=source.artifact or classify_artifact(PurePosixPath(found.name)),
             trust=source.trust,
+            link=found.path if found.entry.is_symlink() else "",
         )
 
 

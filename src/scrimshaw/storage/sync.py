@@ -15,7 +15,7 @@ from scrimshaw.errors import DamagedDatabase, UnreadableFile
 from scrimshaw.models import Document, Skip, SourceFile, content_hash
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.ports import FileState
-from scrimshaw.storage.scan import Source, scan
+from scrimshaw.storage.scan import SECOND_NAME, Source, scan
 
 BATCH = 100  # a commit costs about as much as indexing a few files
 _DAY_NS = 86_400 * 10**9  # within a day, such as in a fresh clone, the smallest files come first
@@ -109,22 +109,27 @@ def compare_files(index: Index, sources: Sequence[Source], max_bytes: int) -> di
         state = known.pop(file.path, None)
         with suppress(OSError):  # a scan reports it
             digest = content_hash(Path(file.path).read_bytes())
-            is_same = state and state.content_hash == digest and file.path not in incomplete
+            is_same = state and (state.content_hash, state.memory_id or file.memory_id) == (digest, file.memory_id)
+            is_same = is_same and file.path not in incomplete
             found["missing" if state is None else "fresh" if is_same else "stale"].append(file.memory_id)
     found["orphaned"] += (state.memory_id for state in known.values() if state.memory_id)
     return found
 
 
 def _find_files(sources: Sequence[Source], max_bytes: int) -> tuple[dict[str, SourceFile], list[tuple[str, Skip]]]:
-    """The files to read by id, and the skipped ones with their source; the first source with an id keeps it."""
-    files, skips = dict[str, SourceFile](), list[tuple[str, Skip]]()
-    for source in sources:
-        for found in scan(source, max_bytes):
-            if isinstance(found, Skip):
-                skips.append((source.name, found))
-            elif (first := files.setdefault(found.memory_id, found)).path != found.path:
-                reason = f"{found.memory_id} is read from {first.path}"
-                skips.append((source.name, Skip(path=found.path, reason=reason)))
+    """The files to read by id, and skipped ones with their source; the first source with either keeps it."""
+    files, skips, paths = dict[str, SourceFile](), list[tuple[str, Skip]](), set[str]()
+    each_found = [(source.name, found) for source in sources for found in scan(source, max_bytes)]
+    # Links last, so that no file gets another id because something links to it.
+    for source, found in sorted(each_found, key=lambda each: isinstance(each[1], SourceFile) and bool(each[1].link)):
+        if isinstance(found, Skip):
+            skips.append((source, found))
+        elif found.path in paths:
+            skips += [(source, Skip(path=found.link, reason=SECOND_NAME))] if found.link else []
+        elif (first := files.setdefault(found.memory_id, found)) is found:
+            paths.add(found.path)
+        else:
+            skips.append((source, Skip(path=found.path, reason=f"{found.memory_id} is read from {first.path}")))
     return files, skips
 
 
@@ -132,6 +137,7 @@ def _read_changed(
     index: Index, parse: Parse, file: SourceFile, state: FileState | None, force: bool
 ) -> Document | Skip | None:
     """The parsed file, why it cannot be parsed, or None when its content did not change."""
+    force = force or bool(state and state.memory_id not in ("", file.memory_id))  # it had the id of a link to it
     if state and not force and (state.size, state.mtime_ns) == (file.size, file.mtime_ns):
         return _remember_skip(state)
     try:
