@@ -122,6 +122,13 @@ def test_a_section_is_found_by_the_comments_around_it(anchor: str, text: str | N
     assert find_section(MARKED, found_in(MARKED), anchor) == text
 
 
+def test_a_mark_counts_more_than_a_heading_of_the_same_name() -> None:
+    scope, rest = "## Scope\n\nReceipts alone.", "\n\nNot in the scope.\n\n## Budget\n\nTwo weeks.\n"
+    body = f"# Till\n\n<!-- ANCHOR:scope -->\n{scope}\n<!-- /ANCHOR:scope -->{rest}"
+    assert find_section(body, found_in(body), "#scope") == scope
+    assert find_section(body, found_in(body), "budget") == "## Budget\n\nTwo weeks.\n"
+
+
 pieces = st.sampled_from(
     [
         "# a\n",

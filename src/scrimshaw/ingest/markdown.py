@@ -134,18 +134,14 @@ def find_marked(body: str) -> Iterator[_FoundHeading]:
 
 
 def find_section(body: str, headings: Sequence[Heading], anchor: str) -> str | None:
-    """The heading with that anchor and the text up to the next heading of its level or above, or a marked section.
-
-    The beginning of a mark's name, up to a `-`, is enough; None if there is neither.
-    """
-    wanted = anchor.removeprefix("#")
+    """The text of that mark, or else below that heading up to the next of its level or above; None without either."""
+    wanted, marked = anchor.removeprefix("#"), find_marked_sections(body)
     for number, heading in enumerate(headings):
-        if heading.anchor == wanted:
+        if heading.anchor == wanted not in marked:
             ends = (later.start for later in headings[number + 1 :] if later.level <= heading.level)
             return body[heading.start : next(ends, len(body))]
-    marked = find_marked_sections(body)
-    names = (name for name in marked if f"{name}-".startswith(f"{wanted}-"))
-    return marked.get(min(names, key=len, default=""))
+    # The beginning of a mark's name, up to a dash, is enough.
+    return marked.get(min((name for name in marked if f"{name}-".startswith(f"{wanted}-")), key=len, default=""))
 
 
 def find_marked_sections(body: str) -> dict[str, str]:
