@@ -9,6 +9,7 @@ from tests.app.command_line import Cli, command_line
 from tests.app.hooks.test_hook_process import bash, context_of, report
 from tests.conftest import OpenMemory
 
+from scrimshaw.app.cli.write import _render_drafts
 from scrimshaw.engine import Engine
 from scrimshaw.engine.drafts import expire_drafts, list_rejected, make_draft
 from scrimshaw.engine.index import scan
@@ -84,7 +85,13 @@ def test_what_is_rejected_is_gone(engine: Engine, project: Path, vault: Path, cl
     work(project, 1, "gate")
     make_draft(engine, "S1")
     assert cli("review", "--reject").code == 2
-    assert cli("review", "--all", "--reject").json[0]["status"] == "rejected"
+    refused = cli("review", "--all", "--reject")
+    assert (refused.code, "Remove 1 draft permanently?" in refused.err, "--yes" in refused.err) == (1, True, True)
+    assert cli("review", "--all", "--reject", "--dry-run").json[0]["status"] == "would be rejected"
+    assert cli("review", "--all", "--accept", "--dry-run").json[0]["status"] == "would be accepted"
+    told = "\n".join(map(str, _render_drafts(list_rejected(engine))))
+    assert ("waits for review" in told, "expires" in told) == (True, False)
+    assert cli("review", "--all", "--reject", "--yes").json[0]["status"] == "rejected"
     assert list_rejected(engine) == []
     assert make_draft(engine, "S1").status == "unchanged"
     assert not [*vault.rglob("*.md")]

@@ -52,10 +52,11 @@ def _render_deleted(gone: Mapping[str, Any]) -> Lines:
 
 def _render_drafts(found: Sequence[RejectedDraft]) -> Lines:
     for each in found:
-        left = max(0.0, (each.expires - time.time()) / 86_400)
+        left = f"expires in {max(0.0, each.expires - time.time()) / 86_400:.1f} days"
         score = f"score {each.quality.score:.2f}, " if each.quality else ""
-        yield line((each.name, "bold"), f"  {each.title}", (f"  {score}expires in {left:.1f} days", "dim"))
-        yield from (f"  {reason}" for reason in each.reasons)
+        left = "waits for review" if WAITS in each.reasons else left
+        yield line((each.name, "bold"), f"  {each.title}", (f"  {score}{left}", "dim"))
+        yield from (f"  {reason}" for reason in each.reasons if reason != WAITS)
         yield line((f"  {each.path}", "dim"))
 
 
@@ -263,20 +264,24 @@ def review_drafts(
     edit: Annotated[bool, typer.Option("--edit", help="Edit them first, in your $EDITOR.")] = False,
     reject: Annotated[bool, typer.Option("--reject", help="Remove them permanently.")] = False,
     all_: Annotated[bool, typer.Option("--all", help="All that are waiting.")] = False,
+    dry_run: frame.DryRun = False,
+    yes: frame.Yes = False,
 ) -> list[dict[str, str]]:
     """Accept, edit or reject drafts that are waiting for review."""
     if accept + edit + reject > bool(names or all_):
         raise typer.BadParameter("Name drafts, or --all, with one of --accept, --edit and --reject.")
     names = [_find_draft(engine, name) for name in names or ()]
-    waiting = [each for each in drafting.list_rejected(engine) if WAITS in each.reasons]
+    waiting = [one for one in drafting.list_rejected(engine) if WAITS in one.reasons if not names or one.name in names]
+    if reject and waiting and not dry_run:
+        confirm(f"Remove {format_count(len(waiting), 'draft')} permanently?", yes)
     answers = {"a": "accept", "e": "edit", "r": "reject"}
     chosen = "accept" if accept else "edit" if edit else "reject" if reject else ""
     done = []
-    for each in (draft for draft in waiting if not names or draft.name in names):
-        found = {"name": each.name, "title": each.title, "status": "waiting"}
+    for each in waiting:
+        status, action = ("waiting", chosen) if not (chosen and dry_run) else (f"would be {chosen}ed", "")
+        found = {"name": each.name, "title": each.title, "status": status}
         found["diff"] = drafting.compare_draft(engine, each)
-        action = chosen
-        if not action and is_interactive():
+        if not (action or dry_run) and is_interactive():
             print_lines(_render_reviews([found]))
             action = answers.get(typer.prompt("accept, edit, reject or skip", default="skip", err=True)[:1].lower(), "")
         if action == "edit":
