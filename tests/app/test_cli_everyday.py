@@ -85,6 +85,19 @@ def test_what_a_search_prints_can_be_read(cli: Cli, notes: Path, name: str) -> N
     assert "gate 3 burns oil" in cli("get", name.format(path=notes / "gates/n3.md")).out
 
 
+def test_a_memory_that_may_not_be_read_is_told(cli: Cli, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (notes.parent.parent / "docs").mkdir()
+    (notes.parent.parent / "docs/hidden.md").write_text("Not a memory.\n")
+    with monkeypatch.context() as patch:
+        patch.setattr("os.access", lambda path, mode: not str(path).endswith(("n1.md", "hidden.md")))
+        for command in (("list",), ("search", "lanterns")):
+            done = cli(*command)
+            assert "gates/n1" not in done.out
+            assert done.err.count(f"1 memory file cannot be read: {notes / 'gates/n1.md'}.") == 1
+            assert "Give yourself permission" in done.err
+    assert (cli("list").err, "gates/n1" in cli("list").out) == ("", True)
+
+
 def test_an_editor_writes_a_memory(cli: Cli, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", type("Terminal", (), {"isatty": lambda _: True})())
     use_editor(monkeypatch, "import sys; open(sys.argv[1], 'w').write('The ferry waits for the tide.')")

@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
 from scrimshaw.engine.core import PRIVATE, Engine
-from scrimshaw.engine.degradations import INDEX
+from scrimshaw.engine.degradations import INDEX, describe_loss
 from scrimshaw.engine.ledger import links_path, record_external_changes
 from scrimshaw.engine.record import sync_record
 from scrimshaw.errors import DamagedDatabase, ScrimshawError, UnreadableFile
@@ -18,13 +19,13 @@ from scrimshaw.ingest.front_matter import CREATED
 from scrimshaw.ingest.markdown import relate_neighbours
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import ArtifactClass, Degradation, Document, Job, Skip, SourceFile
+from scrimshaw.models import ArtifactClass, Degradation, Document, Job, Skip, SourceFile, format_count
 from scrimshaw.search.token_vectors import pack_tokens
 from scrimshaw.storage.databases import note_ledger_end
 from scrimshaw.storage.durable import delete_leftovers
 from scrimshaw.storage.git import CommitDates
 from scrimshaw.storage.place import CHECKPOINTS
-from scrimshaw.storage.scan import find_left_out
+from scrimshaw.storage.scan import UNREAD, find_left_out
 from scrimshaw.storage.sync import Progress, SyncReport, sync_index
 from scrimshaw.storage.toml_files import LINKS_FILE, read_links
 
@@ -54,6 +55,10 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
     engine.degradations.clear(INDEX)
     note_ledger_end(engine.folder)
     public = [skip for skip in report.skipped if skip.reason != PRIVATE]
+    unread = [each.path for each in public if each.reason.startswith(UNREAD) and engine.name_file(Path(each.path))]
+    if unread and not engine.team:  # whose readers may not know the name of a private memory
+        what = f"{format_count(len(unread), 'memory file')} cannot be read: {', '.join(unread[:NEAREST])}"
+        engine.degradations.put(INDEX, describe_loss(INDEX, what, "Give yourself permission to read them"))
     return replace(report, files=report.files - len(report.skipped) + len(public), skipped=(*public, *skipped))
 
 

@@ -35,6 +35,7 @@ _SHARED = re.compile(rf"(?:^|/)(?:{'|'.join(map(re.escape, _SHARED_FOLDERS))})(?
 _SHARED_TOPS = frozenset(each.partition("/")[0] for each in _SHARED_FOLDERS)
 SERENA_MEMORIES, SERENA = ".serena/memories", "serena"  # the folder, and the name of its source
 _SERENA_CHARACTERS = 150_000  # Serena's own limit of a memory, if its settings state none
+UNREAD = "it cannot be read"  # how the reason begins if the system refuses
 SECOND_NAME = "symbolic link to a file that has its own entry"  # why such a link is skipped
 NOT_DOCUMENTS = ("**/.specify/templates/**", "**/.specify/scripts/**")
 
@@ -247,7 +248,7 @@ def _classify(
         info = found.entry.stat()
     except OSError as error:
         if not isinstance(error, FileNotFoundError) or found.entry.is_symlink():
-            yield _skip(found.path, f"it cannot be read: {error.strerror}")
+            yield _skip(found.path, f"{UNREAD}: {error.strerror}")
         return
     objections = {
         "hidden file": found.entry.name.startswith("."),
@@ -256,7 +257,7 @@ def _classify(
         "its name is not UTF-8": not found.path.isascii() and replace_undecodable(found.path) != found.path,
         "not a regular file": not stat.S_ISREG(info.st_mode),
         f"{info.st_size} bytes are more than the limit of {max_bytes}": info.st_size > max_bytes,
-        "no permission to read it": not os.access(path, os.R_OK),
+        f"{UNREAD}: no permission": not os.access(path, os.R_OK),
     }
     if reason := next((text for text, applies in objections.items() if applies), ""):
         yield _skip(found.path, reason)

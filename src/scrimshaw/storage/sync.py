@@ -15,7 +15,7 @@ from scrimshaw.errors import DamagedDatabase, UnreadableFile
 from scrimshaw.models import Document, Skip, SourceFile, content_hash
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.ports import FileState
-from scrimshaw.storage.scan import SECOND_NAME, Source, scan
+from scrimshaw.storage.scan import SECOND_NAME, UNREAD, Source, scan
 
 BATCH = 100  # a commit costs about as much as indexing a few files
 _DAY_NS = 86_400 * 10**9  # within a day, such as in a fresh clone, the smallest files come first
@@ -143,7 +143,7 @@ def _read_changed(
     try:
         raw = Path(file.path).read_bytes()
     except OSError as error:
-        return Skip(path=file.path, reason=f"it cannot be read: {error.strerror}")
+        return Skip(path=file.path, reason=f"{UNREAD}: {error.strerror}")
     digest = content_hash(raw)
     if state and not force and state.content_hash == digest and state.memory_id == file.memory_id:
         index.record_file(file, digest)
