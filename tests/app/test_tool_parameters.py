@@ -17,10 +17,11 @@ from tests.scenarios.agent import Agent, started
 from tests.storage.contract import LIFT_GUARDS
 
 from scrimshaw.app.background import Worker
-from scrimshaw.app.mcp.protocol import Dispatcher
+from scrimshaw.app.mcp.protocol import Dispatcher, FinishedCall
 from scrimshaw.app.mcp.schema import input_schema
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine import Engine
+from scrimshaw.engine.degradations import INDEX, SCAN_PENDING
 from scrimshaw.engine.importers import INGEST
 
 ROOT = Path(__file__).parents[2]
@@ -77,8 +78,11 @@ class World:
         self._dispatcher = Dispatcher(choose("all"), engine)
 
     def __call__(self, tool: str, **arguments: Any) -> Any:
-        outcome = self._dispatcher.dispatch(tool, arguments)
+        outcome = self.answer(tool, **arguments)
         return outcome.error or outcome.reply
+
+    def answer(self, tool: str, **arguments: Any) -> FinishedCall:
+        return self._dispatcher.dispatch(tool, arguments)
 
 
 Show = Callable[[World, Any], Any]
@@ -892,6 +896,21 @@ def test_a_parameter_has_its_effect(open_world: Callable[[str], World], name: st
         reply = world(name, **base) if kind == "without" else world(name, **{**base, row.parameter: value})
         shown.append((row.show or tool.show)(world, reply))
     row.check(*shown)
+
+
+@pytest.mark.parametrize("tool", ["memory_search", "memory_list", "memory_stats"])
+def test_an_unknown_source_or_folder_is_an_error_and_no_empty_answer(
+    open_world: Callable[[str], World], tool: str
+) -> None:
+    world, query = open_world(""), {"query": "walrus"} if tool == "memory_search" else {}
+    for name, value, nearest in (("source", "vualt", "vault"), ("folder", "biil", "bill")):
+        outcome = world.answer(tool, **query, **{name: value})
+        fault = outcome.reply["error"]
+        assert (outcome.error, fault["parameter"], nearest in fault["hint"]) == ("not_found", name, True)
+    assert world(tool, **query, source="record")["count" if tool == "memory_search" else "total"] == 0
+    world.engine.index.retire(None)
+    world.engine.degradations.put(INDEX, SCAN_PENDING)  # what is not indexed yet may be there
+    assert world.answer(tool, **query, folder="biil").error == ""
 
 
 def test_every_parameter_has_a_test_of_its_effect() -> None:

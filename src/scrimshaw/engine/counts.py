@@ -12,11 +12,13 @@ from msgspec import Struct
 
 from scrimshaw.engine import read
 from scrimshaw.engine.core import Engine
+from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import count_vectors, list_skipped_files
 from scrimshaw.engine.usage import MOST_SESSIONS, measure_usage
+from scrimshaw.errors import NotFound, find_nearest
 from scrimshaw.ingest.memory_file import decode_text
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Degradation, Filters, Injected, JobState, Memory, Skip
+from scrimshaw.models import RECORD, Degradation, Filters, Injected, JobState, Memory, Skip
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.storage.durable import replace_file, storage_errors
 from scrimshaw.storage.paths import locate
@@ -82,6 +84,20 @@ class SessionTokens(Struct, frozen=True, kw_only=True):
     def unasked_tokens(self) -> int:
         """The tokens of texts given unasked."""
         return sum(each.tokens for each in self.occasions if not each.occasion.startswith("memory_"))
+
+
+def demand_known(engine: Engine, filters: Filters) -> None:
+    """Raise NotFound for an unknown source, or a folder while every file is indexed, naming the nearest."""
+    sources = {RECORD, *(source.name for source in engine.sources)}
+    if filters.source and filters.source not in sources:
+        hint = find_nearest(filters.source, sources) or f"There are {', '.join(sorted(sources))}."
+        raise NotFound(f"There is no source {filters.source!r}.", hint, parameter="source")
+    is_sure = filters.folder and engine.index.generation() and not engine.degradations.of(INDEX)
+    if is_sure and not engine.index.count(Filters(folder=filters.folder, include_deprecated=True))[""]:
+        ids = (Path(state.memory_id).parents for state in engine.index.manifest().values() if state.memory_id)
+        folders = {folder.as_posix() for parents in ids for folder in parents if folder.name}
+        hint = find_nearest(filters.folder, folders) or "`scrimshaw stats --by folder` lists them."
+        raise NotFound(f"There is no memory below the folder {filters.folder!r}.", hint, parameter="folder")
 
 
 def page(engine: Engine, filters: Filters, *, sort: str, limit: int, offset: int) -> MemoryPage:

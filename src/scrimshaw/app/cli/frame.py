@@ -22,11 +22,11 @@ from scrimshaw import config
 from scrimshaw.app import processes
 from scrimshaw.app.cli.output import Advance, Lines, confirm, line, note, note_degradations, progress, show
 from scrimshaw.config import Settings, find_project, load, load_memory
-from scrimshaw.engine import Engine, index, open_engine
+from scrimshaw.engine import Engine, counts, index, open_engine
 from scrimshaw.engine.core import list_project_sources
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.sessions import ITEM_PREFIX
-from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, describe_os_error, find_nearest
+from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, describe_os_error
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import Channel, Degradation, Filters, JobState, MemoryType, Skip, Tier
 from scrimshaw.search.embedders import EmbedderUnavailable
@@ -172,7 +172,7 @@ def command(
                 if "engine" in named:
                     opening = open_memory(project, None if values.get("no_scan") else fresh, with_rules=with_rules)
                     values["engine"] = stack.enter_context(opening)
-                    demand_known(values["engine"], values.get("filters", Filters()))
+                    counts.demand_known(values["engine"], values.get("filters", Filters()))
                 answer = work(**{key: values[key] for key in named})
             chosen = {key: values[key] for key in wanted}
             show(answer, as_json, lambda each: render(each, **chosen) if each or not empty else [empty])
@@ -245,19 +245,6 @@ def find_by_beginning(kind: str, name: str, names: Iterable[str]) -> str:
         return name if name in found else found[0]
     hint = f"{'There are' if known else 'There is none'} {', '.join((found or known)[:NAMES_SHOWN])}".strip()
     raise NotFound(f"{'Several' if found else 'No'} {kind}s begin with {name!r}.", f"{hint}.", name=name)
-
-
-def demand_known(engine: Engine, filters: Filters) -> None:
-    """Raise NotFound for an unknown source or folder, naming the nearest."""
-    sources = {source.name for source in engine.sources}
-    if filters.source and filters.source not in sources:
-        hint = find_nearest(filters.source, sources) or f"There are {', '.join(sorted(sources))}."
-        raise NotFound(f"There is no source {filters.source!r}.", hint, parameter="source")
-    if filters.folder and not engine.index.count(Filters(folder=filters.folder, include_deprecated=True))[""]:
-        ids = (Path(state.memory_id).parents for state in engine.index.manifest().values() if state.memory_id)
-        folders = {folder.as_posix() for parents in ids for folder in parents if folder.name}
-        hint = find_nearest(filters.folder, folders) or "`scrimshaw stats --by folder` lists them."
-        raise NotFound(f"There is no memory below the folder {filters.folder!r}.", hint, parameter="folder")
 
 
 def write_output(path: Path, text: str, *, force: bool) -> str:

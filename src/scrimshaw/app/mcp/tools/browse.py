@@ -134,7 +134,7 @@ def memory_health(
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
 def memory_list(engine: Engine, call: ListCall) -> ListReply:
     """Page through memories in a fixed order."""
-    page = counts.page(engine, core.filters_of(call), sort=call.sort_by, limit=call.limit, offset=call.offset)
+    page = counts.page(engine, core.filters_of(engine, call), sort=call.sort_by, limit=call.limit, offset=call.offset)
     memories, behind = tuple(map(public_memory, page.memories)), engine.degradations.of(INDEX)
     return copy_fields(ListReply, page, memories=memories, degraded=behind)
 
@@ -142,7 +142,7 @@ def memory_list(engine: Engine, call: ListCall) -> ListReply:
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
 def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
     """Count memories exactly."""
-    found = counts.count_memories(engine, core.filters_of(call), exclude=call.exclude_patterns)
+    found = counts.count_memories(engine, core.filters_of(engine, call), exclude=call.exclude_patterns)
     ranking = attrgetter("updated" if call.folder_ranking == "recency" else "count")
     folders = sorted(found.folders, key=ranking, reverse=True)
     return copy_fields(

@@ -13,7 +13,7 @@ from scrimshaw.app.hooks.fencing import fence_if_suspicious, neutralise_state_li
 from scrimshaw.app.mcp import replies
 from scrimshaw.app.mcp.schema import RARE, Call, Reply, tool
 from scrimshaw.app.processes import list_ancestors
-from scrimshaw.engine import Engine, importers, query_log, read, sessions, write
+from scrimshaw.engine import Engine, counts, importers, query_log, read, sessions, write
 from scrimshaw.engine.context import ContextRequest, add_state, context
 from scrimshaw.engine.degradations import INDEX, SESSION
 from scrimshaw.engine.fixes import recall_fixes
@@ -228,7 +228,7 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
         query=call.query or " ".join(call.concepts),
         all_of=call.concepts,
         channels=call.channels or tuple(Channel),
-        filters=filters_of(call),
+        filters=filters_of(engine, call),
         offset=int(call.cursor or 0),
         constitutional=call.include_constitutional,
         first=not call.cursor,
@@ -392,8 +392,10 @@ def session_id_of(engine: Engine, session_id: str) -> str:
     return found[0].id if found else ""
 
 
-def filters_of(call: FilterCall) -> Filters:
-    """The filters in a call that searches, lists or counts."""
+def filters_of(engine: Engine, call: FilterCall) -> Filters:
+    """The filters in a call that searches, lists or counts; raises NotFound for an unknown source or folder."""
+    if (call.source or call.folder) and not engine.vaults:  # of several, each has its own
+        counts.demand_known(engine, Filters(source=call.source, folder=call.folder))
     tiers, types = (call.tier,) if call.tier else (), (call.type,) if call.type else ()
     return replies.copy_fields(Filters, call, tiers=tiers, types=types, topics=(call.topic,) if call.topic else ())
 
