@@ -158,6 +158,14 @@ def test_a_prompt_that_begins_many_sessions_is_one_hit(engine: Engine) -> None:
     assert sorted(ids(engine, "walrus printer rollers")) == ["session:thursday#e1", "session:wednesday#e1"]
 
 
+@pytest.mark.parametrize(("asks", "is_found"), [("", False), ("It prints nothing since Monday. ", True)])
+def test_a_question_that_got_no_answer_is_no_hit(engine: Engine, asks: str, *, is_found: bool) -> None:
+    tell(engine, EventKind.PROMPT, f"{asks}which catalogues does the walrus printer read?", "asking", engine.clock())
+    tell_session(engine)
+    sync_record(engine)
+    assert ("session:asking#e1" in ids(engine, "which catalogues does the walrus printer read?")) == is_found
+
+
 def test_what_a_session_said_itself_goes_before_its_memory(engine: Engine, vault: Path) -> None:
     tell_session(engine)
     session = "provenance: {source: session, session: %s}\ntype: session"

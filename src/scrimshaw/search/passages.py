@@ -34,6 +34,7 @@ _ANNOUNCES = re.compile(
     r"(?i)\W*(?:(?:now|next|first|then|so|\w+[!,.]) )*(?:let me|let's|I'll|I will)\b"
     r"(?!.*\b(?:because|since|instead|rather|so that)\b)[^.?!\n]*[:.]?$"
 )
+_ONLY_ASKS = re.compile(r"> (?:(?![.!:;]\s)[^\n])*\?\W*")  # one sentence of a person, whose words are quoted
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _GAP = " ... "
 _WORD, _FEW_WORDS, _LOOSE = re.compile(r"\b(?!e\d+\))\w+"), 2, " \t.,:;!?…)"  # an event is no word
@@ -85,15 +86,15 @@ def cut_passage(text: str, terms: Iterable[str], room: int) -> str:
 
 
 def find_copies(passages: Iterable[tuple[Memory, str]], asked: str = "") -> Iterator[str]:
-    """The ids of passages with hardly a line that is not in the question or in newer ones of other sessions.
+    """The ids of passages that answer nothing: a person's question alone, or hardly a line that is not told elsewhere.
 
-    For example of prompts that begin many sessions.
+    That is in the question itself, or in newer passages of other sessions, such as a prompt that begins many of them.
     """
     sources = dict.fromkeys(asked.split("\n"), "")  # by line
     for memory, text in sorted(passages, key=lambda each: each[0].updated, reverse=True):
         session, lines = memory.provenance.session, [line.removeprefix("> ") for line in text.split("\n")]
         new = sum(len(line) for line in lines if sources.setdefault(line, session) == session)
-        if new < _LEAST_NEW and len(text) - new >= LEAST:
+        if (new < _LEAST_NEW and len(text) - new >= LEAST) or _ONLY_ASKS.fullmatch(text):
             yield memory.id
 
 
