@@ -23,7 +23,7 @@ from scrimshaw.search.rerank import DIGITS
 from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, SessionSignals
 from scrimshaw.search.routing import route
 from scrimshaw.search.token_vectors import compare_vectors, is_packed, match_tokens
-from scrimshaw.search.tokens import STEM, query_terms
+from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.ports import Piece, Query, Review
 
@@ -42,8 +42,6 @@ STRICT_MAX, ANY_LENGTH = 500, 20_000  # characters of a query, with `strict_quer
 
 _NO_PIECE = Piece(anchor="", heading="", text="")
 _STATES = list(Retention)
-# A statement in a session's memory, without its note and event.
-_STATEMENT = re.compile(r"(?m)^- (.+?)(?: \u2014 .*)? \(e\d+\)$")
 _STRICT = re.compile(r"[\w\s\-.,()&:]+", re.ASCII)
 
 
@@ -287,24 +285,12 @@ class Searcher:
         state.note(Stage.FALLBACK, 0, len(ranked), used="prefix")
         return ranked
 
-    def _fold_statements(self, state: SearchState, ranked: list[Candidate]) -> list[Candidate]:
-        """Replace a session's memory by the passage, if both say the same about the query."""
-        best = ranked[: self._settings.limit * 2]
-        passages = [each for each in best if each.memory.id in state.record]
-        recorded = {each.memory.provenance.session for each in passages}
-        stating = [each for each in best if each not in passages and each.memory.provenance.session in recorded]
-        texts = self._read_pieces(state, [*stating, *passages])
-        folded = {*find_copies([(each.memory, texts[each.memory.id].text) for each in passages])}
-        for each in stating:
-            statements = _STATEMENT.findall(texts[each.memory.id].text)
-            counts = [sum(term[:STEM] in found.casefold() for term in state.terms) for found in statements]
-            statement = statements[counts.index(max(counts))] if any(counts) else "\0"
-            for proof in (other for other in passages if statement in " ".join(texts[other.memory.id].text.split())):
-                if 0 < proof.score < each.score:
-                    gain = (each.score / proof.score - 1) * (1 + sum(proof.boosts.values()))
-                    proof.boosts, proof.score = {**proof.boosts, "statement": gain}, each.score
-                folded.add(each.memory.id)
-        return sorted((each for each in ranked if each.memory.id not in folded), key=_sort_key) if folded else ranked
+    def _leave_out_copies(self, state: SearchState, ranked: list[Candidate]) -> list[Candidate]:
+        """Without passages that answer nothing, of those that may come on the first two pages."""
+        passages = [each for each in ranked[: self._settings.limit * 2] if each.memory.id in state.record]
+        texts = self._read_pieces(state, passages)
+        copies = {*find_copies([(each.memory, texts[each.memory.id].text) for each in passages])}
+        return [each for each in ranked if each.memory.id not in copies] if copies else ranked
 
     def _read_pieces(self, state: SearchState, page: Sequence[Candidate]) -> dict[str, Piece]:
         """The passage of each, or the chunk that was found; empty if it is gone."""
@@ -321,7 +307,7 @@ class Searcher:
         """One page, with these boosts: memories from the offset on, and hits of the session's record."""
         request, profile = state.request, state.profile
         _apply_boosts(state, ranked, find_boosts)
-        ranked = _gather_session(state, self._fold_statements(state, ranked), self._settings.limit)
+        ranked = _gather_session(state, self._leave_out_copies(state, ranked), self._settings.limit)
         page = ranked[request.offset : request.offset + state.limit]
         recalled = state.signals.recalled if request.first else ()
         always_on = state.always_on if request.first else ()
