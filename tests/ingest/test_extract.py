@@ -271,7 +271,7 @@ def test_end_of_a_huge_output_is_still_seen() -> None:
 @pytest.mark.parametrize(
     ("summarizer", "output", "kept", "dropped"),
     [
-        (Summarizer.FIRST_LAST, "start" + " filler" * 300 + " end", ["start", "end"], []),
+        (Summarizer.FIRST_LAST_500, "start" + " filler" * 300 + " end", ["start", "end"], []),
         (Summarizer.ERRORS, "Compiling x\n" * 90 + TRACEBACK + "\nretry\n" * 90, ["KeyError: 'port'"], ["Compiling"]),
         (
             Summarizer.TEST_RUN,

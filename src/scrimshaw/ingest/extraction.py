@@ -24,17 +24,8 @@ _SHORTEST, _LONGEST = 20, 400  # characters of a sentence
 _pattern, _cue = partial(load_pattern, __file__, "summaries"), partial(load_pattern, __file__, "statements")
 
 
-class Summarizer(StrEnum):
-    """How the text of an item is made from a call."""
-
-    FIRST_LAST = "first_last_500"
-    MATCH_COUNT = "match_count"
-    STDOUT = "stdout"
-    ERRORS = "errors"
-    TEST_RUN = "test_run"
-    EDIT = "edit"
-    COMMIT = "commit"
-    OUTLINE = "outline"
+# How the text of an item is made from a call.
+Summarizer = StrEnum("Summarizer", "FIRST_LAST_500 MATCH_COUNT STDOUT ERRORS TEST_RUN EDIT COMMIT OUTLINE")
 
 
 class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,7 +109,7 @@ def summarize(activity: Activity, summarizer: Summarizer) -> str:
     plain = _pattern("harness_note").sub("", activity.output)
     lines = [*map(str.rstrip, filter(str.strip, plain.splitlines()))]
     match summarizer:
-        case Summarizer.FIRST_LAST:
+        case Summarizer.FIRST_LAST_500:
             text = _pattern("blanks").sub("\n", _pattern("numbering").sub("", plain)).strip()
             if len(text) > (room := LONGEST_SUMMARY - len(head) - 1):
                 text = f"{text[: room - room // 6 - 3].rstrip()}\n…\n{text[-(room // 6) :].lstrip()}"

@@ -28,7 +28,7 @@ class RuleProblem(Struct, frozen=True, kw_only=True):
 # Other tools' names for the keys of a rule and for its summarizers.
 _OTHER_KEYS = {"toolPattern": "tool", "contentPattern": "content"}
 _OTHER_SUMMARIZERS = {
-    "firstLast500": Summarizer.FIRST_LAST,
+    "firstLast500": Summarizer.FIRST_LAST_500,
     "matchCountSummary": Summarizer.MATCH_COUNT,
     "stdoutSummary": Summarizer.STDOUT,
 }
