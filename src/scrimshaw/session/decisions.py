@@ -18,7 +18,6 @@ MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
 _UNDER_HEADING = 5.0  # the weight of a line under a heading "Decisions"
 _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices were stated
 _DECISION, _CHANGE = PATTERNS["decisions"], PATTERNS["changes"]
-_CUT_UNDOING = _DECISION["withdrawal_of_all"].sub
 _EXPLICIT = ("explicit", "weighed")
 _SHORT_REPLY = 80  # characters that may only be understood after what they reply to
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
