@@ -367,20 +367,16 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
     env = os.environ if environment is None else environment
     serena_home = None if home else Path.home() / ".serena"
     home = home or Path(env.get("SCRIMSHAW_HOME") or Path.home() / PROJECT_FOLDER)
-    given, problems = _Given(), list[str]()
-    sources: tuple[SourceSettings, ...] = ()
-    rules: tuple[Mapping[str, Any], ...] = ()
-    peers = dict[str, PeerSettings]()
-    vaults: tuple[VaultSettings, ...] = ()
+    given, problems, tables, peers = _Given(), list[str](), dict[str, Any](), find_local_peers(project)
     for path in config_files(project, home):
         if not (table := _read_toml(path)):
             continue
-        sources = _tables(table, "sources", SourceSettings, path, problems) or sources
-        rules = _tables(table, "rules", dict[str, Any], path, problems) or rules
+        for name, kind in (("sources", SourceSettings), ("rules", dict[str, Any])):
+            tables[name] = _tables(table, name, kind, path, problems) or tables.get(name, ())
         stated: tuple[PeerSettings, ...] = _tables(table, "peers", PeerSettings, path, problems)
         peers |= {peer.name: peer for peer in stated}
         if path.parent == home:
-            vaults = _tables(table, "vaults", VaultSettings, path, problems)
+            tables["vaults"] = _tables(table, "vaults", VaultSettings, path, problems)
         else:  # what came with a clone must not run a command or send text away
             foreign = [f"the peer {peer.name}" for peer in stated if not peer.is_harmless]
             foreign += [f"{key} of [{section}]" for section, key in _OF_USER if key in table.get(section, ())]
@@ -388,7 +384,6 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
         _merge(table, str(path), given, problems)
     if own := {name: env[name] for name in env if name.startswith(_PREFIXES) and name not in _NO_SETTINGS}:
         problems += _merge_environment(own, given)
-    peers = find_local_peers(project) | peers
     sections: dict[str, Any] = {
         name: _section(name, given[name], problems) if name in given else kind() for name, kind in SECTIONS.items()
     }
@@ -398,8 +393,7 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
         switches = [field.encode_name for field in msgspec.structs.fields(FeatureSettings) if field.type is not str]
         off = {key: False for key in switches if key != "profile" and key not in given.get("features", ())}
         sections["features"] = msgspec.structs.replace(sections["features"], **off)
-    tables: dict[str, Any] = {"sources": sources, "rules": rules, "peers": (*peers.values(),), "vaults": vaults}
-    return Settings(project=project, home=home, serena_home=serena_home, **tables, **sections)
+    return Settings(project=project, home=home, serena_home=serena_home, **tables, peers=(*peers.values(),), **sections)
 
 
 def load_memory(project: Path) -> Settings:
