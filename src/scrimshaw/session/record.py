@@ -25,7 +25,7 @@ from scrimshaw.session.failures import (
     find_test_runs,
 )
 from scrimshaw.session.keywords import find_stems, is_clear
-from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line, flatten
+from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line
 
 ACTS = (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)
 SAME_CHOICE = 0.6  # share of common words above which two sentences are about one choice
@@ -50,7 +50,7 @@ class Record:
 
     def __init__(self, events: Sequence[RecordedEvent], items: Sequence[Item], most: int | None = None) -> None:
         """Only the last `most` events are searched for the agent's words."""
-        events = statements.leave_out_repeats(events)
+        events = statements.leave_out_repeats(events, keeps_last=True)  # it tells that the turn ended
         self.events, self.items, self._most = events, items, most or len(events)
         self.edits = find_edits(events, items)  #: the numbers of the events that changed each file
         self.runs = find_runs(events, items)  #: the commands, in order
@@ -322,14 +322,11 @@ class Passage(Struct):
 
 def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
     """The passages of a session in order; a prompt, a start or another trust begins a new one."""
-    made, last, prompt, answer, answers = list[Passage](), dict[bool, Passage](), "", "", list[str]()
-    for event in events:
+    made, last, prompt, answer = list[Passage](), dict[bool, Passage](), "", ""
+    for event in statements.leave_out_repeats(events):
         trust, text = _describe_event(event)
         if event.kind is EventKind.ANSWER:
             answer = text
-            answers.append(flatten(text))
-        elif event.kind is EventKind.STOP and statements.repeats_answers(flatten(text), answers):
-            continue
         stream = event.kind is EventKind.TOOL
         if event.kind in _OPENINGS:
             said = last.get(False)

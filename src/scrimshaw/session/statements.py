@@ -1,7 +1,7 @@
 """What was said in a session, sentence by sentence, each with the event that contains it. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, cast
@@ -80,28 +80,28 @@ def split_sentences(events: Sequence[RecordedEvent]) -> list[Sentence]:
         by = _speaker(event)
         turn += begins_turn(event)
         text = _CUE["lead_in"].sub(r"\n## \1", _CUT.join(prose_parts(event))) if by else ""
-        repeats = event.kind == EventKind.STOP and repeats_answers(flatten(event.text), answers)
+        repeats = event.kind == EventKind.STOP and _repeats_answers(flatten(event.text), answers)
         if text and not repeats and flatten(text) not in known:
             known.add(flatten(text))
             found += _sentences_of(text if by == USER else remove_chatter(text), event.number, by, turn)
     return found
 
 
-def leave_out_repeats(events: Sequence[RecordedEvent]) -> Sequence[RecordedEvent]:
-    """The events without the ends of turns that only repeat an answer, except after the last call, prompt or answer."""
+def leave_out_repeats(events: Iterable[RecordedEvent], *, keeps_last: bool = False) -> Sequence[RecordedEvent]:
+    """The events without ends of turns that only repeat an answer; `keeps_last` keeps one after the last act."""
     kept, answers, last = list[RecordedEvent](), list[str](), None
     for event in events:
-        if event.kind == EventKind.STOP and repeats_answers(flatten(event.text), answers):
+        if event.kind == EventKind.STOP and _repeats_answers(flatten(event.text), answers):
             last = event
             continue
         if event.kind in (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER):
             last = None
         answers += [flatten(event.text)] if event.kind == EventKind.ANSWER else []
         kept.append(event)
-    return [*kept, last] if last else kept
+    return [*kept, last] if last and keeps_last else kept
 
 
-def repeats_answers(text: str, answers: Sequence[str]) -> bool:
+def _repeats_answers(text: str, answers: Sequence[str]) -> bool:
     """Whether a text is one of the answers, or several joined, as some clients end a turn."""
     for answer in sorted(filter(None, answers), key=len, reverse=True) if text not in answers else [text]:
         text = text.replace(answer, "", 1)
