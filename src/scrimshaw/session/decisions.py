@@ -81,7 +81,7 @@ def _complete_choice(record: Record, place: int, chosen: Container[int]) -> Stat
     is_vague = len(text) < _SHORT_REPLY or _DECISION["points"].match(text)
     question = record.quote_offer(number := record.replies.get(sentence.event, 0) if is_vague else 0)
     note = f"on (e{number}): {question}" if question else ""
-    if sentence.turn - 1 in record.undone and (asked := [each for each in sentences if each.turn == sentence.turn - 1]):
+    if sentence.turn - 1 in record.undoings and (asked := [each for each in sentences if each.turn == sentence.turn - 1]):
         note = f"takes back (e{asked[0].event}): {cut_line(asked[0].text)}"
     return Statement(text, sentence.event, note)
 
@@ -161,7 +161,7 @@ def _weigh_decision(record: Record, place: int) -> float:
         explicit
         or (is_reply and not any(_DECISION[cue].search(text) for cue in ("takes_back", "undecided")))
         or (
-            sentence is record.undone.get(sentence.turn - 1)
+            sentence is record.undoings.get(sentence.turn - 1)
             and is_clear(_DECISION["withdrawal_of_all"].sub("", text), 1)
         )
         or ((wish or changes_mind) and alternative)

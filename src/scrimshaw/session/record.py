@@ -102,7 +102,7 @@ class Record:
         return next((event for event in reversed(self.events) if "\ndiff --git " in event.text), None)
 
     @cached_property
-    def undone(self) -> Mapping[int, Sentence]:
+    def undoings(self) -> Mapping[int, Sentence]:
         """The turns of which a person wants to keep nothing, with what they said directly afterwards."""
         found, is_request = dict[int, Sentence](), _DECISION["asks_to_act"].match
         for each in (one for one in self.sentences if one.by == USER):
@@ -119,13 +119,13 @@ class Record:
                 found[each.turn - 1] = find_stems(each.text)
             if len(each.text.split()) < _SHORT and _DECISION["withdrawal"].search(each.text):
                 found[each.turn - 1] = frozenset()
-        return found | dict.fromkeys(self.undone, frozenset())
+        return found | dict.fromkeys(self.undoings, frozenset())
 
     def is_withdrawn(self, said: Sentence) -> bool:
         """Whether the other's next words take it back, a person all of a turn, or the agent's own words a guess."""
         for stems in (self.withdrawn.get(said.turn), self.corrections.get(said.event)):
             if stems is not None and (not stems or stems & find_stems(said.text)):
-                return said.by == AGENT or said.turn in self.undone
+                return said.by == AGENT or said.turn in self.undoings
         return said in self.vetoes
 
     @cached_property

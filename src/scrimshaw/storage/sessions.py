@@ -58,6 +58,7 @@ SELECT s.id, count(e.number), max(e.number), s.last_event, s.state <> 'active', 
     AND (kind = 'tool' OR (kind = 'prompt' AND coalesce(d.memory_id, '') = ''))) AND ?, d.*
 FROM sessions s JOIN events e ON e.session = s.id LEFT JOIN drafts d ON d.session = s.id
 WHERE {} GROUP BY s.id, d.session ORDER BY s.last_event DESC, s.rowid DESC"""
+_CHOSEN = ("? = ''", "s.id = ?")  # of all sessions, or of one
 _NEXT_NUMBER = "SELECT 1 + coalesce(max(number), 0) FROM {} WHERE session = ?"
 _SUMMED = ", ".join(f"{name} = injected.{name} + excluded.{name}" for name in ("times", "tokens", "hits"))
 _MENTIONED = "UPDATE items SET mentions = mentions + 1 WHERE session = ?"
@@ -210,7 +211,7 @@ class Sessions:
         def read(database: SqlDatabase) -> Iterable[tuple[Any, ...]]:
             # In a removed work tree nobody is left to draft its sessions.
             is_ours = database is self._database or is_left(database.path.parent)
-            return database.rows(_RECORDS.format("s.id = ?" if session else "? = ''"), (is_ours, session))
+            return database.rows(_RECORDS.format(_CHOSEN[session != ""]), (is_ours, session))
 
         found = dict[str, SessionRecord]()
         for row in self._read_all(read):
