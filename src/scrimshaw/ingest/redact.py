@@ -99,9 +99,10 @@ def _find_all(text: str, known: dict[str, str]) -> list[Span]:
     while True:
         shown = view.text if view else text
         found = [*(_scan_joined(shown) if re.search(PATTERNS["joint"], shown) else ()), *_scan(shown)]
-        known.update((value, s.secret_class) for s in found if values.is_made_up(value := shown[s.start : s.end]))
-        echoes = re.finditer("|".join(map(re.escape, known)), shown) if known else ()
-        found += [Span(start=each.start(), end=each.end(), secret_class=known[each.group()]) for each in echoes]
+        if found:
+            known.update((value, s.secret_class) for s in found if values.is_made_up(value := shown[s.start : s.end]))
+        for echo in re.finditer("|".join(map(re.escape, known)), shown) if known else ():
+            found.append(Span(start=echo.start(), end=echo.end(), secret_class=known[echo.group()]))
         if found and "[REDACTED:" in shown:
             found = _outside(_merge(found), [match.span() for match in re.finditer(PATTERNS["marker"], shown)])
         if not found:

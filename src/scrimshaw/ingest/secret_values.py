@@ -160,7 +160,7 @@ class _Pair(NamedTuple):
 
 def find_assigned_secrets(text: str, lowered: str) -> Iterator[Span]:
     """Yield the values in `text` that a name or a sentence marks as secret; `lowered` is as long, in lower case."""
-    hints = [hint for hint in _HINTS if hint in lowered]
+    hints = [*filter(lowered.__contains__, _HINTS)]
     for rule in _TOLD if hints and " " in text else ():
         for match in re.finditer(rule.pattern + PATTERNS["told"], lowered) if rule.hint in hints else ():
             start, end = match.span("secret")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
+from operator import attrgetter
 
 from msgspec.structs import asdict, replace
 
@@ -288,9 +289,11 @@ class Searcher:
     def _leave_out_copies(self, state: SearchState, ranked: list[Candidate]) -> list[Candidate]:
         """Without passages that answer nothing, of those that may come on the first two pages."""
         passages = [each for each in ranked[: self._settings.limit * 2] if each.memory.id in state.record]
+        if not passages:
+            return ranked
         texts = self._read_pieces(state, passages)
         copies = {*find_copies([(each.memory, texts[each.memory.id].text) for each in passages])}
-        return [each for each in ranked if each.memory.id not in copies] if copies else ranked
+        return [each for each in ranked if each.memory.id not in copies]
 
     def _read_pieces(self, state: SearchState, page: Sequence[Candidate]) -> dict[str, Piece]:
         """The passage of each, or the chunk that was found; empty if it is gone."""
@@ -382,8 +385,10 @@ class Searcher:
                     confidence=probability,
                 )
             )
-        sure = max((hit.confidence for hit in hits), default=0.0)
-        return [replace(hit, confidence=round(sure * max(0.0, hit.score / best) ** FALL, 3)) for hit in hits]
+        sure = max(map(attrgetter("confidence"), hits), default=0.0)
+        for place, hit in enumerate(hits):
+            hits[place] = replace(hit, confidence=round(sure * max(0.0, hit.score / best) ** FALL, 3))
+        return hits
 
 
 def _set_terms(best: Sequence[Candidate], token_matches: Sequence[float], vectors: Sequence[bytes]) -> list[list[int]]:

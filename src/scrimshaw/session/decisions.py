@@ -81,7 +81,9 @@ def _complete_choice(record: Record, place: int, chosen: Container[int]) -> Stat
     is_vague = len(text) < _SHORT_REPLY or _DECISION["points"].match(text)
     question = record.quote_offer(number := record.replies.get(sentence.event, 0) if is_vague else 0)
     note = f"on (e{number}): {question}" if question else ""
-    if sentence.turn - 1 in record.undoings and (asked := [each for each in sentences if each.turn == sentence.turn - 1]):
+    if sentence.turn - 1 in record.undoings and (
+        asked := [each for each in sentences if each.turn == sentence.turn - 1]
+    ):
         note = f"takes back (e{asked[0].event}): {cut_line(asked[0].text)}"
     return Statement(text, sentence.event, note)
 

@@ -195,9 +195,10 @@ class Record:
     @cached_property
     def last_work(self) -> int:
         """The last turn that changed something and not only committed or pushed it; -1 if none did."""
-        edited = {self.turns[number] for number in self.edit_events}
-        acted = {turn for turn, text in self.changes_by_turn.items() if not _OPEN["records"].match(text)}
-        return max(edited | acted, default=-1)
+        last = max(map(self.turns.__getitem__, self.edit_events), default=-1)
+        for turn, text in self.changes_by_turn.items():
+            last = max(last, -1 if _OPEN["records"].match(text) else turn)
+        return last
 
     @cached_property
     def carried_out(self) -> Mapping[int, RecordedEvent]:

@@ -385,9 +385,9 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
         if _defers(each, "theirs") or (is_telling and (is_listed or not _OPEN["not_open"].search(text))):
             left = [one for one in left if one.event != each.event or one.text not in text]
             left.append(Statement(text, each.event))
-    for prompt in sorted(filter(record.replies.get, record.prompts_by_kind["undecided"])):
-        answer = record.replies[prompt]
-        if prompt >= _LATER_SHARE * record.last_event and (question := record.quote_offer(answer)):
+    for prompt in sorted(record.prompts_by_kind["undecided"]):
+        question = record.quote_offer(answer := record.replies.get(prompt, 0))
+        if prompt >= _LATER_SHARE * record.last_event and question:
             left.append(Statement(question, answer, f"not decided in e{prompt}"))
     return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]
 

@@ -37,6 +37,7 @@ LONGEST_TEXT, LONGEST_NOTE, LONGEST_WORDS, SHORTEST_CUT = 400, 120, 650, 80
 MOST_LAST_ANSWERS = 10  # last answers to look for telling ones in
 MOST_HEARD = 120  # last events whose agent texts are read: a start must take only milliseconds
 MOST_EMPTY, MOST_PARALLEL, MOST_EARLIER = 20, 2, 5  # sessions
+MOST_FOLDERS = 300  # among which a start looks for files
 LONGEST_AGO_S, FEW_EVENTS, MOST_LEFT = 14 * 86_400, 12, 6  # of earlier sessions: age, events without a memory, lines
 _RECENT = 0.85  # of the events of a session; an agent's earlier plans are mostly done
 _TELLING = 2  # words that name a subject, in an answer with content
@@ -280,17 +281,23 @@ def tell_state(
     if about.process != own.process and is_running(about):
         lines = [replace(line, part="still running") if line.part == "broke off" else line for line in lines]
     lines = [*_name_place(lines, about, folder.parent)]
-    running = [x for x in earlier if x.state == SessionState.ACTIVE and x.process != own.process and is_running(x)]
-    beside = [x for x in earlier if x.started < about.last_event and (x in running or about.started < x.last_event)]
-    asked = [each for each, *_ in asking if each.last_event > about.last_event]
-    others = {x: "beside it" for x in beside if x != about != own} | dict.fromkeys(asked, "asked since")
-    acts = (x for x in events if x.kind == EventKind.PROMPT or x.tool in ("Edit", "Write") or "git commit" in x.text)
-    named = [Statement(text[:LONGEST_TEXT], 0) for text in map(attrgetter("text"), (*lines, *acts))]
-    for each, part in [*others.items()][: 2 * MOST_PARALLEL]:
+    asked = dict.fromkeys([each for each, *_ in asking if each.last_event > about.last_event], "asked since")
+    ago = about.last_event - LONGEST_AGO_S if lines and occasion != Occasion.CLEAR else time.time()
+    beside, recent = dict[Session, str](), dict[Session, str]()
+    for each in earlier:
+        is_on = each.state == SessionState.ACTIVE and each.process != own.process and is_running(each)
+        overlaps = each.started < about.last_event and (is_on or about.started < each.last_event)
+        if overlaps and each != about != own and each not in asked:
+            beside[each] = "beside it"
+        if each.last_event > ago and not is_on and each != about and each not in asked:
+            recent[each] = beside.get(each, "before")
+    for each, part in [*beside.items(), *asked.items()][: 2 * MOST_PARALLEL]:
         tasks = session_state(sessions.events(each.id), sessions.items(each.id), Occasion.CLEAR)
         lines[1:1] = [replace(line, part=part) for line in _name_place(tasks, each, folder.parent)]
-    ago = about.last_event - LONGEST_AGO_S if lines and occasion != Occasion.CLEAR else time.time()
-    recent = {x: others.get(x, "before") for x in earlier if x.last_event > ago and x not in (about, *running, *asked)}
+    if not recent:
+        return lines
+    acts = (x for x in events if x.kind == EventKind.PROMPT or x.tool in ("Edit", "Write") or "git commit" in x.text)
+    named = [Statement(each.text[:LONGEST_TEXT], 0) for each in (*lines, *acts)]
     return [*lines, *islice(_find_left_open(sessions, index, recent, named, folder.parent), MOST_LEFT)]
 
 
@@ -322,15 +329,19 @@ def is_running(session: Session) -> bool:
 
 def _name_place(lines: Sequence[StateLine], about: Session, project: Path) -> Iterator[StateLine]:
     """The lines about a session, the first with its other work tree or removed branch; without files that are gone."""
-    branch = "".join([each for x in lines if x.part == "last commit" for each in _BRANCH.findall(x.text)])
-    gone = describe_branch(project, branch, bool(about.work_tree))
+    found = next(filter(None, map(_BRANCH.search, map(attrgetter("text"), lines))), None)
+    gone = describe_branch(project, found[1], bool(about.work_tree)) if found else ""
     is_shown = about.work_tree and not is_suspicious(about.work_tree.replace("-", " "))
-    place = f"in work tree {about.work_tree}: " if is_shown else f"on branch {branch}{gone}: " if gone else ""
+    place = (
+        f"in work tree {about.work_tree}: " if is_shown else f"on branch {found[1]}{gone}: " if found and gone else ""
+    )
     for one in lines:
-        is_kept = about.work_tree or one.part != "not committed"
-        tops = [] if is_kept else [project, *project.glob("*"), *project.glob("*/*")]  # a path may begin in a folder
-        kept = [x for x in one.text.split(", ") if is_kept or " " in x or any(os.path.lexists(top / x) for top in tops)]
-        text = ", ".join(kept) + (gone if one.part == "last commit" else "")
+        text = one.text + (gone if one.part == "last commit" else "")
+        if one.part == "not committed" and not about.work_tree:
+            folders = [project, *project.glob("*/"), *project.glob("*/*/")]  # a path may begin in one
+            if len(folders) <= MOST_FOLDERS:
+                kept = (x for x in text.split(", ") if " " in x or any(os.path.lexists(top / x) for top in folders))
+                text = ", ".join(kept)
         if text != "unless by hand since then":
             yield replace(one, text=f"{place if one is lines[0] else ''}{text}")
 

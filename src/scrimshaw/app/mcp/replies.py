@@ -84,7 +84,7 @@ def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
     ]
     ends = accumulate(map(count_characters, nearest))
     stages = [{"stage": each.stage, "entered": each.entered, "left": each.left, "ms": each.ms, **each.notes}
-              for each in (result.trace if trace else ())]  # fmt: skip
+              for each in result.trace] if trace else []  # fmt: skip
     return SearchReply(
         hits=[public_hit(hit, explain=True) for hit in hits] if trace else _group_hits(hits),
         count=len(result.hits),
