@@ -109,8 +109,7 @@ class Claude(Client):
 
     def transcript_files(self, project: Path, home: Path) -> Iterable[Path]:
         """`~/.claude/projects/FOLDER/SESSION.jsonl`, sub-agents in `SESSION/subagents/`, in old versions next to it."""
-        projects, names = home / ".claude" / "projects", _folder_names(project)
-        folders = [folder for folder in projects.iterdir() if folder.is_dir()] if projects.is_dir() else []
+        folders, names = home.glob(".claude/projects/*/"), _folder_names(project)
         ours = [folder for folder in folders if any(f"{folder.name}-".startswith(f"{name}-") for name in names)]
         return [file for folder in ours for glob in ("*.jsonl", "*/subagents/*.jsonl") for file in folder.glob(glob)]
 

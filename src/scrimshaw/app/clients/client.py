@@ -114,13 +114,13 @@ class Client:
     reply_kinds: tuple[EventKind, ...] = (EventKind.START, EventKind.PROMPT)
     reply_key = ""
     has_powershell = False  #: whether PowerShell runs its hooks on Windows
-    hides_outcome = False  #: whether the end of a call has to be read from the transcript
     hides_prompts = False  #: whether prompts have to be read from the transcript, from a start on
     keeps_transcripts = True
     #: A string in every line of a transcript with an answer; empty if answers are only read from events.
     answer_mark = ""
     prompt_mark = '"user"'  #: a string in every line of a transcript with a prompt
     transcript_glob = ""  #: a session's own transcript below the home, `{}` for its id
+    stored_globs: tuple[str, ...] = ()  #: the files below the home that may contain sessions of a project
     guidance_file = ""  #: its guidance file in a project; empty if it uses another client's
     scopes: tuple[Scope, ...] = (Scope.USER, Scope.SHARED)  #: the usual scope first
     #: The file below the root that names MCP servers, the key of their table, and what our entry has besides a command.
@@ -222,7 +222,7 @@ class Client:
 
     def transcript_files(self, project: Path, home: Path) -> Iterable[Path]:
         """The files below the user's home that may contain sessions of a project."""
-        return home.glob(self.transcript_glob.format("*")) if self.transcript_glob and self.keeps_transcripts else ()
+        return [file for glob in self.stored_globs for file in home.glob(glob)]
 
     def find_transcript(self, session: str, home: Path) -> Path | None:
         """The transcript of a session below the user's home; None if there is none."""

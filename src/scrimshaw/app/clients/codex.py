@@ -55,9 +55,9 @@ class Codex(Client):
     events: Mapping[str, EventKind] = {
         name: kind for name, kind in Client.events.items() if name not in ("PostToolUseFailure", "PostCompact")
     }
-    hides_outcome = True
     answer_mark = '"assistant"'
     transcript_glob = ".codex/sessions/*/*/*/rollout-*{}.jsonl"
+    stored_globs = (".codex/sessions/**/rollout-*.jsonl", ".codex/archived_sessions/**/rollout-*.jsonl")
     guidance_file = "AGENTS.md"
     servers_file, servers_key, hooks_file = ".codex/config.toml", "mcp_servers", ".codex/hooks.json"
     # A missing required server stops Codex. An optional one gets a second before the first request.
@@ -106,11 +106,6 @@ class Codex(Client):
         for row in rows:
             reader.read_row(row)
         return reader.build(parent or own, cwd=js.text(about.get("cwd")), skipped=skipped)
-
-    def transcript_files(self, project: Path, home: Path) -> Iterable[Path]:
-        """`~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`, and the archived ones."""
-        places = (home / ".codex" / "sessions", home / ".codex" / "archived_sessions")
-        return [file for place in places for file in place.rglob("rollout-*.jsonl")]
 
     def make_hooks(self, programs: Programs) -> dict[str, Any]:
         return self.group_hooks(programs) | self.group_hooks(programs, ["SessionEnd"], timeout=_END_PATIENCE_S)

@@ -32,6 +32,7 @@ class Copilot(Client):
     reply_key = "additionalContext"
     answer_mark, prompt_mark = '"assistant.message"', '"user.message"'
     transcript_glob = ".copilot/session-state/{}/events.jsonl"
+    stored_globs = (".copilot/session-state/*/events.jsonl",)
     scopes = (Scope.USER,)
     servers_file, hooks_file = ".copilot/mcp-config.json", ".copilot/hooks/scrimshaw.json"
     server_fields: Mapping[str, Any] = {"type": "local", "tools": ["*"]}

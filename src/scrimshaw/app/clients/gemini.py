@@ -40,6 +40,7 @@ class Gemini(Client):
     )
     answer_mark = '"gemini"'
     transcript_glob = ".gemini/tmp/*/chats/session-*-{:.8}.json*"
+    stored_globs = (".gemini/tmp/*/chats/**/*.json*",)
     guidance_file = "GEMINI.md"
     servers_file = hooks_file = ".gemini/settings.json"
     server_fields: Mapping[str, Any] = {"trust": True}
@@ -85,10 +86,6 @@ class Gemini(Client):
         for message in messages:
             _read_message(message, builder, session if about.get("kind") == "subagent" else "")
         return builder.build(session, skipped=skipped)
-
-    def transcript_files(self, project: Path, home: Path) -> Iterable[Path]:
-        """`~/.gemini/tmp/NAME/chats/`."""
-        return (home / ".gemini" / "tmp").glob("*/chats/**/*.json*")
 
     def is_of_project(self, file: Path, head: str, begun: Transcript, project: Path) -> bool:
         """The file has a hash of the project's path, the folder may have the path."""

@@ -155,7 +155,7 @@ def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tu
         return event, []
     lines = read_turn(client, Path(event.transcript), TAIL_BYTES if is_next else LONGEST_TURN)
     if is_next:
-        if client.hides_outcome and event.failed is None:
+        if event.failed is None:
             event = structs.replace(event, failed=client.read_outcome(lines, event.call_id))
         place = next((place for place, row in enumerate(lines) if event.call_id in row), len(lines))
         lines = lines[max(0, place - RECENT_ROWS) : place]
