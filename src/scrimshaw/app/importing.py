@@ -6,9 +6,7 @@ from contextlib import suppress
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -18,6 +16,7 @@ from scrimshaw.engine import Engine, importers
 from scrimshaw.engine.spec_kit import import_workspace
 from scrimshaw.errors import InvalidRequest, NotFound, StorageFailure, UnreadableFile
 from scrimshaw.ingest.events import redact_id
+from scrimshaw.ingest.payload import Json, read_object, section, sections
 from scrimshaw.ingest.rule_checks import usable_rules
 from scrimshaw.models import Traces
 from scrimshaw.storage.scan import SERENA_MEMORIES
@@ -192,9 +191,8 @@ def _find_guidance(project: Path, home: Path) -> list[Path]:
 
 def _find_graph(project: Path, home: Path) -> list[Path]:
     """The graph file of the project's memory server: from `MEMORY_FILE_PATH`, or by its usual name."""
-    servers = _read_section(project / ".mcp.json", "mcpServers").values()
-    environments = [server.get("env") for server in servers if isinstance(server, dict)]
-    named = [each.get("MEMORY_FILE_PATH") for each in environments if isinstance(each, dict)]
+    servers = sections([*_read_section(project / ".mcp.json", "mcpServers").values()])
+    named = [section(server, "env").get("MEMORY_FILE_PATH") for server in servers]
     files = [project / path for path in named if isinstance(path, str)]
     for file in (project / name for name in GRAPH_FILES):
         with suppress(OSError), file.open("rb") as stream:
@@ -210,14 +208,11 @@ def _find_notes(project: Path, home: Path) -> list[Path]:
     return [folder for folder in folders if folder.is_relative_to(project) and folder.is_dir()]
 
 
-def _read_section(file: Path, name: str) -> dict[str, Any]:
+def _read_section(file: Path, name: str) -> Json:
     """An object in the top-level object of a JSON file; empty if there is none."""
-    try:
-        value = msgspec.json.decode(read_regular_file(file))
-    except (OSError, msgspec.DecodeError, UnicodeError, RecursionError):
-        return {}
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else {}
+    with suppress(OSError):
+        return section(read_object(read_regular_file(file).decode(errors="replace")), name)
+    return {}
 
 
 # In the order of import.

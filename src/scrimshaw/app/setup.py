@@ -19,6 +19,7 @@ from scrimshaw.app.clients import all_clients
 from scrimshaw.app.clients.client import HOOK, SERVER, Client, OwnFile, Programs, Scope, SharedFile
 from scrimshaw.app.json_text import edit_json, is_same_json, parse_json
 from scrimshaw.errors import ConfigError, Conflict, InvalidRequest, NotFound, ScrimshawError, StorageFailure
+from scrimshaw.ingest.payload import section
 from scrimshaw.storage.durable import read_if_there, remove_file, replace_file, storage_errors
 from scrimshaw.toml_text import parse_toml
 
@@ -302,10 +303,7 @@ class JsonEditor(Editor):
         return self._parse(text) == self.shared.base
 
     def read_program(self, text: str) -> str:
-        found: Any = self._parse(text)
-        for name in self.shared.place:
-            found = found.get(name) if isinstance(found, dict) else None
-        return _program_of(found) if self.shared.place else ""
+        return _program_of(section(self._parse(text), *self.shared.place)) if self.shared.place else ""
 
     def _enter(self, value: Json, keys: Iterable[str]) -> Json:
         """The table that keys lead to, created if missing."""
