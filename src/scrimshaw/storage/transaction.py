@@ -10,7 +10,6 @@ only files with exactly the stated bytes are replaced or removed.
 
 import os
 import secrets
-import shutil
 import time
 from _thread import LockType, allocate_lock  # a hook has no time for `threading`
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -215,7 +214,7 @@ def demand_room(changes: Iterable[FileChange]) -> None:
 def recover(folder: Path, is_committed: Callable[[str], bool], roots: Iterable[Path]) -> None:
     """Finish or revert what a killed process left half done; raises StorageFailure for a foreign marker, Conflict."""
     if os.path.lexists(folder / SCRATCH):
-        _clear(folder / SCRATCH)
+        durable.delete_tree(folder / SCRATCH)
     marker = folder / MARKER
     if not os.path.lexists(marker):
         return
@@ -248,20 +247,12 @@ def scratch(folder: Path) -> Iterator[Path]:
     """An empty folder for the holder of the vault's lock; removed at the latest when the lock is taken again."""
     path = folder / SCRATCH
     with storage_errors("make", path):
-        _clear(path)
+        durable.delete_tree(path)
         path.mkdir(durable.PRIVATE_FOLDER)
     try:
         yield path
     finally:
-        _clear(path)
-
-
-def _clear(path: Path) -> None:
-    with suppress(OSError):
-        if path.is_symlink() or path.is_file():
-            path.unlink()
-        elif path.exists():
-            shutil.rmtree(path)
+        durable.delete_tree(path)
 
 
 def _plan_move(folder: Path, change: FileChange) -> _Move:
