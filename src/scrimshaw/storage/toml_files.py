@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 from scrimshaw.errors import InvalidRequest, UnreadableFile, describe_os_error
 from scrimshaw.models import Edge, EdgeKind, Redacted, Relation
 from scrimshaw.storage.durable import read_if_there, replace_file, storage_errors
-from scrimshaw.toml_text import parse_toml, read_regular_file
+from scrimshaw.toml_text import parse_toml
 
 LINKS_FILE = "links.toml"
 GOLDEN_FILE = "golden.toml"
@@ -63,19 +63,16 @@ Accept = Callable[[str], object]  # raises InvalidRequest for a text that cannot
 
 def read_links(path: Path, clean: Callable[[str], str]) -> tuple[Edge, ...]:
     """The links of a file, redacted by `clean`, none without one; raises UnreadableFile, StorageFailure."""
-    with storage_errors("read", path):
-        text = ""
-        try:
-            text = read_regular_file(path).decode()
-            links = msgspec.convert(parse_toml(text), _Links).link
-        except FileNotFoundError:
-            return ()
-        except (ValueError, msgspec.ValidationError) as error:
-            # The error for invalid TOML has its line.
-            number = _LINK_NUMBER.search(str(error))
-            line = _table_lines(text, _LINK_TABLE)[int(number[1]) :][:1] if number else []
-            where = f" (the link at line {line[0]})" if line else ""
-            raise UnreadableFile(f"{path}: {describe_os_error(error)}{where}.", _HINT, path=str(path)) from error
+    text = ""
+    try:
+        text = _read_text(path)
+        links = msgspec.convert(parse_toml(text), _Links).link
+    except (ValueError, msgspec.ValidationError) as error:
+        # The error for invalid TOML has its line.
+        number = _LINK_NUMBER.search(str(error))
+        line = _table_lines(text, _LINK_TABLE)[int(number[1]) :][:1] if number else []
+        where = f" (the link at line {line[0]})" if line else ""
+        raise UnreadableFile(f"{path}: {describe_os_error(error)}{where}.", _HINT, path=str(path)) from error
     edges = (Edge(**asdict(link), kind=EdgeKind.EXTERNAL) for link in links)
     return tuple(
         replace(edge, source=clean(edge.source), target=clean(edge.target), evidence=clean(edge.evidence))
@@ -93,7 +90,7 @@ def render_links(links: Iterable[Edge]) -> str:
     return "\n".join(tables)
 
 
-def read_golden_text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     """The text of the file, empty if there is none; raises StorageFailure, and ValueError if it is not UTF-8."""
     with storage_errors("read", path):
         return (read_if_there(path) or b"").decode("utf-8-sig").replace("\r\n", "\n")
@@ -101,7 +98,7 @@ def read_golden_text(path: Path) -> str:
 
 def add_query(path: Path, golden: Golden, redact: Callable[[str, str], Redacted], accept: Accept) -> Golden:
     """Add a query at the end, under the vault's lock; returns it as read. Raises UnreadableFile, StorageFailure."""
-    before = read_golden_text(path)
+    before = _read_text(path)
     head = before or GOLDEN_HEAD
     expect = ", ".join(map(_toml_value, golden.expect))
     table = f"\n[[query]]\ntext = {_toml_value(golden.text)}\nexpect = [{expect}]\nwithin = {golden.within}\n"
@@ -119,7 +116,7 @@ def _table_lines(text: str, table: re.Pattern[str]) -> list[int]:
 def read_golden(path: Path, accept: Accept, text: str | None = None) -> GoldenFile:
     """The queries of a golden file, none without one, or of its new text; raises UnreadableFile, StorageFailure."""
     try:
-        text = read_golden_text(path) if text is None else text
+        text = _read_text(path) if text is None else text
         tables = msgspec.convert(parse_toml(text), _Queries).query
     except (ValueError, msgspec.ValidationError) as error:
         raise UnreadableFile(f"{path}: {describe_os_error(error)}.", _HINT, path=str(path)) from error
