@@ -17,7 +17,7 @@ from scrimshaw.app.importing import FoundSource, find_sources
 from scrimshaw.engine import Engine, write
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
 from scrimshaw.models import MemoryType, Tier, Trust
-from scrimshaw.storage.git import Deleted
+from scrimshaw.storage.git import Commit
 
 
 @pytest.fixture
@@ -162,7 +162,8 @@ def test_decision_records_of_a_project_below_the_top_of_its_repository(engine: E
 def test_a_deleted_record_whose_text_cannot_be_had_is_told(
     engine: Engine, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone = Deleted(path="docs/adr/0001-gone.md", commit="0" * 40, at="2026-01-01T00:00:00Z")
+    path, at = "docs/adr/0001-gone.md", "2026-01-01T00:00:00Z"
+    gone = Commit(commit="0" * 40, at=at, author="A", subject="Remove", path=path)
     git(engine.settings.project, "init", "-q")
     monkeypatch.setattr("scrimshaw.engine.importers.list_deleted_files", lambda project, suffix: [gone])
     (taken,) = take(engine, home, "decisions")

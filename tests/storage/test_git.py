@@ -9,7 +9,7 @@ import pytest
 
 from scrimshaw.errors import StorageFailure
 from scrimshaw.storage import git as asking
-from scrimshaw.storage.git import CommitDates, Deleted, list_deleted_files, read_before
+from scrimshaw.storage.git import Commit, CommitDates, list_deleted_files, read_before
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -23,7 +23,7 @@ def commit(folder: Path, message: str) -> str:
     return git(folder, "rev-parse", "HEAD").strip()
 
 
-def found(folder: Path) -> list[Deleted]:
+def found(folder: Path) -> list[Commit]:
     return list_deleted_files(folder, ".md")
 
 

@@ -245,23 +245,28 @@ def _read_commit_dates(project: Path, head: str) -> Mapping[str, tuple[str, str]
     return dates
 
 
-class Deleted(Struct, frozen=True, kw_only=True):
-    """A file that a commit deleted; `at` is the ISO time of the commit."""
+class Commit(Struct, frozen=True, kw_only=True):
+    """A commit; where it is about a file, with the file's path at the time, and the change as a diff on request."""
 
-    path: str
     commit: str
-    at: str
+    at: str  #: ISO time
+    author: str
+    subject: str
+    path: str = ""
+    patch: str = ""
 
 
-def list_deleted_files(project: Path, suffix: str) -> list[Deleted]:
-    """The files that were deleted in git's history, not renamed or restored, newest first; raises StorageFailure."""
-    log = ("log", "-z", "-M", "--diff-filter=D", "--name-only", "--relative", f"--format={_MARK}%H %cI")
-    found: dict[str, Deleted] = {}
+_COMMIT_FORMAT = f"--format={_MARK}%H%x00%cI%x00%an%x00%s%x00"
+
+
+def list_deleted_files(project: Path, suffix: str) -> list[Commit]:
+    """A commit for each file deleted in history, not renamed or restored, newest first; raises StorageFailure."""
+    log = ("log", "-z", "-M", "--diff-filter=D", "--name-only", "--relative", _COMMIT_FORMAT)
+    found: dict[str, Commit] = {}
     for block in ask_git(project, *log, "--", f"*{suffix}").split(_MARK)[1:]:
-        head, *paths = block.split("\0")
-        commit, _, at = head.strip().partition(" ")
+        name, at, author, subject, *paths = block.split("\0")
         for path in filter(None, (each.strip("\n") for each in paths)):
-            found.setdefault(path, Deleted(path=path, commit=commit, at=at))
+            found.setdefault(path, Commit(commit=name, at=at, author=author, subject=subject, path=path))
     return [each for each in found.values() if not (project / each.path).exists()]
 
 
@@ -277,20 +282,6 @@ def list_moved_files(project: Path) -> Iterator[tuple[str, str]]:
     for field in fields:  # `R097 NUL old NUL new NUL`
         if field.strip():
             yield next(fields, ""), next(fields, "")
-
-
-class Commit(Struct, frozen=True, kw_only=True):
-    """A commit; in a file's history with the file's path at the time, and the change as a diff on request."""
-
-    commit: str
-    at: str  #: ISO time
-    author: str
-    subject: str
-    path: str = ""
-    patch: str = ""
-
-
-_COMMIT_FORMAT = f"--format={_MARK}%H%x00%cI%x00%an%x00%s%x00"
 
 
 def find_commit(folder: Path, revision: str) -> Commit:
