@@ -14,8 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from scrimshaw.errors import PeerFailed, PeerRefused
 from scrimshaw.router import sync
-from scrimshaw.router.copies import MemoryCopy, hash_text
-from scrimshaw.router.id_map import CopyRecord, IdMap
+from scrimshaw.router.copies import CopyRecord, IdMap, MemoryCopy, hash_text
 from scrimshaw.router.sync import PeerSync, compare_copies, sync_copies
 
 names = st.sampled_from(["a", "b", "port/a", "port/b"])

@@ -16,8 +16,7 @@ from scrimshaw.ingest.comparison import hash_normalised_text
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Channel, Degradation, Filters, Memory, Provenance, Session, Trust
-from scrimshaw.router.copies import MARK, label_copies
-from scrimshaw.router.id_map import IdMap
+from scrimshaw.router.copies import MARK, IdMap, label_copies
 from scrimshaw.router.kinds import PREFIX
 from scrimshaw.router.vaults import search_vaults
 from scrimshaw.search.results import PeerHit, SearchRequest, SearchResult

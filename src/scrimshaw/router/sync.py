@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from scrimshaw.engine import Engine
 from scrimshaw.errors import PeerFailed, PeerRefused
-from scrimshaw.router.copies import CopyStore, MemoryCopy
-from scrimshaw.router.id_map import CopyRecord, IdMap
+from scrimshaw.router.copies import CopyRecord, CopyStore, IdMap, MemoryCopy
 from scrimshaw.storage.sync import compare_files
 
 WORKERS = 4  # concurrent calls
