@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scrimshaw.engine import read
 from scrimshaw.models import Memory, MemoryType, Provenance, Trust
-from scrimshaw.router.vaults import search_vaults
+from scrimshaw.router.ask import search_vaults
 from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult
 
 

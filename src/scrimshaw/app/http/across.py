@@ -9,7 +9,7 @@ from scrimshaw.app.mcp.backend import Memories
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.schema import find_own_name
 from scrimshaw.errors import InvalidRequest, NotFound
-from scrimshaw.router.vaults import SEPARATOR
+from scrimshaw.router.ask import SEPARATOR
 
 SEARCHES = frozenset({"memory_search", "memory_context"})
 _ID_PARAMETERS = ("id", "source_id", "target_id")
