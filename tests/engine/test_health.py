@@ -156,21 +156,6 @@ def test_a_broken_links_file_degrades_the_graph_and_is_named_with_its_line(
     assert (told.retry_recommendation, check_health(engine).status) == ("Correct the file.", "degraded")
 
 
-def test_memories_that_supersede_each_other_are_told(engine: Engine, vault: Path) -> None:
-    for name, older in (("aa", "cc"), ("bb", "aa"), ("cc", "bb"), ("dd", "dd")):
-        write_memory(vault, name, f"The {name} gate.", f"relations: {{supersedes: [{older}]}}")
-    scan(engine)
-    embed_pending(engine)
-    assert turned(engine) == {"graph": Status.DEGRADED}
-    (told,) = check_health(engine, more=app_checks.PROCESS).degradations
-    assert told.failure_mode == "graph_degraded: these supersede each other: aa, bb, cc"
-    assert told.retry_recommendation.startswith("Unlink one of them")
-    write_memory(vault, "aa", "The aa gate.")
-    scan(engine)
-    embed_pending(engine)
-    assert turned(engine) == {}
-
-
 def test_a_bug_in_one_probe_hides_nothing_else(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     secret = "what the memory says"
 

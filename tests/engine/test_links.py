@@ -44,19 +44,6 @@ def links_file(project: Path) -> Path:
 # Our own memories
 
 
-def test_nothing_supersedes_what_replaced_it(notes: Engine) -> None:
-    link(notes, "new", "old", SUPERSEDES)
-    link(notes, "storage/wal", "new", SUPERSEDES)
-    for target, first in (("new", "new"), ("storage/wal", "new")):
-        with pytest.raises(InvalidRequest, match=f"{first!r} supersedes 'old'") as refused:
-            link(notes, "old", target, SUPERSEDES)
-        assert f"`scrimshaw unlink {first} supersedes old`" in refused.value.hint
-    assert link(notes, "old", "new", SUPPORTS).status == "linked"
-    assert link(notes, "new", "old", SUPERSEDES, 0.5).status == "updated"
-    unlink(notes, "new", "old", SUPERSEDES)
-    assert link(notes, "old", "new", SUPERSEDES).status == "linked"
-
-
 @pytest.mark.parametrize("form", ["mem:{}", "{}.md", "[[{}]]"])
 @pytest.mark.parametrize("source", ["new", "docs/guide"])
 def test_a_memory_is_linked_by_the_name_that_texts_give_it(notes: Engine, source: str, form: str) -> None:

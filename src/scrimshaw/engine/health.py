@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Literal, NamedTuple
@@ -242,14 +241,6 @@ def _check_graph(engine: Engine) -> Result | str:
         read_links(links_path(engine), str)
     except UnreadableFile as error:
         return Result(Status.DEGRADED, error.message, describe_loss("links", error.message, error.hint))
-    order = TopologicalSorter[str]()
-    for edge, meant in engine.index.edges(relation="supersedes"):
-        order.add(meant, *({edge.source} - {meant}))
-    try:
-        order.prepare()
-    except CycleError as error:
-        detail = f"these supersede each other: {', '.join(sorted(set(error.args[1])))}"
-        return Result(Status.DEGRADED, detail, advice="Unlink one of them with `scrimshaw unlink`, or in its file.")
     memories = engine.index.select(_EVERY, limit=LOOKED_THROUGH)
     edges = engine.index.edges(*(memory.id for memory in memories)) if memories else []
     resolved = [(edge.source, place) for edge, place in edges if place not in ("", edge.source)]

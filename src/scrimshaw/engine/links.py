@@ -69,8 +69,6 @@ def link(
     if source == target:
         raise InvalidRequest(f"{source!r} cannot be linked to itself.", "Name another target.", parameter="target_id")
     known = _find_edges(engine, source, target, relation)
-    if relation == Relation.SUPERSEDES and not known:
-        demand_not_superseded(engine, source, target)
     states_itself = any(edge.kind == EdgeKind.RELATION for edge in known)
     if not memory.writable and states_itself:
         raise ReadOnly(f"{memory.path} states this itself, and Scrimshaw never writes it.", "Edit the file yourself.")
@@ -91,15 +89,6 @@ def link(
     else:
         _change_links(engine, entry, [*known, edge], edge)
     return _describe(engine, memory, edge, "updated" if known else "linked")
-
-
-def demand_not_superseded(engine: Engine, source: str, target: str) -> None:
-    """Raise InvalidRequest if `target` replaces `source`, even through others: each would be newer than the other."""
-    way = engine.index.neighbors([target], hops=DEEPEST, direction="outgoing", relations=(Relation.SUPERSEDES,))
-    for back in (step for step in way if step.target == source):
-        message = f"{source!r} cannot supersede {target!r}, as {back.source!r} supersedes {source!r}."
-        hint = f"First run `scrimshaw unlink {back.source} supersedes {source}`."
-        raise InvalidRequest(message, hint, parameter="target_id")
 
 
 def unlink(
@@ -167,8 +156,9 @@ def list_dependencies(engine: Engine, memory_id: str, *, hops: int, direction: s
     """The edges to and from a memory, exactly as the files state them, even dangling ones; raises NotFound."""
     memory_id = engine.memory(memory_id).id
     found = engine.index.neighbors([memory_id], hops=hops, direction=direction)
-    nearest_last = sorted(found, key=lambda step: -step.hop)
-    reached = {**{step.place: step.hop for step in nearest_last}, memory_id: 0}
+    reached = {memory_id: 0}
+    for step in found:
+        reached[step.place] = min(step.hop, reached.get(step.place, step.hop))
     # Of the memory, and of those that the walk reached before its last hop.
     sources = {name for name, hop in reached.items() if hop < hops}
     edges = [] if direction == "incoming" else engine.index.edges(*(sources if len(sources) < _MANY else ()))
@@ -186,9 +176,12 @@ def sort_newest_first(superseding: Sequence[Neighbor], created: Mapping[str, str
         newer.setdefault(edge.target, set()).add(edge.source)
 
     def count_newer(edge: Neighbor) -> int:
-        found = [edge.source]
-        for name in found:  # which grows meanwhile
-            found += newer.get(name, set()).difference(found)
+        found: set[str] = set()
+        pending = [edge.source]
+        while pending:
+            fresh = newer.get(pending.pop(), set()) - found
+            found |= fresh
+            pending += fresh
         return len(found)
 
     ordered = sorted(superseding, key=lambda edge: (edge.source, edge.target))
