@@ -101,8 +101,9 @@ def _find_all(text: str, known: dict[str, str]) -> list[Span]:
         found = [*(_scan_joined(shown) if re.search(PATTERNS["joint"], shown) else ()), *_scan(shown)]
         if found:
             known.update((value, s.secret_class) for s in found if values.is_made_up(value := shown[s.start : s.end]))
-        for echo in re.finditer("|".join(map(re.escape, known)), shown) if known else ():
-            found.append(Span(start=echo.start(), end=echo.end(), secret_class=known[echo.group()]))
+        if known:
+            echoes = re.finditer("|".join(map(re.escape, known)), shown)
+            found += [Span(start=each.start(), end=each.end(), secret_class=known[each.group()]) for each in echoes]
         if found and "[REDACTED:" in shown:
             found = _outside(_merge(found), [match.span() for match in re.finditer(PATTERNS["marker"], shown)])
         if not found:
@@ -202,7 +203,7 @@ def _find_emails(text: str) -> Iterator[Span]:
 
 def _find_drawn(text: str, words: str) -> Iterator[Span]:
     """Tokens that look random: after a word that announces a secret, or if they are long or have a prefix."""
-    tokens = {token for token in re.findall(PATTERNS["token"], words) if len(token) >= NAMED_SIZE}
+    tokens = {*filter(re.compile(f".{{{NAMED_SIZE}}}").match, re.findall(PATTERNS["token"], words))}
     sizes = dict(zip(tokens, map(values.measure_drawn, tokens), strict=True))
     for match in re.finditer(PATTERNS["token"], text) if max(sizes.values(), default=0) >= NAMED_SIZE else ():
         value, start, size = match.group().rstrip("."), match.start(), sizes.get(match.group(), 0)

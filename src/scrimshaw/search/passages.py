@@ -37,8 +37,6 @@ _ANNOUNCES = re.compile(
 _ONLY_ASKS = re.compile(r"> (?:(?![.!:;]\s)[^\n])*\?\W*")  # one sentence of a person, whose words are quoted
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _GAP = " ... "
-_WORD, _FEW_WORDS, _LOOSE = re.compile(r"\b(?!e\d+\))\w+"), 2, " \t.,:;!?…)"  # an event is no word
-_BARE_HEADING = re.compile(r"(?m)^#+ .*\n?(?=#|\Z)")
 
 # The characters left after sending these hits, negative if they are too many.
 Spare = Callable[[Sequence[Hit]], int]
@@ -96,18 +94,6 @@ def find_copies(passages: Iterable[tuple[Memory, str]], asked: str = "") -> Iter
         new = sum(len(line) for line in lines if sources.setdefault(line, session) == session)
         if (new < _LEAST_NEW and len(text) - new >= LEAST) or _ONLY_ASKS.fullmatch(text):
             yield memory.id
-
-
-def leave_out_title(text: str, title: str) -> str:
-    """A text without the beginnings of lines that repeat the title, and without headings above nothing."""
-    named, lines = [word.casefold() for word in _WORD.findall(title)], list[str]()
-    for line in text.splitlines():
-        words = [*_WORD.finditer(line)]
-        said = [each[0].casefold() for each in words]
-        same = next((size for size in range(len(named), 0, -1) if said[:size] == named[:size]), 0)
-        is_title = 0 < same == len(words) or same > max(_FEW_WORDS, len(named) // 2)
-        lines.append(line[words[same - 1].end() :].lstrip(_LOOSE) if is_title else line)
-    return _BARE_HEADING.sub("", "\n".join(filter(_WORD.search, lines)))
 
 
 def pack_hits(

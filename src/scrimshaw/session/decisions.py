@@ -81,10 +81,8 @@ def _complete_choice(record: Record, place: int, chosen: Container[int]) -> Stat
     is_vague = len(text) < _SHORT_REPLY or _DECISION["points"].match(text)
     question = record.quote_offer(number := record.replies.get(sentence.event, 0) if is_vague else 0)
     note = f"on (e{number}): {question}" if question else ""
-    if sentence.turn - 1 in record.undoings and (
-        asked := [each for each in sentences if each.turn == sentence.turn - 1]
-    ):
-        note = f"takes back (e{asked[0].event}): {cut_line(asked[0].text)}"
+    taken = [each for each in sentences if each.turn == sentence.turn - 1 and each.turn in record.undoings]
+    note = f"takes back (e{taken[0].event}): {cut_line(taken[0].text)}" if taken else note
     return Statement(text, sentence.event, note)
 
 
@@ -159,13 +157,11 @@ def _weigh_decision(record: Record, place: int) -> float:
     alternative = bool(_DECISION["alternative"].search(text)) or (wish and objects)
     changes_mind = sentence.turn - 1 in record.withdrawn and not _DECISION["refusal"].search(text)
     is_reply = sentence.event in record.replies and sentence.event not in record.prompts_by_kind["looks"]
+    undoes = sentence is record.undoings.get(sentence.turn - 1) and _DECISION["withdrawal_of_all"].sub("", text)
     is_choice = (
         explicit
         or (is_reply and not any(_DECISION[cue].search(text) for cue in ("takes_back", "undecided")))
-        or (
-            sentence is record.undoings.get(sentence.turn - 1)
-            and is_clear(_DECISION["withdrawal_of_all"].sub("", text), 1)
-        )
+        or (undoes and is_clear(undoes, 1))
         or ((wish or changes_mind) and alternative)
         or (objects and sentence.event in record.interruptions)
         or _DECISION["stance"].search(text)

@@ -168,11 +168,8 @@ def _quote_statement(part: str, statement: Statement, event: RecordedEvent) -> S
         trust = Trust.WEB if event.tool == "Web" else Trust.TOOL
     longest = LONGEST_WORDS if part.startswith("said") else LONGEST_TEXT
     longest_note = LONGEST_NOTE if part == "decisions" else LONGEST_TEXT
-    note = f" — {statement.note}" if statement.note else ""
-    if note.endswith("?") and len(note) > longest_note:  # "on (e7): ... Shall I commit?"
-        head, mark, asked = note.partition(": ")
-        note = f"{head}{mark}...{asked[len(head) + 6 - longest_note :].partition(' ')[2]}"
-    note = statements.cut_line(note, longest_note)
+    longest_note *= 1 + statement.note.endswith("?")  # "on (e7): ... Shall I commit?"
+    note = statements.cut_line(f" — {statement.note}", longest_note) if statement.note else ""
     text = statements.cut_line(" ".join(f"{statement.commit or ''} {statement.text}".split()), longest) + note
     return StateLine(part=part, text=text, origin=f"session:{event.session}#e{event.number}", trust=trust)
 
@@ -281,24 +278,33 @@ def tell_state(
     if about.process != own.process and is_running(about):
         lines = [replace(line, part="still running") if line.part == "broke off" else line for line in lines]
     lines = [*_name_place(lines, about, folder.parent)]
-    asked = dict.fromkeys([each for each, *_ in asking if each.last_event > about.last_event], "asked since")
-    ago = about.last_event - LONGEST_AGO_S if lines and occasion != Occasion.CLEAR else time.time()
-    beside, recent = dict[Session, str](), dict[Session, str]()
+    own_lines, (others, recent) = lines, _sort_others(earlier, own, about, [*map(itemgetter(0), asking)])
+    for each, part in [*others.items()][: 2 * MOST_PARALLEL]:
+        tasks = session_state(sessions.events(each.id), sessions.items(each.id), Occasion.CLEAR)
+        told = [replace(line, part=part) for line in _name_place(tasks, each, folder.parent)]
+        lines = [*lines[:1], *told, *lines[1:]]
+    if not (recent and lines) or occasion == Occasion.CLEAR:
+        return lines
+    acts = (x for x in events if x.kind == EventKind.PROMPT or x.tool in ("Edit", "Write") or "git commit" in x.text)
+    named = [Statement(text[:LONGEST_TEXT], 0) for text in map(attrgetter("text"), (*own_lines, *acts))]
+    return [*lines, *islice(_find_left_open(sessions, index, recent, named, folder.parent), MOST_LEFT)]
+
+
+def _sort_others(
+    earlier: Sequence[Session], own: Session, about: Session, asking: Container[Session]
+) -> tuple[dict[Session, str], dict[Session, str]]:
+    """The sessions beside the one told about or that only asked since, and those that may have left something open."""
+    others, recent = dict[Session, str](), dict[Session, str]()
     for each in earlier:
         is_on = each.state == SessionState.ACTIVE and each.process != own.process and is_running(each)
         overlaps = each.started < about.last_event and (is_on or about.started < each.last_event)
-        if overlaps and each != about != own and each not in asked:
-            beside[each] = "beside it"
-        if each.last_event > ago and not is_on and each != about and each not in asked:
-            recent[each] = beside.get(each, "before")
-    for each, part in [*beside.items(), *asked.items()][: 2 * MOST_PARALLEL]:
-        tasks = session_state(sessions.events(each.id), sessions.items(each.id), Occasion.CLEAR)
-        lines[1:1] = [replace(line, part=part) for line in _name_place(tasks, each, folder.parent)]
-    if not recent:
-        return lines
-    acts = (x for x in events if x.kind == EventKind.PROMPT or x.tool in ("Edit", "Write") or "git commit" in x.text)
-    named = [Statement(each.text[:LONGEST_TEXT], 0) for each in (*lines, *acts)]
-    return [*lines, *islice(_find_left_open(sessions, index, recent, named, folder.parent), MOST_LEFT)]
+        if each in asking:
+            others[each] = "asked since"
+        elif each != about:
+            others |= {each: "beside it"} if overlaps and about != own else {}
+            is_recent = not is_on and each.last_event > about.last_event - LONGEST_AGO_S
+            recent |= {each: others.get(each, "before")} if is_recent else {}
+    return others, recent
 
 
 def _find_left_open(
@@ -330,11 +336,10 @@ def is_running(session: Session) -> bool:
 def _name_place(lines: Sequence[StateLine], about: Session, project: Path) -> Iterator[StateLine]:
     """The lines about a session, the first with its other work tree or removed branch; without files that are gone."""
     found = next(filter(None, map(_BRANCH.search, map(attrgetter("text"), lines))), None)
-    gone = describe_branch(project, found[1], bool(about.work_tree)) if found else ""
+    branch = found[1] if found else ""
+    gone = describe_branch(project, branch, bool(about.work_tree)) if branch else ""
     is_shown = about.work_tree and not is_suspicious(about.work_tree.replace("-", " "))
-    place = (
-        f"in work tree {about.work_tree}: " if is_shown else f"on branch {found[1]}{gone}: " if found and gone else ""
-    )
+    place = f"in work tree {about.work_tree}: " if is_shown else f"on branch {branch}{gone}: " if gone else ""
     for one in lines:
         text = one.text + (gone if one.part == "last commit" else "")
         if one.part == "not committed" and not about.work_tree:

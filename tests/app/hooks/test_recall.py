@@ -159,7 +159,7 @@ def test_an_excerpt_begins_after_the_title(engine: Engine, project: Path) -> Non
     prompt = "which glue for the figurehead of the Albatros"
     told = context_of(report(project, "UserPromptSubmit", "new", prompt=prompt))
     assert told.count("Glue the figurehead") == 1
-    assert "trust agent): please. Resorcinol holds it now." in told
+    assert "trust agent): Resorcinol holds it now." in told
 
 
 def test_a_question_without_an_answer_is_not_brought(engine: Engine, project: Path) -> None:

@@ -22,7 +22,7 @@ from scrimshaw.ingest.events import Event
 from scrimshaw.models import DRAFTS, RECORD, WAITS, EventKind, Filters, Injected, Memory, Tier, Trust
 from scrimshaw.search import lineage
 from scrimshaw.search.degradation import Degradations
-from scrimshaw.search.passages import cut_passage, find_copies, leave_out_title
+from scrimshaw.search.passages import cut_passage, find_copies
 from scrimshaw.search.tokens import STEM, find_phrases, query_terms
 from scrimshaw.session.resume import Occasion
 from scrimshaw.storage.databases import Storage
@@ -146,7 +146,8 @@ def _recall_memories(
     for each, whole in found:
         is_known = each.id in known and known[each.id].startswith(each.content_hash)
         key = (each.provenance.session if each.provenance.source == "session" else "") or each.id
-        text = leave_out_title(whole, each.title[:_LONGEST_TITLE])
+        first, _, rest = whole.removeprefix("> ").partition("\n")  # the title is in the label
+        text = rest if rest and first.startswith(each.title[:_LONGEST_TITLE]) else whole
         if not is_known and (key not in best or _count_shared(text, words) > _count_shared(best[key][1], words)):
             best[key] = (each, text)
     new = [*best.values()][:MOST_RECALLED]
