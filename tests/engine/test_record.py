@@ -137,7 +137,7 @@ def test_a_session_s_memory_and_its_record_are_one_hit_of_an_answer(engine: Engi
     session = "provenance: {source: session, session: old}\ntype: session"
     write_memory(vault, "sessions/same", f"## Decisions\n\n- {WHY} — of two (e3)\n", session)
     scan(engine)
-    (hit,) = Agent(engine).search("why gettext catalogues")
+    (hit,) = Agent(engine).search("why gettext catalogues", include_trace=False)
     assert hit["id"] == "session:old"
     assert {*hit["passages"]} == {"sessions/same", "#e2"}
 
