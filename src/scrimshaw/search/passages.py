@@ -84,9 +84,9 @@ def cut_passage(text: str, terms: Iterable[str], room: int) -> str:
 
 
 def find_copies(passages: Iterable[tuple[Memory, str]], asked: str = "") -> Iterator[str]:
-    """The ids of passages that answer nothing: a person's question alone, or hardly a line that is not told elsewhere.
+    """The ids of passages that answer nothing: a person's question alone, or hardly a line that is new.
 
-    That is in the question itself, or in newer passages of other sessions, such as a prompt that begins many of them.
+    A line is known from what is asked, or from newer passages of other sessions, such as a prompt that begins many.
     """
     sources = dict.fromkeys(asked.split("\n"), "")  # by line
     for memory, text in sorted(passages, key=lambda each: each[0].updated, reverse=True):
