@@ -84,10 +84,7 @@ def cut_passage(text: str, terms: Iterable[str], room: int) -> str:
 
 
 def find_copies(passages: Iterable[tuple[Memory, str]], asked: str = "") -> Iterator[str]:
-    """The ids of passages that answer nothing: a person's question alone, or hardly a line that is new.
-
-    A line is known from what is asked, or from newer passages of other sessions, such as a prompt that begins many.
-    """
+    """The ids of those that only ask, or of which hardly a line is not asked now or newer in another session."""
     sources = dict.fromkeys(asked.split("\n"), "")  # by line
     for memory, text in sorted(passages, key=lambda each: each[0].updated, reverse=True):
         session, lines = memory.provenance.session, [line.removeprefix("> ") for line in text.split("\n")]

@@ -335,8 +335,7 @@ def is_running(session: Session) -> bool:
 
 def _name_place(lines: Sequence[StateLine], about: Session, project: Path) -> Iterator[StateLine]:
     """The lines about a session, the first with its other work tree or removed branch; without files that are gone."""
-    found = next(filter(None, map(_BRANCH.search, map(attrgetter("text"), lines))), None)
-    branch = found[1] if found else ""
+    branch = "".join(_BRANCH.findall("\n".join(map(attrgetter("text"), lines)))[:1])
     gone = describe_branch(project, branch, bool(about.work_tree)) if branch else ""
     is_shown = about.work_tree and not is_suspicious(about.work_tree.replace("-", " "))
     place = f"in work tree {about.work_tree}: " if is_shown else f"on branch {branch}{gone}: " if gone else ""

@@ -4,7 +4,6 @@ Without a model or a tokenizer: a hook has a few milliseconds. Only certain matc
 """
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -42,7 +41,6 @@ LONGEST_PROMPT = 20_000
 LEAST_WORDS, LEAST_SHARE, LEAST_RARE, FEW_PIECES = 3, 0.5, 2.3, 50
 _MOST_MATCHES = 8
 _LEAST_EXCERPT, _LONGEST_TITLE = 80, 50  # characters
-_ANSWERS = re.compile(r"(?m)^(?!> )[ \t]*\S")  # what a person only asked tells nothing
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
 _MOST_EARLIER = 20  # last sessions, among which is the one that this one continues
 _OTHERS_NOTE = "What others did to this project's memories since its last session began; `scrimshaw digest` shows more."
@@ -189,8 +187,7 @@ def _find_passages(index: Index, words: Sequence[str], bound: float, event: Even
     places = [(match.id, match.chunk) for match in matches if match.score >= bound]
     records, pieces = index.get([name for name, _ in places]), index.pieces(places)
     passages = index.passages(places, records)
-    texts = {place: text for place in places if _ANSWERS.search(text := pieces[place].text)}
-    found = [(passages[place], text) for place, text in texts.items() if _count_shared(text, words)]
+    found = [(passages[each], pieces[each].text) for each in places if _count_shared(pieces[each].text, words)]
     copies = {*find_copies(found, event.prompt)}
     return [each for each in found if each[0].id not in copies]
 
