@@ -266,9 +266,14 @@ def tell_state(
     for about in [*([own] if own_first else []), *earlier]:
         events, items = sessions.events(about.id), sessions.items(about.id)
         lines = session_state(events, items, occasion, _find_notes(sessions, index, about.id, events))
-        holds_work = _holds_work(lines, events, items)
+        parts = {*map(attrgetter("part"), lines)}
+        calls = {event.call_id for event in events if event.kind == EventKind.TOOL}
+        calls.update(map(attrgetter("source.source_call_id"), items))
+        asked = {item.source.source_call_id for item in items if is_own_tool(item.source.source_tool)}
+        # It did more than ask this server, or decided something about a task.
+        holds_work = bool(calls - asked) or parts >= {"task", "decisions"}
         commands = chain.from_iterable(map(attrgetter("families"), find_runs(events, items)))
-        is_asking = _ASKING.issuperset(map(attrgetter("part"), lines)) and _GIT_LOOKS.issuperset(commands)
+        is_asking = parts <= _ASKING and _GIT_LOOKS.issuperset(commands)
         if holds_work and is_asking and occasion == Occasion.START and about is not own:
             asking.append((about, lines, events))
         elif holds_work or occasion == Occasion.COMPACT:
@@ -358,14 +363,6 @@ def _find_notes(sessions: Sessions, index: Index | None, session: str, events: S
     name = record.draft.memory_id
     memory, body = index.get([name]).get(name), index.bodies([name]).get(name, "")
     return read_notes(body, events, memory.provenance.trust, name) if memory else None
-
-
-def _holds_work(lines: Sequence[StateLine], events: Sequence[RecordedEvent], items: Sequence[Item]) -> bool:
-    """Whether the session did more than ask this server, or decided something about a task."""
-    asked = {item.source.source_call_id for item in items if is_own_tool(item.source.source_tool)}
-    calls = {event.call_id for event in events if event.kind == EventKind.TOOL}
-    calls.update(map(attrgetter("source.source_call_id"), items))
-    return bool(calls - asked) or {"task", "decisions"}.issubset(map(attrgetter("part"), lines))
 
 
 def fit_lines(lines: Sequence[StateLine], budget: int, count: Callable[[str], int]) -> tuple[list[StateLine], int, int]:
