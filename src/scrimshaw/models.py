@@ -436,10 +436,20 @@ class RecordedEvent(Struct, frozen=True, kw_only=True):
     kind: EventKind
     tool: str
     call_id: str
-    text: str  #: for a tool call the first line is its input: the path, the command or the search
+    text: str  #: for a tool call the first line is its input, and the rest its output
     at: float  #: seconds since 1970
     path: str = ""
     failed: bool | None = None
+
+    @property
+    def input(self) -> str:
+        """What a tool was called with: the path, the command or the search."""
+        return self.text.partition("\n")[0]
+
+    @property
+    def command(self) -> str:
+        """What was run in a shell; empty for any other event."""
+        return self.text.partition("\n")[0] if self.tool == "Bash" else ""
 
 
 class Drafted(Struct, frozen=True, kw_only=True):

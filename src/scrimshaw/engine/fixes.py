@@ -113,7 +113,7 @@ def _list_acts(failed: str, events: Sequence[RecordedEvent]) -> tuple[str, ...]:
     """The last files changed and commands run, other than the one that failed, or proved the change."""
     acts = dict[str, None]()
     for each in events:
-        command = each.text.partition("\n")[0] if each.tool == "Bash" and not each.path else ""
+        command = "" if each.path else each.command
         if each.path and each.tool in ("Edit", "Write") and each.failed is not True:
             acts[f"edited {each.path.rpartition('/')[2]}"] = None
         elif command not in ("", failed) and not each.failed and parse_command(command).name not in LOOKS:

@@ -60,7 +60,7 @@ def measure_uplift(engine: Engine) -> Uplift:
 
 def _measure(events: Sequence[RecordedEvent]) -> Mapping[str, float]:
     calls = [each for each in events if each.kind is EventKind.TOOL]
-    failed = Counter((each.tool, each.text.partition("\n")[0]) for each in calls if each.failed)
+    failed = Counter((each.tool, each.input) for each in calls if each.failed)
     read = Counter(each.path for each in calls if each.tool in _READS and each.path)
     return {
         "prompts": sum(each.kind is EventKind.PROMPT for each in events),

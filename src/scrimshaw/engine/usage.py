@@ -90,7 +90,7 @@ def find_uses(events: Sequence[RecordedEvent], pieces: Sequence[InjectedPiece]) 
     """The pieces, each with the use that the events after it show. Pure."""
     known, wanted, uses = set[object](), [_find_terms(piece.text) for piece in pieces], [""] * len(pieces)
     for event in events:
-        call = event.text.partition("\n")[0] if event.kind is EventKind.TOOL else ""
+        call = event.input if event.kind is EventKind.TOOL else ""
         said = call or (event.text if event.kind in _ANSWERS else "")
         fresh = _find_terms(said) - known if said else set()
         for place, piece in enumerate(pieces):

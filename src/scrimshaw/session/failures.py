@@ -54,15 +54,11 @@ class CommandRun(NamedTuple):
     """A command that was run; a family is the words of a step's program and purpose, without options and files."""
 
     event: RecordedEvent
+    command: str
     families: Sequence[str]  #: of its steps
     failed: bool
     errors: Sequence[str] = ()  #: of a failed run the lines that say most about what went wrong; maybe an empty one
     tests: Sequence[str] = ()  #: the names of the tests that failed
-
-    @property
-    def command(self) -> str:
-        """What was run."""
-        return self.event.text.partition("\n")[0]
 
     @property
     def suspect(self) -> str:
@@ -105,7 +101,7 @@ def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Edits:
             # The answer to a patch names what it deleted; a file that it rewrote was deleted and added.
             deletes = f"\nD {event.path}" in event.text and f"\nA {event.path}" not in event.text
             found[event.path] = [] if deletes else [*found.get(event.path, ()), event.number]
-        command = event.text.partition("\n")[0] if event.tool == "Bash" else ""
+        command = event.command
         writes = not event.path and not event.failed and _COMMAND["writes"].search(command)
         for old, new in find_written_files(command) if writes else ():
             found.setdefault(new, found.pop(old, [])).append(event.number)
@@ -152,9 +148,8 @@ def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[Co
     reported = {each.source.source_call_id for each in items if each.kind == ItemKind.ERROR}
     found = []
     for event in events:
-        is_command = event.kind == EventKind.TOOL and event.tool == "Bash" and not event.path
-        command = event.text.partition("\n")[0]
-        if is_command and not _FAILURE["gives_up"].search(command) and (families := _find_families(command)):
+        command = event.command if event.kind == EventKind.TOOL and not event.path else ""
+        if command and not _FAILURE["gives_up"].search(command) and (families := _find_families(command)):
             tells = any(sign in event.text for sign in _SIGNS) and _FAILURE["failing"].search(event.text)
             failed = event.failed is True or event.call_id in reported or bool(tells)
             errors = find_errors(event) if failed else []
@@ -162,7 +157,7 @@ def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[Co
                 output = find_errors(event, [_ANYTHING])
                 errors = [output[0] if event.failed and 0 < len(output) <= _SHORT_OUTPUT else ""]
             tests = _FAILED_TEST.findall(event.text) if failed else ()
-            found.append(CommandRun(event, families, failed, errors, tests))
+            found.append(CommandRun(event, command, families, failed, errors, tests))
     return found
 
 
@@ -197,7 +192,7 @@ def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
         answers = _COMMIT_ANSWER.findall(event.text)  # prove it even if a later step of the command failed
         if event.tool != "Bash" or (event.failed is True and not answers) or "git" not in event.text:
             continue
-        command = event.text.partition("\n")[0]
+        command = event.command
         messages = answers or ([] if _is_refused(event) else _COMMAND["commit_message"].findall(command))
         if not messages and not event.failed and (file := _COMMAND["message_file"].search(command)):
             written = [each.text for each in events if each.number < event.number and each.path == file[1]]
@@ -243,7 +238,7 @@ def find_failures(
         acts = [*_find_cure(run, errors[0], following, between, attempts)] if following and end and is_lasting else []
         own = {each.path for each in events if each.number in attempts and each.number < run.event.number}
         anew = [each for each in events if end < each.number < until and each.failed is not True]
-        redone = {each.path if each.number in attempts else each.text.partition("\n")[0] for each in anew}
+        redone = {each.path if each.number in attempts else each.input for each in anew}
         cure = [act for act, done in acts if done not in own and not any(done in each for each in redone)]
         is_open = not any(not each.failed and not each.families[0].startswith("git ") for each in later)
         overcome = following.event if following and (is_past or cure) else passed
@@ -274,7 +269,7 @@ def find_reports(events: Sequence[RecordedEvent], runs: Sequence[CommandRun], ed
             begin = next((each.number for each in turn if each.number in changed), end)
             green = (each for each in runs if begin < each.event.number <= end and not each.failed)
             tests = next((each for each in green if any(map(_TEST.search, each.families))), None)
-            run, passed = CommandRun(event, (), failed=True), tests.event if tests else None
+            run, passed = CommandRun(event, event.input, (), failed=True), tests.event if tests else None
             yield from [Failure(run, "\n".join(lines), tests, passed, passed, is_open=False, cure=())] if lines else ()
         turn, later = ([], later + event.text) if is_prompt else ([event, *turn], later)
 
@@ -299,7 +294,7 @@ def _find_cure(
     acts, done = dict[str, str](), dict[str, str]()
     named, is_past = {*_WORD.findall(error.lower())} - _SHARED_WORDS, _is_past(run, following)
     for path in paths:
-        heads = (each.text.partition("\n")[0].removeprefix(path) for each in edits if each.path == path)
+        heads = (each.input.removeprefix(path) for each in edits if each.path == path)
         change = "; ".join(" ".join(head.split()) for head in heads)  # how it was changed
         is_whole = change and len(change) <= LONGEST_ACT and "..." not in change
         act = f"edited {path.rpartition('/')[2]}{f': {change}' if is_whole else ''}"
@@ -307,7 +302,7 @@ def _find_cure(
         is_told = is_past and path.rpartition("/")[2] in run.event.text.partition("\n")[2]
         acts[act], done[act] = error.lower() if is_told else f"{path} {change}", path
     added = {f"with `{cut_line(each, LONGEST_ACT)}`": each for each in _find_added(run, following)}
-    ran = [x.text.partition("\n")[0] for x in between if x.tool == "Bash" and not (x.path or x.failed)]
+    ran = [x.command for x in between if x.tool == "Bash" and not (x.path or x.failed)]
     ran = [*filterfalse(_LOOK.search, ran)]
     remedies = [*filter(_FAILURE["remedy"].search, ran)]
     if not (remedies or added or acts):  # any but git's and tests may have set something up

@@ -187,8 +187,9 @@ class Record:
         """The text of the edits in each turn that changed a file or ran a command that changes something."""
         found = defaultdict[int, str](str)
         for event in self.events:
+            command = "" if event.failed else event.command
             attempts = event.tool in ("Edit", "Write") and not (event.failed or _CHANGE["scratch"].search(event.path))
-            if event.number in self.edit_events or attempts or _CHANGE["act"].search(_read_command(event)):
+            if event.number in self.edit_events or attempts or _CHANGE["act"].search(command):
                 found[self.turns[event.number]] += f"{event.text}\n"
         return found
 
@@ -205,7 +206,7 @@ class Record:
         """The lasting change that follows each answer after at most some reading and a person's answer, by answer."""
         found, answers, proposals = dict[int, RecordedEvent](), list[RecordedEvent](), list[RecordedEvent]()
         for event in self.events:
-            command = _read_command(event)
+            command = "" if event.failed else event.command
             if event.kind == EventKind.ANSWER:
                 answers = [event]
             elif event.kind == EventKind.PROMPT:
@@ -300,10 +301,6 @@ def _agrees(reply: str) -> bool:
     return bool(_DECISION["assent"].match(reply) or _DECISION["pick"].match(reply))
 
 
-def _read_command(event: RecordedEvent) -> str:
-    return event.text.partition("\n")[0] if event.tool == "Bash" and not event.failed else ""
-
-
 class Passage(Struct):
     """A part of a session's record: of events that follow each other, or a piece of a long one."""
 
@@ -370,16 +367,16 @@ def _describe_event(event: RecordedEvent) -> tuple[Trust, str]:
 
 def _describe_call(event: RecordedEvent) -> str:
     """A call and its result line; for a failed one its error."""
-    subject, _, output = event.text.partition("\n")
-    if event.tool == "Bash" and not event.failed and parse_command(subject).name in LOOKS:
+    if event.command and not event.failed and parse_command(event.command).name in LOOKS:
         return ""
+    output = event.text.partition("\n")[2]
     lines = [" ".join(line.split())[:LINE_CHARACTERS] for line in output.splitlines() if line.strip()]
     if event.failed:
         errors = [line for line in lines if _ERROR.search(line)] or lines
         shown = [f"failed: {line}" for line in errors[-ERROR_LINES:]] or ["failed"]
     else:
         shown = [output.strip()] if event.tool in _TELLING_TOOLS else lines[-1:] if event.tool == "Bash" else []
-    return "\n".join([f"{event.tool}: {subject.strip()[: 2 * LINE_CHARACTERS]}", *shown])
+    return "\n".join([f"{event.tool}: {event.input.strip()[: 2 * LINE_CHARACTERS]}", *shown])
 
 
 def _cut(text: str) -> Iterator[str]:

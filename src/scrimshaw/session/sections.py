@@ -94,7 +94,7 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     labels = (x.heading.rstrip(": ") if x.is_item and not _CHANGE["no_label"].match(x.heading) else "" for x in found)
     facts = [*dict.fromkeys(Statement(x.text, x.event, label) for x, label in zip(found, labels, strict=True))]
     last = next((x for x in reversed(record.events) if x.kind in (EventKind.TOOL, EventKind.PROMPT)), None)
-    command = last.text.partition("\n")[0].strip() if last and last.tool == "Bash" and not last.failed else ""
+    command = last.command.strip() if last and not last.failed else ""
     is_telling = re.search(r" \W*[^\W\d]", command) and parse_command(command).name not in LOOKS
     is_last = last and last.number > max((each.event for each in facts), default=0)
     if last and is_telling and is_last and not record.test_runs and not find_outcome(record):
@@ -186,7 +186,7 @@ def find_uncommitted(record: Record) -> Iterator[Statement]:
     """The files changed since the last commit, or left out of it by `git add`, and since git reported a clean tree."""
     commits, added, cleared = [*map(attrgetter("event"), record.commits)], "", list[tuple[int, list[str]]]()
     for event in record.events:
-        command = event.text.partition("\n")[0] if event.tool == "Bash" else ""
+        command = event.command
         added += "".join(map(" {} ".format, _COMMAND["adds"].findall(command)))
         is_clean = command and _CHANGE["clean"].search(event.text)
         if is_clean or event.number in commits or (_COMMAND["amends"].search(command) and not event.failed):
@@ -333,7 +333,7 @@ def _find_reactions(record: Record) -> dict[int, Statement]:
         has_failed = before.failed or before.number in failed
         texts = [each.text for each in record.sentences_by_answer.get(said.number, ())]
         after = record.carried_out[said.number]
-        command = after.text.partition("\n")[0] if not after.path else ""
+        command = "" if after.path else after.input
         is_soon = before.kind != EventKind.PROMPT and after.number < said.number + _NEAR
         facts = _read_facts(record, said.number) if is_soon else ()
         found |= {fact.event: fact for fact in facts}  # right after a prompt an answer repeats what was asked
@@ -460,7 +460,7 @@ def find_next_step(record: Record) -> Statement | None:
 
 def _find_announced_step(record: Record, answer: RecordedEvent) -> Statement | None:
     """What an answer names as next, or asks or announces at its end; of a list some of the rest is its note."""
-    tools = [event.text.partition("\n")[0].lower() for event in record.events if event.kind == EventKind.TOOL]
+    tools = [event.input.lower() for event in record.events if event.kind == EventKind.TOOL]
     closing = record.sentences_by_answer.get(answer.number, ())
     named = [each.text for each in closing if _OPEN["next"].search(each.text) or _OPEN["next"].search(each.heading)]
     lines = [line.strip() for line in answer.text.splitlines() if line.strip()]

@@ -225,7 +225,7 @@ def _find_break(record: Record) -> Iterator[Statement]:
     """The last call or prompt of a session whose turn did not end."""
     passed = record.prompts_by_kind["partings"]
     acts = [x for x in record.events if x.kind not in (EventKind.START, EventKind.END) and x.number not in passed]
-    command = statements.cut_line(acts[-1].text.partition("\n")[0]) if acts else ""
+    command = statements.cut_line(acts[-1].input) if acts else ""
     is_over = statements.PATTERNS["open_points"]["hands_in"].search(command)
     if acts and acts[-1].kind in (EventKind.TOOL, EventKind.PROMPT) and not is_over:
         last = f"after `{command}`" if acts[-1].kind == EventKind.TOOL else "before an answer"
