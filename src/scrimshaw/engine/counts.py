@@ -20,7 +20,7 @@ from scrimshaw.ingest.memory_file import decode_text
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import RECORD, Degradation, Filters, Injected, JobState, Memory, Skip
 from scrimshaw.search.degradation import Degradations, IndexPart
-from scrimshaw.storage.durable import replace_file, storage_errors
+from scrimshaw.storage.durable import storage_errors, write_file
 from scrimshaw.storage.paths import locate
 
 _EVERY = Filters(include_deprecated=True)
@@ -170,8 +170,7 @@ def export_markdown(engine: Engine, folder: Path) -> int:
         file, path = Path(memory.path), locate(folder, memory.id)
         with storage_errors("read", file):
             text = decode_text(file.read_bytes(), memory.path)
-        with storage_errors("write", path):
-            replace_file(path, redact(text).text.encode())
+        write_file(path, redact(text).text.encode())
     return len(memories)
 
 
@@ -187,6 +186,5 @@ def export_lines(engine: Engine) -> Iterator[bytes]:
 def export_jsonl(engine: Engine, file: Path) -> int:
     """Write the lines of `export_lines` to a file, replacing it; returns how many. Raises StorageFailure."""
     lines = list(export_lines(engine))
-    with storage_errors("write", file):
-        replace_file(file, b"".join(lines))
+    write_file(file, b"".join(lines))
     return len(lines)

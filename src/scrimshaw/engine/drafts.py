@@ -46,7 +46,7 @@ from scrimshaw.models import (
 from scrimshaw.search.candidates import DAY_S
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.session.draft import build_draft, render_body
-from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
+from scrimshaw.storage.durable import remove_file, storage_errors, write_file
 from scrimshaw.storage.git import is_on_another_branch
 from scrimshaw.storage.paths import Vault, locate
 
@@ -173,8 +173,8 @@ def _set_aside(engine: Engine, new: NewText, outcome: DraftOutcome, reasons: Seq
     path = _vault(engine).root / f"{slug(new.session)}.md"
     draft = replace(new, tier=Tier.TEMPORARY, facts={**new.facts, "rejected": list(reasons)})
     _, text, _ = compose_memory(engine, draft, redact(new.title).text, redact(new.content))
-    with engine.write_lock(), storage_errors("write", path):
-        replace_file(path, text.text.encode(), private=True)
+    with engine.write_lock():
+        write_file(path, text.text.encode(), private=True)
     status = "waiting" if WAITS in reasons else "rejected"
     return replace(outcome, status=status, path=str(path), reasons=tuple(reasons))
 
@@ -294,8 +294,8 @@ def discard_drafts(engine: Engine, names: Sequence[str]) -> None:
 def restore_draft(engine: Engine, name: str, text: str) -> None:
     """Put back a draft that was discarded or promoted, with the text that it had."""
     path = locate(_vault(engine).root, name)
-    with engine.write_lock(), storage_errors("write", path):
-        replace_file(path, redact(text).text.encode(), private=True)
+    with engine.write_lock():
+        write_file(path, redact(text).text.encode(), private=True)
 
 
 def expire_drafts(engine: Engine) -> tuple[list[str], list[str]]:

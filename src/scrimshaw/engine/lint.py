@@ -25,7 +25,7 @@ from scrimshaw.ingest.memory_file import MemoryFile, decode_text, parse_memory_f
 from scrimshaw.ingest.quality import BANDS, band, find_decisions, judge, read_contents
 from scrimshaw.ingest.references import Reference, Rename, find_references, rewrite_references
 from scrimshaw.models import Action, Entry, Filters, Skip, format_time
-from scrimshaw.storage.durable import replace_file, storage_errors
+from scrimshaw.storage.durable import write_file
 from scrimshaw.storage.git import list_moved_files
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.scan import SPEC_FOLDERS, Source, scan
@@ -230,8 +230,7 @@ def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[R
             entry = Entry(action=Action.UPDATE, memory_id=repair.id, reason=reason, actor=actor)
             rewrite(engine, engine.memory(repair.id), partial(rename_paths, path=path), entry)
         elif text := read_markdown(path):
-            with storage_errors("write", path):
-                replace_file(path, rewrite_references(text, known.changes(text, path, renames)).encode())
+            write_file(path, rewrite_references(text, known.changes(text, path, renames)).encode())
 
 
 def _read_files(engine: Engine, paths: Sequence[Path]) -> Iterator[tuple[str, Path, str]]:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from scrimshaw.engine import Engine
 from scrimshaw.engine.core import GLOBAL
 from scrimshaw.models import ArtifactClass, Filters, Memory, Tier
-from scrimshaw.storage.durable import PRIVATE_FILE, read_if_there, replace_file, storage_errors
+from scrimshaw.storage.durable import PRIVATE_FILE, read_if_there, storage_errors, write_file
 from scrimshaw.storage.place import name_project
 from scrimshaw.storage.scan import compile_globs
 
@@ -155,8 +155,7 @@ class IdMap:
         self.copies = dict(copies)
         lines = [_Line(name=name, copy=copy) for name, copy in self.copies.items()]
         data = b"".join(msgspec.json.encode(line) + b"\n" for line in [*lines, _Line(is_open=True)])
-        with storage_errors("write", self.path):
-            replace_file(self.path, data, private=True)
+        write_file(self.path, data, private=True)
         self.is_open = True
 
     def end(self) -> None:

@@ -91,6 +91,12 @@ def replace_file(
         sync_folder(folder)
 
 
+def write_file(path: Path, data: bytes, *, private: bool = False) -> None:
+    """Replace a file as `replace_file` does; raises StorageFailure."""
+    with storage_errors("write", path):
+        replace_file(path, data, private=private)
+
+
 @contextmanager
 def pin_folder(folder: Path, root: Path | None) -> Iterator[Path]:
     """A path to a folder through its handle, so that it cannot be swapped; its own path if the system has no such."""

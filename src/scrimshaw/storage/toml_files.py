@@ -13,7 +13,7 @@ from msgspec.structs import asdict, replace
 
 from scrimshaw.errors import InvalidRequest, UnreadableFile, describe_os_error
 from scrimshaw.models import Edge, EdgeKind, Redacted, Relation
-from scrimshaw.storage.durable import read_if_there, replace_file, storage_errors
+from scrimshaw.storage.durable import read_if_there, storage_errors, write_file
 from scrimshaw.toml_text import parse_toml
 
 LINKS_FILE = "links.toml"
@@ -104,8 +104,7 @@ def add_query(path: Path, golden: Golden, redact: Callable[[str, str], Redacted]
     table = f"\n[[query]]\ntext = {_toml_value(golden.text)}\nexpect = [{expect}]\nwithin = {golden.within}\n"
     text = redact(before, (head if head.endswith("\n") else head + "\n") + table).text
     found = read_golden(path, accept, text).queries[-1]
-    with storage_errors("write", path):
-        replace_file(path, text.encode())
+    write_file(path, text.encode())
     return found
 
 

@@ -30,7 +30,7 @@ from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFa
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import Channel, Degradation, Filters, JobState, MemoryType, Skip, Tier
 from scrimshaw.search.embedders import EmbedderUnavailable
-from scrimshaw.storage.durable import replace_file, storage_errors
+from scrimshaw.storage.durable import write_file
 from scrimshaw.storage.sql import earliest
 
 _WorkT = TypeVar("_WorkT", bound=Callable[..., Any])
@@ -251,8 +251,7 @@ def write_output(path: Path, text: str, *, force: bool) -> str:
     """Write a file that a person named, asking before replacing one; returns its path. Raises StorageFailure."""
     refusal = InvalidRequest(f"{path} exists already.", "Add --force to replace it.", parameter="force")
     confirm(f"{path} exists already. Replace it?", force or not path.exists(), refusal)
-    with storage_errors("write", path):
-        replace_file(path, text.encode())
+    write_file(path, text.encode())
     return str(path)
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from scrimshaw.config import Settings
 from scrimshaw.errors import AlreadyExists, ConfigError, InvalidRequest, NotFound, find_nearest
-from scrimshaw.storage.durable import read_if_there, replace_file, storage_errors
+from scrimshaw.storage.durable import read_if_there, storage_errors, write_file
 from scrimshaw.storage.transaction import lock
 
 PREFIX = "scrimshaw_"  # by which people and secret scanners recognize a token
@@ -93,8 +93,7 @@ class TokenFile:
             self._write([*known.values()])
 
     def _write(self, tokens: list[Token]) -> None:
-        with storage_errors("write", self._path):
-            replace_file(self._path, msgspec.json.encode(sorted(tokens, key=lambda each: each.name)), private=True)
+        write_file(self._path, msgspec.json.encode(sorted(tokens, key=lambda each: each.name)), private=True)
 
 
 def find_vaults(settings: Settings) -> dict[str, Path]:

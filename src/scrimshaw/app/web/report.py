@@ -19,7 +19,7 @@ from scrimshaw.engine import Engine, read
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest.memory_file import is_private, parse_memory_file
 from scrimshaw.models import Edge, EdgeKind, Filters, Memory
-from scrimshaw.storage.durable import replace_file, storage_errors
+from scrimshaw.storage.durable import write_file
 
 # Outside of the dashboard links to its pages lead nowhere: mere navigation is removed, other links become text.
 _ONWARD = re.compile(r'<p class="onward">.*?</p>', re.DOTALL)
@@ -54,8 +54,7 @@ def export_html(engine: Engine, file: Path, *, with_private: bool) -> int:
     field = [tag("label", "Search titles, phrases and texts", for_="q"), tag("input", type="search", id="q")]
     search = tag("form", field, tag("p", role="status"), role="search", hidden=True)
     page = _render_document(engine, join(search, tag("div", entries, id="memories")), read_asset("find.js"))
-    with storage_errors("write", file):
-        replace_file(file, page.encode())
+    write_file(file, page.encode())
     return len(memories)
 
 
