@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage.paths import Vault, check_id, locate
-from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_hash
+from scrimshaw.storage.transaction import FileChange, atomic_file_changes, make_conflict
 
 
 class VaultFiles(NamedTuple):
@@ -29,7 +29,9 @@ class VaultFiles(NamedTuple):
     def _change(self, memory_id: str, text: Redacted | None, expected_hash: str | None) -> None:
         path = locate(self.root, memory_id)
         before = path.read_bytes() if path.is_file() else None
-        demand_hash(memory_id, "" if before is None else content_hash(before), expected_hash)
+        current_hash = "" if before is None else content_hash(before)
+        if expected_hash is not None and expected_hash != current_hash:
+            raise make_conflict(memory_id, current_hash, expected_hash)
         change = FileChange(path, self.root.resolve(), before, text, memory_id)
         with atomic_file_changes(self.root, "", [change]):
             pass

@@ -25,7 +25,7 @@ from scrimshaw.storage.paths import Vault, locate
 from scrimshaw.storage.ports import StoredText
 from scrimshaw.storage.scan import SERENA
 from scrimshaw.storage.toml_files import LINKS_FILE
-from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_hash, lock
+from scrimshaw.storage.transaction import FileChange, atomic_file_changes, lock, make_conflict
 
 SHARED_TIMEOUT_S = 10.0  # for one file of a vault that other projects write too
 _UNKNOWN = (StorageFailure, InvalidMemoryId)  # the file's existence is unknown, as behind a link that leads out
@@ -81,8 +81,8 @@ def read_file(
     stored = engine.journal.prior_text(name, known_hash) if known_hash else None
     is_stored = stored is not None and stored.encode() == data and not _CHANGED.search(stored)
     digest = known_hash if is_stored else hash_of(data)
-    if expected_hash not in (None, digest):
-        demand_hash(name, digest, expected_hash)
+    if expected_hash is not None and expected_hash != digest:
+        raise make_conflict(name, digest, expected_hash)
     return LedgerFile(name, path, vault.root.resolve(), data, digest, vault.name, vault.shared, is_stored)
 
 

@@ -159,7 +159,7 @@ def _demand_before(change: FileChange, place: Path) -> None:
     current, before = durable.read_if_there(place), change.before
     if current != before:
         hashes = ["" if data is None else content_hash(data) for data in (current, before)]
-        demand_hash(change.name or str(change.path), *hashes)
+        raise make_conflict(change.name or str(change.path), *hashes)
 
 
 @contextmanager
@@ -186,15 +186,13 @@ def _mark_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> Ite
         _finish(folder, moves, is_committed=True)
 
 
-def demand_hash(memory_id: str, current_hash: str, expected_hash: str | None) -> None:
-    """Raise Conflict with `current_hash` for a file other than the expected one: "" means no file, None any."""
-    if expected_hash is None or expected_hash == current_hash:
-        return
+def make_conflict(memory_id: str, current_hash: str, expected_hash: str) -> Conflict:
+    """The error for a file that is not the expected one, with `current_hash`; the hash "" means no file."""
     details = {"id": memory_id, "current_hash": current_hash}
     if not expected_hash:
-        raise AlreadyExists(f"{memory_id!r} exists.", "Update it, or choose another id.", **details)
+        return AlreadyExists(f"{memory_id!r} exists.", "Update it, or choose another id.", **details)
     what = "changed" if current_hash else "was removed"
-    raise Conflict(f"{memory_id!r} {what} since it was read.", "Read it again, then repeat the change.", **details)
+    return Conflict(f"{memory_id!r} {what} since it was read.", "Read it again, then repeat the change.", **details)
 
 
 def demand_room(changes: Iterable[FileChange]) -> None:
