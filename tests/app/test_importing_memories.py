@@ -165,7 +165,7 @@ def test_a_deleted_record_whose_text_cannot_be_had_is_told(
     path, at = "docs/adr/0001-gone.md", "2026-01-01T00:00:00Z"
     gone = Commit(commit="0" * 40, at=at, author="A", subject="Remove", path=path)
     git(engine.settings.project, "init", "-q")
-    monkeypatch.setattr("scrimshaw.engine.importers.list_deleted_files", lambda project, suffix: [gone])
+    monkeypatch.setattr("scrimshaw.engine.importers.list_deleted_notes", lambda project: [gone])
     (taken,) = take(engine, home, "decisions")
     assert (taken.status, taken.place) == ("left", "000000000000:docs/adr/0001-gone.md")
     assert "git could not be asked" in taken.reasons[0]

@@ -9,7 +9,7 @@ import pytest
 
 from scrimshaw.errors import StorageFailure
 from scrimshaw.storage import git as asking
-from scrimshaw.storage.git import Commit, CommitDates, list_deleted_files, read_before
+from scrimshaw.storage.git import Commit, CommitDates, list_deleted_notes, read_before
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -24,7 +24,7 @@ def commit(folder: Path, message: str) -> str:
 
 
 def found(folder: Path) -> list[Commit]:
-    return list_deleted_files(folder, ".md")
+    return list_deleted_notes(folder)
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ from scrimshaw.models import ArtifactClass, EventKind, Job, MemoryType, Relation
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.storage.databases import read_foreign_tables
 from scrimshaw.storage.durable import storage_errors
-from scrimshaw.storage.git import Commit, list_deleted_files, read_before
+from scrimshaw.storage.git import Commit, list_deleted_notes, read_before
 from scrimshaw.storage.paths import replace_undecodable
 from scrimshaw.storage.scan import classify_artifact
 
@@ -342,7 +342,7 @@ def _read_decisions(engine: Engine) -> FoundMemories:
 
 def find_deleted_decisions(project: Path) -> list[Commit]:
     """The commits that deleted decision records, newest first; raises StorageFailure."""
-    found = list_deleted_files(project, ".md")
+    found = list_deleted_notes(project)
     return [each for each in found if classify_artifact(PurePosixPath(each.path)) is ArtifactClass.DECISION_RECORD]
 
 

@@ -259,11 +259,11 @@ class Commit(Struct, frozen=True, kw_only=True):
 _COMMIT_FORMAT = f"--format={_MARK}%H%x00%cI%x00%an%x00%s%x00"
 
 
-def list_deleted_files(project: Path, suffix: str) -> list[Commit]:
-    """A commit for each file deleted in history, not renamed or restored, newest first; raises StorageFailure."""
+def list_deleted_notes(project: Path) -> list[Commit]:
+    """The commits that deleted Markdown files, which were neither moved nor restored, newest first; StorageFailure."""
     log = ("log", "-z", "-M", "--diff-filter=D", "--name-only", "--relative", _COMMIT_FORMAT)
     found: dict[str, Commit] = {}
-    for block in ask_git(project, *log, "--", f"*{suffix}").split(_MARK)[1:]:
+    for block in ask_git(project, *log, "--", "*.md").split(_MARK)[1:]:
         name, at, author, subject, *paths = block.split("\0")
         for path in filter(None, (each.strip("\n") for each in paths)):
             found.setdefault(path, Commit(commit=name, at=at, author=author, subject=subject, path=path))
