@@ -181,6 +181,7 @@ def _describe_saved(saved: Saved, text: str, result: partial[ImportResult]) -> I
 
 
 def leave_out(source: str, place: str, reason: str | ScrimshawError, skipped: int = 0) -> ImportResult:
+    """The result for what is not imported: `failed` for a reason that may pass, such as a full disk, or `left`."""
     error = ScrimshawError(reason) if isinstance(reason, str) else reason
     status = "failed" if error.exit_code == StorageFailure.exit_code else "left"
     return ImportResult(source=source, place=place, status=status, reasons=(error.message,), skipped=skipped)
@@ -277,9 +278,9 @@ def _read_source(engine: Engine, source: str, place: Path, all_projects: bool) -
         case "forgetful" | "claude-mem":
             names, parse = _DATABASES[source]
             tables = read_foreign_tables(place, names, hint=f"Name the database of {source}.")
-            yield from _share_out(source, place, parse(tables, "" if all_projects else engine.settings.project.name))
+            yield from _list_parsed(source, place, parse(tables, "" if all_projects else engine.settings.project.name))
         case "mem0":
-            yield from _share_out(source, place, other_memories.parse_mem0(_read_text(place)))
+            yield from _list_parsed(source, place, other_memories.parse_mem0(_read_text(place)))
         case "basic-memory":
             top = place if place.is_dir() else place.parent
             for file in list_markdown_files(place):
@@ -296,8 +297,8 @@ def _read_source(engine: Engine, source: str, place: Path, all_projects: bool) -
             yield from _read_decisions(engine)
 
 
-def _share_out(source: str, place: Path, parsed: ParsedMemories) -> FoundMemories:
-    """The memories of a file, and a result for each reason to skip others."""
+def _list_parsed(source: str, place: Path, parsed: ParsedMemories) -> FoundMemories:
+    """The memories that were read from a file, after a result for each reason why others were skipped, with a count."""
     for reason, count in parsed[1].items():
         yield leave_out(source, str(place), f"{count} {reason}")
     yield from ((str(place), each) for each in parsed[0])
