@@ -135,10 +135,11 @@ def embed_pending(engine: Engine, keep_going: KeepGoing | None = None, *, record
     if isinstance(engine.embedder, Degradation):
         return 0
     model, embedded, places = engine.embedder.model, 0, dict[tuple[bool, bool], int]()
-    find, kinds = partial(engine.index.chunks_to_embed, model, limit=EMBED_BATCH), (False, True)[: 1 + record]
+    find, kinds = partial(engine.index.chunks_to_embed, model, limit=EMBED_BATCH), (False, True) if record else (False,)
     while True:
         has_room = engine.index.vector_counts().with_tokens < engine.settings.index.token_vectors
-        lacks = [(without, of) for without in (False, True)[: 1 + (record and has_room)] for of in kinds]
+        # What a chunk may lack: token vectors too, or only its own; and whether it is one of a record.
+        lacks = [(tokens, of) for tokens in ((False, True) if record and has_room else (False,)) for of in kinds]
         # Start over once at the end, for chunks that were added meanwhile.
         asked = dict.fromkeys([*((lack, places.get(lack, 0)) for lack in lacks), *((lack, 0) for lack in lacks)])
         found = ((lack, find(after=at, tokens=lack[0], record=lack[1])) for lack, at in asked)
@@ -198,8 +199,10 @@ def count_vectors(engine: Engine, *, record: bool = True) -> tuple[int, int]:
     """(chunks with a vector of the configured model, all chunks), with or without those of records."""
     if isinstance(engine.embedder, Degradation):
         return 0, 0
-    counts = (engine.index.vector_counts(record=of) for of in (False, True)[: 1 + record])
-    done, total = map(sum, zip(*(each.progress(engine.embedder.model) for each in counts), strict=True))
+    done, total = engine.index.vector_counts().progress(engine.embedder.model)
+    if record:
+        more_done, more = engine.index.vector_counts(record=True).progress(engine.embedder.model)
+        done, total = done + more_done, total + more
     return done, total
 
 

@@ -32,7 +32,7 @@ from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.engine.uplift import Uplift, measure_uplift
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import FLAG
-from scrimshaw.models import RECORD, Channel, Filters, Memory, MemoryType, Session, Tier, Trust, format_count
+from scrimshaw.models import RECORD, Filters, Memory, MemoryType, Session, Tier, Trust, format_count
 from scrimshaw.router import ask
 from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.passages import PASSAGE, TOKEN_CHARACTERS, count_characters, cut_passage, pack_hits
@@ -284,12 +284,15 @@ def search(
     no_scan: frame.NoScan = False,
 ) -> SearchResult:
     """Find memories by words, by meaning and by trigger phrases."""
+    if bool(channels) + lexical_only + semantic_only > 1:
+        raise typer.BadParameter("Give one of --channels, --lexical-only and --semantic-only.")
+    named = "text,trigger,graph" if lexical_only else "vector,graph" if semantic_only else channels
     words = " ".join(query)
     request = SearchRequest(
         query=words,
         filters=filters,
         limit=limit,
-        channels=choose_channels(channels, lexical_only, semantic_only),
+        channels=frame.channels_of(named),
         include_content=content,
         min_confidence=engine.settings.search.min_confidence if min_confidence is None else min_confidence,
         record=True,
@@ -317,13 +320,6 @@ def search(
         return result.keep_hits(pack_hits(result.hits, terms, spare))
     cut = (replace(hit, text=hit.text if content else cut_passage(hit.text, terms, PASSAGE)) for hit in result.hits)
     return result.keep_hits([*cut])
-
-
-def choose_channels(names: str, lexical_only: bool, semantic_only: bool) -> tuple[Channel, ...]:
-    """The channels that one of three options names; raises BadParameter for several, or an unknown channel."""
-    if bool(names) + lexical_only + semantic_only > 1:
-        raise typer.BadParameter("Give one of --channels, --lexical-only and --semantic-only.")
-    return frame.channels_of("text,trigger,graph" if lexical_only else "vector,graph" if semantic_only else names)
 
 
 def _open_hit(result: SearchResult, number: int) -> None:
