@@ -296,6 +296,7 @@ class Filters(Struct, frozen=True, kw_only=True):
     min_quality_score: float | None = None
 
 
+EVERY = Filters(include_deprecated=True)  # all memories; a search still asks for its least quality
 CLIENT_TOOL = "client-tool"  # the actor of a row about a memory's file that an agent wrote without this server
 
 

@@ -22,7 +22,7 @@ from scrimshaw.engine.read import search
 from scrimshaw.errors import AlreadyExists, DamagedDatabase, InvalidRequest, UnreadableFile
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
 from scrimshaw.ingest.redact import redact_edit
-from scrimshaw.models import Channel, Degradation, Filters, Memory, format_count
+from scrimshaw.models import EVERY, Channel, Degradation, Memory, format_count
 from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.search.tokens import query_terms
@@ -37,7 +37,7 @@ NEAR = 0.8
 NO_TIME = "there was no time left for it"
 
 _ASLEEP = "a quick check does not load the model"
-_EVERY = Filters(include_deprecated=True, min_quality_score=0.0)
+_ANY_QUALITY = replace(EVERY, min_quality_score=0.0)
 _NO_MEANING = ("embedder_", "vectors_")  # how a search says that it could not look by meaning
 
 
@@ -184,9 +184,9 @@ def _ask_words(engine: Engine, memory: Memory | None, name: str, words: str) -> 
         query=words, limit=WITHIN, channels=(Channel.TEXT,), constitutional=False, rerank=False, decay=False
     )
     # Among all memories, then alone: one that is found only alone was outranked.
-    for filters in (_EVERY, replace(_EVERY, only=(name,))):
+    for filters in (_ANY_QUALITY, replace(_ANY_QUALITY, only=(name,))):
         if any(hit.memory.id == name for hit in engine.searcher.search(replace(request, filters=filters)).hits):
-            return filters is _EVERY
+            return filters is _ANY_QUALITY
     return Lost(query=words, missing=(name,), sentence=f"The memory {name} is not found by words of its own.")
 
 
@@ -204,8 +204,8 @@ def _ask_meaning(engine: Engine, name: str, by_meaning: bool) -> Answer:
             return f"pieces with a vector: only {done} of {total}"
         piece = engine.index.pieces([(name, 0)]).get((name, 0))
         vector = embedder.embed([f"{piece.context}\n{piece.text.strip()}".strip() if piece else ""])[0]
-        nearest = engine.index.match_vector(embedder.model, vector, _EVERY, WITHIN)
-        alone = engine.index.match_vector(embedder.model, vector, replace(_EVERY, only=(name,)), 1)
+        nearest = engine.index.match_vector(embedder.model, vector, _ANY_QUALITY, WITHIN)
+        alone = engine.index.match_vector(embedder.model, vector, replace(_ANY_QUALITY, only=(name,)), 1)
     except EmbedderUnavailable as error:
         return error.degradation.failure_mode
     except DamagedDatabase as error:

@@ -18,12 +18,11 @@ from scrimshaw.engine.usage import MOST_SESSIONS, measure_usage
 from scrimshaw.errors import NotFound, find_nearest
 from scrimshaw.ingest.memory_file import decode_text
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import RECORD, Degradation, Filters, Injected, JobState, Memory, Skip
+from scrimshaw.models import EVERY, RECORD, Degradation, Filters, Injected, JobState, Memory, Skip
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.storage.durable import storage_errors, write_file
 from scrimshaw.storage.paths import locate
 
-_EVERY = Filters(include_deprecated=True)
 _MOST_MEASURED = 300  # sessions, the newest: computing what each used takes some 15 ms
 
 
@@ -165,7 +164,7 @@ def list_tokens(engine: Engine, most: int | None = None) -> list[SessionTokens]:
 
 def export_markdown(engine: Engine, folder: Path) -> int:
     """Write each memory to `folder`, redacted again; returns how many. Raises StorageFailure, UnreadableFile."""
-    memories = read.list_writable(engine, _EVERY)
+    memories = read.list_writable(engine, EVERY)
     for memory in memories:
         file, path = Path(memory.path), locate(folder, memory.id)
         with storage_errors("read", file):
@@ -176,7 +175,7 @@ def export_markdown(engine: Engine, folder: Path) -> int:
 
 def export_lines(engine: Engine) -> Iterator[bytes]:
     """Each memory as a line of JSON: the fields of `Memory`, its text as `body`, its relations as `edges`."""
-    for memory in read.list_writable(engine, _EVERY):
+    for memory in read.list_writable(engine, EVERY):
         body = engine.index.bodies([memory.id]).get(memory.id, "")
         edges = [msgspec.to_builtins(edge) | {"resolved": target} for edge, target in engine.index.edges(memory.id)]
         fields: dict[str, Any] = msgspec.to_builtins(memory) | {"body": body, "edges": edges}

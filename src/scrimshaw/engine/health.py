@@ -26,7 +26,7 @@ from scrimshaw.engine.trust import describe_claims
 from scrimshaw.errors import ScrimshawError, StorageFailure, UnreadableFile, VaultBusy
 from scrimshaw.ingest.comparison import find_head
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Capability, Degradation, Filters, JobState, Status, format_count
+from scrimshaw.models import EVERY, Capability, Degradation, Filters, JobState, Status, format_count
 from scrimshaw.search.candidates import vectors_pending
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.durable import storage_errors
@@ -42,7 +42,6 @@ LOCK_PATIENCE_S = 0.2  # a write holds the lock for milliseconds
 LOOKED_THROUGH = 50
 PROBE_TEXT = "a sentence to test the model with"
 
-_EVERY = Filters(include_deprecated=True)
 _REPAIRS: Mapping[DatabaseName, str] = {"index": "rebuild", "journal": "restore --newest"}
 _log = logging.getLogger(__name__)
 
@@ -134,7 +133,7 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
         checked, broken = engine.journal.verify() if thorough else (0, 0)
         if broken:
             problems.append(f"the ledger has {format_count(checked, 'row')}, and entry {broken} was changed or removed")
-        memories = engine.index.count(_EVERY)[""]
+        memories = engine.index.count(EVERY)[""]
     except StorageFailure as error:
         problems.append(f"{error.message} {error.hint}")
     with suppress(StorageFailure):  # the check of vectors reports it
@@ -193,7 +192,7 @@ def _check_index(engine: Engine) -> Result | str:
 
 
 def _check_text(engine: Engine) -> Result | str:
-    memories = engine.index.select(_EVERY, limit=LOOKED_THROUGH)
+    memories = engine.index.select(EVERY, limit=LOOKED_THROUGH)
     words = ((memory, word) for memory in memories for word in query_terms(memory.title) if word.isascii())
     memory, word = next(words, (None, "memory"))
     filters = Filters(only=None if memory is None else (memory.id,), include_deprecated=True)
@@ -212,7 +211,7 @@ def _check_vectors(engine: Engine) -> Result | str:
         return Result(Status.OFF, embedder.failure_mode, embedder, expected=is_choice)
     vector = embedder.embed([PROBE_TEXT])[0]  # its error carries the degradation
     done, total = count_vectors(engine)
-    nearest = engine.index.match_vector(embedder.model, vector, _EVERY, 1)
+    nearest = engine.index.match_vector(embedder.model, vector, EVERY, 1)
     if done and not nearest:
         return off(f"pieces with a vector: {done}, and none is found")
     detail, is_under_way = f"{embedder.model}, {len(vector)} numbers; pieces with one: {done} of {total}", False
@@ -227,7 +226,7 @@ def _check_vectors(engine: Engine) -> Result | str:
 
 
 def _check_triggers(engine: Engine) -> Result | str:
-    for memory in engine.index.select(_EVERY, limit=LOOKED_THROUGH):
+    for memory in engine.index.select(EVERY, limit=LOOKED_THROUGH):
         for phrase in filter(find_head, memory.triggers):
             if memory.id in engine.searcher.match_phrases(phrase):
                 return f"a phrase of {memory.id} brings it"
@@ -241,7 +240,7 @@ def _check_graph(engine: Engine) -> Result | str:
         read_links(links_path(engine), str)
     except UnreadableFile as error:
         return Result(Status.DEGRADED, error.message, describe_loss("links", error.message, error.hint))
-    memories = engine.index.select(_EVERY, limit=LOOKED_THROUGH)
+    memories = engine.index.select(EVERY, limit=LOOKED_THROUGH)
     edges = engine.index.edges(*(memory.id for memory in memories)) if memories else []
     resolved = [(edge.source, place) for edge, place in edges if place not in ("", edge.source)]
     if not resolved:

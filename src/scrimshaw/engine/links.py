@@ -16,7 +16,7 @@ from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly
 from scrimshaw.ingest.markdown import parse_reference
 from scrimshaw.ingest.memory_file import MemoryFile, add_relation, remove_relation
 from scrimshaw.ingest.redact import redact, redact_edit
-from scrimshaw.models import Action, Edge, EdgeKind, Entry, Filters, Memory, Neighbor, Relation
+from scrimshaw.models import EVERY, Action, Edge, EdgeKind, Entry, Memory, Neighbor, Relation
 from scrimshaw.storage.scan import SERENA
 from scrimshaw.storage.toml_files import LINKS_FILE, read_links, render_links
 
@@ -120,7 +120,7 @@ def count_relations(engine: Engine) -> GraphStats:
     stated = [(edge, meant) for edge, meant in engine.index.edges() if edge.kind != EdgeKind.LINK]
     linked = {name for edge, meant in stated if meant for name in (edge.source, meant)}
     counts = Counter(edge.relation for edge, _ in stated)
-    memories = engine.index.count(Filters(include_deprecated=True))[""]
+    memories = engine.index.count(EVERY)[""]
     return GraphStats(
         edges=len(stated),
         by_relation={relation.value: counts[relation] for relation in Relation},

@@ -14,7 +14,7 @@ from scrimshaw.engine.core import MEMORIES, Engine, open_engine
 from scrimshaw.engine.read import search
 from scrimshaw.errors import DamagedDatabase, UnreadableFile
 from scrimshaw.ingest.memory_file import parse_memory_file
-from scrimshaw.models import Filters, content_hash
+from scrimshaw.models import EVERY, content_hash
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.durable import TEMP_PREFIX
 from scrimshaw.storage.toml_files import LINKS_FILE
@@ -294,7 +294,7 @@ def _wrong_index(engine: Engine, files: Mapping[str, bytes], fault: Fault) -> It
         index.rebuild(engine)
     for skip in index.list_skipped_files(engine):
         yield Finding(Kind.INDEX, f"{skip.path} was skipped: {skip.reason}")
-    found = engine.index.select(Filters(include_deprecated=True))
+    found = engine.index.select(EVERY)
     held = {memory.id: memory.content_hash for memory in found}
     for name in sorted(held.keys() | files.keys()):
         digest = content_hash(files[name]) if name in files else None

@@ -32,7 +32,7 @@ from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.engine.uplift import Uplift, measure_uplift
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import FLAG
-from scrimshaw.models import RECORD, Filters, Memory, MemoryType, Session, Tier, Trust, format_count
+from scrimshaw.models import EVERY, RECORD, Filters, Memory, MemoryType, Session, Tier, Trust, format_count
 from scrimshaw.router import ask
 from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.passages import PASSAGE, TOKEN_CHARACTERS, count_characters, cut_passage, pack_hits
@@ -304,7 +304,7 @@ def search(
     result = search_past(engine, request, at) if at else ask.search(engine, request, wait_s=wait_s)
     result = add_state(engine, words, result, None, 0 if at else budget or engine.settings.context.resume_tokens)
     terms = query_terms(words)
-    if not at and not result.hits and not engine.index.count(Filters(include_deprecated=True))[""]:
+    if not at and not result.hits and not engine.index.count(EVERY)[""]:
         note("This project has no memories yet: `scrimshaw save` writes one, `scrimshaw import` imports sessions.")
     if open_:
         _open_hit(result, open_)

@@ -27,7 +27,7 @@ from scrimshaw.engine.core import GLOBAL
 from scrimshaw.engine.index import count_vectors
 from scrimshaw.engine.query_log import search_figures
 from scrimshaw.errors import Forbidden, ReadOnly, ScrimshawError
-from scrimshaw.models import Filters, JobState
+from scrimshaw.models import EVERY, JobState
 
 # In addition to read-only tools; tools that affect more than single memories are for administrators.
 _ADMIN_TOOLSET = "maintenance"
@@ -125,7 +125,7 @@ class Vaults:
         gauges = defaultdict[str, dict[str, float]](dict)
         for name in names:
             engine = self._open[name].engine
-            gauges["memories"][name] = engine.index.count(Filters(include_deprecated=True))[""]
+            gauges["memories"][name] = engine.index.count(EVERY)[""]
             gauges["vectors"][name], gauges["chunks"][name] = count_vectors(engine)
             jobs = engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))
             gauges["jobs"][name] = len(jobs)

@@ -18,7 +18,7 @@ from scrimshaw.config import GLOBAL
 from scrimshaw.engine import Engine, read
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest.memory_file import is_private, parse_memory_file
-from scrimshaw.models import Edge, EdgeKind, Filters, Memory
+from scrimshaw.models import EVERY, Edge, EdgeKind, Memory
 from scrimshaw.storage.durable import write_file
 
 # Outside of the dashboard links to its pages lead nowhere: mere navigation is removed, other links become text.
@@ -46,7 +46,7 @@ def export_html(engine: Engine, file: Path, *, with_private: bool) -> int:
 
     Without the script it is a list whose entries open. Private memories are left out unless requested.
     """
-    memories = read.list_writable(engine, Filters(include_deprecated=True))
+    memories = read.list_writable(engine, EVERY)
     memories = [each for each in memories if with_private or may_leave(each)]
     edges = {name: [*some] for name, some in groupby(engine.index.edges(), lambda each: each[0].source)}
     known = {make_url("/memory", each.id) for each in memories}
