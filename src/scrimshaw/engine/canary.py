@@ -41,7 +41,7 @@ _ANY_QUALITY = replace(EVERY, min_quality_score=0.0)
 _NO_MEANING = ("embedder_", "vectors_")  # how a search says that it could not look by meaning
 
 
-# Ids not found; whether they were found first, or behind others; why that could not be judged.
+# The answer to a question: what is lost; whether it was found first, and not behind others; or why nobody can tell.
 Answer = Lost | bool | str
 Questions = dict[str, Callable[[], Answer]]  # by a name that stays the same from check to check
 

@@ -180,7 +180,7 @@ def _set_aside(engine: Engine, new: NewText, outcome: DraftOutcome, reasons: Seq
 
 
 def _renew_memory(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
-    """Replace the old memory by the new draft, unless somebody changed or removed it; git may take it away and back."""
+    """Update a session's memory from its newer draft, unless someone changed or removed it or another branch has it."""
     written = next((row for row in engine.journal.history(memory_id) if row["action"] != Action.EXTERNAL), None)
     current = engine.index.get([memory_id]).get(memory_id)
     unchanged = DraftOutcome(session=new.session, status="unchanged", memory_id=memory_id)

@@ -59,7 +59,7 @@ class _File:
 
 
 class _Undo:
-    """A plan of the undo, newest entry first, made before anything is written; `valid` are all entries that count."""
+    """A plan of the undo, newest entry first, made before anything is written; `valid` are entries not undone yet."""
 
     def __init__(self, engine: Engine, valid: Sequence[Row]) -> None:
         self.engine, self.valid = engine, valid

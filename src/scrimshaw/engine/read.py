@@ -181,7 +181,7 @@ def bulk_select(engine: Engine, tier: Tier, *, folder: str = "", before: str = "
 
 
 def list_writable(engine: Engine, filters: Filters) -> list[Memory]:
-    """The memories of the vaults that satisfy the filters, by id; documents stay where they are."""
+    """The memories in writable vaults that satisfy the filters, by id; no documents, which are only read."""
     return [memory for memory in engine.index.select(filters) if memory.writable]
 
 

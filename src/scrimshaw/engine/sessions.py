@@ -96,7 +96,7 @@ def item_as_memory(item: Item) -> Memory:
 
 
 def _dark_boosts(engine: Engine, session: Session | None) -> Boosts | None:
-    """The boosts of a session that gets all, if the rollout keeps one from this session."""
+    """The boosts that the session would have if the rollout gave it every one; None if it has them all."""
     features, rollout, name = engine.settings.features, engine.settings.rollout, session.id if session else ""
     parts = ("session_boost", "causal_boost") if session else ("causal_boost",)
     if all(rollout.includes(each, name) for each in parts if getattr(features, each)):

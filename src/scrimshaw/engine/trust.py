@@ -118,7 +118,7 @@ def limit_reworded(before: MemoryFile, after: MemoryFile, actor: str, default: T
 
 
 def limit_unlinked(engine: Engine, memory_id: str, file: MemoryFile, actor: str) -> MemoryFile:
-    """A file that, if anyone but a person removes a source from it, keeps the lower trust that the source gave it."""
+    """A file that is about to lose a source; unless a person removes it, it states the lower trust the source gave."""
     return file if actor in HUMAN_ACTORS else _limit_trust(file, _find_inherited_trust(engine, memory_id))
 
 

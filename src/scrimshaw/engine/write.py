@@ -397,10 +397,11 @@ def _parse_files(files: Iterable[LedgerFile]) -> Iterator[tuple[str, MemoryFile]
 def _write(
     engine: Engine, change: RecordedChange, file: MemoryFile, new: NewText | None = None, clean: Redact = redact
 ) -> tuple[str, str]:
-    """Write file, journal, index, in this order; the hash and path. Raises for an unreadable file.
+    """Write the file, its ledger row and the index, in this order; returns the hash and the path.
 
-    The caller holds the lock, so that of two changes the later one is indexed last; but not for a `new` memory. All
-    other writers wait for who holds it, so for those only file and journal are written under it.
+    For a change the caller holds the vault's lock, so that the index gets two changes of a file in their order. For a
+    `new` memory it is held only for file and ledger, since all other writers wait meanwhile. Raises UnreadableFile,
+    InvalidRequest for a text that is too long, and AlreadyExists.
     """
     place = change.file
     size, limit = len(file.raw), engine.settings.index.max_file_bytes
