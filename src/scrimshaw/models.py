@@ -46,6 +46,7 @@ Channel = StrEnum("Channel", "TEXT VECTOR TRIGGER GRAPH")  # one way of finding 
 # What a ledger entry records.
 Action = StrEnum("Action", "CREATE UPDATE RETIRE RESTORE MERGE LINK UNLINK IMPORT PURGE EXTERNAL TRUST")
 JobState = StrEnum("JobState", "QUEUED RUNNING DONE FAILED CANCELLED")  # the life of a job; the last three are final
+UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
 Grade = StrEnum("Grade", "AGAIN HARD GOOD EASY")  # how well a memory was remembered at a review (FSRS)
 # How present a memory still is, by its retrievability, descending.
 Retention = StrEnum("Retention", "HOT WARM COLD DORMANT ARCHIVED")

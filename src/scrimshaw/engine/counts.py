@@ -18,7 +18,7 @@ from scrimshaw.engine.usage import MOST_SESSIONS, measure_usage
 from scrimshaw.errors import NotFound, find_nearest
 from scrimshaw.ingest.memory_file import decode_text
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import EVERY, RECORD, Degradation, Filters, Injected, JobState, Memory, Skip
+from scrimshaw.models import EVERY, RECORD, UNFINISHED, Degradation, Filters, Injected, Memory, Skip
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.storage.durable import storage_errors, write_file
 from scrimshaw.storage.paths import locate
@@ -132,7 +132,7 @@ def count_memories(engine: Engine, filters: Filters, *, exclude: Sequence[str] =
         newest=dates[-1] if dates else "",
         skipped=tuple(skips),
         vectors=vectors,
-        waiting_jobs=len(jobs := engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))),
+        waiting_jobs=len(jobs := engine.journal.jobs(UNFINISHED)),
         job_lag_s=round(max((engine.clock() - job.created for job in jobs), default=0.0), 3),
         index_bytes=engine.maintenance.size_bytes("index"),
         journal_bytes=engine.maintenance.size_bytes("journal"),

@@ -26,7 +26,7 @@ from scrimshaw.engine.trust import describe_claims
 from scrimshaw.errors import ScrimshawError, StorageFailure, UnreadableFile, VaultBusy
 from scrimshaw.ingest.comparison import find_head
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import EVERY, Capability, Degradation, Filters, JobState, Status, format_count
+from scrimshaw.models import EVERY, UNFINISHED, Capability, Degradation, Filters, JobState, Status, format_count
 from scrimshaw.search.candidates import vectors_pending
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.durable import storage_errors
@@ -220,7 +220,7 @@ def _check_vectors(engine: Engine) -> Result | str:
     if done == total:
         return detail
     with suppress(StorageFailure):  # the check of the journal reports it
-        jobs = engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))
+        jobs = engine.journal.jobs(UNFINISHED)
         is_under_way = any(job.kind == engine.embed_job for job in jobs)
     return Result(Status.DEGRADED, detail, vectors_pending(done, total), expected=is_under_way)
 
@@ -283,7 +283,7 @@ def _check_journal(engine: Engine) -> Result | str:
 
 def _check_jobs(engine: Engine) -> Result | str:
     failed = engine.journal.jobs((JobState.FAILED,))
-    waiting = len(engine.journal.jobs((JobState.QUEUED, JobState.RUNNING)))
+    waiting = len(engine.journal.jobs(UNFINISHED))
     if not failed:
         return f"{waiting} wait or run, none was given up"
     newest = failed[0]

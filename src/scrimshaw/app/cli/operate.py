@@ -20,7 +20,7 @@ from scrimshaw.ingest.events import Event, find_redactions, make_observation, re
 from scrimshaw.ingest.extraction import Rule, find_rule
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.ingest.tool_calls import describe_call
-from scrimshaw.models import EventKind, Job, JobState, format_count
+from scrimshaw.models import UNFINISHED, EventKind, Job, JobState, format_count
 from scrimshaw.storage.durable import storage_errors
 
 app = typer.Typer()
@@ -156,7 +156,7 @@ def run_jobs(
         note("Running jobs until Ctrl-C; an unfinished one is continued later.")
         worker.run()
     done = sum(1 for _ in iter(worker.run_once, False))
-    return {"jobs": done, "waiting": len(engine.journal.jobs((JobState.QUEUED, JobState.RUNNING)))}
+    return {"jobs": done, "waiting": len(engine.journal.jobs(UNFINISHED))}
 
 
 @command(rules, "list", render=_render_rules)

@@ -27,7 +27,7 @@ from scrimshaw.engine.core import GLOBAL
 from scrimshaw.engine.index import count_vectors
 from scrimshaw.engine.query_log import search_figures
 from scrimshaw.errors import Forbidden, ReadOnly, ScrimshawError
-from scrimshaw.models import EVERY, JobState
+from scrimshaw.models import EVERY, UNFINISHED
 
 # In addition to read-only tools; tools that affect more than single memories are for administrators.
 _ADMIN_TOOLSET = "maintenance"
@@ -127,7 +127,7 @@ class Vaults:
             engine = self._open[name].engine
             gauges["memories"][name] = engine.index.count(EVERY)[""]
             gauges["vectors"][name], gauges["chunks"][name] = count_vectors(engine)
-            jobs = engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))
+            jobs = engine.journal.jobs(UNFINISHED)
             gauges["jobs"][name] = len(jobs)
             gauges["job_lag_seconds"][name] = max((engine.clock() - job.created for job in jobs), default=0.0)
             searches = search_figures(engine, 1)
