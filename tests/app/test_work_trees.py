@@ -165,6 +165,28 @@ def test_a_session_of_a_removed_work_tree_becomes_a_memory_of_those_that_stay(
     assert cli("drafts", "make").out == "No session is waiting for a draft.\n"
 
 
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_a_memory_that_went_with_its_work_tree_is_made_again(
+    trees: tuple[Path, Path], cli: Cli, is_committed: bool
+) -> None:
+    project, second = trees
+    work(second, "A", ASKED, said=f"{DECIDED} It is done, and all tests pass.")
+    report(second, "A", "SessionEnd", reason="exit")
+    assert "accepted" in cli("drafts", "make", "--project", str(second)).out
+    if is_committed:  # a merge brings it, and would fail on a file that is there already
+        git(second, "add", ".scrimshaw")
+        git(second, "commit", "-qm", "The memory of the tide tables")
+    git(project, "worktree", "remove", "--force", str(second))
+    made = cli("drafts", "make").out
+    memories = [path.read_text() for path in (project / ".scrimshaw/memories/sessions").rglob("*.md")]
+    assert ("accepted" in made, len(memories)) == (not is_committed, not is_committed)
+    assert all("hand-written scanner" in text for text in memories)
+    for path in (project / ".scrimshaw/memories/sessions").rglob("*.md"):
+        path.unlink()  # a person wants none
+    cli("index", "scan")
+    assert cli("drafts", "make").out == "No session is waiting for a draft.\n"
+
+
 @pytest.mark.parametrize("fault", ["damaged", "empty", "newer"])
 def test_a_journal_of_another_work_tree_that_cannot_be_read_hinders_nothing(
     trees: tuple[Path, Path], cli: Cli, fault: str

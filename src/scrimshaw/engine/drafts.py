@@ -49,6 +49,7 @@ from scrimshaw.session.draft import build_draft, render_body
 from scrimshaw.storage.durable import remove_file, storage_errors, write_file
 from scrimshaw.storage.git import is_on_another_branch
 from scrimshaw.storage.paths import Vault, locate
+from scrimshaw.storage.place import REMOVED
 
 SESSIONS = "sessions"
 _TITLE_IN_ID = 50
@@ -90,6 +91,7 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
         raise NotFound(f"There is no session {session_id!r}.", "`scrimshaw ui` lists the sessions.", session=session_id)
     events = engine.sessions.events(session_id)
     last = find_draft(engine, session_id)
+    last = None if _is_memory_lost(engine, last) else last
     if not events or (last and last.events >= events[-1].number):
         return DraftOutcome(session=session_id, status="unchanged" if last else "empty")
     draft = build_draft(session, events, engine.sessions.items(session_id))
@@ -149,7 +151,20 @@ def queue_drafts(engine: Engine) -> int:
 
 def find_undrafted(engine: Engine, silent_since: float) -> list[str]:
     """The sessions that ended, or fell silent before that time, and have no draft yet; oldest first."""
-    return [each.session for each in reversed(engine.sessions.records()) if each.waits_for_draft(silent_since)]
+    return [
+        each.session
+        for each in reversed(engine.sessions.records())
+        if each.waits_for_draft(silent_since) or _is_memory_lost(engine, each.draft)
+    ]
+
+
+def _is_memory_lost(engine: Engine, drafted: Drafted | None) -> bool:
+    """Whether a session's memory was in a work tree that is removed, and came neither here nor into a commit."""
+    if not (drafted and drafted.memory_id) or engine.journal.history(drafted.memory_id, 1):
+        return False
+    session = engine.sessions.get(drafted.session)
+    is_removed = session is not None and session.work_tree.endswith(REMOVED)
+    return is_removed and not is_on_another_branch(engine.sources[0].root / f"{drafted.memory_id}.md")
 
 
 def find_draft(engine: Engine, session: str) -> Drafted | None:
