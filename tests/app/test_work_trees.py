@@ -100,6 +100,15 @@ def test_sessions_side_by_side_in_two_work_trees_are_both_told(trees: tuple[Path
     assert f"beside it (session:B#e2, trust file): in work tree second, branch tides: {ASKED}" in told
 
 
+def test_a_start_tells_first_of_its_own_work_tree(trees: tuple[Path, Path]) -> None:
+    project, second = trees
+    work(second, "A", ASKED, end=True)
+    work(project, "B", "Paint the scanner room.", said="The scanner room is painted in grey now.", end=True)
+    lines = report(second, "C", "SessionStart", source="startup").splitlines()
+    assert f"): {ASKED}" in lines[1]
+    assert any("beside it (session:B" in line and "Paint the scanner room." in line for line in lines)
+
+
 def test_a_search_finds_what_was_said_in_another_work_tree(trees: tuple[Path, Path], cli: Cli) -> None:
     work(trees[1], "A", ASKED)
     work(trees[0], "B", "Paint the scanner room.", said="The scanner room is painted in grey now.")

@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
@@ -24,7 +24,7 @@ from scrimshaw.session import sections, statements
 from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.draft import find_task
 from scrimshaw.session.failures import find_runs
-from scrimshaw.session.keywords import count_subjects
+from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems
 from scrimshaw.session.record import Record
 from scrimshaw.session.resume import WITHHELD, Occasion, asks_only_for_session
 from scrimshaw.session.statements import Statement
@@ -35,6 +35,7 @@ from scrimshaw.storage.sessions import Sessions
 # Characters of a line, of a decision's note, of the last words, and of the shortest useful line at a budget's end.
 LONGEST_TEXT, LONGEST_NOTE, LONGEST_WORDS, SHORTEST_CUT = 400, 120, 650, 80
 MOST_LAST_ANSWERS = 10  # last answers to look for telling ones in
+LONGEST_HEARD = 4_000  # characters of a text in which the subjects of earlier points are looked for
 MOST_HEARD = 120  # last events whose agent texts are read: a start must take only milliseconds
 MOST_EMPTY, MOST_PARALLEL, MOST_EARLIER = 20, 2, 5  # sessions
 MOST_FOLDERS = 300  # among which a start looks for files
@@ -42,6 +43,7 @@ LONGEST_AGO_S, FEW_EVENTS, MOST_LEFT = 14 * 86_400, 12, 6  # of earlier sessions
 _RECENT = 0.85  # of the events of a session; an agent's earlier plans are mostly done
 _TELLING = 2  # words that name a subject, in an answer with content
 _FEW = 4  # words of a prompt that only continues: "yes, do that"
+_SPOKEN_OF = 0.35  # share of an open point's words that a text about it has (docs/evaluation.md)
 _SAME = 20  # characters; a shorter text that occurs in another one may still be news
 
 # The sections of a session's memory that are parts of its state.
@@ -63,6 +65,7 @@ _PARTS: Mapping[Occasion, Mapping[str, int]] = {
     Occasion.COMPACT: {"task": 2, **_ENDING, **_OUTCOME, "also said": 1, **_ATTENDED},
     Occasion.CLEAR: {"task": 1},
 }
+_ENDS, _INTERRUPTED = {*_ENDING, *_OUTCOME}, {"task": 1, "broke off": 1}
 _LEFT = {"beside it": {"next": 1, "open": 3, "decisions": 2, "commits": 1}, "before": {"next": 1, "open": 4}}
 _SAID = ("later task", "said", "also said")
 # The parts of a session that changed nothing: its questions are no work that is to be continued.
@@ -102,7 +105,8 @@ def read_notes(body: str, events: Sequence[RecordedEvent], trust: str, origin: s
                 said = Statement(quoted, event.number, note, commit and commit[1])
                 notes[part].append(_quote_statement(part, said, event))
             elif part != "done" or not events:  # files among the changes are reported as git has them
-                notes[part].append(StateLine(part=part, text=text, origin=origin, trust=trust))
+                bare = f"{commit[1]} {text[commit.end() :]}".strip() if commit else text
+                notes[part].append(StateLine(part=part, text=bare, origin=origin, trust=trust))
     return notes
 
 
@@ -262,6 +266,7 @@ def tell_state(
     parallel sessions and what earlier ones left open are parts of their own. A compaction tells only its own session.
     """
     earlier = sessions.latest(before=own.id, limit=MOST_EMPTY, with_work=True) if occasion != Occasion.COMPACT else []
+    earlier.sort(key=_is_elsewhere)
     asking = list[tuple[Session, list[StateLine], list[RecordedEvent]]]()
     for about in [*([own] if own_first else []), *earlier]:
         events, items = sessions.events(about.id), sessions.items(about.id)
@@ -283,16 +288,19 @@ def tell_state(
     if about.process != own.process and is_running(about):
         lines = [replace(line, part="still running") if line.part == "broke off" else line for line in lines]
     lines = [*_name_place(lines, about, folder.parent)]
-    own_lines, (others, recent) = lines, _sort_others(earlier, own, about, [*map(itemgetter(0), asking)])
+    others, recent = _sort_others(earlier, own, about, [*map(itemgetter(0), asking)])
     for each, part in [*others.items()][: 2 * MOST_PARALLEL]:
         tasks = session_state(sessions.events(each.id), sessions.items(each.id), Occasion.CLEAR)
         told = [replace(line, part=part) for line in _name_place(tasks, each, folder.parent)]
         lines = [*lines[:1], *told, *lines[1:]]
     if not (recent and lines) or occasion == Occasion.CLEAR:
         return lines
-    acts = (x for x in events if x.kind == EventKind.PROMPT or x.tool in ("Edit", "Write") or "git commit" in x.text)
-    named = [Statement(text[:LONGEST_TEXT], 0) for text in map(attrgetter("text"), (*own_lines, *acts))]
-    return [*lines, *islice(_find_left_open(sessions, index, recent, named, folder.parent), MOST_LEFT)]
+    return [*lines, *islice(_find_left_open(sessions, index, recent, events), MOST_LEFT)]
+
+
+def _is_elsewhere(session: Session) -> bool:
+    """Whether it ran in another work tree, where somebody can go on; in a removed one nobody can."""
+    return bool(session.work_tree) and not session.work_tree.endswith(REMOVED)
 
 
 def _sort_others(
@@ -303,6 +311,7 @@ def _sort_others(
     for each in earlier:
         is_on = each.state == SessionState.ACTIVE and each.process != own.process and is_running(each)
         overlaps = each.started < about.last_event and (is_on or about.started < each.last_event)
+        overlaps |= _is_elsewhere(each) and each.last_event > about.last_event
         if each in asking:
             others[each] = "asked since"
         elif each != about:
@@ -313,20 +322,37 @@ def _sort_others(
 
 
 def _find_left_open(
-    sessions: Sessions, index: Index | None, earlier: Mapping[Session, str], named: list[Statement], project: Path
+    sessions: Sessions, index: Index | None, earlier: Mapping[Session, str], later: Sequence[RecordedEvent]
 ) -> Iterator[StateLine]:
-    """What these sessions, the newest first, left open, except what is named later or went with a branch."""
+    """What these sessions, the newest first, left open, except what a later one speaks of; `later` are its events.
+
+    After a brief session the work before it is what goes on, so its task is told too, and whether it broke off.
+    """
+    is_brief, subjects = len(later) <= FEW_EVENTS, [*map(_find_subjects, later)]
     for each, when in islice(earlier.items(), MOST_EARLIER):
-        notes = _find_notes(sessions, index, each.id, ())
-        notes = notes or _find_lines(Record(sessions.events(each.id, last=FEW_EVENTS), ()), {*_ENDING, *_OUTCOME})
-        texts = [each.task, *map(attrgetter("text"), chain.from_iterable(notes.values()))]
-        gone = describe_branch(project, "".join(_BRANCH.findall("\n".join(texts))[:1]), bool(each.work_tree))
-        for part, most in {} if gone == REMOVED else _LEFT[when].items():
-            fresh = [x for x in notes[part] if not x.text.endswith(_STALE)]
-            bare = [Statement(statements.PATTERNS["open_points"]["label"].sub("", x.text), 0) for x in fresh]
-            left = [x for x, said in zip(fresh, bare, strict=True) if not sections.repeats_change(named, said)]
+        events, wanted = sessions.events(each.id), _LEFT[when]
+        told = dict(_find_notes(sessions, index, each.id, ()) or _find_lines(Record(events[-FEW_EVENTS:], ()), _ENDS))
+        if is_brief and when == "before" and len(events) > FEW_EVENTS:
+            found = _find_lines(Record(events, (), MOST_HEARD), _INTERRUPTED)
+            told |= {part: found[part] for part in _INTERRUPTED}
+            wanted, is_brief = {**_INTERRUPTED, **wanted}, False
+        for part, most in wanted.items():
+            fresh = [x for x in told[part] if not x.text.endswith(_STALE)]
+            left = [x for x in fresh if part == "commits" or not _is_spoken_of(x.text, subjects)]
             yield from (replace(x, part=f"{part} {when}") for x in _choose_lines(left, most, []))
-        named += [Statement(text[:LONGEST_TEXT], 0) for text in texts]
+        subjects += map(_find_subjects, events)
+
+
+def _find_subjects(event: RecordedEvent) -> Set[str]:
+    """The words of a prompt, an answer or a commit that name its subjects."""
+    is_said = event.kind in (EventKind.PROMPT, EventKind.ANSWER) or "git commit" in event.command
+    return find_stems(event.text[:LONGEST_HEARD]) if is_said else set()
+
+
+def _is_spoken_of(text: str, subjects: Iterable[Set[str]]) -> bool:
+    """Whether a later text has the subjects of an open point: it is closed, or that session tells it itself."""
+    words = find_stems(statements.PATTERNS["open_points"]["label"].sub("", text))
+    return any(len(words & each) >= max(LEAST_SUBJECTS, _SPOKEN_OF * len(words)) for each in subjects)
 
 
 def is_running(session: Session) -> bool:

@@ -114,10 +114,35 @@ def test_a_branch_or_a_file_that_is_gone_is_not_told_as_if_it_were_there(reposit
     assert "not committed" not in told
 
 
-@pytest.mark.parametrize("merged", [True, False])
-def test_what_is_open_of_a_removed_branch_is_told_only_if_that_was_merged(repository: Path, merged: bool) -> None:
-    if merged:
-        run_git(repository, "merge", "-q", "dark")
+@pytest.mark.parametrize("merge", [("merge", "-q", "dark"), ("merge", "-q", "--squash", "dark"), ()])
+def test_what_is_open_of_a_removed_branch_is_told(repository: Path, merge: tuple[str, ...]) -> None:
+    if merge:  # a squashed branch is merged, though git does not say so
+        run_git(repository, *merge)
     run_git(repository, "branch", "-D", "dark")
     work(repository, "S2", "Fix the typo in the readme", "Fixed the typo.")
-    assert (POINT in start(repository)) is merged
+    assert POINT in start(repository)
+
+
+def test_a_point_is_closed_by_what_a_later_session_says_of_it(engine: Engine, project: Path) -> None:
+    point = "Still open: whether the beekeeper's postal address belongs on the label."
+    work(project, "S1", "Draw the labels of the jars", f"The labels are drawn. {point}")
+    assert drafts.make_draft(engine, "S1").status == "accepted"
+    work(project, "S2", "Fix the typo in the readme", "Fixed the typo.")
+    assert point in start(project)
+    work(project, "S3", "The beekeeper's address is not wanted on the label, only ours.", "Only ours is on it now.")
+    work(project, "S4", "Fix the typo in the changelog", "Fixed the typo.")
+    assert "postal address" not in start(project)
+
+
+def test_after_a_brief_session_the_work_before_it_is_told(engine: Engine, project: Path) -> None:
+    report(project, "UserPromptSubmit", "S1", prompt="Write the templates of all mails of the waiting list")
+    for number in range(14):
+        edit(project, f"mail{number}.txt", "S1")
+    work(project, "S2", "Fix the typo in the readme", "Fixed the typo.")
+    parts = {line.partition(" (")[0]: line for line in start(project).splitlines()}
+    assert "templates of all mails" in parts["- task before"]
+    assert "mail13.txt" in parts["- broke off before"]
+    for number in range(14):
+        edit(project, f"page{number}.txt", "S3")
+    work(project, "S3", "Draw the pages of the shop", "The pages are drawn.")
+    assert "- task before" not in start(project)
