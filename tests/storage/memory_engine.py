@@ -265,7 +265,7 @@ class MemoryIndex:
         ]
         return walk(ids, links, hops=hops, direction=direction)
 
-    def edges(self, *sources: str, relation: str = "") -> list[tuple[Edge, str]]:
+    def edges(self, *names: str, relation: str = "", into: bool = False) -> list[tuple[Edge, str]]:
         stated = {
             (edge.source, edge.target, edge.relation): edge
             for document in self._documents.values()
@@ -273,7 +273,7 @@ class MemoryIndex:
         }
         outside = {(e.source, e.target, e.relation): e for e in self._links if e.source in self._documents}
         found = (outside | stated).values()
-        wanted = [edge for edge in found if not sources or edge.source in sources]
+        wanted = [x for x in found if not names or (self._meant(x.target) if into else x.source) in names]
         ordered = sorted(wanted, key=lambda edge: (edge.source, edge.relation, edge.target))
         pairs = [(edge, self._meant(edge.target)) for edge in ordered if relation in ("", edge.relation)]
         return [(edge, meant) for edge, meant in pairs if meant or edge.kind != EdgeKind.NEIGHBOURS]

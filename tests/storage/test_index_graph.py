@@ -181,6 +181,7 @@ def test_an_older_name_is_followed_until_a_memory_has_it(index: Index) -> None:
     assert [meant for _, meant in index.edges()] == ["new", "new", "b"]
     assert walked(index, "a", hops=3) == [(1, "a", "new"), (2, "new", "b"), (3, "b", "new")]
     assert walked(index, "new", direction="incoming") == [(1, "a", "new"), (1, "b", "new")]
+    assert [(each.source, meant) for each, meant in index.edges("new", into=True)] == [("a", "new"), ("b", "new")]
     generation = index.generation()
     index.put_renames(renames)
     assert index.generation() == generation

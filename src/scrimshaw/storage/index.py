@@ -359,7 +359,8 @@ class Index(ABC):
         where = f"{'w' if into else 'a'}.id IN ({marks(names)})" if names else "true"
         starts = f"memories {'w CROSS JOIN edges e CROSS JOIN memories a' if into else 'a CROSS JOIN edges e'}"
         if into:
-            where += f" AND e.reference IN (w.id, w.name) AND {TARGET} = w.row AND a.row <> w.row"
+            former = "e.reference IN (SELECT reference FROM renames WHERE id = w.id)"
+            where += f" AND (e.reference IN (w.id, w.name) OR {former}) AND {TARGET} = w.row AND a.row <> w.row"
         rows = self._database.rows(
             "SELECT a.id, e.reference, e.relation, e.kind, e.strength, e.evidence,"
             f" coalesce((SELECT id FROM memories WHERE memories.row = {TARGET}), '')"
