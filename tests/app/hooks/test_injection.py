@@ -81,6 +81,17 @@ def test_a_prompt_brings_up_only_what_a_search_shows(engine: Engine, project: Pa
     assert ask("claude", project) == ""
 
 
+def test_a_prompt_is_told_the_newest_first_and_each_title_once(engine: Engine, project: Path, vault: Path) -> None:
+    for day, says in (("01", "Why apsw"), ("09", "Why not apsw")):
+        head = f"trigger_phrases: [wal reset]\nupdated: 2026-05-{day}"
+        write_memory(vault, day, f"# {says}\n\nThe log of day {day} is lost.", head)
+    scan(engine)
+    lines = json.loads(ask("claude", project))["hookSpecificOutput"]["additionalContext"].splitlines()
+    told = [line for line in lines if "Why" in line]
+    assert ["Why not apsw" in line for line in told] == [True, False]
+    assert [line.count("Why") for line in told] == [1, 1]
+
+
 def test_a_second_compaction_is_answered_as_the_first(engine: Engine, project: Path) -> None:
     done: list[dict[str, Any]] = [
         claude.payload("UserPromptSubmit", prompt="mend the harbour lights"),

@@ -144,11 +144,12 @@ def _recall_memories(
     for each, whole in found:
         is_known = each.id in known and known[each.id].startswith(each.content_hash)
         key = (each.provenance.session if each.provenance.source == "session" else "") or each.id
-        first, _, rest = whole.removeprefix("> ").partition("\n")  # the title is in the label
+        first, _, rest = whole.lstrip("#> ").partition("\n")  # the title is in the label
         text = rest if rest and first.startswith(each.title[:_LONGEST_TITLE]) else whole
         if not is_known and (key not in best or _count_shared(text, words) > _count_shared(best[key][1], words)):
             best[key] = (each, text)
-    new = [*best.values()][:MOST_RECALLED]
+    # What is said anew may replace what was said before, so it comes first.
+    new = sorted([*best.values()][:MOST_RECALLED], key=lambda each: each[0].updated, reverse=True)
     shown = lineage.resolve_trust(index, {each.id: each for each, _ in new}, Degradations())
     room = (RECALL_TOKENS * CHARACTERS_PER_TOKEN - len(fence_list(_RECALL_NOTE, [""]))) // max(1, len(new))
     lines, recalled = list[str](), dict[str, str]()
