@@ -29,6 +29,10 @@ def said(recording: Recording) -> list[str]:
         ("It uses `ALTER ... MODIFY` here. Next.", ["It uses `ALTER ... MODIFY` here.", "Next."]),
         ("Run git add . and commit it.", ["Run git add . and commit it."]),
         ("Use a parser, e.g. Lark. Or none.", ["Use a parser, e.g. Lark.", "Or none."]),
+        (
+            "The export takes 4 s. The header is not translated.",
+            ["The export takes 4 s.", "The header is not translated."],
+        ),
         ("In v1.2.3 it was fixed.", ["In v1.2.3 it was fixed."]),
         ("终于好了。再试一次。", ["终于好了。", "再试一次。"]),
         ("", []),
