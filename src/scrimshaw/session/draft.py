@@ -60,7 +60,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     ended: float
     requests: tuple[Statement, ...] = ()  #: later requests of the user
     findings: tuple[Statement, ...] = ()  #: how the work ended, as an answer reports it
-    push: Statement | None = None  #: whether the last commit was pushed
+    push: Statement | None = None  #: the last commit's branch, and whether it was pushed
     is_asked: bool = False  #: whether only answers were wanted, and nothing came of it
 
 

@@ -204,14 +204,14 @@ def find_uncommitted(record: Record) -> Iterator[Statement]:
 
 
 def find_push(record: Record) -> Iterator[Statement]:
-    """Whether the last commit was pushed, if there is one, and its branch if git named it."""
-    told, branch, last = "not pushed", "", max(map(attrgetter("event"), record.commits), default=0)
+    """The branch of the last commit if git named it, and that it was pushed; somebody else may have pushed it since."""
+    told, branch, last = "committed", "", max(map(attrgetter("event"), record.commits), default=0)
     for run in record.runs:
         if run.event.number == last:
-            branch = "".join(map(", on `{}`".format, _CHANGE["branch"].findall(run.event.text)[-1:]))
+            branch = "".join(map(" on `{}`".format, _CHANGE["branch"].findall(run.event.text)[-1:]))
         if run.event.number >= last and "git push" in run.families and not run.failed:
             told, last = "pushed", run.event.number
-    if record.commits:
+    if record.commits and (branch or told == "pushed"):
         yield Statement(f"{told}{branch}", last)
 
 

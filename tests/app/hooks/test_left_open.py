@@ -104,13 +104,13 @@ def repository(engine: Engine, project: Path) -> Path:
 
 
 def test_a_branch_or_a_file_that_is_gone_is_not_told_as_if_it_were_there(repository: Path) -> None:
-    assert "(#e3, trust tool): not pushed, on `dark`\n" in start(repository)
+    assert "(#e3, trust tool): committed on `dark`\n" in start(repository)
     assert "extra.css, unless by hand" in start(repository)
     run_git(repository, "branch", "-D", "dark")
     (repository / "extra.css").unlink()
     told = start(repository)
     assert "trust file): on branch dark, which is removed: Try a dark theme" in told
-    assert "not pushed, on `dark`, which is removed" in told
+    assert "committed on `dark`, which is removed" in told
     assert "not committed" not in told
 
 
