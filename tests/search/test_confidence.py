@@ -103,15 +103,17 @@ def test_whoever_asks_for_all_gets_all(ask: Any, minilm: MiniLMEmbedder) -> None
     assert "nearest" not in reply
 
 
-def test_while_vectors_are_missing_nothing_is_refused(
+def test_while_vectors_are_missing_only_nonsense_is_refused(
     ask: Any, open_memory: OpenMemory, vault: Path, minilm: MiniLMEmbedder
 ) -> None:
     assert ask(minilm)(UNKNOWN[0])["hits"] == []
     write_memory(vault, "notes/late", "# Late\n\nAn index of stamps, read and not yet embedded.")
     engine = open_memory(embedder=minilm)
     scan(engine)
-    reply = Dispatcher(choose("core"), engine).dispatch("memory_search", {"query": UNKNOWN[0]}).reply
-    assert len(reply["hits"]) > 0
+    asked = (UNKNOWN[0], "in which drawer of the museum lies my album with foreign stamps")
+    replies = [Dispatcher(choose("core"), engine).dispatch("memory_search", {"query": query}).reply for query in asked]
+    assert [len(reply["hits"]) > 0 for reply in replies] == [False, True]
+    assert replies[1]["confidence"] < 0.5
 
 
 def test_words_alone_refuse_nothing(ask: Any) -> None:

@@ -322,16 +322,17 @@ class Searcher:
         entries = {hit.memory.id for hit in recalled}
         left = sum(hit.memory.id not in entries for hit in hits)
         confidence, nearest = max((hit.confidence for hit in hits), default=0.0), list[Hit]()
-        # refuse only if everything was searched by meaning, with a calibrated model
-        by_meaning = Channel.VECTOR in state.lists and state.has_all_vectors and self._model in CALIBRATIONS
+        # refuse only what was searched by meaning, with a calibrated model; while vectors are missing only nonsense
+        by_meaning = Channel.VECTOR in state.lists and self._model in CALIBRATIONS
         may_refuse = by_meaning and not (request.all_of or state.signals.recalled)
-        if confidence < request.min_confidence and may_refuse and request.first:
+        least = BESIDE * request.min_confidence
+        needed = request.min_confidence if state.has_all_vectors else least
+        if confidence < needed and may_refuse and request.first:
             titles = [hit.memory.title for hit in hits]
             first = [hit for place, hit in enumerate(hits) if titles.index(hit.memory.title) == place][:NEAREST]
             nearest = [replace(hit, text=cut_passage(hit.text, state.terms, SENTENCE)) for hit in first]
             hits, ranked, left = [], [], 0
         elif may_refuse:
-            least = BESIDE * request.min_confidence
             hits = [hit for hit in hits if hit.confidence >= least or hit.memory.id in state.record]
         following = request.offset + left
         boosted = sum(bool(each.boosts) for each in ranked)

@@ -70,7 +70,8 @@ _LEFT = {"beside it": {"next": 1, "open": 3, "decisions": 2, "commits": 1}, "bef
 _SAID = ("later task", "said", "also said")
 # The parts of a session that changed nothing: its questions are no work that is to be continued.
 _ASKING = {"task", "later task", "said", "also said", "next", "files", "results", "noticed"}
-_BRANCH, _STALE = re.compile(r"(?:pushed,?|committed) on `([^`\n]+)`"), ("?", "when last run")  # ends of what time has settled
+_BRANCH = re.compile(r"(?:pushed,?|committed) on `([^`\n]+)`")
+_STALE = ("?", "when last run")  # ends of what time has settled
 _GIT_LOOKS = {f"git {each}" for each in ("status", "log", "diff", "show", "branch")}
 
 
