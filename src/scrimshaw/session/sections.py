@@ -32,6 +32,7 @@ _CLOSING = 5  # answers among which one says how the work ended
 MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES, MOST_NAMED = 8, 12, 40, 4, 4, 8
 LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
 LONGEST_CHANGE, _BREAK = 240, " ⏎ "  # characters of code, added and removed, and what is between its lines
+_NUMBER = re.compile(r"\b\d[\d.,]*\b")
 _RETOLD = 0.45  # share of a result's words that a commit also has
 _CHANGE = PATTERNS["changes"]
 _VERB = re.compile(rf"(?i)\b(?:{'|'.join(sorted(statements.WORDS['verbs']))})(?:e?s)?\b")
@@ -90,7 +91,9 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     firm = [each for each in firm if not each.is_item or _CHANGE["told"].search(each.text) or _VERB.search(each.text)]
     empty = (_CHANGE["status"], _CHANGE["ceremony"])
     worth = [each for each in firm if is_clear(each.text) and not any(cue.search(each.text) for cue in empty)]
-    found = [*filterfalse(partial(repeats_change, changes), _find_account(record, worth, changes))]
+    numbers = set(_NUMBER.findall("\n".join(f"{each.text} {each.note}" for each in changes)))
+    account = _find_account(record, worth, changes)
+    found = [x for x in account if not repeats_change(changes, x) or not numbers.issuperset(_NUMBER.findall(x.text))]
     labels = (x.heading.rstrip(": ") if x.is_item and not _CHANGE["no_label"].match(x.heading) else "" for x in found)
     facts = [*dict.fromkeys(Statement(x.text, x.event, label) for x, label in zip(found, labels, strict=True))]
     last = next((x for x in reversed(record.events) if x.kind in (EventKind.TOOL, EventKind.PROMPT)), None)
