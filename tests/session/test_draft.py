@@ -15,7 +15,7 @@ from scrimshaw.models import EventKind, ItemKind, RecordedEvent, Session
 from scrimshaw.session.draft import LONGEST_BODY, MOST_BODY_LINES, Draft, build_draft, render_body
 from scrimshaw.session.failures import find_commits, find_edits
 from scrimshaw.session.record import Record
-from scrimshaw.session.statements import Statement, contains_text
+from scrimshaw.session.statements import AGENT, USER, Statement, contains_text, split_sentences
 
 FAILED = "FAILED tests/test_login.py::test_expired - AssertionError: 401 != 200\n1 failed, 3 passed"
 SUMMARY = (
@@ -1262,6 +1262,42 @@ def test_where_the_last_commit_is_and_that_it_was_pushed(commands: list[tuple[st
         recording.bash(command, output, failed=failed)
     lines = render_body(recording.draft()).splitlines()
     assert [line for line in lines if "pushed" in line or "committed" in line] == [told] * bool(told)
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        (
+            "### Offen\n- **Haus 17**: richtige Seriennummer\n- PDF-Bericht im Archiv",
+            ["Haus 17: richtige Seriennummer"],
+        ),
+        ("Pendiente:\n- **El informe**: falta el logotipo del puerto", ["El informe: falta el logotipo del puerto"]),
+        ("**Reste à faire**\n- La traduction du courrier", ["La traduction du courrier"]),
+        (
+            "Die Ortszeit der Tabelle ist noch nicht umgestellt.",
+            ["Die Ortszeit der Tabelle ist noch nicht umgestellt."],
+        ),
+        (
+            "## State\n| Part | State |\n|---|:--|\n| Berth fees | done |\n| Night tariff | open, waits for Rolf |",
+            ["Night tariff | open, waits for Rolf"],
+        ),
+    ],
+)
+def test_what_is_left_is_open_in_other_languages_and_in_tables(said: str, left: list[str]) -> None:
+    recording = (
+        Recording().prompt("Move the pipeline of the harbour.").edit("pipeline.yml").answer(f"It runs.\n\n{said}")
+    )
+    told = texts(recording.draft().open)
+    assert told[: len(left)] == left
+    assert not [each for each in told if "done" in each]
+
+
+def test_a_row_of_a_table_is_an_item_below_the_heading_but_not_in_pasted_output() -> None:
+    table = "## Runs\n\n| Run | Result |\n|---|---|\n| berths | 58 passed in 3 s |"
+    recording = Recording().prompt(f"Why?\n{table}").answer(f"So it is.\n{table}")
+    found = [(each.text, each.heading, each.is_item) for each in split_sentences(recording.events) if each.by == AGENT]
+    assert found[-1] == ("berths | 58 passed in 3 s", "Runs", True)
+    assert not [each for each in split_sentences(recording.events) if each.by == USER and "berths" in each.text]
 
 
 def test_the_items_of_a_closing_list_of_what_is_left_are_open() -> None:
