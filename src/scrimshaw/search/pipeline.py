@@ -333,7 +333,7 @@ class Searcher:
             nearest = [replace(hit, text=cut_passage(hit.text, state.terms, SENTENCE)) for hit in first]
             hits, ranked, left = [], [], 0
         elif may_refuse:
-            hits = [hit for hit in hits if hit.confidence >= least or hit.memory.id in state.record]
+            hits = [hit for hit in hits if hit.confidence >= least]
         following = request.offset + left
         boosted = sum(bool(each.boosts) for each in ranked)
         state.note(Stage.FINAL_RANK, len(ranked), left, boosted=boosted, recalled=len(hits) - left)
