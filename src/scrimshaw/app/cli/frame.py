@@ -110,7 +110,7 @@ def _filters(
     folder: Annotated[str, typer.Option(help="Only below this folder, or any whose path ends in it.")] = "",
     source: Annotated[str, typer.Option(autocompletion=complete_source, help="Only this source, such as docs.")] = "",
     since: Annotated[
-        str, date(help="Only updated (or created, or changed on disk) since this ISO date, or 2d ago.")
+        str, date(help="Only updated (or created, or changed on disk) since this ISO date in UTC, or 2d ago.")
     ] = "",
     until: Annotated[str, date(help="Only updated (or else created) before this time, or on this day.")] = "",
     include_deprecated: Annotated[bool, typer.Option("--include-deprecated", help="Also deprecated memories.")] = False,

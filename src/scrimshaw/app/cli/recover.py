@@ -53,7 +53,7 @@ def _one_line(text: str) -> str:
 
 def _render_rows(rows: Sequence[Row]) -> Lines:
     for row in rows:
-        moment = datetime.fromtimestamp(row["at"], UTC).strftime("%Y-%m-%d %H:%M:%S")
+        moment = datetime.fromtimestamp(row["at"], UTC).strftime("%Y-%m-%d %H:%M:%SZ")
         by = f"{row['actor']}, session {row['session']}" if row["session"] else row["actor"]
         yield line((f"{row['seq']:>5}  {moment}  ", "dim"), row["action"], "  ", (row["id"], "cyan"))
         yield line((f"       {row['reason']} ({by})", "dim"))
@@ -98,7 +98,7 @@ def _render_made(made: Checkpoint) -> Lines:
 
 def _render_checkpoints(found: Sequence[Checkpoint]) -> Lines:
     for each in found:
-        moment = datetime.fromtimestamp(each.created, UTC).strftime("%Y-%m-%d %H:%M")
+        moment = datetime.fromtimestamp(each.created, UTC).strftime("%Y-%m-%d %H:%MZ")
         what = each.problem or _describe_size(each)
         made_as = f"  (made as {_one_line(each.made_as)})" if each.made_as else ""
         yield line((f"{moment}  ", "dim"), (_one_line(each.name), "cyan"), made_as, f"  {_one_line(what)}")
