@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scrimshaw.storage.place import claim_place, describe_branch, find_place, place_below_git
+from scrimshaw.storage.place import claim_place, find_place, place_below_git
 
 WHO = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
 
@@ -145,24 +145,3 @@ def test_the_environment_of_a_git_hook_changes_nothing(repository: Path, monkeyp
     before = place(repository / "api")
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     assert place(repository / "api") == before
-
-
-def test_a_branch_is_removed_if_no_ref_is_left_of_it(repository: Path) -> None:
-    git(repository, "branch", "-m", "main")
-    for name in ("dark", "packed", "pushed", "merged"):
-        git(repository, "switch", "-qc", name)
-        git(repository, "commit", "-q", "--allow-empty", "-m", name)
-        git(repository, "switch", "-q", "main")
-    git(repository, "merge", "-q", "merged")
-    git(repository, "update-ref", "refs/remotes/origin/pushed", "pushed")
-    assert {describe_branch(repository, name, False) for name in ("dark", "packed", "pushed", "merged")} == {""}
-    git(repository, "branch", "-D", "dark", "pushed", "merged")
-    git(repository, "pack-refs", "--all")
-    told = {name: describe_branch(repository / "api", name, False) for name in ("dark", "packed", "pushed", "merged")}
-    assert told == {"dark": ", which is removed", "packed": "", "pushed": "", "merged": ", which is merged and removed"}
-
-
-def test_a_branch_of_another_repository_is_not_removed(repository: Path, tmp_path: Path) -> None:
-    assert describe_branch(repository, "never", False) == ""
-    assert describe_branch(repository, "never", True) == ", which is removed"  # of another work tree
-    assert describe_branch(tmp_path, "dark", False) == ""

@@ -29,7 +29,7 @@ from scrimshaw.session.record import Record
 from scrimshaw.session.resume import WITHHELD, Occasion, asks_only_for_session
 from scrimshaw.session.statements import Statement
 from scrimshaw.storage.index import Index
-from scrimshaw.storage.place import REMOVED, describe_branch
+from scrimshaw.storage.place import REMOVED
 from scrimshaw.storage.sessions import Sessions
 
 # Characters of a line, of a decision's note, of the last words, and of the shortest useful line at a budget's end.
@@ -70,7 +70,6 @@ _LEFT = {"beside it": {"next": 1, "open": 3, "decisions": 2, "commits": 1}, "bef
 _SAID = ("later task", "said", "also said")
 # The parts of a session that changed nothing: its questions are no work that is to be continued.
 _ASKING = {"task", "later task", "said", "also said", "next", "files", "results", "noticed"}
-_BRANCH = re.compile(r"(?:pushed,?|committed) on `([^`\n]+)`")
 _STALE = ("?", "when last run")  # ends of what time has settled
 _GIT_LOOKS = {f"git {each}" for each in ("status", "log", "diff", "show", "branch")}
 
@@ -366,13 +365,11 @@ def is_running(session: Session) -> bool:
 
 
 def _name_place(lines: Sequence[StateLine], about: Session, project: Path) -> Iterator[StateLine]:
-    """The lines about a session, the first with its other work tree or removed branch; without files that are gone."""
-    branch = "".join(_BRANCH.findall("\n".join(map(attrgetter("text"), lines)))[:1])
-    gone = describe_branch(project, branch, bool(about.work_tree)) if branch else ""
+    """The lines about a session, the first with its other work tree; without files that are gone."""
     is_shown = about.work_tree and not is_suspicious(about.work_tree.replace("-", " "))
-    place = f"in work tree {about.work_tree}: " if is_shown else f"on branch {branch}{gone}: " if gone else ""
+    place = f"in work tree {about.work_tree}: " if is_shown else ""
     for one in lines:
-        text = one.text + (gone if one.part == "last commit" else "")
+        text = one.text
         if one.part == "not committed" and not about.work_tree:
             folders = [project, *project.glob("*/"), *project.glob("*/*/")]  # a path may begin in one
             if len(folders) <= MOST_FOLDERS:

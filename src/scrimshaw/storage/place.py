@@ -21,7 +21,7 @@ OWNER = "project"  # the file that names the project's folder
 MOST_SIBLINGS = 12  # each takes a session's start a millisecond, and removed work trees leave theirs behind
 _OWN_COMMITS = ("commit:", "commit (amend):", "commit (initial):")  # a `commit (merge)` brings commits of others
 _EXCLUDED = b"\n**/.scrimshaw/*\n!**/.scrimshaw/memories/\n!**/.scrimshaw/*.toml\n!**/.scrimshaw/.git*\n"
-_LABEL_CHARACTERS, REMOVED, _MERGED = 40, ", which is removed", ", which is merged and removed"
+_LABEL_CHARACTERS, REMOVED = 40, ", which is removed"
 
 
 def find_place(folder: Path) -> Path:
@@ -142,18 +142,6 @@ def describe_work_tree(place: Path) -> str:
         return f"{top.name}, {_read(git / 'HEAD').replace('ref: refs/heads/', 'branch ')}"
     except (OSError, ValueError):
         return f"{place.name.rpartition('-')[0]}{REMOVED}"
-
-
-def describe_branch(project: Path, branch: str, is_ours: bool) -> str:
-    """That a branch is removed, and whether it was merged here; empty if it exists or, unless `is_ours`, never did."""
-    with suppress(OSError, ValueError):
-        _, git, common = _find_git(Path(os.path.realpath(project)))
-        heads, packed = [common / "refs/heads", *common.glob("refs/remotes/*")], read_if_there(common / "packed-refs")
-        is_there = any(os.path.lexists(each / branch) for each in heads) or not heads[0].is_dir()  # another format
-        if not is_there and f"/{branch}\n" not in os.fsdecode(packed or b""):
-            log = os.fsdecode(b"".join([read_if_there(each / "logs/HEAD") or b"" for each in (git, common)]))
-            return _MERGED if f"\tmerge {branch}:" in log else REMOVED if is_ours or f"from {branch} to " in log else ""
-    return ""
 
 
 def _is_owner(place: Path, project: Path) -> bool:
