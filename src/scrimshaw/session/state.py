@@ -329,6 +329,12 @@ def _find_left_open(
     After a brief session the work before it is what goes on, so its task is told too, and whether it broke off.
     """
     is_brief, subjects = len(later) <= FEW_EVENTS, [*map(_find_subjects, later)]
+
+    def is_closed(line: StateLine) -> bool:
+        """Whether a later text has the subjects of a point: it is closed, or that session tells it itself."""
+        words = find_stems(statements.PATTERNS["open_points"]["label"].sub("", line.text))
+        return any(len(words & each) >= max(LEAST_SUBJECTS, _SPOKEN_OF * len(words)) for each in subjects)
+
     for each, when in islice(earlier.items(), MOST_EARLIER):
         events, wanted = sessions.events(each.id), _LEFT[when]
         told = dict(_find_notes(sessions, index, each.id, ()) or _find_lines(Record(events[-FEW_EVENTS:], ()), _ENDS))
@@ -337,9 +343,8 @@ def _find_left_open(
             told |= {part: found[part] for part in _INTERRUPTED}
             wanted, is_brief = {**_INTERRUPTED, **wanted}, False
         for part, most in wanted.items():
-            fresh = [x for x in told[part] if not x.text.endswith(_STALE)]
-            left = [x for x in fresh if part == "commits" or not _is_spoken_of(x.text, subjects)]
-            yield from (replace(x, part=f"{part} {when}") for x in _choose_lines(left, most, []))
+            fresh = [x for x in told[part] if part == "commits" or not (x.text.endswith(_STALE) or is_closed(x))]
+            yield from (replace(x, part=f"{part} {when}") for x in _choose_lines(fresh, most, []))
         subjects += map(_find_subjects, events)
 
 
@@ -347,12 +352,6 @@ def _find_subjects(event: RecordedEvent) -> Set[str]:
     """The words of a prompt, an answer or a commit that name its subjects."""
     is_said = event.kind in (EventKind.PROMPT, EventKind.ANSWER) or "git commit" in event.command
     return find_stems(event.text[:LONGEST_HEARD]) if is_said else set()
-
-
-def _is_spoken_of(text: str, subjects: Iterable[Set[str]]) -> bool:
-    """Whether a later text has the subjects of an open point: it is closed, or that session tells it itself."""
-    words = find_stems(statements.PATTERNS["open_points"]["label"].sub("", text))
-    return any(len(words & each) >= max(LEAST_SUBJECTS, _SPOKEN_OF * len(words)) for each in subjects)
 
 
 def is_running(session: Session) -> bool:
