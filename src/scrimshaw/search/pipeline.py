@@ -34,7 +34,6 @@ FALL = 4  # a hit is as sure as the answer times its share of the best score to 
 NEAREST = 3  # hits that are named where nothing is sure to answer
 RECALLED_STAY = 3  # so many hits from the session's record stay, however good the memories are
 GATHERED = 0.5  # the part of the way up to the best hit that others of its session go (docs/evaluation.md)
-CALL_BEHIND = 0.4  # by so much a call must match better to go before what was said in its session
 PREFIX = 0.5  # a word that only begins like one of the query's says half as much
 NO_SIGNALS = SessionSignals()
 ALL_OF_LIMIT = 1000
@@ -431,8 +430,8 @@ def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate
 def _gather_session(state: SearchState, ranked: Sequence[Candidate], limit: int) -> list[Candidate]:
     """Raise passages of the best hit's session: they complete it, and share its label in the reply.
 
-    Among each other they are in the order of their scores with the comparison by tokens counted twice: in one session
-    most passages have the same words, so that these tell less. What was said goes before calls that match little better
+    Among each other what was said goes before calls, and else they are in the order of their scores with the comparison
+    by tokens counted twice: in one session most passages have the same words, so that these tell less
     (docs/evaluation.md).
     """
     passages = [each for each in ranked[:limit] if each.memory.id in state.record and each.score > 0]
@@ -441,8 +440,8 @@ def _gather_session(state: SearchState, ranked: Sequence[Candidate], limit: int)
     best = ranked[0]
     beside = [each for each in passages if each.memory.provenance.session == best.memory.provenance.session]
     scores = [each.score + GATHERED * (best.score - each.score) for each in beside]
-    lags = {each.memory.id: CALL_BEHIND * (each.memory.provenance.trust != Trust.AGENT) for each in beside}
-    in_order = sorted(beside, key=lambda each: lags[each.memory.id] - each.score - each.terms.get("tokens", 0.0))
+    in_order = sorted(beside, key=lambda each: -each.score - each.terms.get("tokens", 0.0))
+    in_order.sort(key=lambda each: each.memory.provenance.trust != Trust.AGENT)
     for each, score in zip(in_order, scores, strict=True):
         if score != each.score:
             each.factors, each.score = {**each.factors, "session record": score / each.score}, score
