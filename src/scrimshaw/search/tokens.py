@@ -37,8 +37,6 @@ _ALONE = re.compile(
     r"[!-/:-@\[-`{-~\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b73f"
     r"\U0002b740-\U0002b81f\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f]"
 )
-# Most texts have under 6 characters a token: a head of this size nearly always holds the whole cut.
-HEAD_CHARACTERS = 12
 # Maximum of terms in a query; bounds the cost of a pasted page. Judged queries have 2 to 35.
 MAX_TERMS = 64
 STEM = 5  # first characters by which words are compared
@@ -109,14 +107,11 @@ def _count_word_tokens(word: str) -> int:
 
 def clip(text: str, limit: int) -> str:
     """The longest start of `text` of at most `limit` tokens; a cut text loses the white space at its end."""
-    for size in (max(limit, 0) * HEAD_CHARACTERS, len(text)):
-        used = 0
-        for piece in find_pieces(text[:size]):
-            used += piece.cost
-            if used > limit:
-                return text[: piece.start].rstrip()
-        if size >= len(text):
-            break
+    used = 0
+    for piece in find_pieces(text):
+        used += piece.cost
+        if used > limit:
+            return text[: piece.start].rstrip()
     return text
 
 
