@@ -20,7 +20,7 @@ from scrimshaw.config import EmbeddingSettings, release_freed_memory, silence_ru
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.models import Degradation
 from scrimshaw.search.degradation import WITHOUT, IndexPart
-from scrimshaw.search.token_vectors import DIMENSIONS, project_tokens
+from scrimshaw.search.token_vectors import DIMENSIONS, project_tokens, scale_rows
 from scrimshaw.search.tokens import clip, find_content, load_vocabulary, piece_ids
 
 if TYPE_CHECKING:
@@ -298,10 +298,7 @@ def unit_rows(rows: ArrayLike, count: int, dimension: int) -> NDArray[np.float32
         raise _bad_answer("embedder", what, CHECK_VECTORS)
     if not np.isfinite(matrix).all():
         raise _bad_answer("embedder", "numbers that are not finite", CHECK_VECTORS)
-    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    lengths[lengths == 0] = 1
-    unit: NDArray[np.float32] = (matrix / lengths).astype(np.float32, copy=False)
-    return unit
+    return scale_rows(matrix)
 
 
 def runtime_errors() -> tuple[type[Exception], ...]:

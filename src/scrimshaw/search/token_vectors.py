@@ -41,7 +41,7 @@ def load_projection() -> tuple[Rows, Rows, Rows]:
 def project_tokens(hidden: Rows) -> Rows:
     """The model's rows, one per token, reduced to DIMENSIONS numbers and length 1."""
     mean, directions, _ = load_projection()
-    return _unit(_unit(hidden) @ directions - mean @ directions)
+    return scale_rows(scale_rows(hidden) @ directions - mean @ directions)
 
 
 def pack_tokens(rows: Rows) -> bytes:
@@ -84,7 +84,8 @@ def compare_vectors(
     return agreement.tolist(), np.argwhere(np.triu(cosines, 1) >= same).tolist()
 
 
-def _unit(rows: Rows) -> Rows:
+def scale_rows(rows: Rows) -> Rows:
+    """The rows scaled to length 1; a row of zeros stays."""
     import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
 
     unit: Rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
