@@ -137,7 +137,7 @@ class MiniLMEmbedder:
         try:
             with self._inference:
                 (hidden,) = self._session.run(["last_hidden_state"], {"input_ids": np.array([pieces], np.int64)})
-        except runtime_errors() as error:
+        except Exception as error:  # the errors of onnxruntime share no other base
             problem = f"The embedding model stopped: {error}."
             raise EmbedderUnavailable("embedder_failed", problem, "Run `scrimshaw doctor`.") from error
         rows: NDArray[np.float32] = hidden[0]
@@ -189,7 +189,7 @@ class FastembedEmbedder(BatchEmbedder):
 
                     self._model = fastembed.TextEmbedding(self._name, threads=1, local_files_only=True)
                 return list(self._model.embed(list(texts), batch_size=len(texts)))
-        except model_errors() as error:
+        except Exception as error:
             command = f'python -c "import fastembed; fastembed.TextEmbedding({self._name!r})"'
             hint = f"Download it once while online: {command}."
             problem = f"The model {self._name} cannot be used: {error}."
@@ -301,21 +301,6 @@ def unit_rows(rows: ArrayLike, count: int, dimension: int) -> NDArray[np.float32
     return scale_rows(matrix)
 
 
-def runtime_errors() -> tuple[type[Exception], ...]:
-    """Every error of onnxruntime; they share no base class. Empty if it cannot be imported."""
-    silence_runtime()
-    try:
-        from onnxruntime.capi import onnxruntime_pybind11_state as state  # noqa: PLC0415 - heavy
-    except ImportError:
-        return ()
-    return tuple(kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
-
-
-def model_errors() -> tuple[type[Exception], ...]:
-    """Every error with which loading or running a local model may fail."""
-    return (OSError, ValueError, LookupError, RuntimeError, ImportError, *runtime_errors())
-
-
 def _load_session(path: Path) -> Any:
     """A session on the model at `path`, whose SHA-256 is checked; raises EmbedderUnavailable."""
     try:
@@ -334,7 +319,9 @@ def _load_session(path: Path) -> Any:
         options.log_severity_level = 3
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
         session = onnxruntime.InferenceSession(GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"])
-    except model_errors() as error:
+    except EmbedderUnavailable:
+        raise
+    except Exception as error:
         raise _corrupt(f"The embedding model cannot be loaded: {error}.") from error
     release_freed_memory()
     return session
