@@ -76,12 +76,6 @@ class _Renderer(RendererHTML):
         source = str(tokens[idx].attrGet("src") or "")
         return tag("span", "picture: ", tokens[idx].content or source, class_="dead", title=source)
 
-    def html_block(self, tokens: Sequence[Token], idx: int, options: object, env: _Env) -> str:
-        """Markup is not parsed; if that changes, it is still shown as text."""
-        return escape(tokens[idx].content)
-
-    html_inline = html_block
-
 
 def _refer(name: str, env: _Env, alias: str = "") -> Html:
     """A link to the memory that a text names, or the name if there is none."""
