@@ -1,7 +1,7 @@
 """Reading JSON that another program wrote: a missing or malformed value reads as empty, never as an error."""
 
-import math
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -47,11 +47,9 @@ def join_texts(parts: object) -> str:
 
 def number(value: object) -> float | None:
     """`value` if it is a finite number; true and false are not."""
-    try:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
         return None
-    return float(value) if is_number else None  # type: ignore[arg-type]
+    return float(value)
 
 
 def share(part: object, whole: object) -> float | None:
