@@ -12,7 +12,7 @@ from scrimshaw.errors import Conflict, NotFound
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.models import WAITS
 
-_MOST_DRAFTS, _MOST_DONE = 20, 100
+_MOST_DRAFTS = 20
 _NONE = (
     "No draft waits. Sessions leave memories by themselves; with `review = true` below `[drafts]` in "
     ".scrimshaw/config.toml each of them waits here first."
@@ -71,8 +71,6 @@ def _note_done(site: Site, done: Done) -> str:
     """Remember how to undo an action, as long as the server runs; returns the address of the page that offers it."""
     name = secrets.token_urlsafe(8)
     site.done[name] = done
-    while len(site.done) > _MOST_DONE:
-        del site.done[next(iter(site.done))]
     return make_url("/drafts", done=name)
 
 
