@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 # Upper bounds in seconds: a search takes tens of milliseconds, a restore some seconds.
 _BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class Metrics:
@@ -46,4 +45,4 @@ class Metrics:
 
 
 def _labels(**labels: str) -> str:
-    return "{" + ",".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in labels.items()) + "}"
+    return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
