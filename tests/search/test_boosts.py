@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.models import Neighbor, Relation
-from scrimshaw.search.rerank import cap_boosts, causal_boosts, session_boost
+from scrimshaw.search.rerank import cap_boosts, causal_boosts
 from scrimshaw.storage.graph import Link, walk
 
 CAP = 0.20
@@ -40,12 +40,6 @@ def boosts_around(seeds: Mapping[str, float], *edges: tuple[str, str, str, float
     """What the neighbours of the seeds gain over these (source, target, relation, strength)."""
     found = walk(seeds, [Link(*edge, evidence="") for edge in edges], hops=hops, direction="both")
     return {name: round(gain, 6) for name, gain in causal_boosts(seeds, found, 0.05).items()}
-
-
-@pytest.mark.parametrize(("attention", "expected"), [(0, 0), (0.5, 0.075), (1, 0.15), (7, 0.15), (-1, 0)])
-def test_attention_lifts_in_proportion(attention: float, expected: float) -> None:
-    assert session_boost(attention, 0.15) == pytest.approx(expected)
-    assert session_boost(attention, 0.3) == pytest.approx(2 * expected)
 
 
 def test_nothing_to_go_by_lifts_nothing() -> None:

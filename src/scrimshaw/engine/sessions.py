@@ -8,7 +8,7 @@ from scrimshaw.config import RolloutSettings
 from scrimshaw.engine.core import Engine
 from scrimshaw.ingest.events import redact_id
 from scrimshaw.models import EventKind, Injected, Item, Memory, MemoryType, Observation, Provenance, Relation, Session
-from scrimshaw.search.rerank import cap_boosts, causal_boosts, session_boost
+from scrimshaw.search.rerank import cap_boosts, causal_boosts
 from scrimshaw.search.results import Boosts, Explanation, Hit, SessionSignals
 from scrimshaw.search.tokens import clip, count_tokens
 from scrimshaw.session import working_memory
@@ -123,7 +123,7 @@ def _boosts(engine: Engine, session: Session | None, rollout: RolloutSettings) -
         parts = {}
         for name in names:
             if name in linked or name in causal:
-                attention = session_boost(linked.get(name, 0.0), settings.attention_boost)
+                attention = settings.attention_boost * linked.get(name, 0.0)
                 parts[name] = cap_boosts({"session": attention, "causal": causal.get(name, 0.0)}, settings.boost_limit)
         return parts
 

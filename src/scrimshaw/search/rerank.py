@@ -82,11 +82,6 @@ def score_factors(
     return lowering if product >= floor else {**lowering, "floor": floor / product}
 
 
-def session_boost(attention: float, weight: float) -> float:
-    """What attention (0..1, clamped) adds, as a share of the score."""
-    return weight * min(max(attention, 0.0), 1.0)
-
-
 def causal_boosts(seeds: Mapping[str, float], neighbours: Iterable[Neighbor], per_hop: float) -> Mapping[str, float]:
     """The boosts of the seeds' causal neighbours, as shares of their scores.
 

@@ -7,7 +7,6 @@ from enum import StrEnum
 from msgspec import Struct
 
 from scrimshaw.models import Item
-from scrimshaw.search.rerank import session_boost
 from scrimshaw.search.tokens import STEM, STOP_WORDS, query_terms
 
 # Replaces text that speaks to the agent and is not a person's; the entry can still be read by its id.
@@ -57,7 +56,7 @@ def recall_items(query: str, items: Sequence[Item], limit: int, attention_boost:
         share = sum(stem in text for stem in stems) / max(1, len(stems))
         recalled = _RECALLED + (1 - _RECALLED) * item.attention if asks_for_session else 0.0
         score = 1.0 if has_no_subject else max(share if share >= _LEAST_SHARE else 0.0, recalled)
-        boost = session_boost(item.attention, attention_boost) if has_no_subject else 0.0
+        boost = attention_boost * item.attention if has_no_subject else 0.0
         if score > 0:
             found.append(RecalledItem(item=item, score=score, boost=boost))
     return sorted(found, key=lambda each: (-each.score, -each.boost, -each.item.event, -each.item.number))[:limit]
