@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrimshaw.ingest.memory_file import MemoryFile, parse_memory_file, render_memory_file
-from scrimshaw.ingest.merging import merge_front_matter
+from scrimshaw.ingest.memory_file import MemoryFile, merge_front_matter, parse_memory_file, render_memory_file
 
 words = st.sampled_from(["tide", "gate", "pilot", "log", "quay"])
 values = st.fixed_dictionaries(

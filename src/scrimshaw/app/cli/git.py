@@ -9,8 +9,7 @@ from scrimshaw.app.cli.frame import DryRun, command, command_group
 from scrimshaw.app.cli.output import Lines, line
 from scrimshaw.config import Settings
 from scrimshaw.errors import InvalidRequest, UnreadableFile
-from scrimshaw.ingest.memory_file import edit_memory_file, parse_memory_file
-from scrimshaw.ingest.merging import merge_front_matter
+from scrimshaw.ingest.memory_file import edit_memory_file, merge_front_matter, parse_memory_file
 from scrimshaw.storage.durable import replace_file
 from scrimshaw.storage.git import ask_git, merge_texts
 
