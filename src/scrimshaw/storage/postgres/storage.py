@@ -4,7 +4,7 @@ from functools import cached_property
 from pathlib import Path
 
 from scrimshaw.config import StorageSettings
-from scrimshaw.errors import ScrimshawError, StorageFailure
+from scrimshaw.errors import StorageFailure
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.journal import Journal
@@ -59,28 +59,21 @@ class PostgresStorage(Storage):
         """Open both; the server looks after its pages itself."""
         _ = self.index_database, self.journal_database
 
-    def demand_own(self) -> None:
-        """Raise StorageFailure if the vault belongs to another checkout, whose index follows other files."""
-        here, known = str(self.folder.resolve()), self.journal_database.value("SELECT folder FROM place")
-        if known is None:
-            with self.journal_database.write() as write:
-                write.execute("INSERT INTO place VALUES (?) ON CONFLICT DO NOTHING", (here,))
-            known = self.journal_database.value("SELECT folder FROM place")
-        if known != here:
-            hint = "Give this checkout a vault of its own; where it moved, DELETE FROM place in that schema."
-            raise StorageFailure(f"The vault {self.journal_name} belongs to {known}, not to {here}.", hint, path=here)
-
     def demand_in_place(self) -> None:
         """Raise StorageFailure if the server cannot be reached."""
         self.journal_database.value("SELECT 1")
 
 
 def open_vault(folder: Path, settings: StorageSettings, *, busy_timeout_ms: int) -> PostgresStorage:
-    """The vault that the settings name; raises StorageFailure if it belongs to another checkout."""
+    """The vault that the settings name; raises StorageFailure for another checkout's, whose index has other files."""
     storage = PostgresStorage(folder, Server(settings.url, settings.vault), busy_timeout_ms=busy_timeout_ms)
-    try:
-        storage.demand_own()
-    except ScrimshawError:
+    journal, here = storage.journal_database, str(folder.resolve())
+    if (known := journal.value("SELECT folder FROM place")) is None:
+        with journal.write() as write:
+            write.execute("INSERT INTO place VALUES (?) ON CONFLICT DO NOTHING", (here,))
+        known = journal.value("SELECT folder FROM place")
+    if known != here:
         storage.close()
-        raise
+        hint = "Give this checkout a vault of its own; where it moved, DELETE FROM place in that schema."
+        raise StorageFailure(f"The vault {storage.journal_name} belongs to {known}, not to {here}.", hint, path=here)
     return storage
