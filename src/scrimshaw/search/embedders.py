@@ -103,8 +103,6 @@ class MiniLMEmbedder:
     def __init__(self, *, max_tokens: int, path: Path | None = None) -> None:
         require_package("onnxruntime", "onnxruntime")
         self._path = path or Path(require_package(PACKAGE, REQUIREMENT).origin or PACKAGE).with_name("model.onnx")
-        if path is None and not self._path.is_file():
-            raise _corrupt(f"The embedding model {self._path.name} is missing from the package {PACKAGE}.")
         self._max_tokens = min(max_tokens, LONGEST)
         self._session: Any = None
         self._loading, self._inference = Lock(), Lock()
