@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ _NOT_RUN = (
 # A person's words about a call: in place of its result if it was refused, beside it if it was allowed.
 _INSTEAD, _ASKED = "To tell you how to proceed, the user said:", "permissionDecision"
 _RECENT_ROWS = 40  # hold the calls whose hooks may still run
+_UNANSWERED = ("PostToolUse", "PostToolUseFailure", "SubagentStop")  # events whose hooks get no reply
 _WITHOUT_TEXT = ("Ask", "Plan", "TaskCreate", "TaskUpdate")  # tools whose result is recorded as JSON
 
 
@@ -58,6 +59,7 @@ class Claude(Client):
     transcript_glob = ".claude/projects/*/{}.jsonl"
     guidance_file = "CLAUDE.md"
     scopes = (Scope.LOCAL, Scope.SHARED, Scope.USER)
+    hook_fields: Mapping[str, Any] = {name: {"async": True} for name in _UNANSWERED}  # so the agent need not wait
     shared_advice = "Claude Code asks once whether it may start a server of shared files; say yes, or look at /mcp."
 
     def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
@@ -133,12 +135,6 @@ class Claude(Client):
             SharedFile(path=servers, place=(*inside, "mcpServers", SERVER), entry=programs.server_entry()),
             SharedFile(path=settings, **status, hooks=self.make_hooks(programs)),
         )
-
-    def make_hooks(self, programs: Programs) -> dict[str, Any]:
-        """Tool events and sub-agents get no reply, so the agent need not wait for their hooks."""
-        unanswered = [event for event in self.events if "Tool" in event or event == "SubagentStop"]
-        answered = [event for event in self.events if event not in unanswered]
-        return self.group_hooks(programs, answered) | self.group_hooks(programs, unanswered, **{"async": True})
 
 
 class _ClaudeReader(TranscriptBuilder):

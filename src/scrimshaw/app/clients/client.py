@@ -129,6 +129,7 @@ class Client:
     hooks_file = ""  #: the file with hooks, which may be the same
     hooks_base: Mapping[str, Any] = {}  #: the contents of a new file with hooks
     hook_timeout = PATIENCE_S  #: in the client's unit
+    hook_fields: Mapping[str, Any] = {}  #: what the handler of an event has besides
     advice = shared_advice = ""  #: what the user must still do after setup, in any scope and with shared files
 
     def parse_payload(self, payload: Json, hint: str = "") -> Event | None:
@@ -282,16 +283,15 @@ class Client:
         return SharedFile(path=root / self.servers_file, place=(self.servers_key, SERVER), entry=entry)
 
     def make_hooks(self, programs: Programs) -> dict[str, Any]:
-        """The hooks by event."""
-        return self.group_hooks(programs)
-
-    def group_hooks(self, programs: Programs, events: Iterable[str] = (), **more: Any) -> dict[str, Any]:
-        """One group with one handler for each event, or for all; tool events match every tool."""
+        """The hooks by event: one group with one handler; tool events match every tool."""
         command = programs.hook_command(self.name, in_powershell=self.has_powershell and os.name == "nt")
-        handler = {"type": "command", "command": command, "timeout": self.hook_timeout, **more}
+        handler = {"type": "command", "command": command, "timeout": self.hook_timeout}
         return {
-            event: {**({"matcher": "*"} if "Tool" in event else {}), "hooks": [handler]}
-            for event in events or self.events
+            event: {
+                **({"matcher": "*"} if "Tool" in event else {}),
+                "hooks": [handler | self.hook_fields.get(event, {})],
+            }
+            for event in self.events
         }
 
     def check_trust(self, root: Path) -> str:

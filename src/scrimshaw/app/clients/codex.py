@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import Client, Programs
+from scrimshaw.app.clients.client import Client
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_epoch
 from scrimshaw.ingest.tool_calls import canonical_tool
@@ -62,6 +62,7 @@ class Codex(Client):
     servers_file, servers_key, hooks_file = ".codex/config.toml", "mcp_servers", ".codex/hooks.json"
     # A missing required server stops Codex. An optional one gets a second before the first request.
     server_fields: Mapping[str, Any] = {"required": False}
+    hook_fields: Mapping[str, Any] = {"SessionEnd": {"timeout": _END_PATIENCE_S}}
     advice = "Codex silently skips hooks until you trust them: open Codex here, trust the folder, then /hooks."
 
     def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
@@ -106,9 +107,6 @@ class Codex(Client):
         for row in rows:
             reader.read_row(row)
         return reader.build(parent or own, cwd=js.text(about.get("cwd")), skipped=skipped)
-
-    def make_hooks(self, programs: Programs) -> dict[str, Any]:
-        return self.group_hooks(programs) | self.group_hooks(programs, ["SessionEnd"], timeout=_END_PATIENCE_S)
 
     def check_trust(self, root: Path) -> str:
         """Codex notes which hooks it trusts as `FILE:EVENT:GROUP:HANDLER`, with a hash that only Codex can judge."""
