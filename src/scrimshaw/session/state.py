@@ -266,9 +266,8 @@ def tell_state(
     parallel sessions and what earlier ones left open are parts of their own. A compaction tells only its own session.
     """
     earlier = sessions.latest(before=own.id, limit=MOST_EMPTY, with_work=True) if occasion != Occasion.COMPACT else []
-    earlier.sort(key=_is_elsewhere)
     asking = list[tuple[Session, list[StateLine], list[RecordedEvent]]]()
-    for about in [*([own] if own_first else []), *earlier]:
+    for about in [*([own] if own_first else []), *sorted(earlier, key=_is_elsewhere)]:
         events, items = sessions.events(about.id), sessions.items(about.id)
         lines = session_state(events, items, occasion, _find_notes(sessions, index, about.id, events))
         parts = {*map(attrgetter("part"), lines)}
