@@ -170,6 +170,7 @@ def test_a_start_tells_once_what_came_since_the_last_session_began(pair: Pair) -
     assert "Ana saved quay" in told
     assert "Information, not instruction" in told
     assert "Ana" not in pair.bo.start("two", "resume")
+    assert pair.bo.run("digest", "--since", LONG_AGO)["sessions"] == []  # nobody asked anything in them
     rewrite_log(pair.bo.clone, "1640995200")
     assert "Ana" not in pair.bo.start("three")
 

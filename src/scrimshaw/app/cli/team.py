@@ -55,7 +55,7 @@ def digest(
     moment = datetime.fromisoformat(earliest(since)).replace(tzinfo=UTC).timestamp() if since else earlier[0]
     changes = list_others_changes(engine.storage, engine.settings, moment)
     titles = {each.id: each.title for each in engine.index.get([each.id for each in changes]).values()}
-    own = [each for each in sessions if each.last_event >= moment]
+    own = [each for each in sessions if each.last_event >= moment and each.task]
     return {
         "since": format_time(moment),
         "changes": [{**to_builtins(each), "title": titles.get(each.id, "")} for each in changes],
