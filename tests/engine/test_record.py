@@ -194,6 +194,16 @@ def test_what_else_the_session_of_the_best_hit_says_comes_next_to_it(engine: Eng
     assert not {"session record"} & {*first.explanation.factors, *third.explanation.factors}
 
 
+def test_what_was_said_goes_before_a_call_of_its_session_that_matches_better(engine: Engine) -> None:
+    tell(engine, EventKind.ANSWER, "The walrus printer needs its catalogues.", "one", engine.clock())
+    call = "uv pip install gettext\nno wheel of catalogues for the walrus printer"
+    tell(engine, EventKind.TOOL, call, "one", engine.clock(), tool="Bash")
+    scan(engine)
+    hits = find(engine, "gettext wheel of catalogues for the walrus printer")
+    assert [hit.memory.provenance.trust for hit in hits] == ["agent", "tool"]
+    assert hits[0].explanation.fused < hits[1].explanation.fused
+
+
 def test_of_two_passages_the_one_that_a_successor_needs_goes_first(engine: Engine) -> None:
     tell(engine, EventKind.PROMPT, "Make the walrus printer speak two languages.", "plan", at=engine.clock())
     tell(engine, EventKind.ANSWER, "Let me look at the gettext catalogues of the printer.", "plan", engine.clock())
@@ -386,6 +396,18 @@ def test_its_vectors_come_last_and_lower_no_other(open_memory: OpenMemory, vault
     assert count_vectors(engine) == (3, 3)
     (hit,) = [hit for hit in find(engine, "gettext") if "vector" in hit.explanation.ranks][:1]
     assert hit.memory.id == "session:old#e2"
+
+
+def test_passages_that_are_hardly_sure_are_left_out(open_memory: OpenMemory, minilm: MiniLMEmbedder) -> None:
+    engine = open_memory(embedder=minilm)
+    tell_session(engine)
+    tell(engine, EventKind.ANSWER, "The harbour office is painted in a light grey.", "other", engine.clock())
+    scan(engine)
+    embed_pending(engine)
+    query = "why gettext catalogues for the walrus printer"
+    sure, every = (find(engine, query, min_confidence=least) for least in (0.5, 0.0))
+    assert "session:other#e1" in {hit.memory.id for hit in every}
+    assert "session:other#e1" not in {hit.memory.id for hit in sure}
 
 
 def test_what_shares_words_is_not_refused_before_the_record_has_vectors(

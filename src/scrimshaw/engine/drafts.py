@@ -49,7 +49,7 @@ from scrimshaw.session.draft import build_draft, render_body
 from scrimshaw.storage.durable import remove_file, storage_errors, write_file
 from scrimshaw.storage.git import is_on_another_branch
 from scrimshaw.storage.paths import Vault, locate
-from scrimshaw.storage.place import REMOVED
+from scrimshaw.storage.place import is_removed
 
 SESSIONS = "sessions"
 _TITLE_IN_ID = 50
@@ -163,8 +163,8 @@ def _is_memory_lost(engine: Engine, drafted: Drafted | None) -> bool:
     if not (drafted and drafted.memory_id) or engine.journal.history(drafted.memory_id, 1):
         return False
     session = engine.sessions.get(drafted.session)
-    is_removed = session is not None and session.work_tree.endswith(REMOVED)
-    return is_removed and not is_on_another_branch(engine.sources[0].root / f"{drafted.memory_id}.md")
+    is_gone = session is not None and is_removed(session.work_tree)
+    return is_gone and not is_on_another_branch(engine.sources[0].root / f"{drafted.memory_id}.md")
 
 
 def find_draft(engine: Engine, session: str) -> Drafted | None:

@@ -32,7 +32,7 @@ from scrimshaw.storage.durable import prune, remove_file, replace_file, storage_
 from scrimshaw.storage.erasing import Kind, SearchedFile, read_bytes
 from scrimshaw.storage.git import GitTraces, list_other_work_trees, search_git
 from scrimshaw.storage.paths import SUFFIX, locate
-from scrimshaw.storage.place import JOURNAL, find_place, find_siblings, is_left
+from scrimshaw.storage.place import JOURNAL, describe_work_tree, find_place, find_siblings, is_removed
 from scrimshaw.storage.ports import DatabaseName
 from scrimshaw.storage.scan import SERENA
 from scrimshaw.storage.scan import scan as list_files
@@ -288,7 +288,7 @@ def list_other_memories(engine: Engine) -> list[Settings]:
 
 def _list_roots(engine: Engine) -> list[Path]:
     """Scrimshaw's folders: the project's, those left by removed work trees, and the user's own."""
-    left = filter(is_left, find_siblings(engine.folder, every=True))
+    left = [each for each in find_siblings(engine.folder, every=True) if is_removed(describe_work_tree(each))]
     folders = (engine.folder, engine.storage.place, *left, engine.settings.folder, engine.settings.home)
     return list(dict.fromkeys(folder.resolve() for folder in folders))
 

@@ -29,7 +29,7 @@ from scrimshaw.session.record import Record
 from scrimshaw.session.resume import WITHHELD, Occasion, asks_only_for_session
 from scrimshaw.session.statements import Statement
 from scrimshaw.storage.index import Index
-from scrimshaw.storage.place import REMOVED
+from scrimshaw.storage.place import is_removed
 from scrimshaw.storage.sessions import Sessions
 
 # Characters of a line, of a decision's note, of the last words, and of the shortest useful line at a budget's end.
@@ -260,7 +260,7 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
 def tell_state(
     sessions: Sessions, index: Index | None, own: Session, occasion: Occasion, folder: Path, *, own_first: bool = True
 ) -> list[StateLine]:
-    """The state of the session itself, if `own_first` and it has work, otherwise of the newest other one that has.
+    """The state of its own work, if `own_first` and it has some, or of the newest other session, here before elsewhere.
 
     A start skips and names sessions that only asked. A memory with all events of its session stands for them. Tasks of
     parallel sessions and what earlier ones left open are parts of their own. A compaction tells only its own session.
@@ -299,7 +299,7 @@ def tell_state(
 
 def _is_elsewhere(session: Session) -> bool:
     """Whether it ran in another work tree, where somebody can go on; in a removed one nobody can."""
-    return bool(session.work_tree) and not session.work_tree.endswith(REMOVED)
+    return bool(session.work_tree) and not is_removed(session.work_tree)
 
 
 def _sort_others(

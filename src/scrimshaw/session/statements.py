@@ -83,8 +83,9 @@ def split_sentences(events: Sequence[RecordedEvent]) -> list[Sentence]:
         repeats = event.kind == EventKind.STOP and _repeats_answers(flatten(event.text), answers)
         if text and not repeats and flatten(text) not in known:
             known.add(flatten(text))
-            listed = _CUE["table_row"].sub(r"- \1", _CUE["table_head"].sub("", text))  # each row is an item
-            found += _sentences_of(text if by == USER else remove_chatter(listed), event.number, by, turn)
+            if by != USER:  # a row of a table is an item; what a person pastes stays as it is
+                text = remove_chatter(_CUE["table_row"].sub(r"- \1", _CUE["table_head"].sub("", text)))
+            found += _sentences_of(text, event.number, by, turn)
     return found
 
 

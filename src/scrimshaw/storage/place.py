@@ -21,7 +21,7 @@ OWNER = "project"  # the file that names the project's folder
 MOST_SIBLINGS = 12  # each takes a session's start a millisecond, and removed work trees leave theirs behind
 _OWN_COMMITS = ("commit:", "commit (amend):", "commit (initial):")  # a `commit (merge)` brings commits of others
 _EXCLUDED = b"\n**/.scrimshaw/*\n!**/.scrimshaw/memories/\n!**/.scrimshaw/*.toml\n!**/.scrimshaw/.git*\n"
-_LABEL_CHARACTERS, REMOVED = 40, ", which is removed"
+_LABEL_CHARACTERS, _REMOVED = 40, ", which is removed"
 
 
 def find_place(folder: Path) -> Path:
@@ -93,9 +93,9 @@ def find_siblings(folder: Path, *, every: bool = False) -> list[Path]:
     return [place for _, place in sorted(found, reverse=True)[: None if every else MOST_SIBLINGS]]
 
 
-def is_left(place: Path) -> bool:
-    """Whether a place belongs to a removed work tree."""
-    return describe_work_tree(place).endswith(REMOVED)
+def is_removed(work_tree: str) -> bool:
+    """Whether `describe_work_tree` says so of a work tree."""
+    return work_tree.endswith(_REMOVED)
 
 
 def find_main_tree(project: Path) -> Path:
@@ -141,7 +141,7 @@ def describe_work_tree(place: Path) -> str:
         top, git, _ = _find_git(Path(_read(place / OWNER)))
         return f"{top.name}, {_read(git / 'HEAD').replace('ref: refs/heads/', 'branch ')}"
     except (OSError, ValueError):
-        return f"{place.name.rpartition('-')[0]}{REMOVED}"
+        return f"{place.name.rpartition('-')[0]}{_REMOVED}"
 
 
 def _is_owner(place: Path, project: Path) -> bool:

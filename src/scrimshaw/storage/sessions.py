@@ -25,7 +25,7 @@ from scrimshaw.models import (
     Session,
     SessionState,
 )
-from scrimshaw.storage.place import describe_work_tree, is_left
+from scrimshaw.storage.place import describe_work_tree, is_removed
 from scrimshaw.storage.ports import Admit, Learning, SessionRecord
 from scrimshaw.storage.sql import SqlConnection, SqlDatabase, insert, make_struct, marks
 
@@ -210,7 +210,7 @@ class Sessions:
 
         def read(database: SqlDatabase) -> Iterable[tuple[Any, ...]]:
             # In a removed work tree nobody is left to draft its sessions.
-            is_ours = database is self._database or is_left(database.path.parent)
+            is_ours = database is self._database or is_removed(describe_work_tree(database.path.parent))
             return database.rows(_RECORDS.format(_CHOSEN[session != ""]), (is_ours, session))
 
         found = dict[str, SessionRecord]()

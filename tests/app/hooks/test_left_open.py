@@ -87,6 +87,8 @@ def test_a_parallel_session_that_is_over_is_told_with_its_outcome(engine: Engine
     whole = start(project)
     assert POINT in whole
     assert "Async mailer" in whole
+    assert drafts.make_draft(engine, "S1").status == "accepted"
+    assert "): 1a2b3c4 Async mailer" in start(project)  # from its memory, which says "commit 1a2b3c4: ..."
 
 
 @pytest.fixture

@@ -129,7 +129,7 @@ class Client:
     hooks_file = ""  #: the file with hooks, which may be the same
     hooks_base: Mapping[str, Any] = {}  #: the contents of a new file with hooks
     hook_timeout = PATIENCE_S  #: in the client's unit
-    hook_fields: Mapping[str, Any] = {}  #: what the handler of an event has besides
+    hook_fields: Mapping[str, Any] = {}  #: by event, fields of its handler besides command and timeout
     advice = shared_advice = ""  #: what the user must still do after setup, in any scope and with shared files
 
     def parse_payload(self, payload: Json, hint: str = "") -> Event | None:
