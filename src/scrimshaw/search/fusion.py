@@ -41,13 +41,15 @@ def fuse(
     """
     channels = sorted(channel for channel, matches in lists.items() if matches)
     total = sum(map(weights.__getitem__, channels)) or 1.0
+    parts = [(channel, weights[channel] / total) for channel in channels]
     is_mixed = lists.get(Channel.TEXT) and lists.get(Channel.VECTOR) and weights[Channel.VECTOR]
     found: dict[str, tuple[dict[str, float], dict[str, int], dict[str, float]]] = {}
     for channel in channels:
         lowest, unit = scale_scores(channel, lists[channel], depth)
         for rank, match in enumerate(lists[channel], start=1):
-            shares, ranks, raw = found.setdefault(match.id, ({}, {}, {}))
-            shares[channel] = min(1.0, max(0.0, (match.score - lowest) / unit))
+            shares, ranks, raw = found.get(match.id) or found.setdefault(match.id, ({}, {}, {}))
+            share = (match.score - lowest) / unit
+            shares[channel] = share if 0.0 < share < 1.0 else float(share > 0.0)
             ranks[channel], raw[channel] = rank, match.score
     fused = list[Fused]()
     for name, (shares, ranks, raw) in found.items():
@@ -55,7 +57,7 @@ def fuse(
             if name in without_vector:
                 shares[Channel.VECTOR] = shares[Channel.TEXT]
             shares[Channel.TEXT] = max(shares.get(Channel.TEXT, 0.0), shares.get(Channel.VECTOR, 0.0) - OTHER_WORDS)
-        score = sum(weights[channel] / total * share for channel, share in shares.items())
+        score = sum([weight * shares[channel] for channel, weight in parts if channel in shares])
         fused.append(Fused(name, min(1.0, score), ranks, raw))
     return sorted(fused, key=lambda hit: (-hit.score, hit.id))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from _thread import allocate_lock  # a hook has no time for `threading`
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ SELECT m.id, (f.rowid & (1 << {PART_BITS}) - 1) - 1, -f.rank FROM memory_text f
 JOIN memories m ON m.row = f.rowid >> {PART_BITS}
 WHERE memory_text MATCH ? AND rank MATCH 'bm25({", ".join(map(str, FIELD_WEIGHTS))})' AND {{}}
 ORDER BY +f.rank LIMIT ?"""
-_REMEMBERED_FILTERS = 64
+_REMEMBERED_FILTERS, _REMEMBERED_NAMES = 64, 50_000
 
 _PUT_WORDS = "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)"
 # FTS5 keeps the words of removed texts, and every query reads them, until they are merged with others.
@@ -60,7 +60,8 @@ class SqliteIndex(Index):
         self._database = self._file = database
         self._ram_scan_max, self._word_lists_mb = ram_scan_max, word_lists_mb
         self._scans: tuple[int, dict[str, VectorScan], Any] = (0, {}, None)
-        self._permitted: tuple[int, dict[tuple[Any, ...], Any]] = (-1, {})
+        # The generation of the index, and what searches have read of it: the rows that filters allow, and ids by row.
+        self._known: tuple[int, dict[tuple[Any, ...], Any], dict[int, str]] = (-1, {}, {})
         self._searched = False  # a hook, which searches once, needs no lists
         self._guard = allocate_lock()
 
@@ -85,7 +86,7 @@ class SqliteIndex(Index):
                 scan = self._open_scans()[2]
             passages = limit * PASSAGES_PER_MATCH if filters.source == RECORD else 0
             found = scan(query.groups[0], generation, self._rows_satisfying(filters, generation), wanted, passages)
-            names = self._find_names({row >> PART_BITS for row, _ in found})
+            names = self._find_names({row >> PART_BITS for row, _ in found}, generation)
             split = [(names.get(row >> PART_BITS), (row & (1 << PART_BITS) - 1) - 1, score) for row, score in found]
             return [each for each in split if each[0]]
 
@@ -100,9 +101,12 @@ class SqliteIndex(Index):
             self._scans = (self._database.openings, {}, words)
         return self._scans
 
-    def _find_names(self, rows: Collection[int]) -> dict[int, str]:
-        """The ids of memories by row."""
-        return dict(self._database.rows(f"SELECT row, id FROM memories WHERE row IN ({marks(rows)})", [*rows]))
+    def _find_names(self, rows: Collection[int], generation: int) -> Mapping[int, str]:
+        """The ids of memories by row, including these if they exist."""
+        _, _, known = self._open_known(generation)
+        if new := {*rows} - known.keys():
+            known.update(self._database.rows(f"SELECT row, id FROM memories WHERE row IN ({marks(new)})", [*new]))
+        return known
 
     def match_vector(self, model: str, vector: Any, filters: Filters, limit: int) -> list[Match]:
         from scrimshaw.storage.sqlite.vectors import VectorScan, find_bodies  # noqa: PLC0415 - see above
@@ -115,7 +119,7 @@ class SqliteIndex(Index):
                 scans[model] = VectorScan(self._file, model, in_memory=is_small)
             scan = scans[model]
         nearest = scan(vector, generation, limit, self._rows_satisfying(filters, generation), filters.source != RECORD)
-        names = self._find_names([row for row, _, _ in nearest])
+        names = self._find_names([row for row, _, _ in nearest], generation)
         asked = [row for row, _, ordinal in nearest if ordinal >= QUESTIONS and row in names]
         of_rows = find_bodies(self._file, model, vector, asked) if asked else {}
         bodies = {names[row]: chunk for row, chunk in of_rows.items()}
@@ -131,10 +135,7 @@ class SqliteIndex(Index):
 
         where, arguments = conditions(filters)
         key = (where, *arguments)
-        with self._guard:
-            if self._permitted[0] != generation or len(self._permitted[1]) > _REMEMBERED_FILTERS:
-                self._permitted = (generation, {})
-            known = self._permitted[1]
+        _, known, _ = self._open_known(generation)
         if key not in known:
             last = self._database.value("SELECT max(row) FROM memories") or 0  # first, so that no later row is included
             outside = f"SELECT row FROM memories m WHERE row <= ? AND ({where}) IS NOT TRUE"  # usually few
@@ -142,6 +143,14 @@ class SqliteIndex(Index):
             known[key] = np.ones(last + 2, dtype=bool)
             known[key][[0, *rows, -1]] = False
         return known[key]
+
+    def _open_known(self, generation: int) -> tuple[int, dict[tuple[Any, ...], Any], dict[int, str]]:
+        """What searches have read of this generation of the index."""
+        with self._guard:
+            now, filters, names = self._known
+            if now != generation or len(filters) > _REMEMBERED_FILTERS or len(names) > _REMEMBERED_NAMES:
+                self._known = (generation, {}, {})
+            return self._known
 
     def generation(self) -> int:
         count = int(self._database.value("SELECT value FROM meta WHERE key = 'generation'"))
