@@ -155,12 +155,17 @@ def test_later_requests_are_told_and_nods_are_not() -> None:
     ]
 
 
+DOUBLE_NUMBERS = "Die Rechnungen der Filiale haben doppelte Nummern"
+
+
 @pytest.mark.parametrize(
     ("prompt", "title"),
     [
         ("Please add paging to the order list of the shop.", "Add paging to the order list of the shop"),
         ("Hi Claude, I want you to migrate the ledger tables to uuids.", "Migrate the ledger tables to uuids"),
-        ("Work on SHOP-42.", "Work on SHOP-42: compare token expiry in UTC"),
+        ("Work on SHOP-42.", "Work on SHOP-42"),
+        ("Guten Morgen! Die Rechnungen der Filiale haben doppelte Nummern.", DOUBLE_NUMBERS),
+        ("Quick one between two calls: die Rechnungen der Filiale haben doppelte Nummern.", DOUBLE_NUMBERS),
         (
             "Implement the following plan:\n\n# Plan: Add a cache to the search\n\n## Context\n\nSearches are slow.\n",
             "Add a cache to the search",
@@ -170,16 +175,31 @@ def test_later_requests_are_told_and_nods_are_not() -> None:
     ],
 )
 def test_titles_are_specific(prompt: str, title: str) -> None:
-    recording = Recording().prompt(prompt)
-    recording.bash("git commit -am 'x'", "[main 0123abc] fix(login): compare token expiry in UTC\n")
+    recording = Recording().prompt(prompt).edit("a.py")
+    for place in range(3):
+        recording.answer(f"Rechnungen mit doppelten Nummern, Filiale {place}.")
     assert recording.draft().title == title
 
 
-def test_of_several_commits_the_one_most_was_said_of_is_the_title() -> None:
-    recording = Recording().prompt("Look at the TODO.").answer("The ledger importer drops the last row of a ledger.")
-    recording.edit("ledger.py").bash("git commit -am 'x'", "[main 0123abc] fix: import the last row of a ledger\n")
+@pytest.mark.parametrize(
+    ("prompt", "title"),
+    [
+        ("Look at the TODO.", "Ledger: import the last row"),
+        ("The ledger importer drops the last row of a ledger.", "The ledger importer drops the last row of a ledger"),
+        (
+            "I thought about the ledger importer over night.",
+            "Ledger: import the last row",
+        ),  # tells, but names no matter
+        ("My laptop died in the middle of it yesterday.", "Ledger: import the last row"),
+    ],
+)
+def test_the_title_is_the_request_or_commit_that_most_was_said_of(prompt: str, title: str) -> None:
+    recording = (
+        Recording().prompt(prompt).answer("The importer of the ledger drops the last row. So the ledger is short.")
+    )
+    recording.edit("ledger.py").bash("git commit -am 'x'", "[main 0123abc] fix(ledger): import the last row\n")
     recording.edit("README.md").bash("git commit -am 'x'", "[main 1123abc] docs: mention the sponsors\n")
-    assert recording.draft().title.endswith("import the last row of a ledger")
+    assert recording.draft().title == title
 
 
 def test_a_request_that_names_nothing_is_entitled_by_what_the_session_goes_on_about() -> None:

@@ -3,6 +3,7 @@
 A section without evidence is empty; nothing is filled in.
 """
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,13 +32,20 @@ _WORD, _NAME = re.compile(r"\w{3,}"), re.compile(r"\w+[_./(]\S")  # a name in co
 LONGEST_TITLE, LONGEST_TASK, _SHORT_TASK = 90, 700, 120  # characters
 MOST_REQUESTS = 8
 _SUBJECTS = 2  # a request that names fewer has no subject of its own: "go on", "commit"
-_FEWEST_WORDS, _SENTENCE_WORDS, _ENOUGH_SUBJECTS = 3, 6, 6
-_FIRST_PROMPTS, _FIRST_SENTENCES = 6, 6  # the task is among them, and the goal; later ones redirect it
+_FEWEST_WORDS, _ENOUGH_SUBJECTS = 3, 6
+_FIRST_PROMPTS = 6  # the task is among them; later ones redirect it
 _REQUEST = PATTERNS["requests"]
-_FEW_MENTIONS, _MORE_MENTIONS = 20, 10  # of a title's words in the session
+# What a possible title counts, in proportion to a commit or the first sentence of the task: each further sentence of it
+# so much of the one before, a later request, and what tells of somebody; values near these do as well.
+_NEXT, _ASKED_LATER, _TOLD = 0.7, 0.5, 0.7
+# An opening clause is a greeting if its words are mentioned so little in proportion to those that follow.
+_GREETING, _OPENING_CLAUSE = 0.15, re.compile(r"[^()\[\]`]*?(?:[,;:!?]\s+|\s[-–—!?:]\s+)")
+_TELLING_STEM = re.compile(r"\w{4}|\d")
 _strip_opening = partial(_REQUEST["opening"].sub, "")
-# A commit's subject without its kind: what follows `feat(x): `.
-_commit_subject = partial(re.compile(r"\A(?:\w+(?:\([^)]*\))?!?: )?(.*)").sub, r"\1")
+# A commit's subject without its kind: `x: ...` of `feat(x): ...`.
+_strip_kind = partial(
+    re.compile(r"\A(?:build|chore|ci|docs?|feat|fix|perf|refactor|style|tests?)(?:\(([^)]*)\))?!?(?=: )").sub, r"\1"
+)
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -94,7 +102,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         *([(f"{task.text} {task.note}", _IN_TASK)] if task else []),
         *((each.text, _IN_REQUEST) for each in requests),
         *((each.text, _IN_DECISION) for each in decisions),
-        *((_commit_subject(each.text), _IN_COMMIT) for each in changes if each.commit is not None),
+        *((_strip_kind(each.text), _IN_COMMIT) for each in changes if each.commit is not None),
         *((each.text, _IN_RESULT) for each in changes if each.commit is None),
     ]
     paths = sections.relative_paths(record.edits)
@@ -186,29 +194,30 @@ def find_later_requests(record: Record, task: Statement | None) -> list[Statemen
 def _make_title(
     task: Statement | None, sentences: Sequence[Sentence], requests: Sequence[Statement], changes: Sequence[Statement]
 ) -> str:
-    """What was asked and, if that names too little, what came of it: the commit of which most was said."""
-    spoken = Counter(chain.from_iterable(keywords.find_stems(each.text) for each in sentences))
+    """The sentence of the task, the commit or the later request whose words the session mentions most."""
+    mentions = Counter(chain.from_iterable(keywords.find_stems(each.text) for each in sentences))
 
-    def count_mentions(text: str) -> int:
-        return sum(spoken[stem] for stem in keywords.find_stems(text))
+    def weigh(text: str) -> float:
+        stems = filter(_TELLING_STEM.search, keywords.find_stems(text))
+        return math.fsum(math.log(max(1, mentions[stem]) + 0.2) for stem in stems)  # hardly anything for one mention
+
+    def drop_greetings(text: str) -> str:
+        clause = _OPENING_CLAUSE.match(text)
+        is_greeting = clause and weigh(clause[0]) < _GREETING * weigh(text[clause.end() :])
+        return drop_greetings(text[clause.end() :]) if clause and is_greeting else text
+
+    def rate(title: str) -> float:  # "I have made ..." does not name the result
+        return weigh(title) * shares[title] * (_TOLD if _REQUEST["told"].match(title) else 1.0)
 
     asked = _task_texts(task, sentences) or ([task.text] if task else [])
-    request = _headline(asked)
     committed = [each.text for each in changes if each.commit is not None]
     reverted = "".join(each for each in committed if each.casefold().startswith("revert"))
-    commits = sorted([_commit_subject(each) for each in committed if each not in reverted], key=count_mentions)
-    outcome = commits[-1] if commits else _headline([each.text for each in requests[:1]])
-    # specific: four words that name a subject, or two in a sentence, not counting issue numbers
-    subjects = count_subjects(request) - sum(map(count_subjects, keywords.find_issue_numbers(request)))
-    enough = _SUBJECTS if len(request.split()) >= _SENTENCE_WORDS else _SUBJECTS + 2
-    is_told = _REQUEST["told"].match(request)  # "I have made ..." does not name the result
-    if outcome and (is_told or subjects < enough):
-        request = outcome if is_told or not request else f"{_shorten(request, LONGEST_TITLE // 2)}: {outcome}"
-    elif subjects <= _SUBJECTS and count_mentions(request) <= _FEW_MENTIONS:  # "Find out why."
-        telling = max(map(_shorten, asked[:_FIRST_SENTENCES]), key=count_mentions, default="")
-        is_better = count_mentions(telling) > count_mentions(request) + _MORE_MENTIONS
-        request = _headline([telling]) if is_better else request
-    return _shorten(request or _headline([each.text for each in changes[:1]]))
+    shares = {_headline(_strip_kind(each)): 1.0 for each in committed if each not in reverted}
+    for place, each in enumerate(asked):
+        shares.setdefault(_headline(drop_greetings(each)), _NEXT**place)
+    for request in requests:
+        shares.setdefault(_headline(request.text), _ASKED_LATER)
+    return max(shares, key=rate, default="") or next((_headline(each.text) for each in changes), "")
 
 
 def _task_texts(task: Statement | None, sentences: Sequence[Sentence]) -> list[str]:
@@ -282,15 +291,9 @@ def _continue_sentence(parts: Sequence[str]) -> Iterator[str]:
         yield text
 
 
-def _headline(texts: Sequence[str]) -> str:
-    """The first sentence that names a goal, without greeting, at most LONGEST_TITLE characters."""
-    ranked = texts
-    if count_subjects(" ".join(texts[:1])) < _SUBJECTS + 1:
-        named = [each for each in texts[:_FIRST_SENTENCES] if not _REQUEST["unnamed"].search(each)]
-        goals = [each for each in named if _REQUEST["goal"].search(each) or statements.is_imperative(each)]
-        ranked = [*goals, *texts[:2]]
-    best = next(chain(filter(count_subjects, ranked), ranked), "")
-    opened = re.split(r" #{2,6} ", _strip_opening(statements.flatten(best)))[0]  # headings below the first one
+def _headline(text: str) -> str:
+    """A sentence as a title: without greeting and courtesy, at most LONGEST_TITLE characters."""
+    opened = re.split(r" #{2,6} ", _strip_opening(statements.flatten(text)))[0]  # headings below the first one
     wish = _REQUEST["wish"].search(opened)
     bare = statements.strip_courtesy(wish[1] if wish and count_subjects(wish[1]) else opened).strip(" .!,:;?-\"'")
     for mark in ('"', "`"):

@@ -138,11 +138,6 @@ def count_subjects(text: str) -> int:
     return sum(2 if _ISSUE.match(word) else 1 for word in words if _names_subject(word) and word.lower() not in _SOFT)
 
 
-def find_issue_numbers(text: str) -> list[str]:
-    """The numbers of issues in a text: `SHOP-42`, `shop-a1b.2`."""
-    return [word for token in _TOKEN.findall(text) if _ISSUE.match(word := token.strip("`."))]
-
-
 def _combine_words(run: Sequence[_Word]) -> list[str]:
     """Every name in a run of words, and its combinations of two to four words, no word twice."""
     found = list[str]()
