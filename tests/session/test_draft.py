@@ -1222,8 +1222,8 @@ def test_files_never_push_out_what_was_committed() -> None:
 
 def test_a_session_that_only_asked_leaves_nothing_to_keep() -> None:
     asked = Recording().prompt("How does the tide clock know the moon phase?").read("/home/ann/clock/moon.py")
-    assert asked.answer("It reads a table of lunar phases.").draft().is_asked
-    assert not login().draft().is_asked
+    assert not asked.answer("It reads a table of lunar phases.").draft().is_worth_keeping
+    assert login().draft().is_worth_keeping
 
 
 def test_an_edit_that_was_refused_changed_nothing() -> None:

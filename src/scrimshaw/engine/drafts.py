@@ -45,7 +45,7 @@ from scrimshaw.models import (
 )
 from scrimshaw.search.candidates import DAY_S
 from scrimshaw.search.lineage import lowest_trust
-from scrimshaw.session.draft import build_draft, render_body
+from scrimshaw.session.draft import Draft, build_draft, render_body
 from scrimshaw.storage.durable import remove_file, storage_errors, write_file
 from scrimshaw.storage.git import is_on_another_branch
 from scrimshaw.storage.paths import Vault, locate
@@ -95,31 +95,8 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
     if not events or (last and last.events >= events[-1].number):
         return DraftOutcome(session=session_id, status="unchanged" if last else "empty")
     draft = build_draft(session, events, engine.sessions.items(session_id))
-    body, created = render_body(draft), format_time(draft.ended)
-    former_id = last.memory_id if last else ""
-    statements = [*draft.decisions, *draft.changed, *draft.problems, *draft.open, draft.task, draft.next_step]
-    quoted = {each.event for each in statements if each}
-    tools = {each.tool for each in events if each.number in quoted and each.kind == EventKind.TOOL}
-    new = NewText(
-        content=body,
-        id=_memory_id(created, draft.title, draft.session),
-        title=draft.title,
-        type=MemoryType.SESSION,
-        triggers=draft.trigger_phrases,
-        topics=draft.topics,
-        session=draft.session,
-        origin=DRAFTED,
-        # The lowest trust of what the draft quotes, and at most an agent's.
-        trust=Trust.WEB if "Web" in tools else Trust.TOOL if tools else Trust.AGENT,
-        reason="the session ended",
-        created=created,
-        tool_calls=draft.tool_calls,
-        facts={"tool_calls": draft.tool_calls, "decision_count": len(draft.decisions)},
-    )
-    # Of mere talk only what a person chose or agreed to is worth keeping.
-    asked = {each.number for each in events if each.kind == EventKind.PROMPT}
-    chosen = [x for x in draft.decisions if x.event in asked or x.note.startswith(("agreed in e", "chosen in e"))]
-    if not body.strip() or draft.is_asked or not (draft.tool_calls or chosen):
+    new, former_id = make_new_text(draft, events), last.memory_id if last else ""
+    if not (draft.is_worth_keeping and new.content):
         outcome = DraftOutcome(session=session_id, status="empty", memory_id=former_id)
     else:
         outcome = _renew_memory(engine, new, former_id) if former_id else _save_draft(engine, new)
@@ -129,6 +106,29 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
     engine.sessions.record_draft(drafted)
     touch(engine, _find_used(engine, session_id, events))
     return outcome
+
+
+def make_new_text(draft: Draft, events: Sequence[RecordedEvent]) -> NewText:
+    """The memory of a draft: it has the lowest trust of what it quotes of the events, and at most an agent's."""
+    statements = [*draft.decisions, *draft.changed, *draft.problems, *draft.open, draft.task, draft.next_step]
+    quoted = {each.event for each in statements if each}
+    tools = {each.tool for each in events if each.number in quoted and each.kind == EventKind.TOOL}
+    created = format_time(draft.ended)
+    return NewText(
+        content=render_body(draft),
+        id=_memory_id(created, draft.title, draft.session),
+        title=draft.title,
+        type=MemoryType.SESSION,
+        triggers=draft.trigger_phrases,
+        topics=draft.topics,
+        session=draft.session,
+        origin=DRAFTED,
+        trust=Trust.WEB if "Web" in tools else Trust.TOOL if tools else Trust.AGENT,
+        reason="the session ended",
+        created=created,
+        tool_calls=draft.tool_calls,
+        facts={"tool_calls": draft.tool_calls, "decision_count": len(draft.decisions)},
+    )
 
 
 def _find_used(engine: Engine, session_id: str, events: Sequence[RecordedEvent]) -> Iterable[Memory]:
@@ -272,7 +272,7 @@ def promote_draft(engine: Engine, name: str) -> Saved:
         renewed, _, verdict = compose_memory(engine, new, redact(new.title).text, redact(new.content))
         # What was stated of the memory since, such as its tier and relations, is not the draft's to change.
         changes = {key: value for key, value in renewed.values.items() if key != "tier"}
-        changes["quality"] = {"score": verdict.score, "flags": list(verdict.flags)}
+        changes["quality"] = {"score": verdict.score, "flags": list(verdict.flags)}  # with its score as a number
         entry = Entry(action=Action.UPDATE, memory_id=last.memory_id, reason=new.reason, actor="human", session=session)
         saved = rewrite(engine, memory, lambda before: edit_memory_file(before, changes, renewed.body), entry)
     else:
@@ -298,8 +298,8 @@ def discard_drafts(engine: Engine, names: Sequence[str]) -> None:
     """Remove rejected drafts; raises NotFound."""
     if names:
         with engine.write_lock():
+            vault = _vault(engine)
             for name in names:
-                vault = _vault(engine)
                 vault.read(name)  # raises NotFound
                 path = locate(vault.root, name)
                 with storage_errors("remove", path):

@@ -20,6 +20,7 @@ _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices 
 _DECISION, _CHANGE = PATTERNS["decisions"], PATTERNS["changes"]
 _EXPLICIT = ("explicit", "weighed")
 _SHORT_REPLY = 80  # characters that may only be understood after what they reply to
+BY_REPLY = _AGREED, _CHOSEN = "agreed in e", "chosen in e"  # how notes begin, before the number of the reply's event
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
 
 
@@ -112,7 +113,7 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         if last and _DECISION["assent"].match(reply) and not _DECISION["routine"].search(last[-1].text):
             rest = text[reply.find(" but ") if " but " in reply else len(reply) :]
             added = f": {cut_line(' '.join(rest.split()))}" if _DECISION["amends"].match(rest) else ""
-            yield Statement(last[-1].text, answer.number, f"agreed in e{prompt.number}{added}")
+            yield Statement(last[-1].text, answer.number, f"{_AGREED}{prompt.number}{added}")
 
 
 def _find_picks(answer: RecordedEvent, prompt: RecordedEvent) -> Iterator[Statement]:
@@ -134,7 +135,7 @@ def _find_picks(answer: RecordedEvent, prompt: RecordedEvent) -> Iterator[Statem
     if pick and number in items:
         more = " ".join(prompt.text.replace(words, pick[2] or "", 1).strip(" ,.)\n").split())
         added = f": {cut_line(more, LONGEST_SENTENCE)}" if more else ""
-        yield Statement(items[number][-1], answer.number, f"chosen in e{prompt.number}{added}")
+        yield Statement(items[number][-1], answer.number, f"{_CHOSEN}{prompt.number}{added}")
 
 
 def _weigh_decision(record: Record, place: int) -> float:

@@ -13,9 +13,9 @@ from operator import attrgetter
 
 from msgspec import Struct
 
-from scrimshaw.models import Item, RecordedEvent, Session
+from scrimshaw.models import EventKind, Item, RecordedEvent, Session
 from scrimshaw.session import keywords, sections, statements
-from scrimshaw.session.decisions import find_decisions
+from scrimshaw.session.decisions import BY_REPLY, find_decisions
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.record import Record
 from scrimshaw.session.selection import leave_out_unlikely, score_sentences, select_statements
@@ -69,7 +69,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     requests: tuple[Statement, ...] = ()  #: later requests of the user
     findings: tuple[Statement, ...] = ()  #: how the work ended, as an answer reports it
     push: Statement | None = None  #: the last commit's branch, and whether it was pushed
-    is_asked: bool = False  #: whether only answers were wanted, and nothing came of it
+    is_worth_keeping: bool  #: False if only answers were wanted and nothing came of it, or nothing but talk
 
 
 def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequence[Item]) -> Draft:
@@ -107,11 +107,16 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     ]
     paths = sections.relative_paths(record.edits)
     phrases, topics = keywords.find_keywords(weighted, keywords.file_stems(record.edits), paths, whole)
+    decided = tuple(in_order([*decisions, *more["decision"]]))
+    is_wanted = decisions or changes or problems or open_points or any(map(_is_task, prompts))
+    # Of mere talk only what a person chose or agreed to is worth keeping.
+    asked = {event.number for event in events if event.kind == EventKind.PROMPT}
+    is_chosen = any(each.event in asked or each.note.startswith(BY_REPLY) for each in decided)
     return Draft(
         session=session.id,
         title=title,
         task=task,
-        decisions=tuple(in_order([*decisions, *more["decision"]])),
+        decisions=decided,
         changed=changes,
         uncommitted=tuple(sections.find_uncommitted(record)) if record.commits or "commit" in whole else (),
         push=next(sections.find_push(record), None),
@@ -126,7 +131,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         started=events[0].at if events else session.started,
         ended=events[-1].at if events else session.last_event,
         requests=requests,
-        is_asked=not (decisions or changes or problems or open_points or any(map(_is_task, prompts))),
+        is_worth_keeping=bool(is_wanted and (record.calls or is_chosen)),
     )
 
 
