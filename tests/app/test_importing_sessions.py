@@ -9,14 +9,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.app.clients.record import Json, Store, load_records, write_rows
 from tests.conftest import OpenMemory
 
 from scrimshaw.app.clients import all_clients
 from scrimshaw.app.importing import find_sources, plan_import
 from scrimshaw.engine import Engine, index, read
-from scrimshaw.engine.importers import ImportResult, read_session
-from scrimshaw.ingest.events import StoredSession
+from scrimshaw.engine.importers import ImportResult, import_session, read_session
+from scrimshaw.ingest.events import StoredSession, Transcript
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import EventKind, Observation, SessionState
 from scrimshaw.search.results import SearchRequest
@@ -287,6 +288,19 @@ def test_the_calls_of_sub_agents_count_to_their_session(engine: Engine, home: Pa
     events = engine.sessions.events("s-1")
     assert sum(event.kind is EventKind.TOOL for event in events) == 12
     assert sum(event.kind is EventKind.PROMPT for event in events) == 1
+
+
+def test_a_parser_that_reads_more_of_the_same_file_adds_nothing_behind_its_end(engine: Engine, home: Path) -> None:
+    put_session(home, engine.settings.project, "s-1")
+    (stored,) = stored_sessions(engine.settings.project, home)
+
+    def parse_less(text: str) -> Transcript:
+        whole = stored.parse(text)
+        return replace(whole, events=whole.events[1:])
+
+    assert import_session(engine, replace(stored, parse=parse_less), ()).status == "taken"
+    again = import_session(engine, stored, ())
+    assert (again.status, again.events) == ("unchanged", 0)
 
 
 def test_an_import_is_done_piece_by_piece(engine: Engine, home: Path) -> None:

@@ -6,9 +6,10 @@ Everything is redacted, judged and imported once; an import can be interrupted a
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
@@ -59,6 +60,7 @@ _MARK_LENGTH = 8  # digits that distinguish memories of the same id
 # Ids of events that only an import makes; a client's own ids never look like this.
 _EVENT_PREFIX = "transcript:"
 _START_ID = f"{_EVENT_PREFIX}start"
+_KEY = attrgetter("kind", "call_id")  # of an event within its session
 # Status of a save -> status of the import: `unchanged` for a text that already exists here.
 _STATUS = {"saved": "taken", "updated": "taken", "rejected": "left", "dry_run": "found", "indexed": "read"}
 
@@ -78,7 +80,6 @@ class ImportResult(Struct, frozen=True, kw_only=True):
     skipped: int = 0  #: Lines that could not be read.
 
 
-_EventId = tuple[EventKind, str]
 # A memory of another tool with its location, or the result for one that cannot be read.
 FoundMemories = Iterator[tuple[str, OtherMemory] | ImportResult]
 
@@ -399,7 +400,6 @@ def import_session(
 ) -> ImportResult:
     """Record a transcript as if hooks had seen it, close the session and make its draft; known events are skipped."""
     leave = partial(leave_out, stored.client, stored.place)
-    result = partial(ImportResult, source=stored.client, place=stored.place)
     known = engine.sessions.events(stored.session)
     # A session that only an import recorded has one start, the import's.
     if known and [event.call_id for event in known if event.kind is EventKind.START] != [_START_ID]:
@@ -408,12 +408,13 @@ def import_session(
         transcript, digest = read_session(stored)
         if not any(event.kind is EventKind.TOOL for event in transcript.events):
             return leave("it holds no tool call", transcript.skipped)
-        ids = {(event.kind, event.call_id) for event in known}
-        recorded = _record_session(engine, transcript, digest, ids, rules, dry_run)
+        keys, reports = set(map(_KEY, known)), list_reports(transcript, digest, engine.settings.project)
+        new = [event for event in reports if _KEY(event) not in keys] if _KEY(reports[-1]) not in keys else []
+        added = len(set(map(_KEY, new))) if dry_run else _record_events(engine, new, rules)
     except ScrimshawError as error:
         return leave(error)
-    result = partial(result, events=recorded, skipped=transcript.skipped)
-    status = "unchanged" if not recorded else "found" if dry_run else "taken"
+    result = partial(ImportResult, source=stored.client, place=stored.place, events=added, skipped=transcript.skipped)
+    status = "unchanged" if not added else "found" if dry_run else "taken"
     if dry_run or not engine.settings.features.drafts:
         return result(status=status, reasons=() if dry_run else ("drafts are switched off",))
     try:
@@ -440,19 +441,13 @@ def read_session(stored: StoredSession) -> tuple[Transcript, str]:
     return replace(parts[0], session=stored.session, events=tuple(events), skipped=skipped), digest
 
 
-def _record_session(
-    engine: Engine, transcript: Transcript, digest: str, ids: Set[_EventId], rules: Sequence[Rule], dry_run: bool
-) -> int:
-    """Record what is new, each event at its own time, and close the session; returns the number of new events."""
-    settings, end = engine.settings, f"{_EVENT_PREFIX}{digest}"
-    extraction, drop_ratio = settings.features.extraction, settings.redaction.drop_ratio
-    if (EventKind.END, end) in ids:
-        return 0
-    events, session, cwd = transcript.events, transcript.session, transcript.cwd or str(settings.project)
+def list_reports(transcript: Transcript, digest: str, project: Path) -> list[Event]:
+    """The events as hooks would have reported them: of sub-agents only tool calls, and last an end with the digest."""
+    events, session, cwd = transcript.events, transcript.session, transcript.cwd or str(project)
     start = Event(
         kind=EventKind.START, client=transcript.client, session=session, cwd=cwd, at=events[0].at, call_id=_START_ID
     )
-    reported = [start]  # what hooks would report: only the tool calls of sub-agents
+    reports = [start]
     for event in events:
         ours = replace(event, session=session, cwd=cwd)
         if event.kind is EventKind.ANSWER:  # stored under the hash of its text, as if a hook had read it
@@ -460,11 +455,15 @@ def _record_session(
         elif event.kind is not EventKind.TOOL:
             ours = replace(ours, call_id=_EVENT_PREFIX + hash_text(f"{event.at} {event.prompt or event.output}"))
         if event.kind is EventKind.TOOL or not event.agent:
-            reported.append(ours)
-    reported.append(replace(start, kind=EventKind.END, at=events[-1].at, call_id=end))
-    new = [event for event in reported if (event.kind, event.call_id) not in ids]
-    count = len({(event.kind, event.call_id) for event in new}) if dry_run else 0
-    for event in () if dry_run else new:
+            reports.append(ours)
+    return [*reports, replace(start, kind=EventKind.END, at=events[-1].at, call_id=f"{_EVENT_PREFIX}{digest}")]
+
+
+def _record_events(engine: Engine, events: Iterable[Event], rules: Sequence[Rule]) -> int:
+    """Record events, each at its own time; returns how many were new."""
+    extraction, drop_ratio = engine.settings.features.extraction, engine.settings.redaction.drop_ratio
+    count = 0
+    for event in events:
         if event.kind is EventKind.ANSWER:
             (observation,) = make_answers(event, [event.output])
         else:
