@@ -237,8 +237,6 @@ class Record:
                 continue
             found["looks" if _DECISION["asks_to_look"].search(text) else "rest"].add(each.event)
             found["undecided" if _DECISION["undecided"].search(text) else "rest"].add(each.event)
-            tone = "thanks" if _OPEN["thanking"].search(text) else "questions" if "?" in text else "rest"
-            found[tone].add(each.event)
             asks = "?" in text or statements.is_imperative(text) or _NEED.search(text)
             puts_off = _OPEN["puts_off"].search(text) and not is_clear(text)
             leaves = puts_off or _OPEN["leaves"].search(text) or _OPEN["thanks"].match(text)
