@@ -89,7 +89,7 @@ def main(arguments: list[str] | None = None) -> None:
             before = _searched(engine, given.data)
             renames = (*RENAMES, *_homes(settings))
             repairs = plan_repairs(engine, renames)
-            apply_repairs(engine, repairs, renames, actor="benchmark")
+            apply_repairs(engine, repairs, renames)
             print(f"{len(repairs)} memories rewritten")
             _fill(engine)
             _report("after", settings)

@@ -169,7 +169,7 @@ class TestMovingPaths:
         assert "+key_files: [new/home/plan.md]" in repair.diff.splitlines()
         assert {name: (project / name).read_text() for name in files} == files
 
-        apply_repairs(engine, [repair], renames, actor="human")
+        apply_repairs(engine, [repair], renames)
         after = files[".scrimshaw/memories/a.md"].replace("[old/home", "[new/home").replace("`old/home", "`new/home")
         assert (project / ".scrimshaw/memories/a.md").read_text() == after
         assert (project / "docs/guide.md").read_text() == files["docs/guide.md"]

@@ -214,8 +214,8 @@ def widen_rename(old: str, new: str) -> Rename:
     return "/".join(olds), "/".join(news)
 
 
-def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[Rename], *, actor: str) -> None:
-    """Rewrite references, each file read again; a memory under the lock and recorded. Raises like `write.update`."""
+def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[Rename]) -> None:
+    """Rewrite references, each file read again; a memory under the lock, as a person's. Raises like `write.update`."""
     known = ProjectFiles(engine.settings)
 
     def rename_paths(file: MemoryFile, path: Path) -> MemoryFile:
@@ -227,7 +227,7 @@ def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[R
         path = Path(repair.path)
         if repair.id:
             reason = f"paths renamed: {texts}{more}"
-            entry = Entry(action=Action.UPDATE, memory_id=repair.id, reason=reason, actor=actor)
+            entry = Entry(action=Action.UPDATE, memory_id=repair.id, reason=reason, actor="human")
             rewrite(engine, engine.memory(repair.id), partial(rename_paths, path=path), entry)
         elif text := read_markdown(path):
             write_file(path, rewrite_references(text, known.changes(text, path, renames)).encode())

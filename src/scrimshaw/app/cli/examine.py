@@ -83,7 +83,7 @@ def _repair_references(
                 print_lines((repair.diff for repair in repairs), stderr=True)
             count = sum(len(repair.paths) for repair in repairs)
             confirm(f"Rewrite {format_count(count, 'path')} in {format_count(len(repairs), 'file')}?", yes)
-            engine_lint.apply_repairs(engine, repairs, renames, actor="human")
+            engine_lint.apply_repairs(engine, repairs, renames)
     show({"files": repairs, "dry_run": dry_run}, as_json, _render_repairs)
 
 
