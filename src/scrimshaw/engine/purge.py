@@ -8,6 +8,7 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from enum import StrEnum
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -31,7 +32,7 @@ from scrimshaw.storage.archive import open_archive
 from scrimshaw.storage.durable import prune, remove_file, replace_file, storage_errors
 from scrimshaw.storage.erasing import Kind, SearchedFile, read_bytes
 from scrimshaw.storage.git import GitTraces, list_other_work_trees, search_git
-from scrimshaw.storage.paths import SUFFIX, locate
+from scrimshaw.storage.paths import SUFFIX, locate, replace_undecodable
 from scrimshaw.storage.place import JOURNAL, describe_work_tree, find_place, find_siblings, is_removed
 from scrimshaw.storage.ports import DatabaseName
 from scrimshaw.storage.scan import SERENA
@@ -63,6 +64,10 @@ class Trace(Struct, frozen=True, kw_only=True):
     place: str
     count: int
     why: str = ""
+
+
+# What happens to a file: DELETE, together with the rows of the memory that it is; STAY, and is reported as unreadable.
+Fate = StrEnum("Fate", "CUT REMAKE REMOVE DELETE STAY NONE")
 
 
 class PurgeTarget(Wipe, frozen=True, kw_only=True):
@@ -116,14 +121,13 @@ def target_secret(text: str, *, is_pattern: bool = False) -> PurgeTarget:
 
 def target_memories(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND) -> PurgeTarget:
     """The target for memories, also deleted, and lines only they have; raises NotFound, ReadOnly, InvalidMemoryId."""
-    found = []
+    files = list[Path]()
     for memory_id, known in zip(ids, map(engine.index.get(ids).get, ids), strict=True):
         if known and (not known.writable or known.source == SERENA):
             message = f"{memory_id!r} is read from {known.path}, which is not Scrimshaw's."
             raise ReadOnly(message, "Remove the file yourself, then purge what it said with --secret.", id=memory_id)
         vault, name = engine.vault_of(memory_id)
-        found.append(Path(known.path).resolve() if known else locate(vault.root, name))
-    files = tuple(found)
+        files.append(Path(known.path).resolve() if known else locate(vault.root, name))
     names = tuple(f"{'' if each.startswith(GLOBAL) else f'{MEMORIES}/'}{each}{SUFFIX}" for each in ids)
     histories = {memory_id: engine.journal.history(memory_id) for memory_id in ids}
     texts = [read_bytes(file).decode(errors="replace") for file in files]
@@ -141,7 +145,7 @@ def target_memories(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND)
     return PurgeTarget(
         traces=traces_of_passages(_list_own_passages(engine, texts, files), _WHICH),
         memory_ids=tuple(ids),
-        files=files,
+        files=tuple(files),
         names=names,
         # As rows may store paths: absolute, or relative to the project.
         paths=(*map(str, files), *(str(project / path) for path in inside), *(path.as_posix() for path in inside)),
@@ -197,13 +201,13 @@ def erase(engine: Engine, target: PurgeTarget) -> Purged:
     with engine.write_lock():
         found = [file for root in roots for file in _search_root(engine, target, root)]
         fates = [(file, _decide(file, target)) for file in found]
-        *files, whole = _make_entries(engine, target, [file for file, fate in fates if fate in ("cut", "memory")])
+        *files, whole = _make_entries(engine, target, [file for file, fate in fates if fate is Fate.CUT])
         for file, fate in fates:
-            if fate == "remake":
+            if fate is Fate.REMAKE:
                 erasing.remake_archive(file.path, engine.maintenance.schema, target, target.names, redact_once)
-            if fate != "memory":
+            if fate is not Fate.DELETE:
                 _clean(file, fate, target)
-        going = [file for file, fate in fates if fate == "memory"]
+        going = [file for file, fate in fates if fate is Fate.DELETE]
         changes = [FileChange(file.path, _find_floor(file), read_bytes(file.path), None) for file in going]
         meta = {**whole.decision_meta, "mark": secrets.token_hex(16)}
         with atomic_file_changes(engine.folder, str(meta["mark"]), changes) if changes else nullcontext():
@@ -212,8 +216,8 @@ def erase(engine: Engine, target: PurgeTarget) -> Purged:
         engine.storage.vectors.clear()
     with _open_views(engine) as views:
         held = tuple(path for view in views for path in _clean_databases(view, target))
-    stay = tuple(target.trace(file.path, file.traces, file.doubt) for file, fate in fates if fate == "stay")
-    removed = tuple(target.traces.mask(str(file.path)) for file, fate in fates if fate == "remove")
+    stay = tuple(target.trace(file.path, file.traces, file.doubt) for file, fate in fates if fate is Fate.STAY)
+    removed = tuple(target.traces.mask(str(file.path)) for file, fate in fates if fate is Fate.REMOVE)
     return Purged(dry_run=False, removed=removed, unreadable=stay, held=held)
 
 
@@ -356,9 +360,9 @@ def _search_foreign(
         yield target.trace(folder / ".git", git.found, why)
 
 
-def _make_entries(engine: Engine, target: PurgeTarget, texts: Sequence[SearchedFile]) -> list[Entry]:
+def _make_entries(engine: Engine, target: PurgeTarget, cut: Sequence[SearchedFile]) -> list[Entry]:
     """The ledger's rows: one for each memory whose file changes or is deleted, the last one for the whole purge."""
-    keys = [(_find_ledger_key(engine, file, target), file.path) for file in texts if file.path not in target.files]
+    keys = [(_find_ledger_key(engine, file, target), file.path) for file in cut]
     rows: list[tuple[str, Path | None]] = [(key, path) for key, path in keys if key]
     rows += zip(target.memory_ids, target.files, strict=True) if target.memory_ids else [("", None)]
     entries = []
@@ -376,38 +380,36 @@ def _find_ledger_key(engine: Engine, file: SearchedFile, target: PurgeTarget) ->
     if file.path == engine.settings.folder.resolve() / LINKS_FILE:
         return LINKS_FILE
     clean = erasing.clean_path(file.path, file.root, target.traces)
-    if os.fsencode(clean).decode(errors="replace") != str(clean):
-        return ""  # a name that is not UTF-8 is not a memory's
-    return engine.name_file(clean) if clean.suffix == SUFFIX else ""
+    is_utf8 = replace_undecodable(str(clean)) == str(clean)  # otherwise no memory has the name
+    return engine.name_file(clean) if is_utf8 and clean.suffix == SUFFIX else ""
 
 
-def _decide(file: SearchedFile, target: PurgeTarget) -> str:
-    """What to do with a file: `remake`, `stay`, `remove`, `cut`, `memory` (deleted in any case), or nothing."""
+def _decide(file: SearchedFile, target: PurgeTarget) -> Fate:
     if file.traces and file.path in target.files and file.kind is not Kind.LINK:
-        return "memory"
+        return Fate.DELETE
     match file.kind:
         case Kind.ARCHIVE | Kind.DAMAGED if file.doubt:
             is_known = file.traces or file.kind is Kind.ARCHIVE
-            return "remove" if (target.remove_unreadable if is_known else target.remove_closed) else "stay"
+            return Fate.REMOVE if (target.remove_unreadable if is_known else target.remove_closed) else Fate.STAY
         case Kind.ARCHIVE | Kind.TEXT if file.traces:
-            return "cut" if file.kind is Kind.TEXT else "remake"
+            return Fate.CUT if file.kind is Kind.TEXT else Fate.REMAKE
         case Kind.SCRATCH:  # never needed, even if unreadable
             is_gone = bool(file.traces or file.doubt)
         case Kind.LINK:  # deleted for the path in it; resolve() fails in a circle
             is_gone = file.inside > 0 or Path(os.path.realpath(file.path)) in target.files
         case _:
             is_gone = file.kind is Kind.NAME and file.traces > 0 and file.path.is_dir()
-    return "remove" if is_gone else ""
+    return Fate.REMOVE if is_gone else Fate.NONE
 
 
-def _clean(file: SearchedFile, fate: str, target: PurgeTarget) -> None:
+def _clean(file: SearchedFile, fate: Fate, target: PurgeTarget) -> None:
     """Remove a file and the folders this empties, or cut the traces out of the file and its name."""
-    with storage_errors("remove" if fate == "remove" else "write", file.path):
-        if fate == "cut" and file.path.is_file():
+    with storage_errors("remove" if fate is Fate.REMOVE else "write", file.path):
+        if fate is Fate.CUT and file.path.is_file():
             replace_file(file.path, target.traces.erase(read_bytes(file.path)))
-        elif fate == "remove" and file.path.is_dir() and not file.path.is_symlink():
+        elif fate is Fate.REMOVE and file.path.is_dir() and not file.path.is_symlink():
             prune(file.path, _find_floor(file))
-        elif fate == "remove" and (file.path.is_file() or file.path.is_symlink()):
+        elif fate is Fate.REMOVE and (file.path.is_file() or file.path.is_symlink()):
             remove_file(file.path, _find_floor(file))
     if file.named and file.kind not in (Kind.DATABASE, Kind.GIT) and os.path.lexists(file.path):
         erasing.rename_clean(file.path, file.root, target.traces)
