@@ -220,8 +220,7 @@ def _check_vectors(engine: Engine) -> Result | str:
     if done == total:
         return detail
     with suppress(StorageFailure):  # the check of the journal reports it
-        jobs = engine.journal.jobs(UNFINISHED)
-        is_under_way = any(job.kind == engine.embed_job for job in jobs)
+        is_under_way = any(job.kind == engine.embed_job for job in engine.journal.jobs(UNFINISHED))
     return Result(Status.DEGRADED, detail, vectors_pending(done, total), expected=is_under_way)
 
 

@@ -357,8 +357,7 @@ def _restore_rows(engine: Engine, checkpoint: Path | None, aside: Path, seen: in
             seen -= archive.manifest.rows.get("ledger", 0)
     else:
         with engine.write_lock():
-            entry = Entry(action=Action.RESTORE, memory_id="", reason=_NEW_LEDGER, actor="human")
-            engine.journal.record([entry])
+            engine.journal.record([Entry(action=Action.RESTORE, memory_id="", reason=_NEW_LEDGER, actor="human")])
         _, unrecorded = _scan_restored(engine)
         outcome = Restored(name="", clear_existing=False, written=(), removed=(), kept=0, unrecorded=unrecorded)
     note_ledger_end(engine.folder, is_restored=True)

@@ -52,7 +52,6 @@ def rank_working_memory(engine: Engine, session: Session) -> list[tuple[Item, fl
 
 def collect_signals(engine: Engine, session: Session | None, query: str, limit: int) -> SessionSignals:
     """What the session adds now to a search for `query`."""
-    boosts, recalled = _boosts(engine, session, engine.settings.rollout), _recall_hits(engine, session, query, limit)
     # Whatever came before the last start or compaction is no longer in the session's context.
     starts = engine.sessions.events(session.id, EventKind.START, EventKind.COMPACT) if session else []
     in_context = (session.id if session else "", starts[-1].number if starts else 0)
@@ -60,9 +59,9 @@ def collect_signals(engine: Engine, session: Session | None, query: str, limit: 
     return SessionSignals(
         now=engine.clock(),
         reviews=engine.journal.reviews,
-        boosts=boosts,
+        boosts=_boosts(engine, session, engine.settings.rollout),
         dark_boosts=_dark_boosts(engine, session) if is_dark else None,
-        recalled=recalled,
+        recalled=_recall_hits(engine, session, query, limit),
         in_context=in_context,
     )
 

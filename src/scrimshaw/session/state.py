@@ -290,8 +290,7 @@ def tell_state(
     others, recent = _sort_others(earlier, own, about, [*map(itemgetter(0), asking)])
     for each, part in [*others.items()][: 2 * MOST_PARALLEL]:
         tasks = session_state(sessions.events(each.id), sessions.items(each.id), Occasion.CLEAR)
-        told = [replace(line, part=part) for line in _name_place(tasks, each, folder.parent)]
-        lines = [*lines[:1], *told, *lines[1:]]
+        lines[1:1] = [replace(line, part=part) for line in _name_place(tasks, each, folder.parent)]
     if not (recent and lines) or occasion == Occasion.CLEAR:
         return lines
     return [*lines, *islice(_find_left_open(sessions, index, recent, events), MOST_LEFT)]

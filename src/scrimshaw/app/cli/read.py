@@ -439,7 +439,6 @@ def resume(
     if found is None:
         raise NotFound("There is no session to resume.", "Sessions come from the hooks of an agent client.")
     own = found if session or occasion == Occasion.COMPACT else Session(id="")  # a compaction tells only its own
-    most = budget or engine.settings.context.resume_tokens
-    lines, tokens, omitted = resume_state(engine, own, occasion, most)
+    lines, tokens, omitted = resume_state(engine, own, occasion, budget or engine.settings.context.resume_tokens)
     about = replace(found, task=neutralise(found.task))
     return {"session": about, "lines": neutralise_state_lines(lines), "tokens": tokens, "omitted": omitted}
