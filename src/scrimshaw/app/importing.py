@@ -97,8 +97,10 @@ def plan_import(
     clients, source = _transcript_clients(), importers.GRAPH if source in GRAPH_FILES else source
     if source in clients:
         return _plan_sessions(engine, clients[source], home, path, dry_run)
-    if source in (importers.SPEC_KIT, *_SHARED_DATABASES):
-        return 0, _take_in_database(engine, source, home, path, dry_run, all_projects)
+    if source == importers.SPEC_KIT:
+        return 0, import_workspace(engine, _demand_existing(path or engine.settings.project), dry_run=dry_run)
+    if source in _SHARED_DATABASES:
+        return 0, _import_database(engine, source, home, path, dry_run, all_projects)
     if source in _FINDERS:
         return _plan_places(engine, source, home, path, dry_run)
     if source not in (EVERYTHING, TRANSCRIPTS):
@@ -113,11 +115,9 @@ def plan_import(
     return sum(total for total, _ in plans), chain.from_iterable(work for _, work in plans)
 
 
-def _take_in_database(
+def _import_database(
     engine: Engine, source: str, home: Path, path: Path | None, dry_run: bool, all_projects: bool
 ) -> Iterator[importers.ImportResult]:
-    if source == importers.SPEC_KIT:
-        return import_workspace(engine, _demand_existing(path or engine.settings.project), dry_run=dry_run)
     places = [place for each in _SHARED_DATABASES[source] if (place := home / each).is_file()]
     if not (path or places):
         raise NotFound(f"{source} was not found in its usual place.", "Name its file.", parameter="path")
