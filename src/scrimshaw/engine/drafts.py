@@ -352,8 +352,7 @@ def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> li
     """A proposal for each topic that several recent session memories share, largest first; each memory in only one."""
     since = engine.clock() - (days or engine.settings.drafts.consolidate_days) * DAY_S
     filters = Filters(types=(MemoryType.SESSION,), since=format_time(since), topics=(topic,) if topic else ())
-    found = engine.index.select(filters, sort="created")
-    left = [memory for memory in found if memory.writable and memory.provenance.source == DRAFTED]
+    left = [each for each in engine.index.select(filters) if each.writable and each.provenance.source == DRAFTED]
     left.sort(key=lambda memory: (memory.created, memory.id))
     proposals = []
     for name in [topic] if topic else _rank_by_count(each for memory in left for each in memory.topics):
