@@ -313,9 +313,10 @@ def _sort_others(
         if each in asking:
             others[each] = "asked since"
         elif each != about:
-            others |= {each: "beside it"} if overlaps and about != own else {}
-            is_recent = not is_on and each.last_event > about.last_event - LONGEST_AGO_S
-            recent |= {each: others.get(each, "before")} if is_recent else {}
+            if overlaps and about != own:
+                others[each] = "beside it"
+            if not is_on and each.last_event > about.last_event - LONGEST_AGO_S:
+                recent[each] = others.get(each, "before")
     return others, recent
 
 
