@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import socket
 import socketserver
 import subprocess
@@ -17,7 +18,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.app.hooks.test_hook_process import RUN
+from tests.app.hooks.test_hook_process import HURRIED, RUN
 from tests.storage import postgres_server
 
 from scrimshaw.config import load
@@ -26,6 +27,7 @@ from scrimshaw.engine.read import search
 from scrimshaw.errors import ConfigError, StorageFailure
 from scrimshaw.models import Action, Entry, Filters
 from scrimshaw.search.results import SearchRequest
+from scrimshaw.storage.postgres.storage import CHECKOUT
 
 # Each matches less well than the one before it. Of equal matches the newest is the first as soon as some seconds lie
 # between them, so on a busy machine two searches could differ.
@@ -94,9 +96,55 @@ def test_a_vault_belongs_to_one_checkout(project: Path, environment: Mapping[str
     with closing(open_engine(load(project, environment=environment))):
         pass
     other = tmp_path / "other"
-    (other / ".scrimshaw").mkdir(parents=True)
-    with pytest.raises(StorageFailure, match="belongs to"):
+    shutil.copytree(project, other)
+    with pytest.raises(StorageFailure, match="belongs to another checkout"):
         open_engine(load(other, environment=environment))
+    id_of_checkout = project / ".scrimshaw" / CHECKOUT
+    known = id_of_checkout.read_text()
+    id_of_checkout.write_text("another1")  # that of a clone at the same path of another machine
+    with pytest.raises(StorageFailure, match="belongs to another checkout"):
+        open_engine(load(project, environment=environment))
+    id_of_checkout.write_text(known)
+    shutil.rmtree(other)
+    project.rename(other)  # a checkout that moves keeps its vault
+    with closing(open_engine(load(other, environment=environment))):
+        pass
+
+
+def test_without_a_name_each_checkout_has_a_vault_of_its_own(
+    project: Path, environment: Mapping[str, str], tmp_path: Path
+) -> None:
+    unnamed = {name: value for name, value in environment.items() if name != "SCRIMSHAW_STORAGE_VAULT"}
+    other = tmp_path / "other"
+    (other / ".scrimshaw" / "memories").mkdir(parents=True)
+    assert run(project, unnamed, "save", "--title", "Tusks", TUSKS[1]).returncode == 0
+    assert run(other, unnamed, "search", "polished tusk").stdout == "No memory matches.\n"
+    assert "Tusks" in run(project, unnamed, "search", "polished tusk").stdout
+
+
+def test_a_hook_records_on_a_server(project: Path, environment: Mapping[str, str]) -> None:
+    """Loading its driver takes more than hooks have otherwise, and a module that hooks replace by a lighter one."""
+    payload = {"session_id": "s-1", "hook_event_name": "UserPromptSubmit", "prompt": "Polish it", "cwd": str(project)}
+    light = "from scrimshaw.app.hooks import main; main.import_lightly(); main.LONG_DEADLINE_S = 120; "
+    hook = [sys.executable, "-c", f"{light}{HURRIED}", "claude"]
+    told = subprocess.run(
+        hook, input=json.dumps(payload).encode(), env={**os.environ, **environment}, check=True, timeout=150
+    )
+    assert told.returncode == 0
+    assert not (project / ".scrimshaw" / "hook.log").exists()
+    with closing(open_engine(load(project, environment=environment))) as engine:
+        assert [each.text for each in engine.sessions.events("s-1")] == ["Polish it"]
+
+
+def test_a_checkpoint_in_a_repository_stays_where_it_is(project: Path, environment: Mapping[str, str]) -> None:
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    assert run(project, environment, "checkpoint", "create", "before").returncode == 0
+    assert "before" in run(project, environment, "checkpoint", "list").stdout
+    assert not (project / ".scrimshaw" / "checkpoints").exists()
+    purged = run(project, environment, "purge", "--secret", "carved on ivory", "--yes")
+    assert "was not searched" not in purged.stdout
+    assert "memories" in purged.stdout  # the table of the index
+    assert "index.db" not in purged.stdout
 
 
 def test_a_clone_names_no_server(project: Path, environment: Mapping[str, str]) -> None:
@@ -161,8 +209,8 @@ def test_a_journal_goes_to_a_server_and_back(project: Path, environment: Mapping
     assert run(project, environment, "undo", "--yes").returncode == 0  # by a text that came with the journal
     refused = run(project, environment, "migrate", "postgres", "sqlite")
     assert "holds another journal" in refused.stderr
-    for file in (project / ".scrimshaw").glob("*.db*"):
-        file.rename(tmp_path / file.name)
+    journal = project / ".scrimshaw" / "journal.db"
+    journal.rename(tmp_path / journal.name)  # although the index remembers it
     back = run(project, environment, "migrate", "postgres", "sqlite", "--json")
     assert back.returncode == 0, back.stderr
     ledger = run(project, files, "ledger", "show", "--json").stdout

@@ -1,9 +1,9 @@
 """`scrimshaw-hook CLIENT [EVENT]`: records one event of a client and prints what it should tell its model.
 
 It fails open: whatever goes wrong, the client continues. It writes nothing unredacted and gives up after DEADLINE_S of
-work, or START_DEADLINE_S when a session starts and gets its summary; or after PATIENCE_S in all, if the
-machine or another writer keeps it waiting. Only a session's end starts a process: one that makes its memory, which
-nobody waits for.
+work, or LONG_DEADLINE_S when a session starts and gets its summary or when the memory is on a server; or after
+PATIENCE_S in all, if the machine or another writer keeps it waiting. Only a session's end starts a process: one that
+makes its memory, which nobody waits for.
 """
 
 import _thread  # enough of `threading`, whose import takes a millisecond
@@ -15,7 +15,7 @@ import typing
 from collections.abc import Callable
 from functools import partial
 
-DEADLINE_S, START_DEADLINE_S, PATIENCE_S = 0.25, 2.0, 5.0
+DEADLINE_S, LONG_DEADLINE_S, PATIENCE_S = 0.25, 2.0, 5.0
 _WATCH_S, _LOG_S = 0.02, 0.1
 
 
@@ -31,10 +31,10 @@ def run() -> None:
         os._exit(0)
     limits = {"work": DEADLINE_S}
     _thread.start_new_thread(_give_up_in_time, (limits, record.log))
-    allow_start = partial(limits.update, work=max(DEADLINE_S, START_DEADLINE_S))
+    allow_longer = partial(limits.update, work=max(DEADLINE_S, LONG_DEADLINE_S))
     try:
         payload = sys.stdin.buffer.read(record.LARGEST_INPUT + 1)
-        text = record.handle_payload(sys.argv[1:], payload, at_start=allow_start, at_end=processes.start_drafting)
+        text = record.handle_payload(sys.argv[1:], payload, allow_longer=allow_longer, at_end=processes.start_drafting)
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
     except Exception as error:  # noqa: BLE001 - a hook that fails must not stop its client

@@ -38,12 +38,12 @@ def handle_payload(
     arguments: list[str],
     payload: bytes,
     *,
-    at_start: Callable[[], object] = bool,
+    allow_longer: Callable[[], object] = bool,
     at_end: Callable[[Storage, Settings], None] | None = None,
 ) -> str:
     """Record the event in a payload; returns what to print. Raises ScrimshawError, ValueError for an invalid payload.
 
-    `at_start` is called before a session gets its summary, `at_end` when it is over.
+    `allow_longer` is called before a session gets its summary or a server is asked, `at_end` when it is over.
     """
     client = load_client(arguments[0]) if arguments else None
     if client is None or len(payload) > LARGEST_INPUT:
@@ -60,8 +60,9 @@ def handle_payload(
     if not has_memory or not (settings := load(project)).is_capturing:
         return ""
     event = structs.replace(redact_names(event), cwd=str(project))
-    if event.kind is EventKind.START or EventKind.TOOL is event.kind in client.reply_kinds:
-        at_start()
+    is_on_server = settings.storage.engine == "postgres"  # whose driver alone takes what other hooks have in all
+    if event.kind is EventKind.START or EventKind.TOOL is event.kind in client.reply_kinds or is_on_server:
+        allow_longer()
     with closing(open_storage(settings, busy_timeout_ms=HOOK_BUSY_MS)) as storage:
         text = _record(client, storage, event, settings)
         # A session becomes a memory when it ends, and before its context is compacted.
