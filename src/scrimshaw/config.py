@@ -187,7 +187,7 @@ class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     url: Annotated[str, _note("of the server's database; empty means PGHOST and the like")] = ""
     vault: Annotated[
         Annotated[str, Meta(pattern=r"^([a-z][a-z0-9_]{0,39})?$")],
-        _note("name of this checkout's memory on the server; no two checkouts share one"),
+        _note("name of this checkout's memory on the server, which no other may use; empty: after its folder"),
     ] = ""
 
 

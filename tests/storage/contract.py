@@ -108,7 +108,7 @@ def _postgres_tamper(folder: Path, sql: str) -> None:
     import psycopg
 
     with closing(postgres_server.open_vault(folder)) as storage:
-        vault = storage.journal_name.rpartition("/")[2]
+        vault = storage.name("journal").rpartition("/")[2]
     with psycopg.connect(postgres_server.start(), autocommit=True, options=f"-c search_path={vault}") as connection:
         connection.execute(sql.encode())
 

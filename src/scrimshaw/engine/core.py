@@ -273,7 +273,7 @@ def open_engine(
     team = None
     if for_team:  # in a folder of their own, or in a vault of their own on PostgreSQL
         make_folders(folder / TEAM, PRIVATE_FOLDER)
-        apart = structs.replace(settings.storage, vault=f"{settings.storage.vault}_team")
+        apart = structs.replace(settings.storage, vault=settings.storage.vault and f"{settings.storage.vault}_team")
         team = open_storage(structs.replace(settings, storage=apart), folder=folder / TEAM)
     read = team or storage
     embedder = open_embedder(settings.embedding)

@@ -270,7 +270,7 @@ def _check_redaction(engine: Engine) -> Result | str:
 def _check_journal(engine: Engine) -> Result | str:
     engine.maintenance.check("journal", quick=True)
     place, old = engine.storage.place, engine.folder / JOURNAL
-    detail = f"a row was written to {engine.storage.journal_name} and undone"
+    detail = f"a row was written to {engine.storage.name('journal')} and undone"
     if not (place_below_git(engine.folder) and old.exists()):
         return detail
     why, advice = f"nobody reads {old}", f"Remove {old}."

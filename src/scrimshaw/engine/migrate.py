@@ -37,13 +37,19 @@ def migrate(settings: Settings, source: EngineName, target: EngineName) -> dict[
     Either everything is copied or nothing, so an interrupted copy can be repeated; existing rows are compared. Nothing
     is changed at the source. Raises AlreadyExists if the target has other rows, StorageFailure if the copies differ.
     """
-    storages = [open_storage(replace(settings, storage=replace(settings.storage, engine=x))) for x in (source, target)]
-    with closing(storages[0]) as old, closing(storages[1]) as new, lock(settings.folder / LOCK_FILE, LOCK_TIMEOUT_S):
+    for_source, for_target = (
+        replace(settings, storage=replace(settings.storage, engine=engine)) for engine in (source, target)
+    )
+    with (
+        closing(open_storage(for_source)) as old,
+        closing(open_storage(for_target, replace_lost_journal=True)) as new,
+        lock(settings.folder / LOCK_FILE, LOCK_TIMEOUT_S),
+    ):
         there = summarise(new)
         if there.keys() & {"ledger", "sessions"}:
             if there == summarise(old):
                 return there
-            message = f"{new.journal_name} holds another journal."
+            message = f"{new.name('journal')} holds another journal."
             raise AlreadyExists(message, "Move it away, or name an empty vault, and run this again.")
         before = dict[str, Table]()  # a snapshot, whatever a session writes meanwhile
         with TemporaryDirectory(prefix="scrimshaw-") as folder:
@@ -54,7 +60,7 @@ def migrate(settings: Settings, source: EngineName, target: EngineName) -> dict[
     if after != before:
         differing = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
         hint = "The source was not changed: keep using it, and report this."
-        raise StorageFailure(f"The copy differs from {old.journal_name} in {differing}.", hint)
+        raise StorageFailure(f"The copy differs from {old.name('journal')} in {differing}.", hint)
     return after
 
 

@@ -311,9 +311,9 @@ def _search_all(scope: Scope) -> Purged:
         with _open_views(engine) as views:
             for storage, (database, wipe) in product((view.team or view.storage for view in views), wipes.items()):
                 counts = storage.maintenance.count_traces(database, wipe)
-                path = (storage.folder if database == "index" else storage.place) / f"{database}.db"
-                in_rows |= {Path(f"{path.resolve()}{end}") for end in ("", "-wal") if counts}
-                places += [Trace(place=f"{path}: {table}", count=count) for table, count in counts.items()]
+                name = storage.name(database)
+                in_rows |= {Path(f"{Path(name).resolve()}{end}") for end in ("", "-wal") if counts}
+                places += [Trace(place=f"{name}: {table}", count=count) for table, count in counts.items()]
         home = None if _has_global(target) else engine.settings.home.resolve()
         for file in (file for root in _list_roots(engine) for file in _search_root(engine, target, root)):
             files, size = files + 1, size + file.size

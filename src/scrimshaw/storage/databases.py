@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from scrimshaw.storage.index import Index
     from scrimshaw.storage.journal import Journal
     from scrimshaw.storage.maintenance import Maintenance
+    from scrimshaw.storage.ports import DatabaseName
     from scrimshaw.storage.sessions import Sessions
     from scrimshaw.storage.sqlite.vector_cache import VectorCache
 
@@ -109,10 +110,9 @@ class Storage:
         """The file of journal and sessions."""
         return open_journal(self.folder, busy_timeout_ms=self._busy_timeout_ms, replace_lost=self._replace_lost_journal)
 
-    @property
-    def journal_name(self) -> str:
-        """The journal's location, for messages."""
-        return str(self.place / JOURNAL)
+    def name(self, database: DatabaseName) -> str:
+        """The location of a database, for messages."""
+        return str(self.folder / INDEX if database == "index" else self.place / JOURNAL)
 
     def open_siblings(self, *, every: bool = False) -> list[Database]:
         """The journals of other work trees, unchanged; except those that are unusable or have another schema."""

@@ -24,7 +24,7 @@ from scrimshaw.engine.migrate import EngineName, Table, migrate
 from scrimshaw.engine.purge import Purged, PurgeTarget, Trace
 from scrimshaw.engine.restore import Recovery, Restored, is_lost, restore_newest, set_aside
 from scrimshaw.engine.restore import restore as bring_back
-from scrimshaw.errors import InvalidRequest, NotFound
+from scrimshaw.errors import InvalidRequest, NotFound, StorageFailure
 from scrimshaw.models import Action, format_count
 from scrimshaw.storage.git import SECRET_FILE, GitTraces
 from scrimshaw.storage.ports import Row
@@ -70,6 +70,7 @@ def _render_migrated(tables: Mapping[str, Table]) -> Lines:
     for name, each in tables.items():
         yield f"{each.rows:>8}  {name}  {each.digest[:16]}"
     yield "All rows are the same in both. Set [storage] engine, then run `scrimshaw scan`, which reads the files again."
+    yield "The old journal and index still hold all texts, and no purge changes them: remove them once all is well."
 
 
 def _render_undo(undone: Undone) -> Lines:
@@ -425,8 +426,13 @@ def purge_traces(
 
     with open_memory(project, fresh=False) as engine, ExitStack() as others:
         scope = [(engine, make_target(engine))]
+        unopened = list[purge.Trace]()
         for settings in purge.list_other_memories(engine):
-            other = others.enter_context(open_engine(settings))
+            try:
+                other = others.enter_context(open_engine(settings))
+            except StorageFailure as error:  # of a vault on a server that is this work tree's
+                unopened.append(purge.Trace(place=str(settings.folder), count=0, why=error.message))
+                continue
             with suppress(NotFound):  # that work tree never had the memory
                 scope.append((other, make_target(other)))
         planned = purge.find_traces(scope)
@@ -434,14 +440,15 @@ def purge_traces(
         transcripts = (scope[0][1].trace(*found) for found in where)
         planned = msgspec.structs.replace(planned, documents=(*planned.documents, *transcripts))
         if dry_run:
-            return planned
+            return msgspec.structs.replace(planned, unreadable=(*planned.unreadable, *unopened))
         confirm(f"Erase it permanently, in {format_count(len(planned.places), 'place')}?", yes)
         unreadable = yes
         if planned.unreadable and not yes:
             names = ", ".join(trace.place for trace in planned.unreadable)
             unreadable = typer.confirm(f"{names} cannot be searched or cleaned. Remove?", err=True)
         how = {"remove_unreadable": unreadable, "remove_closed": remove or (unreadable and not yes)}
-        return purge.purge([(each, msgspec.structs.replace(target, **how)) for each, target in scope], planned)
+        done = purge.purge([(each, msgspec.structs.replace(target, **how)) for each, target in scope], planned)
+        return msgspec.structs.replace(done, unreadable=(*done.unreadable, *unopened))
 
 
 def _read_secret(given: str, file: Path | None) -> str:

@@ -1,18 +1,26 @@
 """The ports of a vault on a PostgreSQL server, as `databases.py` has them for SQLite's files."""
 
+import re
+import secrets
 from functools import cached_property
 from pathlib import Path
 
 from scrimshaw.config import StorageSettings
 from scrimshaw.errors import StorageFailure
 from scrimshaw.storage.databases import Storage
+from scrimshaw.storage.durable import PRIVATE_FOLDER, make_folders, read_if_there, replace_file, storage_errors
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.journal import Journal
 from scrimshaw.storage.maintenance import Maintenance
+from scrimshaw.storage.place import find_place
+from scrimshaw.storage.ports import DatabaseName
 from scrimshaw.storage.postgres.database import PostgresDatabase, Server
 from scrimshaw.storage.postgres.index import PostgresIndex
 from scrimshaw.storage.postgres.maintenance import PostgresMaintenance
 from scrimshaw.storage.sessions import Sessions
+
+CHECKOUT = "checkout"  # the file with a checkout's id: a path may be the same on several machines
+_LABEL_CHARACTERS = 20
 
 
 class PostgresStorage(Storage):
@@ -30,10 +38,10 @@ class PostgresStorage(Storage):
     def journal_database(self) -> PostgresDatabase:  # type: ignore[override]  # see above
         return PostgresDatabase(self._server, "journal", durable=True, busy_timeout_ms=self._busy_timeout_ms)
 
-    @property
-    def journal_name(self) -> str:
-        """The server and the journal's schema, for messages."""
-        return f"{self.journal_database.path.parent}/{self.journal_database.vault}"
+    def name(self, database: DatabaseName) -> str:
+        """The server and the schema of a database, for messages."""
+        schema = self.index_database if database == "index" else self.journal_database
+        return f"{schema.path.parent}/{schema.vault}"
 
     @cached_property
     def index(self) -> Index:
@@ -53,7 +61,7 @@ class PostgresStorage(Storage):
 
     @property
     def place(self) -> Path:
-        return self.folder
+        return find_place(self.folder)
 
     def demand_sound(self, most_bytes: int = 0) -> None:
         """Open both; the server looks after its pages itself."""
@@ -65,15 +73,42 @@ class PostgresStorage(Storage):
 
 
 def open_vault(folder: Path, settings: StorageSettings, *, busy_timeout_ms: int) -> PostgresStorage:
-    """The vault that the settings name; raises StorageFailure for another checkout's, whose index has other files."""
-    storage = PostgresStorage(folder, Server(settings.url, settings.vault), busy_timeout_ms=busy_timeout_ms)
-    journal, here = storage.journal_database, str(folder.resolve())
-    if (known := journal.value("SELECT folder FROM place")) is None:
-        with journal.write() as write:
-            write.execute("INSERT INTO place VALUES (?) ON CONFLICT DO NOTHING", (here,))
-        known = journal.value("SELECT folder FROM place")
-    if known != here:
+    """The vault of a checkout, named by the settings or after it.
+
+    Raises StorageFailure for that of another checkout, whose index has other files.
+    """
+    here, own = str(folder.resolve()), _read_checkout(folder)
+    label = re.sub("[^a-z0-9]+", "_", Path(here).parent.name.lower()).strip("_0123456789")[:_LABEL_CHARACTERS]
+    server = Server(settings.url, settings.vault or f"{label or 'memory'}_{own}")
+    storage = PostgresStorage(folder, server, busy_timeout_ms=busy_timeout_ms)
+    journal, known = storage.journal_database, "SELECT folder, checkout FROM place"
+    if (there := journal.value(known)) is None:
+        _note_place(journal, "INSERT INTO place (folder, checkout) VALUES (?, ?) ON CONFLICT DO NOTHING", here, own)
+    elif there == (here, "") or (there != (here, own) and there[1] == own and not _is_checkout(Path(there[0]), own)):
+        _note_place(journal, "UPDATE place SET folder = ?, checkout = ?", here, own)  # of an earlier version, or moved
+    if (there := journal.value(known)) != (here, own):
         storage.close()
-        hint = "Give this checkout a vault of its own; where it moved, DELETE FROM place in that schema."
-        raise StorageFailure(f"The vault {storage.journal_name} belongs to {known}, not to {here}.", hint, path=here)
+        message = f"The vault {storage.name('journal')} belongs to another checkout, in {there[0]}."
+        hint = "Give this one a vault of its own: another name in [storage] vault, or none. Or DELETE FROM place there."
+        raise StorageFailure(message, hint, path=here)
     return storage
+
+
+def _note_place(journal: PostgresDatabase, sql: str, *place: str) -> None:
+    with journal.write() as write:
+        write.execute(sql, place)
+
+
+def _read_checkout(folder: Path) -> str:
+    """The id of the checkout around a Scrimshaw folder, made at the first call; a clone gets another one."""
+    path = find_place(folder) / CHECKOUT
+    with storage_errors("read", path):
+        if not path.exists():
+            make_folders(path.parent, PRIVATE_FOLDER)
+            replace_file(path, secrets.token_hex(4).encode(), private=True)
+        return path.read_text("ascii")
+
+
+def _is_checkout(folder: Path, own: str) -> bool:
+    """Whether a folder has the id of a checkout."""
+    return read_if_there(find_place(folder) / CHECKOUT) == own.encode()
