@@ -65,8 +65,8 @@ class VectorScan:
             while take < len(near):
                 take = min(len(near), 4 * max(take, limit))
                 top = np.argpartition(-scores, take - 1)[:take]
-                memories, ordinals = rows[near[top], 1:].T.tolist()
-                best = _best_chunks(list(zip(memories, scores[top].tolist(), ordinals, strict=True)), fold)
+                memories, ordinals = rows[near[top], 1:].T
+                best = _best_chunks(memories, ordinals, scores[top], fold)
                 if len(best) >= limit or len(near) == take == len(keep):
                     return best[:limit]
             compared *= 4
@@ -91,8 +91,7 @@ class VectorScan:
         scores = np.full(len(near), -1.0, dtype=np.float32)
         for part in np.array_split(numbers, len(numbers) // _BLOCK + 1):
             rows = self._database.rows(_THESE.format(marks(part)), part.tolist())
-            cosines = [cosine for _, cosine, _ in _score_rows(self._database, rows, vector)]
-            scores[np.searchsorted(numbers, [row[0] for row in rows])] = cosines
+            scores[np.searchsorted(numbers, [row[0] for row in rows])] = _score_rows(self._database, rows, vector)
         return scores
 
     def update(self, width: int) -> None:
@@ -142,14 +141,14 @@ def pack_signs(vectors: Any) -> Any:
 def find_bodies(database: Database, model: str, vector: Any, memories: Collection[int]) -> dict[int, int]:
     """The chunk nearest to a vector in the body of each of these memories, without questions."""
     rows = database.rows(_OF_BODIES.format(marks(memories)), (model, QUESTIONS, *memories))
-    return {owner: ordinal for owner, _, ordinal in _best_chunks(_score_rows(database, rows, vector), fold=True)}
+    owners, ordinals = np.array([row[1:3] for row in rows]).reshape(-1, 2).T
+    best = _best_chunks(owners, ordinals, _score_rows(database, rows, vector), fold=True)
+    return {owner: ordinal for owner, _, ordinal in best}
 
 
-def _score_rows(database: Database, rows: Sequence[tuple[Any, ...]], vector: Any) -> Nearest:
+def _score_rows(database: Database, rows: Sequence[tuple[Any, ...]], vector: Any) -> Any:
     blob = _join_vectors(database, rows, len(vector))
-    matrix = np.frombuffer(blob, dtype=np.float16).reshape(len(rows), len(vector))
-    scores = (matrix.astype(np.float32) @ vector).tolist()
-    return [(row[1], score, row[2]) for row, score in zip(rows, scores, strict=True)]
+    return np.frombuffer(blob, dtype=np.float16).reshape(len(rows), len(vector)).astype(np.float32) @ vector
 
 
 def _join_vectors(database: Database, rows: Sequence[tuple[Any, ...]], width: int) -> bytes:
@@ -161,11 +160,9 @@ def _join_vectors(database: Database, rows: Sequence[tuple[Any, ...]], width: in
     return b"".join(vectors)
 
 
-def _best_chunks(chunks: Nearest, fold: bool) -> Nearest:
+def _best_chunks(memories: Any, ordinals: Any, scores: Any, fold: bool) -> Nearest:
     """The best chunk of every memory, or every chunk, best first; equal scores keep the order of their numbers."""
-    # Of two entries of a dictionary the later one is kept.
-    best = {
-        (owner, -1 if fold else ordinal): (owner, score, ordinal)
-        for owner, score, ordinal in sorted(chunks, key=lambda each: (each[1], -each[2]))
-    }
-    return sorted(best.values(), key=lambda each: (-each[1], each[0]))
+    order = np.lexsort((ordinals, memories, -scores))
+    if fold:
+        order = order[np.sort(np.unique(memories[order], return_index=True)[1])]
+    return list(zip(memories[order].tolist(), scores[order].tolist(), ordinals[order].tolist(), strict=True))
