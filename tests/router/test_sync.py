@@ -207,9 +207,13 @@ def test_private_and_foreign_texts_and_secrets_stay_here(open_with: Open, notes:
     user = engine.settings.home / "memories/mine.md"
     user.parent.mkdir(parents=True)
     user.write_text("What only I know.\n")
+    put(engine, "diary", "---\nvisibility: private\n---\nI like the harbour master.\n")
+    put(engine, "torn", "---\nvisibility: private\ntitle: [\n---\nI like the pilot.\n")
     assert steps(sync(engine)) == [("create", "deploy")]
     assert secret not in notes.file.read_text()
     assert "REDACTED" in there(notes)["deploy"]
+    put(engine, "deploy", "---\nvisibility: private\n---\nThe token is mine alone.\n")
+    assert steps(sync(engine)) == [("retire", "deploy")]
 
 
 def test_a_long_text_is_cut_and_a_change_behind_the_cut_is_sent(open_with: Open, notes: Notes) -> None:

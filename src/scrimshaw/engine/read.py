@@ -10,14 +10,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.engine import sessions
-from scrimshaw.engine.core import Engine
+from scrimshaw.engine.core import GLOBAL, Engine
 from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, SESSION
 from scrimshaw.engine.query_log import log_search
 from scrimshaw.engine.record import read_passage
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.markdown import find_marked_sections, find_section, parse_headings, parse_reference
-from scrimshaw.ingest.memory_file import parse_memory_file
+from scrimshaw.ingest.memory_file import is_private_text, parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Channel, Degradation, Filters, Grade, Memory, Retention, Session, Tier, Trust, content_hash
 from scrimshaw.search import decay, lineage
@@ -188,6 +188,14 @@ def list_writable(engine: Engine, filters: Filters) -> list[Memory]:
 def list_own(engine: Engine) -> list[Memory]:
     """The memories of the project's own vault, deprecated ones too; none of one that is only read."""
     return list_writable(engine, Filters(source=engine.sources[0].name, include_deprecated=True))
+
+
+def may_leave(memory: Memory) -> bool:
+    """Whether a memory is neither marked as private, according to its file, nor in the user's own vault."""
+    try:
+        return not (memory.id.startswith(GLOBAL) or is_private_text(Path(memory.path).read_text("utf-8")))
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def with_trust(engine: Engine, memories: Mapping[str, Memory]) -> Mapping[str, Memory]:

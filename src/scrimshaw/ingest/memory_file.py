@@ -101,6 +101,11 @@ def is_private(file: MemoryFile) -> bool:
     return any(value is not None and front.parse_line(value).lower() != "team" for value in stated)
 
 
+def is_private_text(text: str) -> bool:
+    """Whether a file's text is private; parsed, which takes a millisecond, only if it may state a visibility."""
+    return ("visibility" in text.casefold() or "\\" in text) and is_private(parse_memory_file(text))
+
+
 def parse_memory_file(raw: bytes | str, name: str = "front matter") -> MemoryFile:
     """A file of any shape, broken front matter in its `problem`; raises UnreadableFile if it is not UTF-8 text."""
     text = raw if isinstance(raw, str) else decode_text(raw, name)

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.core import GLOBAL
+from scrimshaw.engine.read import may_leave
 from scrimshaw.models import ArtifactClass, Filters, Memory, Tier
 from scrimshaw.storage.durable import PRIVATE_FILE, read_if_there, storage_errors, write_file
 from scrimshaw.storage.place import name_project
@@ -79,13 +79,13 @@ def label_copies(project: Path) -> str:
 
 
 def collect_copies(engine: Engine, exclude: Sequence[str], most_characters: int) -> dict[str, MemoryCopy]:
-    """Copies of the project's own memories by name, redacted as in the index; no deprecated ones, none in `exclude`."""
+    """Copies of the project's memories by name, redacted as in the index; none deprecated, private or in `exclude`."""
     sources = {source.name for source in engine.sources if source.artifact == ArtifactClass.MEMORY}
     hidden = compile_globs(exclude)
     memories = [
         memory
         for memory in engine.index.select(Filters())
-        if memory.source in sources and not memory.id.startswith(GLOBAL) and not hidden.fullmatch(memory.id)
+        if memory.source in sources and not hidden.fullmatch(memory.id) and may_leave(memory)
     ]
     bodies = engine.index.bodies([memory.id for memory in memories])
     return {each.id: make_copy(each, bodies[each.id], most_characters) for each in memories if each.id in bodies}

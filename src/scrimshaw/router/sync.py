@@ -20,7 +20,7 @@ from scrimshaw.storage.sync import compare_files
 
 WORKERS = 4  # concurrent calls
 FEW = 10  # so many copies may be retired without a question
-GONE, TWICE = "Its memory was deleted, renamed or deprecated.", "There were two copies of it."
+GONE, TWICE = "Its memory was deleted, renamed, deprecated or made private.", "There were two copies of it."
 
 Notice = Callable[[int, int], None]  # gets how many, and of how many
 

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from scrimshaw.config import GLOBAL, MEMORIES, PROJECT_FOLDER, Settings
-from scrimshaw.errors import StorageFailure, UnreadableFile
+from scrimshaw.errors import StorageFailure
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.invisible_characters import replace_invisible
-from scrimshaw.ingest.memory_file import is_private, parse_memory_file
+from scrimshaw.ingest.memory_file import is_private_text
 from scrimshaw.models import format_time
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.durable import read_if_there
@@ -122,8 +122,6 @@ def may_be_told(path: str, raw: bytes | None, last: _FileStep) -> bool:
         return False
     try:
         text = last.read_last() if raw is None else raw.decode(errors="replace")
-        if text is None or not ("visibility" in text.casefold() or "\\" in text):  # a shortcut for session starts
-            return text is not None
-        return not is_private(parse_memory_file(text))
-    except (StorageFailure, UnreadableFile):
+        return not (text is None or is_private_text(text))
+    except StorageFailure:
         return False

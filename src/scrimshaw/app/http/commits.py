@@ -16,7 +16,7 @@ from scrimshaw.engine.degradations import WORDS
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.ledger import read_file
 from scrimshaw.errors import ScrimshawError, StorageFailure, VaultBusy
-from scrimshaw.ingest.memory_file import is_private, parse_memory_file
+from scrimshaw.ingest.memory_file import is_private_text
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Degradation
 from scrimshaw.storage.git import ask_git, commit_files, list_changed_files
@@ -97,7 +97,7 @@ class Exchange:
         for ref, commit in refs.items():
             for each in list_changed_files(remote.project, base, 0.0, ("*.md",), commit):
                 text = "" if each.status == "D" else ask_git(remote.project, "show", f"{each.commit}:./{each.path}")
-                if is_private(parse_memory_file(text)):
+                if is_private_text(text):
                     raise StorageFailure(f"{each.path} is private, so {ref} is not pushed.", "Remove it from git.")
         if refs and (refused := remote.push(refs)):
             raise StorageFailure(f"The remote refuses {refused}.", "It is tried again.")

@@ -14,10 +14,7 @@ from scrimshaw.app.web.markup import Html, join, make_url, tag
 from scrimshaw.app.web.page import Page, Site, describe_memory, link_memory, read_asset
 from scrimshaw.app.web.search import render_newest, render_state
 from scrimshaw.app.web.sessions import list_sessions
-from scrimshaw.config import GLOBAL
 from scrimshaw.engine import Engine, read
-from scrimshaw.errors import UnreadableFile
-from scrimshaw.ingest.memory_file import is_private, parse_memory_file
 from scrimshaw.models import EVERY, Edge, EdgeKind, Memory
 from scrimshaw.storage.durable import write_file
 
@@ -47,7 +44,7 @@ def export_html(engine: Engine, file: Path, *, with_private: bool) -> int:
     Without the script it is a list whose entries open. Private memories are left out unless requested.
     """
     memories = read.list_writable(engine, EVERY)
-    memories = [each for each in memories if with_private or may_leave(each)]
+    memories = [each for each in memories if with_private or read.may_leave(each)]
     edges = {name: [*some] for name, some in groupby(engine.index.edges(), lambda each: each[0].source)}
     known = {make_url("/memory", each.id) for each in memories}
     entries = [render_entry(engine, each, edges.get(each.id, ()), known) for each in memories]
@@ -56,14 +53,6 @@ def export_html(engine: Engine, file: Path, *, with_private: bool) -> int:
     page = _render_document(engine, join(search, tag("div", entries, id="memories")), read_asset("find.js"))
     write_file(file, page.encode())
     return len(memories)
-
-
-def may_leave(memory: Memory) -> bool:
-    """Whether a memory is neither marked as private nor in the user's own vault, according to its file."""
-    try:
-        return not (memory.id.startswith(GLOBAL) or is_private(parse_memory_file(Path(memory.path).read_bytes())))
-    except (OSError, UnreadableFile):
-        return False
 
 
 def render_entry(engine: Engine, memory: Memory, edges: Sequence[tuple[Edge, str]], known: Container[str]) -> Html:
