@@ -384,3 +384,15 @@ def test_a_variable_of_other_routers_switches_it_on(project: Path) -> None:
     (project / ".scrimshaw/config.toml").write_text("[router]\nsync_immediate = true\n")
     with pytest.raises(ConfigError, match="sync_immediate"):
         load(project, home=project.parent / "home", environment={})
+
+
+def test_a_purge_names_the_peers_that_have_copies(
+    open_with: Open, notes: Notes, run: Callable[..., tuple[int, str]]
+) -> None:
+    engine = open_with(over_stdio(notes))
+    put(engine, "gate", "The gate opens with zanzibar-walrus-77.\n")
+    purge = ("purge", "--secret", "zanzibar-walrus-77")
+    assert "copies at the peers" not in run(*purge, "--dry-run")[1]
+    assert run("sync", "--peer", "notes")[0] == 0
+    for how in ("--dry-run", "--yes"):
+        assert "copies at the peers notes: run `scrimshaw sync`" in " ".join(run(*purge, how)[1].split())

@@ -178,6 +178,7 @@ def purge(scope: Scope, planned: Purged) -> Purged:
         left=after.places,
         forms=planned.forms,
         documents=planned.documents,
+        outside=planned.outside,
         git=_search_project(scope),  # which searches cleaned files too
         foreign=(*after.foreign, *(trace for trace in planned.foreign if trace.place not in known)),
         removed=tuple(name for each in erased for name in each.removed),

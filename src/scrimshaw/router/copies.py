@@ -26,6 +26,7 @@ from scrimshaw.storage.scan import compile_globs
 # Forgetful's scale, 1 to 10, where 7 is an ordinary memory.
 _IMPORTANCE = {Tier.CONSTITUTIONAL: 10, Tier.CRITICAL: 9, Tier.IMPORTANT: 8, Tier.TEMPORARY: 5}
 MARK = "scrimshaw-"  # prefix of the label on a project's copies at a peer
+FOLDER = "sync"  # of the id maps, in the user's Scrimshaw folder
 _ORDINARY, _MOST_KEYWORDS, _MOST_CONTEXT = 7, 10, 500  # Forgetful's default and limits
 
 
@@ -76,6 +77,11 @@ class CopyStore(Protocol):
 def label_copies(project: Path) -> str:
     """The label of this project's copies, to tell them from those of others: a tag or a folder at the peer."""
     return f"{MARK}{name_project(project)}"
+
+
+def list_receivers(home: Path, project: Path) -> list[str]:
+    """The names of the peers to which copies of this project's memories were ever sent, according to the id maps."""
+    return sorted(path.stem.rpartition("-")[0] for path in (home / FOLDER / label_copies(project)).glob("*.jsonl"))
 
 
 def collect_copies(engine: Engine, exclude: Sequence[str], most_characters: int) -> dict[str, MemoryCopy]:

@@ -26,6 +26,7 @@ from scrimshaw.engine.restore import Recovery, Restored, is_lost, restore_newest
 from scrimshaw.engine.restore import restore as bring_back
 from scrimshaw.errors import InvalidRequest, NotFound, StorageFailure
 from scrimshaw.models import Action, format_count
+from scrimshaw.router.copies import list_receivers
 from scrimshaw.storage.git import SECRET_FILE, GitTraces
 from scrimshaw.storage.ports import Row
 
@@ -438,7 +439,10 @@ def purge_traces(
         planned = purge.find_traces(scope)
         where = search_transcripts(engine.settings.project, Path.home(), scope[0][1].traces)
         transcripts = (scope[0][1].trace(*found) for found in where)
-        planned = msgspec.structs.replace(planned, documents=(*planned.documents, *transcripts))
+        receivers = ", ".join(list_receivers(engine.settings.home, engine.settings.project))
+        copies = [f"copies at the peers {receivers}: run `scrimshaw sync`, then purge there"] if receivers else []
+        details = {"documents": (*planned.documents, *transcripts), "outside": (*copies, *planned.outside)}
+        planned = msgspec.structs.replace(planned, **details)
         if dry_run:
             return msgspec.structs.replace(planned, unreadable=(*planned.unreadable, *unopened))
         confirm(f"Erase it permanently, in {format_count(len(planned.places), 'place')}?", yes)
