@@ -201,7 +201,7 @@ def _check_text(engine: Engine) -> Result | str:
         return f"{engine.maintenance.version}; answers, and holds no memory yet"
     if not is_found:
         return off(f"the word {word!r} does not find {memory.id}, which holds it")
-    return f"{engine.maintenance.version}; the word {word!r} finds {memory.id}"
+    return f"{engine.maintenance.version}; a word of a memory finds it"  # unnamed, as reports leave the machine
 
 
 def _check_vectors(engine: Engine) -> Result | str:
@@ -228,7 +228,7 @@ def _check_triggers(engine: Engine) -> Result | str:
     for memory in engine.index.select(EVERY, limit=LOOKED_THROUGH):
         for phrase in filter(find_head, memory.triggers):
             if memory.id in engine.searcher.match_phrases(phrase):
-                return f"a phrase of {memory.id} brings it"
+                return "a phrase of a memory brings it"
             return off(f"a phrase of {memory.id} does not bring it")
     engine.searcher.match_phrases(PROBE_TEXT)
     return "answers, and no memory near the first names a phrase"
@@ -248,7 +248,7 @@ def _check_graph(engine: Engine) -> Result | str:
     source, target = resolved[0]
     if target not in {step.place for step in engine.index.neighbors([source], hops=1, direction="outgoing")}:
         return off(f"{source} links to {target}, but following links does not lead there")
-    return f"{source} leads to {target}"
+    return "a memory leads to the one that it names"
 
 
 def _check_recall(engine: Engine) -> Result | str:

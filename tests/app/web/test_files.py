@@ -42,6 +42,17 @@ def test_the_report_is_one_file_that_runs_nothing(cli: Cli, vault: Path) -> None
     assert len([*page.find("style")]) == 1
 
 
+def test_the_report_names_nothing_private(cli: Cli, vault: Path) -> None:
+    own = Path(os.environ["SCRIMSHAW_HOME"]) / "memories"
+    for folder, name, stated in ((vault, "a-salary", "visibility: private"), (own, "tabs", ""), (vault, "pier", "")):
+        head = f"trigger_phrases: [of {name}]\nupdated: 2099-01-01\n{stated}"
+        write_memory(folder, name, f"# About {name}\n\nSee [[pier]].\n", head)
+    assert cli("report", "--html", "report.html").code == 0
+    text = Path("report.html").read_text()
+    assert "pier" in text
+    assert [word for word in ("salary", "tabs") if word in text] == []
+
+
 def test_all_memories_are_one_file_in_which_one_script_searches(cli: Cli, vault: Path) -> None:
     write_memory(vault, "tide gate", "# Rules\n\nShut it.\n\n[rules](#rules), [[north]]\n", "trigger_phrases: [wet]")
     write_memory(vault, "lock", "[the rules](tide%20gate.md#rules)\n", "relations: {supports: [north]}")

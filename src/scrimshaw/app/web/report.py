@@ -15,7 +15,7 @@ from scrimshaw.app.web.page import Page, Site, describe_memory, link_memory, rea
 from scrimshaw.app.web.search import render_newest, render_state
 from scrimshaw.app.web.sessions import list_sessions
 from scrimshaw.engine import Engine, read
-from scrimshaw.models import EVERY, Edge, EdgeKind, Memory
+from scrimshaw.models import EVERY, Edge, EdgeKind, Filters, Memory
 from scrimshaw.storage.durable import write_file
 
 # Outside of the dashboard links to its pages lead nowhere: mere navigation is removed, other links become text.
@@ -25,10 +25,14 @@ _SECTION = re.compile(r'(id="|href="#)(?=s-)')
 
 
 def render_report(engine: Engine) -> Html:
-    """A whole document with what the next session will be given, the newest memories, sessions, health and figures."""
+    """A whole document: what the next session will be given, the newest memories, sessions, health and figures.
+
+    Private memories are not listed.
+    """
     site = Site(engine, form_token="")
+    shown = Filters(only=tuple(each.id for each in engine.index.select(Filters()) if read.may_leave(each)))
     pages = [
-        Page("Now", join(render_state(site), render_newest(site)), ""),
+        Page("Now", join(render_state(site), render_newest(site, shown)), ""),
         list_sessions(site, {}),
         show_health(site, {"thorough": "1"}),
         show_statistics(site, {}),

@@ -25,7 +25,7 @@ def show_search(site: Site, values: Values) -> Page:
     label = tag("label", "Search the memory", for_="q")
     form = tag("form", label, tag("div", field, tag("button", "Search"), class_="row"), role="search", action="/")
     if not query:
-        return Page("Search", join(form, render_state(site), render_newest(site)), "/")
+        return Page("Search", join(form, render_state(site), render_newest(site, Filters())), "/")
     sure = engine.settings.search.min_confidence
     request = SearchRequest(query=query, limit=_MOST_HITS, min_confidence=sure, record=True)
     return Page("Search", join(form, render_answer(ask.search(engine, request), query_terms(query))), "/")
@@ -115,9 +115,9 @@ def render_state(site: Site) -> Html | None:
     return tag("section", title, tag("dl", parts, class_="state"), aria_labelledby="state") if lines else None
 
 
-def render_newest(site: Site) -> Html:
-    """The memories that changed last."""
-    found = counts.page(site.engine, Filters(), sort="updated", limit=_NEWEST, offset=0)
+def render_newest(site: Site, filters: Filters) -> Html:
+    """The memories that changed last, of those that satisfy the filters."""
+    found = counts.page(site.engine, filters, sort="updated", limit=_NEWEST, offset=0)
     if not found.total:
         return tag("p", "There are no memories yet: `scrimshaw save` writes one, and sessions leave some.")
     items = [tag("li", link_memory(each.id, each.title), describe_memory(each)) for each in found.memories]
