@@ -19,8 +19,10 @@ from tests.http_server import PROGRAM, HttpServer, serve_http, write_shop
 from tests.samples import write_memory
 
 from scrimshaw.app.http.server import RATE_PER_S, Gate
-from scrimshaw.app.http.tokens import TokenFile, TokenScope
+from scrimshaw.app.http.tokens import Token, TokenFile, TokenScope
+from scrimshaw.app.http.vaults import Vaults
 from scrimshaw.app.mcp.tools import choose
+from scrimshaw.errors import ConfigError
 
 SEARCH = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
           "params": {"name": "memory_search", "arguments": {"query": "harbour gate"}}}  # fmt: skip
@@ -254,6 +256,22 @@ def test_a_server_that_would_not_be_safe_does_not_start(
     assert done.returncode in (2, 3)
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_vault_that_cannot_be_opened_is_logged_and_keeps_no_other_from_being_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
+    folders = {"bad": tmp_path, "good": write_shop(tmp_path)}
+    vaults, scopes = Vaults(folders, "core"), {str(folder): TokenScope.READ for folder in folders.values()}
+    with vaults.open_all() as names:
+        assert (names, vaults.is_ready) == (["good"], False)
+        caller = vaults.admit(Token(name="ana", digest="", scopes=scopes, created=0, expires=0))
+        assert ([*caller.scopes], [*caller.waiting]) == (["good"], ["bad"])
+    assert "The vault bad is not served" in caplog.text
+    with pytest.raises(ConfigError, match="no memory"), Vaults({"bad": tmp_path}, "core").open_all():
+        pass
 
 
 def test_a_clone_cannot_name_vaults(project: Path, tmp_path: Path) -> None:

@@ -125,10 +125,10 @@ def serve_http(settings: Settings, toolsets: str, listener: Listener) -> None:
         signal.signal(each, lambda *_: None)
     scheme, host = "https" if listener.certificate else "http", listener.host
     host = f"[{host}]" if ":" in host else host
-    note(f"Serving {', '.join(sorted(folders))} at {scheme}://{host}:{listening.getsockname()[1]}/mcp")
-    if not known:
-        note("Nobody can connect yet: create a token with `scrimshaw token create NAME`.")
-    with listening, vaults.open_all():
+    with listening, vaults.open_all() as names:
+        note(f"Serving {', '.join(names)} at {scheme}://{host}:{listening.getsockname()[1]}/mcp")
+        if not known:
+            note("Nobody can connect yet: create a token with `scrimshaw token create NAME`.")
         uvicorn.Server(config).run(sockets=[listening])
 
 

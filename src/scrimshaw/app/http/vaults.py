@@ -1,5 +1,6 @@
 """The memories that a server has open, and what a token may do with them."""
 
+import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from scrimshaw.models import EVERY, UNFINISHED
 # In addition to read-only tools; tools that affect more than single memories are for administrators.
 _ADMIN_TOOLSET = "maintenance"
 _ID_PARAMETERS = ("id", "source_id", "target_id", "folder")
+_log = logging.getLogger(__name__)
 _Commit = Callable[[Engine, str], AbstractContextManager[Mapping[str, str]]]
 
 
@@ -40,7 +42,7 @@ class Caller(NamedTuple):
 
     token: Token
     scopes: Mapping[str, TokenScope]
-    waiting: Mapping[str, TokenScope]  #: of vaults that are not open yet, as their remote was not reached
+    waiting: Mapping[str, TokenScope]  #: of vaults that are not open, such as one whose remote was not reached
 
 
 class Vaults:
@@ -53,10 +55,11 @@ class Vaults:
         self.metrics = Metrics()
 
     @contextmanager
-    def open_all(self) -> Iterator[None]:
-        """Open every memory, and start its background work; raises ScrimshawError.
+    def open_all(self) -> Iterator[list[str]]:
+        """Open every memory, and start its background work; yields the names of those that can be served.
 
-        A memory with a remote is opened once its folder exists; the log says what prevents that.
+        One with a remote is opened once its folder exists; the log says what keeps another closed. Raises
+        ScrimshawError if there is no other.
         """
         with ExitStack() as closing:
             try:
@@ -68,9 +71,14 @@ class Vaults:
                     if exchange:
                         self.exchanges[name] = exchange
                         exchange.start()
-                    else:
+                        continue
+                    try:
                         open_vault()
-                yield
+                    except ScrimshawError as error:
+                        if len(self._folders) == 1:
+                            raise
+                        _log.warning("The vault %s is not served until a restart: %s", name, error)
+                yield sorted({*self._open, *self.exchanges})
             finally:
                 for each in self.exchanges.values():
                     each.stop()
