@@ -198,6 +198,12 @@ def test_export_as_markdown(memory: Cli, tmp_path: Path, project: Path) -> None:
     for file in target.rglob("*.md"):
         assert file.read_bytes() == (project / ".scrimshaw/memories" / file.relative_to(target)).read_bytes()
     assert (target / "guidance/claude-style.md").is_file()
+    assert "Searches find" not in memory("export", "--output", str(target), "--force").err
+
+
+def test_an_export_into_the_project_warns_that_searches_find_it(memory: Cli, project: Path) -> None:
+    assert "Searches find these copies too" in memory("export", "--output", str(project / "backup")).err
+    assert "Searches" not in memory("export", "--format", "jsonl", "--output", str(project / "all.jsonl")).err
 
 
 def test_export_redacts_what_was_written_by_hand(memory: Cli, tmp_path: Path, project: Path) -> None:

@@ -227,7 +227,7 @@ def import_(
     return summary
 
 
-@app.command(epilog=example("scrimshaw export --output backup", "scrimshaw export --html memories.html"))
+@app.command(epilog=example("scrimshaw export --output ../backup", "scrimshaw export --html memories.html"))
 def export(
     format_: Annotated[Format, typer.Option("--format", help="How to write.")] = "markdown",
     output: Annotated[Path | None, typer.Option(help="A folder or file; else standard output.", **frame.OUTPUT)] = None,
@@ -252,6 +252,8 @@ def export(
         confirm(f"{output} is not empty. Replace files of the same name?", force or not is_filled, refusal)
         writers = {"markdown": export_markdown, "jsonl": export_jsonl}
         write = writers.get(format_, partial(export_html, with_private=private))
+        if format_ == "markdown" and output.resolve().is_relative_to(engine.settings.project.resolve()):
+            note(f"Searches find these copies too, unless git or index.exclude leaves out {output}.")
         exported = {"memories": write(engine, output), "format": format_, "place": str(output)}
     show(exported, as_json, lambda x: [line(f"Memories as {format_}: {x['memories']}, in ", (x["place"], "cyan"))])
 
