@@ -53,7 +53,7 @@ MEMORIES = {
     "payments/bank": ("title: What the bank answers", "A timeout says nothing about whether the money went out.\n"),
     "survey/tides": ("title: Tides", "The harbour falls dry at spring tide, so the survey waits for the neap.\n"),
     "survey/hostile": (
-        "title: '<img src=x onerror=window.pwned=1>'\ntopics: ['\"><script>window.pwned=1</script>']",
+        f"title: '<img src=x onerror=window.pwned=1>{'wide' * 60}'\ntopics: ['\"><script>window.pwned=1</script>']",
         "<script>window.pwned = 1</script> tides <svg onload=window.pwned=1> [click](javascript:window.pwned=1)\n",
     ),
 }
