@@ -64,9 +64,11 @@ def fill_in(template: Any, values: Mapping[str, Any]) -> Any:
 def read_hits(peer: str, tool: PeerTool, answer: Any) -> Iterator[PeerHit]:
     """The hits in an answer; raises PeerFailed if it does not have the form that the tool's names describe."""
     for entry in read_entries(tool, answer):
-        name, title, text = (read_text(entry, names) for names in (tool.id, tool.title, tool.text))
+        # On one line each: a line break could forge further output.
+        name, title = (" ".join(read_text(entry, names).splitlines()) for names in (tool.id, tool.title))
+        text = read_text(entry, tool.text).strip()
         marks = tuple(read_text(entry, tool.mark).splitlines())
-        yield PeerHit(peer=peer, id=f"{PREFIX}{peer}/{name}", title=title or name, text=text.strip(), marks=marks)
+        yield PeerHit(peer=peer, id=f"{PREFIX}{peer}/{name}", title=title or name, text=text, marks=marks)
 
 
 def read_entries(tool: PeerTool, answer: Any) -> list[dict[str, Any]]:

@@ -157,7 +157,7 @@ class Peer:
             raise failure from error
         texts = [block.text for block in result.content if block.type == "text"]
         if result.is_error:
-            raise PeerRefused(f"{tool.tool} refused: {' '.join(texts)[:200]}")
+            raise PeerRefused(f"{tool.tool} refused: {' '.join(' '.join(texts).split())[:200]}")
         if result.structured_content is not None:
             return result.structured_content
         try:
