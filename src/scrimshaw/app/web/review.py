@@ -14,9 +14,9 @@ from scrimshaw.models import WAITS
 
 _MOST_DRAFTS = 20
 _NONE = (
-    "No draft waits. Sessions leave memories by themselves; with `review = true` below `[drafts]` in "
-    ".scrimshaw/config.toml each of them waits here first."
-)
+    "No draft waits. Sessions leave memories by themselves; with ", tag("code", "review = true"), " below ",
+    tag("code", "[drafts]"), " in .scrimshaw/config.toml each of them waits here first.",
+)  # fmt: skip
 
 
 def show_drafts(site: Site, values: Values) -> Page:
@@ -29,7 +29,7 @@ def show_drafts(site: Site, values: Values) -> Page:
         cards = [tag("li", _render_draft(site, each)) for each in some[:_MOST_DRAFTS]]
         more = tag("p", f"and {len(some) - len(cards)} more", class_="dim") if len(some) > len(cards) else None
         parts.append(tag("section", tag("h2", title), tag("ul", cards, class_="hits"), more) if some else None)
-    parts += [] if found else [tag("p", _NONE)]
+    parts += [] if found else [tag("p", *_NONE)]
     return Page("Review", join(parts), "/drafts")
 
 
