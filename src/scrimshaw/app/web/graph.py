@@ -142,11 +142,10 @@ def _draw_box(name: str, box: Box, memories: Mapping[str, Memory], *, is_link: b
     label = f"{title}, {relation}" if relation else title
     frame = tag("rect", x=box.x, y=box.y, width=_WIDTH, height=_HEIGHT, rx=6)
     lines = [(shown, 17, None), (relation, 32, "label")] if relation else [(shown, 25, None)]
-    texts = [
-        tag("text", text, x=box.x + 10, y=box.y + down, class_=kind, aria_hidden="true") for text, down, kind in lines
-    ]
+    texts = [tag("text", text, x=10, y=down, class_=kind, aria_hidden="true") for text, down, kind in lines]
+    inside = tag("svg", texts, x=box.x, y=box.y, width=_WIDTH - 4, height=_HEIGHT)  # clips wide letters
     # A screen reader reads the title, which is complete.
-    kind, content = None if relation else "centre", [tag("title", label), frame, texts]
+    kind, content = None if relation else "centre", [tag("title", label), frame, inside]
     return link(content, make_url("/graph", name), class_=kind) if is_link else tag("g", content, class_=kind)
 
 
