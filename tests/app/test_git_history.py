@@ -14,6 +14,7 @@ from tests.conftest import OpenMemory
 
 from scrimshaw.config import StorageSettings
 from scrimshaw.engine.revisions import search_past
+from scrimshaw.errors import NotFound
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.git import find_commit
 
@@ -97,6 +98,8 @@ def test_a_bare_date_means_the_end_of_that_day(
         run_git(project, "commit", "-q", "--allow-empty", "-m", clock)
     assert find_commit(project, "2020-01-31").subject == "23:59:58"
     assert find_commit(project, "2020-01-31T12:00:00").subject == "00:00:01"
+    with pytest.raises(NotFound, match=r"no commit '2019-01-31'. Its first commit is newer."):
+        find_commit(project, "2019-01-31")
 
 
 def test_the_old_id_leads_to_a_renamed_memory(project: Path, cli: Cli) -> None:  # noqa: F811

@@ -286,7 +286,9 @@ def list_moved_files(project: Path) -> Iterator[tuple[str, str]]:
 
 def find_commit(folder: Path, revision: str) -> Commit:
     """The commit that a branch, a tag, a hash or an ISO date names; raises StorageFailure, NotFound."""
+    hint = "Name a branch, a tag, a hash, or a date such as 2026-01-31."
     if _DATE.match(revision):
+        hint = "Its first commit is newer."
         # Git would take a bare date for that day at the present time of day.
         moment = revision if len(revision) > len("2026-01-31") else f"{revision} 23:59:59"
         name = ask_git(folder, "rev-list", "-1", f"--before={moment}", "HEAD", "--").strip()
@@ -294,7 +296,6 @@ def find_commit(folder: Path, revision: str) -> Commit:
         command = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         name = ask_git(folder, *command, answers=(0, 1, 128)).strip()
     if not name:
-        hint = "Name a branch, a tag, a hash, or a date such as 2026-01-31."
         raise NotFound(f"git has no commit {revision!r}.", hint)
     return _read_commits(ask_git(folder, "log", "-1", _COMMIT_FORMAT, name))[0]
 
