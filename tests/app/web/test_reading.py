@@ -135,3 +135,10 @@ def test_the_past_of_a_memory_is_told(browser: TestClient, vault: Path, project:
 
 def test_a_memory_that_is_not_there(browser: TestClient) -> None:
     assert "There is no memory" in read(browser, "/memory/none", 404).text
+
+
+def test_an_unknown_address_is_a_page_with_the_navigation(browser: TestClient) -> None:
+    for path in ("/nix", "/drafts/none"):
+        page = read(browser, path, 404)
+        assert "There is no such page." in page.text
+        assert "/changes" in [each.attributes["href"] for each in page.find("a")]

@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
@@ -120,8 +121,8 @@ def build_app(engine: Engine, access: Access, *, can_edit: bool = False) -> ASGI
     routes += (Route(path, partial(_send_page, site, view)) for path, view in VIEWS.items())
     for path, act in ACTIONS.items() if can_edit else ():
         routes.append(Route(path, partial(_perform_action, site, act), methods=["POST"]))
-    show_error = partial(_send_error, site)
-    app = Starlette(routes=routes, exception_handlers={ScrimshawError: show_error, Exception: show_error})
+    handlers = dict.fromkeys((404, ScrimshawError, Exception), partial(_send_error, site))
+    app = Starlette(routes=routes, exception_handlers=handlers)
 
     async def guard(request: Request, answer: RequestResponseEndpoint) -> Response:
         response = access.check(request) or await answer(request)
@@ -180,6 +181,8 @@ async def _perform_action(site: Site, act: Action, request: Request) -> Response
 
 
 def _send_error(site: Site, _: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        error = NotFound("There is no such page.", "Search, or choose one above.")
     if isinstance(error, ScrimshawError):
         status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
         message, hint = error.message, error.hint
