@@ -142,3 +142,14 @@ def test_an_unknown_address_is_a_page_with_the_navigation(browser: TestClient) -
         page = read(browser, path, 404)
         assert "There is no such page." in page.text
         assert "/changes" in [each.attributes["href"] for each in page.find("a")]
+
+
+def test_the_start_page_leads_on_to_every_memory(browser: TestClient, vault: Path) -> None:
+    for number in range(30):
+        write_memory(vault, f"n{number}", f"Number {number}.\n")
+    seen, path = list[str](), "/"
+    while path:
+        links = [each.attributes["href"] for each in read(browser, path).find("a")]
+        seen += [each for each in links if each.startswith("/memory/")]
+        path = next((each for each in links if each.startswith("/?first=")), "")
+    assert sorted(seen) == sorted(f"/memory/n{number}" for number in range(30))

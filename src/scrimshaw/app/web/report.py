@@ -25,14 +25,11 @@ _SECTION = re.compile(r'(id="|href="#)(?=s-)')
 
 
 def render_report(engine: Engine) -> Html:
-    """A whole document: what the next session will be given, the newest memories, sessions, health and figures.
-
-    Private memories are not listed.
-    """
+    """A whole document: what the next session is given, the newest memories but private ones, sessions, figures."""
     site = Site(engine, form_token="")
     shown = Filters(only=tuple(each.id for each in engine.index.select(Filters()) if read.may_leave(each)))
     pages = [
-        Page("Now", join(render_state(site), render_newest(site, shown)), ""),
+        Page("Now", join(render_state(site), render_newest(site, shown, {})), ""),
         list_sessions(site, {}),
         show_health(site, {"thorough": "1"}),
         show_statistics(site, {}),

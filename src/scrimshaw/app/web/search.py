@@ -4,8 +4,8 @@ import re
 from itertools import groupby
 
 from scrimshaw.app.hooks.fencing import neutralise_state_lines
-from scrimshaw.app.web.markup import Html, escape, join, make_bar, make_table, tag
-from scrimshaw.app.web.page import Page, Site, Values, describe_memory, link_memory, render_notes
+from scrimshaw.app.web.markup import Html, escape, join, link, make_bar, make_table, make_url, tag
+from scrimshaw.app.web.page import Page, Site, Values, describe_memory, link_memory, parse_number, render_notes
 from scrimshaw.engine import counts
 from scrimshaw.engine.context import resume_state
 from scrimshaw.models import Filters, Session
@@ -25,7 +25,7 @@ def show_search(site: Site, values: Values) -> Page:
     label = tag("label", "Search the memory", for_="q")
     form = tag("form", label, tag("div", field, tag("button", "Search"), class_="row"), role="search", action="/")
     if not query:
-        return Page("Search", join(form, render_state(site), render_newest(site, Filters())), "/")
+        return Page("Search", join(form, render_state(site), render_newest(site, Filters(), values)), "/")
     sure = engine.settings.search.min_confidence
     request = SearchRequest(query=query, limit=_MOST_HITS, min_confidence=sure, record=True)
     return Page("Search", join(form, render_answer(ask.search(engine, request), query_terms(query))), "/")
@@ -115,11 +115,14 @@ def render_state(site: Site) -> Html | None:
     return tag("section", title, tag("dl", parts, class_="state"), aria_labelledby="state") if lines else None
 
 
-def render_newest(site: Site, filters: Filters) -> Html:
-    """The memories that changed last, of those that satisfy the filters."""
-    found = counts.page(site.engine, filters, sort="updated", limit=_NEWEST, offset=0)
+def render_newest(site: Site, filters: Filters, values: Values) -> Html:
+    """Some memories that satisfy the filters, those that changed last first, and a link to the next ones."""
+    first = parse_number(values, "first")
+    found = counts.page(site.engine, filters, sort="updated", limit=_NEWEST, offset=first)
     if not found.total:
         return tag("p", "There are no memories yet: `scrimshaw save` writes one, and sessions leave some.")
     items = [tag("li", link_memory(each.id, each.title), describe_memory(each)) for each in found.memories]
     title = tag("h2", "Changed last ", tag("span", f"of {found.total} memories", class_="dim"), id="newest")
-    return tag("section", title, tag("ul", items, class_="list"), aria_labelledby="newest")
+    onward = tag("p", link("Earlier ones", make_url("/", first=first + _NEWEST)), class_="onward")
+    parts = [tag("ul", items, class_="list"), onward if first + _NEWEST < found.total else None]
+    return tag("section", title, parts, aria_labelledby="newest")
