@@ -179,6 +179,19 @@ def test_a_port_that_takes_and_never_answers_costs_its_deadline_once(open_with: 
         assert "still answering an earlier question" in faults(ask.search(engine, SearchRequest(query="hello")))[0]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="asks for a process by its number")
+def test_a_server_that_hangs_ends_with_the_search_that_started_it(open_with: Open, tmp_path: Path) -> None:
+    mark = tmp_path / "number"
+    code = f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    command = json.dumps([sys.executable, "-c", code])
+    settings = open_with(f'[[peers]]\nname = "mute"\ncommand = {command}\n', deadline_ms=3000).settings
+    program = (sys.executable, "-c", "from scrimshaw.app.cli import run; run()", "search", "anybody there")
+    environment = {**os.environ, "SCRIMSHAW_HOME": str(settings.home)}
+    subprocess.run(program, cwd=settings.project, env=environment, check=True, capture_output=True)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(mark.read_text()), 0)
+
+
 def test_a_killed_peer_is_named_and_comes_back(
     open_with: Open, port: int, serve: Callable[[], subprocess.Popen[bytes]]
 ) -> None:

@@ -175,16 +175,18 @@ class Peer:
                 _, writer = await asyncio.wait_for(asyncio.open_connection(url.hostname, port), limit_s)
                 writer.close()
             import httpx2  # noqa: PLC0415 - half a second for these, only where a peer is there
+            from mcp.client import stdio  # noqa: PLC0415
             from mcp.client.client import Client  # noqa: PLC0415
-            from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: PLC0415
             from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
 
             async with AsyncExitStack() as stack:
                 if stated.command:
                     program, *arguments = stated.command
-                    server = StdioServerParameters(command=program, args=arguments, env=dict(stated.env))
+                    # Two seconds in the library: this process would end before, and leave a server that hangs behind.
+                    stdio.PROCESS_TERMINATION_TIMEOUT = CLOSE_S / 2
+                    server = stdio.StdioServerParameters(command=program, args=arguments, env=dict(stated.env))
                     # What a server logs is not ours to print.
-                    transport = stdio_client(server, stack.enter_context(open(os.devnull, "w")))  # noqa: PTH123, SIM115
+                    transport = stdio.stdio_client(server, stack.enter_context(open(os.devnull, "w")))  # noqa: PTH123, SIM115
                 else:
                     headers = {"Authorization": f"Bearer {stated.token}"} if stated.token else {}
                     patience = httpx2.Timeout(ANSWER_S, read=None)  # a stream may be silent
