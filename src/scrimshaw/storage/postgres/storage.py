@@ -1,5 +1,6 @@
 """The ports of a vault on a PostgreSQL server, as `databases.py` has them for SQLite's files."""
 
+import os
 import re
 import secrets
 from functools import cached_property
@@ -8,7 +9,7 @@ from pathlib import Path
 from scrimshaw.config import StorageSettings
 from scrimshaw.errors import StorageFailure
 from scrimshaw.storage.databases import Storage
-from scrimshaw.storage.durable import PRIVATE_FOLDER, make_folders, read_if_there, replace_file, storage_errors
+from scrimshaw.storage.durable import PRIVATE_FOLDER, make_folders, replace_file, storage_errors
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.journal import Journal
 from scrimshaw.storage.maintenance import Maintenance
@@ -21,6 +22,12 @@ from scrimshaw.storage.sessions import Sessions
 
 CHECKOUT = "checkout"  # the file with a checkout's id: a path may be the same on several machines
 _LABEL_CHARACTERS = 20
+_PLACE = "SELECT folder, checkout FROM place"
+# A checkout that was moved has the same id, and the vault of an earlier version none.
+_CLAIM = """
+INSERT INTO place (folder, checkout) VALUES (?, ?)
+ON CONFLICT (only_one) DO UPDATE SET folder = excluded.folder, checkout = excluded.checkout
+WHERE place.checkout = excluded.checkout OR (place.checkout = '' AND place.folder = excluded.folder)"""
 
 
 class PostgresStorage(Storage):
@@ -81,22 +88,17 @@ def open_vault(folder: Path, settings: StorageSettings, *, busy_timeout_ms: int)
     label = re.sub("[^a-z0-9]+", "_", Path(here).parent.name.lower()).strip("_0123456789")[:_LABEL_CHARACTERS]
     server = Server(settings.url, settings.vault or f"{label or 'memory'}_{own}")
     storage = PostgresStorage(folder, server, busy_timeout_ms=busy_timeout_ms)
-    journal, known = storage.journal_database, "SELECT folder, checkout FROM place"
-    if (there := journal.value(known)) is None:
-        _note_place(journal, "INSERT INTO place (folder, checkout) VALUES (?, ?) ON CONFLICT DO NOTHING", here, own)
-    elif there == (here, "") or (there != (here, own) and there[1] == own and not _is_checkout(Path(there[0]), own)):
-        _note_place(journal, "UPDATE place SET folder = ?, checkout = ?", here, own)  # of an earlier version, or moved
-    if (there := journal.value(known)) != (here, own):
+    there = storage.journal_database.value(_PLACE)
+    if there != (here, own) and not (there and there[0] != here and os.path.lexists(there[0])):
+        with storage.journal_database.write() as write:
+            write.execute(_CLAIM, (here, own))
+        there = storage.journal_database.value(_PLACE)
+    if there != (here, own):
         storage.close()
         message = f"The vault {storage.name('journal')} belongs to another checkout, in {there[0]}."
         hint = "Give this one a vault of its own: another name in [storage] vault, or none. Or DELETE FROM place there."
         raise StorageFailure(message, hint, path=here)
     return storage
-
-
-def _note_place(journal: PostgresDatabase, sql: str, *place: str) -> None:
-    with journal.write() as write:
-        write.execute(sql, place)
 
 
 def _read_checkout(folder: Path) -> str:
@@ -107,8 +109,3 @@ def _read_checkout(folder: Path) -> str:
             make_folders(path.parent, PRIVATE_FOLDER)
             replace_file(path, secrets.token_hex(4).encode(), private=True)
         return path.read_text("ascii")
-
-
-def _is_checkout(folder: Path, own: str) -> bool:
-    """Whether a folder has the id of a checkout."""
-    return read_if_there(find_place(folder) / CHECKOUT) == own.encode()

@@ -103,7 +103,8 @@ class SqliteIndex(Index):
 
     def _find_names(self, rows: Collection[int], generation: int) -> Mapping[int, str]:
         """The ids of memories by row, including these if they exist."""
-        _, _, known = self._open_known(generation)
+        now, _, names = self._known
+        known = names if now == generation else {}  # another search may have begun with a later one
         if new := {*rows} - known.keys():
             known.update(self._database.rows(f"SELECT row, id FROM memories WHERE row IN ({marks(new)})", [*new]))
         return known
@@ -135,7 +136,10 @@ class SqliteIndex(Index):
 
         where, arguments = conditions(filters)
         key = (where, *arguments)
-        _, known, _ = self._open_known(generation)
+        with self._guard:
+            now, known, names = self._known
+            if now != generation or len(known) > _REMEMBERED_FILTERS or len(names) > _REMEMBERED_NAMES:
+                self._known = (generation, known := {}, {})
         if key not in known:
             last = self._database.value("SELECT max(row) FROM memories") or 0  # first, so that no later row is included
             outside = f"SELECT row FROM memories m WHERE row <= ? AND ({where}) IS NOT TRUE"  # usually few
@@ -143,14 +147,6 @@ class SqliteIndex(Index):
             known[key] = np.ones(last + 2, dtype=bool)
             known[key][[0, *rows, -1]] = False
         return known[key]
-
-    def _open_known(self, generation: int) -> tuple[int, dict[tuple[Any, ...], Any], dict[int, str]]:
-        """What searches have read of this generation of the index."""
-        with self._guard:
-            now, filters, names = self._known
-            if now != generation or len(filters) > _REMEMBERED_FILTERS or len(names) > _REMEMBERED_NAMES:
-                self._known = (generation, {}, {})
-            return self._known
 
     def generation(self) -> int:
         count = int(self._database.value("SELECT value FROM meta WHERE key = 'generation'"))
