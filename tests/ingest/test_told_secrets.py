@@ -12,6 +12,7 @@ INNER = "river7" + "Bank"
 SEASON = "Autumn" + "2031!"
 SHORT = "k7#" + "Tq9z"
 DRAWN = "q7Rw2Lx9" + "Vb4Nd6Ys"
+HEXADECIMAL = "5d0f93b05fa84d26" + "e8b1907f3da6c4e1"
 
 REMOVED = [
     ("you get into the dashboard with the passphrase {}", MARKED),
@@ -66,6 +67,15 @@ REMOVED = [
     ("clé API : {}", DRAWN + "Kf3Z"),
     ("API key {} stopped working", DRAWN),
     ("TOTP seed {}", "MFRG" + "G43F" + "NRZW" + "6ZLO"),
+    ("Datadog API key: {}", HEXADECIMAL),
+    ("**API key:** {}", HEXADECIMAL),
+    ("the API KEY for Datadog is `{}`", HEXADECIMAL.upper()),
+    ("use access key {} for it", HEXADECIMAL),
+    ("Twilio auth token {}", HEXADECIMAL),
+    ("The token is {}", HEXADECIMAL + "07f3da6c"),
+    ("the client secret is {}", HEXADECIMAL),
+    ("the password {} works", HEXADECIMAL),
+    ("Der API-Schlüssel lautet {}", HEXADECIMAL),
 ]
 
 KEPT = [
@@ -130,6 +140,23 @@ KEPT = [
     "password: min12 chars; Password1Input component",
     "the API key lives in config/prod2.yaml:17",
     "the login was on node3:api2, and auth: jwt/HS256",
+    *(
+        each.replace("{}", HEXADECIMAL)
+        for each in (
+            "the cache key is {}",
+            "the key is {}, the image key is sha256:{}",
+            "the API key's sha256 is {}",
+            "private key fingerprint: {}",
+            "the API key rule is in commit {}",
+            "api key rotation: {}",
+            "the password reset was merged as {}",
+            "auth: fixed in {}",
+            "login at {}",
+            "the token hash is {}, the token of the page is {}",
+            "the page token is {}, the cache token is {}",
+            "API key 00000000000000000000000000000000",
+        )
+    ),
 ]
 
 

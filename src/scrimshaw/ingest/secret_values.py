@@ -164,7 +164,10 @@ def find_assigned_secrets(text: str, lowered: str) -> Iterator[Span]:
     for rule in _TOLD if hints and " " in text else ():
         for match in re.finditer(rule.pattern + PATTERNS["told"], lowered) if rule.hint in hints else ():
             start, end = match.span("secret")
-            if is_made_up(text[start:end]) and (rule.secret_class == "password" or is_random(text[start:end], 12)):
+            value, lead = text[start:end], lowered[match.start() : start]
+            is_hex = re.match(PATTERNS["long_hex"], value) and re.match(PATTERNS["hex_lead"], lead) and is_random(value)
+            is_key = rule.secret_class == "api-key" and is_random(value, 12)
+            if is_hex or (is_made_up(value) and (rule.secret_class == "password" or is_key)):
                 yield Span(start=start, end=end, secret_class=rule.secret_class)
     for hint in hints:
         reach = 0
