@@ -322,11 +322,28 @@ def test_of_two_projects_that_move_each_is_told_where_its_journal_is(plain: Path
     os.chdir(moved)
     said = cli("list")
     assert said.code != 0
-    assert f"rename its folder in {before.parent} to {place(moved).name}" in said.err
+    names = " or ".join(sorted((before.name, place(plain.with_name("other")).name)))
+    assert f"rename its folder ({names}) in {before.parent} to {place(moved).name}" in said.err.replace("\n", " ")
+    assert "Otherwise run `scrimshaw restore --newest`" in said.err
     before.rename(place(moved))
     assert is_whole(moved, cli)
     os.chdir(plain.with_name("new-other"))
     assert is_whole(plain.with_name("new-other"), cli)
+
+
+def test_projects_below_a_folder_that_is_renamed_take_their_journals_along(plain: Path, cli: Cli) -> None:
+    git(plain.parent, "init", "-q")
+    packages, names = plain.with_name("packages"), ("shop/api", "shop/web", "bank/api")
+    for name in names:
+        shutil.copytree(plain, packages / name)
+        os.chdir(packages / name)
+        assert cli("save", f"The harbour of {name} closes at dusk.", "--id", "south").code == 0
+    moved = packages.rename(plain.with_name("modules"))
+    for name in names:
+        os.chdir(moved / name)
+        assert is_whole(moved / name, cli)
+        with closing(apsw.Connection(str(place(moved / name) / "journal.db"))) as journal:
+            assert f"harbour of {name}" in str(journal.execute("SELECT content FROM contents").fetchall())
 
 
 def test_without_its_repository_the_journal_is_missed_and_said_so(project: Path, cli: Cli) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -179,11 +179,13 @@ def _open_journal_at(path: Path, folder: Path, busy_timeout_ms: int, replace_los
     if not (replace_lost or _has_bytes(path)) and _had_journal(folder, path.parent) and not _has_bytes(path):
         from scrimshaw.storage.place import find_former  # noqa: PLC0415 - few projects move
 
+        former = list[Path]()
         with suppress(OSError, ValueError):
-            if path.parent != folder and (former := find_former(path.parent, folder)):
-                former.rename(path.parent)
+            former = find_former(path.parent, folder) if path.parent != folder else []
+            if len(former) == 1:
+                former.pop().rename(path.parent)
         if not _has_bytes(path):
-            raise _loss_error(path, "is empty" if path.exists() else "is missing")
+            raise _loss_error(path, "is empty" if path.exists() else "is missing", former)
     if path.parent != folder:
         with storage_errors("make", path.parent):
             claim_place(path.parent, folder)
@@ -304,9 +306,10 @@ def _had_journal(folder: Path, place: Path) -> bool:
     return False
 
 
-def _loss_error(path: Path, what: str) -> DamagedDatabase:
+def _loss_error(path: Path, what: str, former: Sequence[Path] = ()) -> DamagedDatabase:
     message, hint = f"{path} {what}, but this project had a journal: its index or a checkpoint remembers it.", _HINT
     if (place := path.parent).name != PROJECT_FOLDER:
-        rename = f"rename its folder in {place.parent} to {place.name}"
-        hint = f"If the project has another path in git now, {rename}. {hint}"
+        names = f" ({' or '.join(each.name for each in former)})" if former else ""
+        rename = f"rename its folder{names} in {place.parent} to {place.name}"
+        hint = f"If the project has another path in git now, {rename}. Otherwise run `scrimshaw restore --newest`."
     return DamagedDatabase(message, hint, path=str(path))

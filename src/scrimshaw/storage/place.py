@@ -53,15 +53,20 @@ def claim_place(place: Path, folder: Path) -> None:
             replace_file(place / OWNER, project, private=True)
 
 
-def find_former(place: Path, folder: Path) -> Path | None:
-    """The place of a project that was moved inside its work tree to here: the only one whose project is gone."""
-    found, tree = list[Path](), _locate(Path(os.path.realpath(folder)).parent)[:2]
+def find_former(place: Path, folder: Path) -> list[Path]:
+    """The places of projects that are gone, one of which may have been moved inside its work tree to here.
+
+    If several are gone, such as all below a renamed folder, only those whose paths end most like the new one.
+    """
+    project = Path(os.path.realpath(folder)).parent
+    found, tree = dict[Path, int](), _locate(project)[:2]
     for each in place.parent.glob(f"*/{OWNER}"):
         with suppress(OSError, ValueError):
             owner = Path(_read(each))
             if _locate(owner)[:2] == tree and not os.path.lexists(owner / PROJECT_FOLDER):
-                found.append(each.parent)
-    return found[0] if len(found) == 1 else None
+                parts = owner.parts[::-1], project.parts[::-1]
+                found[each.parent] = len(os.path.commonprefix(parts))  # noqa: RUF071 - not of texts
+    return sorted(each for each, alike in found.items() if alike == max(found.values()))
 
 
 def name_project(project: Path) -> str:
