@@ -132,13 +132,17 @@ GRAPH = """\
 {"type":"entity","name":"Empty","entityType":"component","observations":[]}
 {"type":"relation","from":"Foo queue","to":"Bar queue","relationType":"replaces"}
 {"type":"relation","from":"Foo queue","to":"Ann","relationType":"owned_by"}
+{"type":"entity","name":"Till","observations":[]}
+{"type":"relation","from":" Till ","to":"Foo queue","relationType":"feeds"}
+{"type":"entity","name":" ","observations":["has no name"]}
+{"type":"relation","from":"Till","to":"","relationType":"feeds"}
+{"type":"relation","from":"Ghost","to":"Till","relationType":"haunts"}
 not json
 """
 
 
 def test_the_graph_of_the_memory_server() -> None:
-    (queue, ann), skipped = parse_graph(GRAPH)
-    assert skipped == 1
+    (queue, ann, till), left = parse_graph(GRAPH)
     assert (queue.title, queue.type, queue.topics) == ("Foo queue", MemoryType.REFERENCE, ("component",))
     assert queue.content == (
         "# Foo queue\n\n- keeps orders\n- is slow\n- was chosen in May\n\n"
@@ -146,12 +150,19 @@ def test_the_graph_of_the_memory_server() -> None:
     )
     assert [(edge.relation, edge.target) for edge in queue.relations] == [(Relation.SUPERSEDES, "Bar queue")]
     assert (ann.type, ann.content) == (MemoryType.PREFERENCE, "# Ann\n\n- likes short answers")
+    assert till.content == "# Till\n\n\n## Relations\n\n- feeds [[Foo queue]]"
+    assert left == {
+        "lines are not JSON": 1,
+        "entries are neither entities with a name nor relations of two": 2,
+        "entities have neither observations nor relations to others": 1,
+        "relations are of entities that the file does not have": 1,
+    }
 
 
 def test_a_graph_in_one_object() -> None:
     entity = '{"name": "A", "entityType": "x", "observations": ["b"]}'
-    (found,), skipped = parse_graph(f'{{"entities": [{entity}], "relations": []}}')
-    assert (found.id, found.content, skipped) == ("A", "# A\n\n- b", 0)
+    (found,), left = parse_graph(f'{{"entities": [{entity}], "relations": []}}')
+    assert (found.id, found.content, left) == ("A", "# A\n\n- b", {})
 
 
 _TEXT = st.text() | st.lists(

@@ -290,10 +290,7 @@ def _read_source(engine: Engine, source: str, place: Path, all_projects: bool) -
         case "instructions":
             yield from read_page(source, place, other_memories.parse_guidance, place.stem)
         case "memory-json":
-            entities, skipped = other_memories.parse_graph(_read_text(place))
-            if skipped:
-                yield leave_out(source, str(place), f"lines of neither entities nor relations: {skipped}", skipped)
-            yield from ((str(place), each) for each in entities)
+            yield from _list_parsed(source, place, other_memories.parse_graph(_read_text(place)))
         case _:
             yield from _read_decisions(engine)
 

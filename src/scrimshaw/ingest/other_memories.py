@@ -96,32 +96,38 @@ def parse_note(source: str, path: str) -> OtherMemory:
     )
 
 
-def parse_graph(source: str) -> tuple[tuple[OtherMemory, ...], int]:
-    """The entities of the reference MCP memory server that have observations, and how many lines could not be read."""
-    whole = decode_json(source) if '"entities"' in source else None
+def parse_graph(source: str) -> ParsedMemories:
+    """The entities of the reference MCP memory server, with their observations and what they are related to."""
+    whole, left = decode_json(source) if '"entities"' in source else None, Counter[str]()
     if isinstance(whole, Mapping):
         rows: list[Json] = [{**each, "type": "entity"} for each in sections(whole.get("entities"))]
         rows += [{**each, "type": "relation"} for each in sections(whole.get("relations"))]
-        skipped = 0
     else:
-        rows, skipped = parse_rows(source)
+        rows, broken = parse_rows(source)
+        left += Counter({"lines are not JSON": broken})
     links: dict[str, list[tuple[str, str]]] = {}
     entities: dict[str, tuple[str, list[str]]] = {}
     for row in rows:
-        if row.get("type") == "relation":
-            links.setdefault(text(row.get("from")), []).append((text(row.get("relationType")), text(row.get("to"))))
-        elif row.get("type") == "entity" and (name := text(row.get("name")).strip()):
+        kind, name, target = row.get("type"), text(row.get("name")).strip(), text(row.get("to")).strip()
+        if kind == "relation" and target:
+            links.setdefault(text(row.get("from")).strip(), []).append((text(row.get("relationType")), target))
+        elif kind == "entity" and name:
             _, observations = entities.setdefault(name, (text(row.get("entityType")), []))
             stated = row.get("observations")
             for each in stated if isinstance(stated, list) else ():  # texts, or objects with one
                 words = first_text(each, "content", "text") if isinstance(each, Mapping) else text(each)
                 observations += [" ".join(words.split())] if words.strip() else []
+        else:
+            left["entries are neither entities with a name nor relations of two"] += 1
     found = []
     for name, (kind, observations) in entities.items():
-        stated_links = links.get(name, [])
+        stated_links = links.pop(name, [])
+        if not (observations or stated_links):
+            left["entities have neither observations nor relations to others"] += 1
+            continue
         lines = [f"# {name}", "", *(f"- {each}" for each in dict.fromkeys(observations))]
         lines += ["", "## Relations", ""] if stated_links else []
-        lines += [f"- {word} [[{target}]]" for word, target in stated_links if target]
+        lines += [f"- {word} [[{target}]]" for word, target in stated_links]
         memory = OtherMemory(
             id=name,
             title=name,
@@ -130,8 +136,9 @@ def parse_graph(source: str) -> tuple[tuple[OtherMemory, ...], int]:
             topics=(kind,) if kind else (),
             relations=map_relations((word, target, "") for word, target in stated_links),
         )
-        found += [memory] if observations else []
-    return tuple(found), skipped
+        found.append(memory)
+    left += Counter({"relations are of entities that the file does not have": sum(map(len, links.values()))})
+    return found, left
 
 
 def parse_guidance(source: str, stem: str) -> tuple[OtherMemory, ...]:
