@@ -101,6 +101,33 @@ def test_the_graph_of_a_memory_server_named_in_the_project(engine: Engine, home:
     assert SECRET not in engine.index.bodies(["entities/foo-queue"])["entities/foo-queue"]
 
 
+def test_links_between_imported_memories_lead_to_their_ids(engine: Engine, home: Path) -> None:
+    project = engine.settings.project
+    servers = {"mcpServers": {"memory": {"command": "npx", "env": {"MEMORY_FILE_PATH": "graph.jsonl"}}}}
+    (project / ".mcp.json").write_bytes(msgspec.json.encode(servers))
+    about = ["Keeps orders until the till has printed them.", "Asks [[till printer|the printer]], not [[Nobody]]."]
+    entities = (("Foo queue", about), ("Till printer", []))
+    rows = [{"type": "entity", "name": name, "observations": words} for name, words in entities]
+    ends = (("Foo queue", "Till printer"), ("Till printer", "Foo queue"))
+    relations = [{"type": "relation", "from": a, "to": b, "relationType": "maintains"} for a, b in ends]
+    write_rows(project / "graph.jsonl", *rows, *relations)
+    assert statuses(take(engine, home, "memory-json")) == ["taken"] * 2
+    body = engine.index.bodies(["entities/foo-queue"])["entities/foo-queue"]
+    assert "Asks [[entities/till-printer|the printer]], not [[Nobody]]." in body
+    assert "- maintains [[entities/till-printer|Till printer]]" in body
+    assert {target for _, target in engine.index.edges("entities/till-printer")} == {"entities/foo-queue"}
+    assert statuses(take(engine, home, "memory-json")) == ["unchanged"] * 2
+
+
+def test_what_a_graph_has_no_use_for_is_told(engine: Engine, home: Path) -> None:
+    project = engine.settings.project
+    servers = {"mcpServers": {"memory": {"command": "npx", "env": {"MEMORY_FILE_PATH": "graph.jsonl"}}}}
+    (project / ".mcp.json").write_bytes(msgspec.json.encode(servers))
+    write_rows(project / "graph.jsonl", {"type": "entity", "name": "Ledger", "observations": []})
+    (left,) = take(engine, home, "memory-json")
+    assert (left.status, left.reasons) == ("left", ("1 entities have neither observations nor relations to others",))
+
+
 def test_names_that_differ_in_signs_alone_do_not_overwrite_each_other(engine: Engine, home: Path) -> None:
     project = engine.settings.project
     servers = {"mcpServers": {"memory": {"command": "npx", "env": {"MEMORY_FILE_PATH": "graph.jsonl"}}}}

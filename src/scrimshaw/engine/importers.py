@@ -265,7 +265,8 @@ def save_memories(engine: Engine, source: str, entries: FoundMemories, *, dry_ru
             for edge in other.relations
             if (target := ids.get(edge.target.casefold()))
         )
-        fields = asdict(replace(other, id=name, relations=relations))
+        content = other_memories.rewrite_links(other.content, ids)
+        fields = asdict(replace(other, id=name, content=content, relations=relations))
         facts = {"imported_from": f"{source} {fields.pop('place') or other.id}"}
         try:
             text = NewText(**fields, origin=IMPORTED, trust=trust, reason=reason, facts=facts)

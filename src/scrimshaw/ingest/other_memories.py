@@ -29,6 +29,7 @@ _OBSERVATION = re.compile(r"^[ \t]*[-*][ \t]+\[([^\]\[()]{2,60})\][ \t]+(\S.*)$"
 _RELATION = re.compile(
     r"^[ \t]*[-*][ \t]+(\w[\w \t-]{0,60}?)[ \t]+\[\[([^\]\[\n]+)\]\](?:[ \t]*\(([^()\n]*)\))?", re.MULTILINE
 )
+_LINK = re.compile(r"\[\[([^\[\]|\n]+)(?:\|([^\[\]\n]+))?\]\]")
 _TAG = re.compile(r"(?<!\S)#([^\W\d_][\w/-]*)")
 # Names of observations: types of memories here, or other words for them.
 _OTHER_WORDS = {"convention": "preference", "fact": "reference", "insight": "discovery", "problem": "discovery"}
@@ -341,3 +342,13 @@ def map_relations(stated: Iterable[tuple[str, str, str]]) -> tuple[Edge, ...]:
         if relation and name:
             found[relation, name] = Edge(source="", target=name, relation=relation, evidence=evidence.strip())
     return tuple(found.values())
+
+
+def rewrite_links(content: str, ids: Mapping[str, str]) -> str:
+    """The text with `[[Name]]` as `[[id|Name]]` for each casefolded name in `ids`."""
+
+    def rewrite(link: re.Match[str]) -> str:
+        found = ids.get(link[1].strip().casefold())
+        return f"[[{found}|{link[2] or link[1]}]]" if found else link[0]
+
+    return _LINK.sub(rewrite, content)
