@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,12 @@ from tests.samples import SECRET, write_memory
 from scrimshaw.app.mcp.backend import open_backend
 from scrimshaw.config import load
 from scrimshaw.engine import Engine
+from scrimshaw.engine.checkpoints import create, path_of
 from scrimshaw.engine.history import undo
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.links import link
 from scrimshaw.engine.read import get, search
+from scrimshaw.engine.restore import restore
 from scrimshaw.engine.write import NewText, choose_vault, delete, save, update
 from scrimshaw.errors import AlreadyExists, InvalidRequest, ReadOnly, ScrimshawError
 from scrimshaw.models import MemoryType, Relation, Tier, Trust
@@ -110,6 +113,48 @@ def test_changes_leave_the_text_bare_and_can_be_taken_back(serena: Engine, memor
     undo(serena, entry=rows[1]["seq"])
     assert (memories / "topic/note.md").read_bytes() == b"# Note\r\n\r\nBefore.\r\n"
     assert get(serena, "mem:topic/note").memory.source == "serena"
+
+
+def test_a_checkpoint_has_serenas_memories_too(serena: Engine, memories: Path, vault: Path, tmp_path: Path) -> None:
+    save(serena, NewText(content=TEXT, id="walrus", vault="serena"))
+    save(serena, NewText(content="# Own\n\nThe harbour closes at dusk in May.\n", id="own", vault="vault"))
+    assert create(serena, "one").files == 3  # with the configuration
+    (memories / "walrus.md").unlink()
+    scan(serena)
+    assert restore(serena, path_of(serena, "one")).written == ("serena/walrus.md",)
+    assert (memories / "walrus.md").read_text() == TEXT
+    (row,) = serena.journal.history("walrus", 1)
+    assert row["decision_meta"]["vault"] == "serena", "so an undo brings it back there"
+
+    write_file(memories / "later.md", "Came later.\n")
+    (vault / "own.md").unlink()
+    scan(serena)
+    path = path_of(serena, "one")
+    outcome = restore(serena, path, clear_existing=True, overwrite_edits=True)
+    assert (outcome.written, outcome.removed) == (("memories/own.md",), ("serena/later.md",))
+    assert (memories / "rules/law.md").exists(), "what Serena's settings close is neither kept nor removed"
+
+
+def test_a_checkpoint_without_serenas_memories_leaves_them(serena: Engine, memories: Path) -> None:
+    create(serena, "one")
+    write_file(memories / "later.md", "Came later.\n")
+    scan(serena)
+    assert restore(serena, path_of(serena, "one"), clear_existing=True).removed == ()
+    assert (memories / "later.md").exists()
+
+
+def test_serenas_memories_are_named_if_a_restore_cannot_write_them(
+    serena: Engine, memories: Path, vault: Path, open_memory: OpenMemory
+) -> None:
+    save(serena, NewText(content=TEXT, id="walrus", vault="serena"))
+    save(serena, NewText(content="# Own\n\nThe harbour closes at dusk in May.\n", id="own", vault="vault"))
+    create(serena, "one")
+    shutil.rmtree(memories.parent)
+    (vault / "own.md").unlink()
+    without = open_memory()
+    outcome = restore(without, path_of(without, "one"))
+    assert (outcome.written, outcome.closed) == (("memories/own.md",), ("serena/walrus.md",))
+    assert not memories.exists()
 
 
 def test_a_relation_of_a_bare_memory_stands_in_the_links_file(serena: Engine, memories: Path, project: Path) -> None:

@@ -1,6 +1,6 @@
 """Checkpoints: the whole memory in one file, made by hand, once a day, and before destructive changes.
 
-A checkpoint holds the vault with its relations and everything durable of the journal, redacted.
+A checkpoint holds the vault with its relations, Serena's memories, and everything durable of the journal, redacted.
 """
 
 import os
@@ -24,7 +24,7 @@ from scrimshaw.storage.archive import FORMAT, LATEST, ArchivedFile, Manifest, op
 from scrimshaw.storage.durable import remove_file, storage_errors
 from scrimshaw.storage.paths import SUFFIX, check_id, find_name_fault, locate, replace_undecodable
 from scrimshaw.storage.place import CHECKPOINTS
-from scrimshaw.storage.scan import IGNORED_FOLDERS, Source, scan
+from scrimshaw.storage.scan import IGNORED_FOLDERS, SERENA, Source, scan
 from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import is_interrupted
 
@@ -186,12 +186,18 @@ def locate_file(engine: Engine, name: str, data: bytes | None) -> LedgerFile:
     path = locate(source.root, memory_id)
     with storage_errors("write", path), suppress(FileNotFoundError, NotADirectoryError):
         path.lstat()  # raises for a name too long for the system
-    return LedgerFile(f"{source.id_prefix}{memory_id}", path, source.root.resolve(), data, hash_of(data))
+    return LedgerFile(f"{source.id_prefix}{memory_id}", path, source.root.resolve(), data, hash_of(data), source.name)
 
 
-def list_current_files(engine: Engine, *, include_global: bool) -> dict[str, Path]:
+def list_current_files(engine: Engine) -> dict[str, Path]:
     """The files that a checkpoint would hold now, if they are text, by their names in it."""
-    return {name: path for name, path in _list_files(engine, include_global) if not _name_fault(name)}
+    return {name: path for name, path in _list_files(engine, include_global=True) if not _name_fault(name)}
+
+
+def is_open(engine: Engine, name: str) -> bool:
+    """Whether a file of an archive may be written here: one of Serena's only if its folder is there and takes it."""
+    top, _, inside = name.partition("/")
+    return top != SERENA or bool(engine.serena and engine.serena.takes(inside.removesuffix(SUFFIX)))
 
 
 def _list_files(engine: Engine, include_global: bool) -> Iterator[tuple[str, Path]]:
@@ -201,7 +207,8 @@ def _list_files(engine: Engine, include_global: bool) -> Iterator[tuple[str, Pat
     for top, source in _list_vaults(engine, include_global=include_global).items():
         for file in scan(source, engine.settings.index.max_file_bytes):
             if isinstance(file, SourceFile):
-                yield f"{top}/{file.memory_id.removeprefix(source.id_prefix)}{SUFFIX}", Path(file.path)
+                name = f"{top}/{file.memory_id.removeprefix(source.id_prefix)}{SUFFIX}"
+                yield from [(name, Path(file.path))] if is_open(engine, name) else []
 
 
 def _name_fault(name: str) -> str:
@@ -215,7 +222,8 @@ def _name_fault(name: str) -> str:
 def _list_vaults(engine: Engine, *, include_global: bool) -> dict[str, Source]:
     """The vaults by their folder in an archive."""
     project, user = engine.sources[0], engine.sources[-1]
-    return {MEMORIES: project} | ({"global": user} if include_global and user.id_prefix == GLOBAL else {})
+    vaults = {MEMORIES: project} | ({SERENA: engine.serena} if engine.serena else {})
+    return vaults | ({"global": user} if include_global and user.id_prefix == GLOBAL else {})
 
 
 def _drop_oldest(engine: Engine, made: Checkpoint) -> Checkpoint:

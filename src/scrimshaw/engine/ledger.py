@@ -31,7 +31,7 @@ SHARED_TIMEOUT_S = 10.0  # for one file of a vault that other projects write too
 _UNKNOWN = (StorageFailure, InvalidMemoryId)  # the file's existence is unknown, as behind a link that leads out
 _CHANGED = re.compile(r"\[REDACTED:|\ufffd")  # in a stored text, which may then differ from the file
 PUBLIC_NAMES = {"memory_id": "id", "linked_memory_ids": "linked_ids"}  # what answers call columns of the ledger
-_IN_VAULT = {SERENA: {"vault": SERENA}}  # meta of rows for files there, so that an undo restores them there
+IN_VAULT = {SERENA: {"vault": SERENA}}  # meta of rows for files there, so that an undo restores them there
 EXTERNAL_BATCH = 500  # files seen for the first time per commit, so that their texts fit in memory
 
 
@@ -98,7 +98,7 @@ def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Seque
         change = FileChange(file.path, file.root, file.data, text, file.name)
         after = change.after
         new_hash = known_hash or hash_of(after)
-        meta = {**entry.decision_meta, **({"mark": mark} if mark else {}), **_IN_VAULT.get(file.source, {})}
+        meta = {**entry.decision_meta, **({"mark": mark} if mark else {}), **IN_VAULT.get(file.source, {})}
         files.append(change)
         actor = f"{entry.actor}{by}"
         entries.append(replace(entry, actor=actor, prior_hash=file.hash, new_hash=new_hash, decision_meta=meta))
@@ -191,5 +191,5 @@ def make_external_entry(file: LedgerFile, recorded: str | None, new_name: str = 
         prior_hash=before,
         new_hash=current,
         actor=actor,
-        decision_meta={**_IN_VAULT.get(file.source, {}), **renamed},
+        decision_meta={**IN_VAULT.get(file.source, {}), **renamed},
     )

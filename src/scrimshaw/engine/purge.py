@@ -121,14 +121,15 @@ def target_secret(text: str, *, is_pattern: bool = False) -> PurgeTarget:
 
 def target_memories(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND) -> PurgeTarget:
     """The target for memories, also deleted, and lines only they have; raises NotFound, ReadOnly, InvalidMemoryId."""
-    files = list[Path]()
+    files, names = list[Path](), list[str]()
     for memory_id, known in zip(ids, map(engine.index.get(ids).get, ids), strict=True):
         if known and (not known.writable or known.source == SERENA):
             message = f"{memory_id!r} is read from {known.path}, which is not Scrimshaw's."
             raise ReadOnly(message, "Remove the file yourself, then purge what it said with --secret.", id=memory_id)
         vault, name = engine.vault_of(memory_id)
         files.append(Path(known.path).resolve() if known else locate(vault.root, name))
-    names = tuple(f"{'' if each.startswith(GLOBAL) else f'{MEMORIES}/'}{each}{SUFFIX}" for each in ids)
+        top = MEMORIES if vault.name == engine.sources[0].name else vault.name
+        names.append(f"{top}/{name}{SUFFIX}")
     histories = {memory_id: engine.journal.history(memory_id) for memory_id in ids}
     texts = [read_bytes(file).decode(errors="replace") for file in files]
     texts += [engine.journal.prior_text(id, row["prior_hash"]) or "" for id in ids for row in histories[id]]
@@ -146,7 +147,7 @@ def target_memories(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND)
         traces=traces_of_passages(_list_own_passages(engine, texts, files), _WHICH),
         memory_ids=tuple(ids),
         files=tuple(files),
-        names=names,
+        names=tuple(names),
         # As rows may store paths: absolute, or relative to the project.
         paths=(*map(str, files), *(str(project / path) for path in inside), *(path.as_posix() for path in inside)),
         entry=entry,

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 
 from scrimshaw.config import Settings
 from scrimshaw.engine import checkpoints
-from scrimshaw.engine.core import GLOBAL, LOCK_FILE, LOCK_TIMEOUT_S, Engine
+from scrimshaw.engine.core import GLOBAL, LOCK_FILE, LOCK_TIMEOUT_S, MEMORIES, Engine
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import catch_up, list_skipped_files
-from scrimshaw.engine.ledger import LedgerFile, hash_of
+from scrimshaw.engine.ledger import IN_VAULT, LedgerFile, hash_of
 from scrimshaw.engine.read import search
 from scrimshaw.engine.trust import demand_changeable
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound, StorageFailure, UnusableArchive
@@ -65,6 +65,7 @@ class Restored(Struct, frozen=True, kw_only=True):
     edits: tuple[str, ...] = ()  #: files changed by hand that were, or would be, replaced
     purged: tuple[str, ...] = ()  #: files that were erased since the checkpoint was made and stay as they are
     is_purged_since: bool = False  #: the backup's rows and other files may still contain what was purged since
+    closed: tuple[str, ...] = ()  #: Serena's files that cannot be written here, for her settings or without her folder
     redacted: tuple[str, ...] = ()  #: files restored without the secrets that were redacted in the backup
     rows: Mapping[str, int] = {}  #: by table, how many rows were restored
     backup: str = ""  #: the checkpoint made before
@@ -131,6 +132,7 @@ def restore(
             edits=tuple(edits),
             purged=tuple(purged),
             is_purged_since=is_purged_since and is_elsewhere,
+            closed=tuple(name for name in parts if not checkpoints.is_open(engine, name)),
             redacted=tuple(step.name for step in steps if step.name in parts and parts[step.name].original),
             dry_run=dry_run,
         )
@@ -144,8 +146,11 @@ def restore(
 def _plan_steps(engine: Engine, archive: Archive, clear: bool) -> tuple[set[str], list[_Step]]:
     """The current files, and what has to change; reads every file of the archive, so that a broken one is noticed."""
     parts = archive.manifest.files
-    texts = {name: archive.text(name) for name in parts}
-    present = checkpoints.list_current_files(engine, include_global=any(name.startswith(GLOBAL) for name in texts))
+    texts = {name: archive.text(name) for name in parts if checkpoints.is_open(engine, name)}
+    # Another vault of which the archive has nothing was not meant by it, as of the archives of earlier versions.
+    vaults = {MEMORIES, *(name.partition("/")[0] for name in texts)}
+    here = checkpoints.list_current_files(engine)
+    present = {name: here[name] for name in here if "/" not in name or name.partition("/")[0] in vaults}
     steps = []
     for name in sorted(texts.keys() | present.keys()):
         path, data, part = present.get(name), None, parts.get(name)
@@ -244,9 +249,9 @@ def _carry_out(
         whole = Entry(action=Action.RESTORE, memory_id="", reason=reason, actor=actor, decision_meta=about)
         entries = [whole]
         for step in recorded:
-            details = {**meta, "file": LINKS_FILE} if step.now.name == LINKS_FILE else meta
+            details = {"file": LINKS_FILE} if step.now.name == LINKS_FILE else IN_VAULT.get(step.now.source, {})
             hashes = {"prior_hash": step.now.hash, "new_hash": hash_of(step.change.after)}
-            entries.append(replace(whole, memory_id=step.now.name, **hashes, decision_meta=details))
+            entries.append(replace(whole, memory_id=step.now.name, **hashes, decision_meta=meta | details))
         with atomic_file_changes(engine.folder, meta["mark"], [step.change for step in steps]):
             rows = commit(entries, planned.clear_existing)
     with engine.degradations.note_failure(INDEX):
@@ -352,7 +357,7 @@ def _restore_rows(engine: Engine, checkpoint: Path | None, aside: Path, seen: in
         outcome = restore(engine, checkpoint, rows_only=True)
         with open_archive(checkpoint, engine.maintenance.schema) as archive:
             age_s = max(0.0, engine.clock() - archive.manifest.created)
-            here = checkpoints.list_current_files(engine, include_global=True)
+            here = checkpoints.list_current_files(engine)
             absent = tuple(sorted(archive.manifest.files.keys() - here.keys()))
             seen -= archive.manifest.rows.get("ledger", 0)
     else:

@@ -119,6 +119,7 @@ def _render_restored(restored: Restored) -> Lines:
             yield from (line(f"{would}{verb}  ", (_one_line(name), "cyan")) for name in names)
         doubts = [f"edited by hand: {_one_line(name)}" for name in restored.edits]
         doubts += (f"purged since, left as it is: {_one_line(name)}" for name in restored.purged)
+        doubts += (f"not written, as Serena's folder is not here or closes it: {_one_line(n)}" for n in restored.closed)
         doubts += (f"restored with redactions: {_one_line(name)}" for name in restored.redacted)
         if restored.is_purged_since:
             doubts.append("Something was purged after this backup was made and may be in it: purge it again.")
