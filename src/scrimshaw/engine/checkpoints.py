@@ -206,9 +206,8 @@ def _list_files(engine: Engine, include_global: bool) -> Iterator[tuple[str, Pat
             yield name, path
     for top, source in _list_vaults(engine, include_global=include_global).items():
         for file in scan(source, engine.settings.index.max_file_bytes):
-            if isinstance(file, SourceFile):
-                name = f"{top}/{file.memory_id.removeprefix(source.id_prefix)}{SUFFIX}"
-                yield from [(name, Path(file.path))] if is_open(engine, name) else []
+            if isinstance(file, SourceFile) and (top != SERENA or source.takes(file.memory_id)):
+                yield f"{top}/{file.memory_id.removeprefix(source.id_prefix)}{SUFFIX}", Path(file.path)
 
 
 def _name_fault(name: str) -> str:

@@ -281,8 +281,9 @@ def _read_source(engine: Engine, source: str, place: Path, all_projects: bool) -
             names, parse = _DATABASES[source]
             tables = read_foreign_tables(place, names, hint=f"Name the database of {source}.")
             yield from _list_parsed(source, place, parse(tables, "" if all_projects else engine.settings.project.name))
-        case "mem0":
-            yield from _list_parsed(source, place, other_memories.parse_mem0(_read_text(place)))
+        case "mem0" | "memory-json":
+            parse_text = other_memories.parse_mem0 if source == MEM0 else other_memories.parse_graph
+            yield from _list_parsed(source, place, parse_text(_read_text(place)))
         case "basic-memory":
             top = place if place.is_dir() else place.parent
             for file in list_markdown_files(place):
@@ -290,8 +291,6 @@ def _read_source(engine: Engine, source: str, place: Path, all_projects: bool) -
                 yield from read_page(source, file, other_memories.parse_note, name)
         case "instructions":
             yield from read_page(source, place, other_memories.parse_guidance, place.stem)
-        case "memory-json":
-            yield from _list_parsed(source, place, other_memories.parse_graph(_read_text(place)))
         case _:
             yield from _read_decisions(engine)
 

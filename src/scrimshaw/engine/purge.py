@@ -128,8 +128,7 @@ def target_memories(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND)
             raise ReadOnly(message, "Remove the file yourself, then purge what it said with --secret.", id=memory_id)
         vault, name = engine.vault_of(memory_id)
         files.append(Path(known.path).resolve() if known else locate(vault.root, name))
-        top = MEMORIES if vault.name == engine.sources[0].name else vault.name
-        names.append(f"{top}/{name}{SUFFIX}")
+        names.append(f"{MEMORIES if vault.name == engine.sources[0].name else vault.name}/{name}{SUFFIX}")
     histories = {memory_id: engine.journal.history(memory_id) for memory_id in ids}
     texts = [read_bytes(file).decode(errors="replace") for file in files]
     texts += [engine.journal.prior_text(id, row["prior_hash"]) or "" for id in ids for row in histories[id]]

@@ -105,7 +105,7 @@ def parse_graph(source: str) -> ParsedMemories:
         rows += [{**each, "type": "relation"} for each in sections(whole.get("relations"))]
     else:
         rows, broken = parse_rows(source)
-        left += Counter({"lines are not JSON": broken})
+        left["lines are not JSON"] = broken
     links: dict[str, list[tuple[str, str]]] = {}
     entities: dict[str, tuple[str, list[str]]] = {}
     for row in rows:
@@ -123,9 +123,6 @@ def parse_graph(source: str) -> ParsedMemories:
     found = []
     for name, (kind, observations) in entities.items():
         stated_links = links.pop(name, [])
-        if not (observations or stated_links):
-            left["entities have neither observations nor relations to others"] += 1
-            continue
         lines = [f"# {name}", "", *(f"- {each}" for each in dict.fromkeys(observations))]
         lines += ["", "## Relations", ""] if stated_links else []
         lines += [f"- {word} [[{target}]]" for word, target in stated_links]
@@ -137,9 +134,10 @@ def parse_graph(source: str) -> ParsedMemories:
             topics=(kind,) if kind else (),
             relations=map_relations((word, target, "") for word, target in stated_links),
         )
-        found.append(memory)
-    left += Counter({"relations are of entities that the file does not have": sum(map(len, links.values()))})
-    return found, left
+        found += [memory] if observations or stated_links else []
+        left["entities have neither observations nor relations to others"] += not (observations or stated_links)
+    left["relations are of entities that the file does not have"] = sum(map(len, links.values()))
+    return found, +left  # those above zero
 
 
 def parse_guidance(source: str, stem: str) -> tuple[OtherMemory, ...]:
@@ -346,9 +344,4 @@ def map_relations(stated: Iterable[tuple[str, str, str]]) -> tuple[Edge, ...]:
 
 def rewrite_links(content: str, ids: Mapping[str, str]) -> str:
     """The text with `[[Name]]` as `[[id|Name]]` for each casefolded name in `ids`."""
-
-    def rewrite(link: re.Match[str]) -> str:
-        found = ids.get(link[1].strip().casefold())
-        return f"[[{found}|{link[2] or link[1]}]]" if found else link[0]
-
-    return _LINK.sub(rewrite, content)
+    return _LINK.sub(lambda m: f"[[{found}|{m[2] or m[1]}]]" if (found := ids.get(m[1].casefold())) else m[0], content)

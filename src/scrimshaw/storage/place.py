@@ -54,10 +54,7 @@ def claim_place(place: Path, folder: Path) -> None:
 
 
 def find_former(place: Path, folder: Path) -> list[Path]:
-    """The places of projects that are gone, one of which may have been moved inside its work tree to here.
-
-    If several are gone, such as all below a renamed folder, only those whose paths end most like the new one.
-    """
+    """The places of projects, now gone, that may have been moved inside their work tree to here: of the likest path."""
     project = Path(os.path.realpath(folder)).parent
     found, tree = dict[Path, int](), _locate(project)[:2]
     for each in place.parent.glob(f"*/{OWNER}"):
