@@ -41,7 +41,6 @@ def fuse(
     """
     channels = sorted(channel for channel, matches in lists.items() if matches)
     total = sum(map(weights.__getitem__, channels)) or 1.0
-    parts = [(channel, weights[channel] / total) for channel in channels]
     is_mixed = lists.get(Channel.TEXT) and lists.get(Channel.VECTOR) and weights[Channel.VECTOR]
     found: dict[str, tuple[dict[str, float], dict[str, int], dict[str, float]]] = {}
     for channel in channels:
@@ -57,7 +56,7 @@ def fuse(
             if name in without_vector:
                 shares[Channel.VECTOR] = shares[Channel.TEXT]
             shares[Channel.TEXT] = max(shares.get(Channel.TEXT, 0.0), shares.get(Channel.VECTOR, 0.0) - OTHER_WORDS)
-        score = sum([weight * shares[channel] for channel, weight in parts if channel in shares])
+        score = sum([weights[channel] / total * shares[channel] for channel in channels if channel in shares])
         fused.append(Fused(name, min(1.0, score), ranks, raw))
     return sorted(fused, key=lambda hit: (-hit.score, hit.id))
 
