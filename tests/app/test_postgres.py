@@ -29,6 +29,7 @@ from scrimshaw.models import Action, Entry, Filters
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.postgres.storage import CHECKOUT
 
+GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b.example")
 # Each matches less well than the one before it. Of equal matches the newest is the first as soon as some seconds lie
 # between them, so on a busy machine two searches could differ.
 TUSKS = (
@@ -136,12 +137,19 @@ def test_a_hook_records_on_a_server(project: Path, environment: Mapping[str, str
         assert [each.text for each in engine.sessions.events("s-1")] == ["Polish it"]
 
 
-def test_a_checkpoint_in_a_repository_stays_where_it_is(project: Path, environment: Mapping[str, str]) -> None:
+def test_a_repository_has_one_place_for_checkpoints_and_is_purged_with_its_work_trees(project: Path, environment: Mapping[str, str]) -> None:
     subprocess.run(["git", "init", "-q", str(project)], check=True)
     assert run(project, environment, "checkpoint", "create", "before").returncode == 0
     assert "before" in run(project, environment, "checkpoint", "list").stdout
     assert not (project / ".scrimshaw" / "checkpoints").exists()
+    subprocess.run([*GIT, "-C", str(project), "commit", "-qm", "x", "--allow-empty"], check=True)
+    tree = project.parent / "tree"
+    subprocess.run(["git", "-C", str(project), "worktree", "add", "-q", str(tree)], check=True)
+    shutil.copytree(project / ".scrimshaw" / "memories", tree / ".scrimshaw" / "memories")
     purged = run(project, environment, "purge", "--secret", "carved on ivory", "--yes")
+    assert purged.returncode == 0, purged.stdout
+    for place in (project, tree):  # which has a vault of its own, whatever this one's name
+        assert "ivory." not in (place / ".scrimshaw" / "memories" / "walrus.md").read_text()
     assert "was not searched" not in purged.stdout
     assert "memories" in purged.stdout  # the table of the index
     assert "index.db" not in purged.stdout

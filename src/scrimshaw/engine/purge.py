@@ -287,7 +287,8 @@ def list_other_memories(engine: Engine) -> list[Settings]:
         folders = list_other_work_trees(engine.settings.project)
     except StorageFailure:  # the search of git reports it
         return []
-    found = (replace(engine.settings, project=folder) for folder in folders)
+    own_vaults = replace(engine.settings.storage, vault="")  # this one's, if it is named, is no other's
+    found = (replace(engine.settings, project=folder, storage=own_vaults) for folder in folders)
     return [each for each in found if each.folder.is_dir() or (find_place(each.folder) / JOURNAL).exists()]
 
 

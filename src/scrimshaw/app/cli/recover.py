@@ -24,7 +24,7 @@ from scrimshaw.engine.migrate import EngineName, Table, migrate
 from scrimshaw.engine.purge import Purged, PurgeTarget, Trace
 from scrimshaw.engine.restore import Recovery, Restored, is_lost, restore_newest, set_aside
 from scrimshaw.engine.restore import restore as bring_back
-from scrimshaw.errors import InvalidRequest, NotFound, StorageFailure
+from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.models import Action, format_count
 from scrimshaw.router.copies import list_receivers
 from scrimshaw.storage.git import SECRET_FILE, GitTraces
@@ -428,13 +428,8 @@ def purge_traces(
 
     with open_memory(project, fresh=False) as engine, ExitStack() as others:
         scope = [(engine, make_target(engine))]
-        unopened = list[purge.Trace]()
         for settings in purge.list_other_memories(engine):
-            try:
-                other = others.enter_context(open_engine(settings))
-            except StorageFailure as error:  # of a vault on a server that is this work tree's
-                unopened.append(purge.Trace(place=str(settings.folder), count=0, why=error.message))
-                continue
+            other = others.enter_context(open_engine(settings))
             with suppress(NotFound):  # that work tree never had the memory
                 scope.append((other, make_target(other)))
         planned = purge.find_traces(scope)
@@ -445,15 +440,14 @@ def purge_traces(
         details = {"documents": (*planned.documents, *transcripts), "outside": (*copies, *planned.outside)}
         planned = msgspec.structs.replace(planned, **details)
         if dry_run:
-            return msgspec.structs.replace(planned, unreadable=(*planned.unreadable, *unopened))
+            return planned
         confirm(f"Erase it permanently, in {format_count(len(planned.places), 'place')}?", yes)
         unreadable = yes
         if planned.unreadable and not yes:
             names = ", ".join(trace.place for trace in planned.unreadable)
             unreadable = typer.confirm(f"{names} cannot be searched or cleaned. Remove?", err=True)
         how = {"remove_unreadable": unreadable, "remove_closed": remove or (unreadable and not yes)}
-        done = purge.purge([(each, msgspec.structs.replace(target, **how)) for each, target in scope], planned)
-        return msgspec.structs.replace(done, unreadable=(*done.unreadable, *unopened))
+        return purge.purge([(each, msgspec.structs.replace(target, **how)) for each, target in scope], planned)
 
 
 def _read_secret(given: str, file: Path | None) -> str:
