@@ -57,10 +57,6 @@ class Embedder(Protocol):
     def model(self) -> str:
         """The id that is stored with vectors; vectors of different ids cannot be compared."""
 
-    @property
-    def dimension(self) -> int:
-        """Numbers in a vector; 0 until the first answer tells."""
-
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row of length 1 per text, shape (n, dimension); raises only EmbedderUnavailable."""
 
@@ -98,7 +94,6 @@ class MiniLMEmbedder:
     """Embeds on this machine, a text at a time; the first one loads the model. Threads take turns."""
 
     model = MODEL
-    dimension = DIMENSION
 
     def __init__(self, *, max_tokens: int, path: Path | None = None) -> None:
         require_package("onnxruntime", "onnxruntime")
@@ -146,7 +141,8 @@ class BatchEmbedder:
     """Embeds `batch` texts at a time, each cut to `max_tokens`; a subclass embeds a batch."""
 
     def __init__(self, settings: EmbeddingSettings, model: str) -> None:
-        self.settings, self.model, self.dimension = settings, model, settings.dimension
+        self.settings, self.model = settings, model
+        self.dimension = settings.dimension  # 0 until the first answer tells
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made

@@ -42,7 +42,7 @@ STRICT_MAX, ANY_LENGTH = 500, 20_000  # characters of a query, with `strict_quer
 
 _NO_PIECE = Piece(anchor="", heading="", text="")
 _STATES = list(Retention)
-_STRICT = re.compile(r"[\w\s\-.,()&:]+", re.ASCII)
+_STRICT, _CONTROL = re.compile(r"[\w\s\-.,()&:]+", re.ASCII), re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f]")
 
 
 class Searcher:
@@ -90,7 +90,7 @@ class Searcher:
         if not 1 <= len(query) <= longest:
             problem = f"A query has 1 to {longest} characters; this one has {len(query)}."
             hint = "Ask in a sentence or a few words."
-        elif any(ord(character) < 32 and character not in "\t\n\r" for character in query):
+        elif _CONTROL.search(query):
             problem, hint = "The query holds control characters.", "Send plain text."
         elif self._settings.strict_queries and not _STRICT.fullmatch(query):
             problem = "The query holds characters outside letters, digits and - . , _ ( ) & : and space."

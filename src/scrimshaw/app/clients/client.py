@@ -36,9 +36,7 @@ _STOPPED = ("Command injection detected: ", "Command was automatically cancelled
 class Scope(StrEnum):
     """Where a client is set up: in files that a team commits, or in the user's own for the project or for all."""
 
-    SHARED = "shared"
-    LOCAL = "local"
-    USER = "user"
+    SHARED, LOCAL, USER = "shared", "local", "user"
 
     def root(self, project: Path) -> Path:
         """The folder with a client's files in this scope."""

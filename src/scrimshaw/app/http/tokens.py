@@ -27,9 +27,7 @@ _DAY_S = 86_400.0
 class TokenScope(StrEnum):
     """What a token may do in a vault; each scope includes those before it."""
 
-    READ = "read"
-    WRITE = "write"
-    ADMIN = "admin"
+    READ, WRITE, ADMIN = "read", "write", "admin"
 
     def includes(self, other: "TokenScope") -> bool:
         """Whether this scope permits everything that `other` permits."""
