@@ -70,8 +70,7 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
         if share is None:
             _warn_once("tokenUsage not provided and estimator unavailable; pressure policy inactive")
         level = pressure.pressure_level(share, thresholds)
-        warning = pressure.describe_pressure(share, level)
-        view = PressureView(level=level, ratio=share, source=source, warning=warning)
+        view = PressureView(level=level, ratio=share, source=source, warning=pressure.describe_pressure(share, level))
     mode = asked.mode
     if mode == Mode.AUTO:  # deep for a long task or work that touches much; resume on words that ask for it
         is_task = len(asked.query) >= _SHORT_QUERY and not _QUESTION.match(asked.query)

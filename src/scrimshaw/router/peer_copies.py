@@ -40,8 +40,7 @@ class PeerCopies:
                     peer_id = read_text(entry, tool.id)
                     text = read_text(entry, tool.text) if tool.text else self._peer.read(peer_id, ANSWER_S).text
                     name = read_text(entry, tool.title).removeprefix(f"{self._project}/")
-                    text_hash = hash_text(parse_memory_file(text).body)
-                    found.append((name, CopyRecord(peer_id=peer_id, text_hash=text_hash)))
+                    found.append((name, CopyRecord(peer_id=peer_id, text_hash=hash_text(parse_memory_file(text).body))))
             if not tool.page or len(entries) < tool.page:
                 return found
             offset += tool.page
@@ -61,8 +60,7 @@ class PeerCopies:
         self._peer.call(self._retire, {"id": parse_native_id(peer_id), "reason": reason})
 
     def _describe(self, memory: MemoryCopy) -> dict[str, object]:
-        place = f"{self._project}/{memory.name}"
-        return {**msgspec.structs.asdict(memory), "project": self._project, "place": place}
+        return {**msgspec.structs.asdict(memory), "project": self._project, "place": f"{self._project}/{memory.name}"}
 
 
 def sync_peer(engine: Engine, stated: PeerSettings, **options: Any) -> PeerSync:

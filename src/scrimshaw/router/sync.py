@@ -130,8 +130,7 @@ def plan_sync(
     change: Literal["update", "replace"] = "update" if store.can_update else "replace"
     steps += (Step(action=change, name=name, peer_id=copies[name].peer_id, reason=GONE) for name in stale)
     steps += (Step(action="retire", name=name, peer_id=copies[name].peer_id, reason=GONE) for name in gone)
-    in_sync = len(wanted) - len(missing) - len(stale)
-    return copies, in_sync, (*surplus, *steps)
+    return copies, len(wanted) - len(missing) - len(stale), (*surplus, *steps)
 
 
 def is_same(memory: MemoryCopy, copy: CopyRecord) -> bool:

@@ -130,8 +130,7 @@ class CommitAuthor(NamedTuple):
 
 def find_author(project: Path) -> CommitAuthor:
     """The author of a new commit in a project; without names if git has none. Raises StorageFailure."""
-    ident = ask_git(project, "var", "GIT_AUTHOR_IDENT", answers=(0, 128), timeout_s=PRESENT_S)
-    name, _, rest = ident.partition(" <")
+    name, _, rest = ask_git(project, "var", "GIT_AUTHOR_IDENT", answers=(0, 128), timeout_s=PRESENT_S).partition(" <")
     return CommitAuthor(name, rest.partition(">")[0])
 
 

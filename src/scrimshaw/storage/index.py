@@ -167,8 +167,7 @@ class Index(ABC):
         table, number = self.TEXTS
         for (row,) in [*write.execute(f"SELECT memories.row FROM memories WHERE {where}", arguments)]:
             first = int(row) << PART_BITS
-            texts = f"DELETE FROM {table} WHERE {number} BETWEEN ? AND ?"
-            write.execute(texts, (first, first + (1 << PART_BITS) - 1))
+            write.execute(f"DELETE FROM {table} WHERE {number} BETWEEN ? AND ?", (first, first + (1 << PART_BITS) - 1))
             write.execute("DELETE FROM memories WHERE memories.row = ?", (row,))
 
     def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:

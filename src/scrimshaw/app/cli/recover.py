@@ -154,8 +154,7 @@ def _describe_loss(restored: Restored, recovery: Recovery) -> Iterator[str]:
 
 def _render_purge(purged: Purged) -> Lines:
     yield from _render_traces("It is in:" if purged.dry_run else "It was in:", purged.places)
-    cannot = "Cannot be read or edited (--remove deletes these files):"
-    yield from _render_traces(cannot, purged.unreadable, "yellow")
+    yield from _render_traces("Cannot be read or edited (--remove deletes these files):", purged.unreadable, "yellow")
     yield from _render_traces("Not Scrimshaw's, so not changed; check them yourself:", purged.foreign, "yellow")
     yield from (line(("removed as a whole: ", "yellow"), name) for name in purged.removed)
     found, verb = (purged.places, "found") if purged.dry_run else (purged.left, "left")

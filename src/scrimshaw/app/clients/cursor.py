@@ -53,8 +53,7 @@ class Cursor(Client):
         return self.add_call(event, payload, output, None if payload.get("is_interrupt") is True else has_failed)
 
     def make_hooks(self, programs: Programs) -> dict[str, Any]:
-        command = programs.hook_command(self.name)
-        return {event: {"command": command, "timeout": PATIENCE_S} for event in self.events}
+        return {event: {"command": programs.hook_command(self.name), "timeout": PATIENCE_S} for event in self.events}
 
 
 CLIENT = Cursor()

@@ -140,8 +140,7 @@ def _find_parted(read: str, mark: re.Pattern[str]) -> list[_Stretch]:
         edges = [0, *chain.from_iterable(level), len(read)]
         view = View(read, zip(edges[::2], edges[1::2], repeat(""), strict=False))
         if len(level) > 2 and level[-1][1] - level[0][0] > len(view.text):  # otherwise the plain search has found it
-            marks = _find_whole(view.text, mark)
-            found += [(view.find(start), view.find(end - 1) + 1) for start, end in marks]
+            found += [(view.find(start), view.find(end - 1) + 1) for start, end in _find_whole(view.text, mark)]
     apart: list[_Stretch] = []
     for start, end in sorted(found):
         if apart and start < apart[-1][1]:

@@ -83,6 +83,5 @@ def _observe_call(engine: Engine, rules: Sequence[Rule], session: Session, call:
     trust = Trust.WEB if f'"trust":"{Trust.WEB}"' in call.text else item.source.trust
     item = replace(item, memory_id=memory.id if memory else "", source=replace(item.source, trust=trust))
     if memory and tool == "Write":  # a saved memory is not a changed file of the project
-        is_decision = memory.type is MemoryType.DECISION
-        item = replace(item, kind=ItemKind.DECISION if is_decision else ItemKind.RESULT)
+        item = replace(item, kind=ItemKind.DECISION if memory.type is MemoryType.DECISION else ItemKind.RESULT)
     return replace(seen, tool=call.tool, text=redact(seen.text.text.partition("\n")[0]), item=item)

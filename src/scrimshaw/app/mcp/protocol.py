@@ -65,11 +65,9 @@ class ResourceReader(Protocol):
 
     def page(self, cursor: str) -> tuple[Sequence[tuple[str, str]], str]:
         """Ids and titles of the page of a cursor, the first if it is empty, and the next cursor; InvalidRequest."""
-        ...
 
     def read(self, memory_id: str) -> str:
         """One memory as Markdown."""
-        ...
 
 
 class FinishedCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,8 +168,7 @@ class Dispatcher:
 def error_body(error: ScrimshawError) -> dict[str, Any]:
     """An error as clients see it: `code` and `message`, and, if not empty, `parameter`, `hint`, `details`."""
     details = dict(error.details)
-    parameter = details.pop("parameter", "")
-    body = {"code": error.code, "message": error.message, "parameter": parameter, "hint": error.hint}
+    body = {"code": error.code, "message": error.message, "parameter": details.pop("parameter", ""), "hint": error.hint}
     body["details"] = msgspec.to_builtins(details, str_keys=True, enc_hook=str)
     return {word: value for word, value in body.items() if value or word in ("code", "message")}
 
@@ -197,8 +194,7 @@ def read_listing(toolsets: str) -> tuple[list[wire.Tool], list[wire.Prompt]]:
             del schema["additionalProperties"]  # a client may check a call by the schema before it sends it
             shown = [(name, kind) for name, kind in schema["properties"].items() if name not in rare]
             schema["properties"] = {name: {x: kind[x] for x in kind if x not in bounds} for name, kind in shown}
-    tools = list(map(wire.Tool.model_validate, listed))
-    return tools, list(map(wire.Prompt.model_validate, known["prompts"]))
+    return list(map(wire.Tool.model_validate, listed)), list(map(wire.Prompt.model_validate, known["prompts"]))
 
 
 def build_server(
@@ -374,8 +370,7 @@ def _as_expected(error: Exception, doing: str) -> ScrimshawError:
     """The error for clients; a bug is logged by type and place only: its text may quote memory content."""
     if expected := error if isinstance(error, ScrimshawError) else failure_of(error):
         return expected
-    frames = "".join(traceback.format_tb(error.__traceback__))
-    _log.error("%s failed with %s\n%s", doing, type(error).__name__, frames)
+    _log.error("%s failed with %s\n%s", doing, type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
     hint = "Try again; if it stays, run `scrimshaw doctor` and see the server's log on standard error."
     return InternalError(f"A bug in Scrimshaw stopped {doing}.", hint)
 
