@@ -14,16 +14,8 @@ from msgspec import Struct
 
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, Item, RecordedEvent, Trust
-from scrimshaw.session import statements
-from scrimshaw.session.failures import (
-    Failure,
-    find_checks,
-    find_commits,
-    find_edits,
-    find_failures,
-    find_runs,
-    find_test_runs,
-)
+from scrimshaw.session import failures, statements
+from scrimshaw.session.failures import Failure
 from scrimshaw.session.keywords import find_stems, is_clear
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line
 
@@ -52,9 +44,9 @@ class Record:
         """Only the last `most` events are searched for the agent's words."""
         events = statements.leave_out_repeats(events, keeps_last=True)  # it tells that the turn ended
         self.events, self.items, self._most = events, items, most or len(events)
-        self.edits = find_edits(events, items)  #: the numbers of the events that changed each file
-        self.runs = find_runs(events, items)  #: the commands, in order
-        self.commits = find_commits(events)  #: by subject
+        self.edits = failures.find_edits(events, items)  #: the numbers of the events that changed each file
+        self.runs = failures.find_runs(events, items)  #: the commands, in order
+        self.commits = failures.find_commits(events)  #: by subject
         self.calls = [*map(attrgetter("kind"), events)].count(EventKind.TOOL)
         acts = (each.number for each in reversed(events) if each.kind in ACTS)
         self.last_event = next(acts, events[-1].number if events else 0)
@@ -79,17 +71,17 @@ class Record:
     @cached_property
     def failures(self) -> Sequence[Failure]:
         """The failures, with what was done about them."""
-        return [*find_failures(self.events, self.items, self.runs, self.edits)]
+        return [*failures.find_failures(self.events, self.items, self.runs, self.edits)]
 
     @cached_property
     def test_runs(self) -> Sequence[Statement]:
         """The last runs of tests."""
-        return find_test_runs(self.runs, self.edits, self.sentences)
+        return failures.find_test_runs(self.runs, self.edits, self.sentences)
 
     @cached_property
     def checks(self) -> Sequence[Statement]:
         """The last runs of scripts since the last lasting change, and whether code was changed without a test run."""
-        found = find_checks(self.runs, since=max(self.edit_events, default=0))
+        found = failures.find_checks(self.runs, since=max(self.edit_events, default=0))
         is_tested = any(map(_TEST.search, chain.from_iterable(map(attrgetter("families"), self.runs))))
         edits = [each for each in self.events if each.number in self.edit_events and each.tool != "Write"]
         code = [each for each in edits if each.path.rpartition(".")[2] in statements.LANGUAGES and not is_tested]
