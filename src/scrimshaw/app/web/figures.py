@@ -1,5 +1,6 @@
 """The pages of figures: the health of every part, and what is searched for, how fast, and what there is."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -60,6 +61,11 @@ def show_statistics(site: Site, values: Values) -> Page:
         share = uses / unasked if unasked else 0.0
         words = f"{len(sessions)} sessions were shown {unasked} texts unasked; {uses} were repeated or read."
         usage = (make_bar(share), f" {share:.1%} ", words)
+    tables = list[Html]()
+    for name in ("type", "tier", "source"):
+        ordered = Counter(getattr(found, f"by_{name}")).most_common(_MOST_COUNTS)
+        rows = ((key or "-", (make_bar(count / ordered[0][1]), f" {count}")) for key, count in ordered)
+        tables.append(make_table(f"Memories by {name}", (name, "memories"), rows))
     quality = link("Quality of the newest memories", make_url("/quality", days=days))
     parts = [
         tag("h2", "Searches"),
@@ -69,7 +75,7 @@ def show_statistics(site: Site, values: Values) -> Page:
         tag("p", usage),
         tag("h2", "Memories"),
         tag("p", f"{found.total} memories, updated {dates}; {ready} of {pieces} pieces have a vector."),
-        [_render_counts(name, getattr(found, f"by_{name}")) for name in ("type", "tier", "source")],
+        tables,
         render_notes(found.degradations),
         tag("p", quality, class_="onward"),
     ]
@@ -98,13 +104,6 @@ def _render_searches(figures: SearchFigures) -> Html:
         [tag("p", words) for words in describe_dark(figures.dark)],
         make_table("Milliseconds of each stage", ("stage", "median ms", "95th percentile ms"), stages),
     )
-
-
-def _render_counts(name: str, by: Mapping[str, int]) -> Html:
-    most = max(by.values(), default=1)
-    ordered = sorted(by.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST_COUNTS]
-    rows = ((key or "-", (make_bar(count / most), f" {count}")) for key, count in ordered)
-    return make_table(f"Memories by {name}", (name, "memories"), rows)
 
 
 def show_quality(site: Site, values: Values) -> Page:
