@@ -104,7 +104,12 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
         discard_drafts(engine, [slug(session_id)])  # an older one, which would take back what came since
     drafted = Drafted(session=session_id, events=events[-1].number, memory_id=outcome.memory_id, at=engine.clock())
     engine.sessions.record_draft(drafted)
-    touch(engine, _find_used(engine, session_id, events))
+    # Used are the memories whose files the session opened, and those it was given and then named by id or title.
+    paths = {os.path.realpath(engine.settings.project / each.path) for each in events if each.path}
+    given = engine.index.get([*engine.sessions.hashes_shown(session_id)])
+    said = "\n".join(each.text for each in events if each.kind in (EventKind.ANSWER, EventKind.TOOL))
+    named = (name for name, memory in given.items() if memory.title in said or ("/" in name and name in said))
+    touch(engine, engine.index.get([*engine.index.find_ids(paths=[*paths]), *named]).values())
     return outcome
 
 
@@ -129,15 +134,6 @@ def make_new_text(draft: Draft, events: Sequence[RecordedEvent]) -> NewText:
         tool_calls=draft.tool_calls,
         facts={"tool_calls": draft.tool_calls, "decision_count": len(draft.decisions)},
     )
-
-
-def _find_used(engine: Engine, session_id: str, events: Sequence[RecordedEvent]) -> Iterable[Memory]:
-    """The memories whose files a session opened, and those it was given and then named by id or title."""
-    paths = {os.path.realpath(engine.settings.project / each.path) for each in events if each.path}
-    given = engine.index.get([*engine.sessions.hashes_shown(session_id)])
-    said = "\n".join(each.text for each in events if each.kind in (EventKind.ANSWER, EventKind.TOOL))
-    named = (name for name, memory in given.items() if memory.title in said or ("/" in name and name in said))
-    return engine.index.get([*engine.index.find_ids(paths=[*paths]), *named]).values()
 
 
 def queue_drafts(engine: Engine) -> int:

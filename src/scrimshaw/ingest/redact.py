@@ -23,16 +23,12 @@ Redact = Callable[[str], Redacted]
 _BETWEEN_WORDS = bytes.maketrans(b"\"'<>(),;`", b" " * 9)
 _LONG_WORD = rb"\S{13,}"  # in bytes, which are searched in half the time
 _TRANSLATION = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
-
-
-def _token_rule(line: str) -> SecretRule:
-    """The pattern of a vendor's key, whose prefix begins a word; the look-behind follows it, for a faster search."""
-    secret_class, prefix, body = line.split(maxsplit=2)
-    literal = prefix.replace(".", "[.]").replace("+", "[+]")
-    return SecretRule(secret_class, prefix, rf"{literal}(?<![A-Za-z0-9]{literal}){body}")
-
-
-TOKENS = [_token_rule(line) for line in TABLE.tokens.splitlines()]
+# The patterns of vendors' keys, whose prefix begins a word; the look-behind follows it, for a faster search.
+TOKENS = [
+    SecretRule(secret_class, prefix, rf"{literal}(?<![A-Za-z0-9]{literal}){body}")
+    for secret_class, prefix, body in (line.split(maxsplit=2) for line in TABLE.tokens.splitlines())
+    for literal in [prefix.replace(".", "[.]").replace("+", "[+]")]
+]
 _PUBLIC_DOMAINS = tuple(WORDS["public_mail_domains"])
 
 
