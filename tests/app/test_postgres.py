@@ -137,7 +137,7 @@ def test_a_hook_records_on_a_server(project: Path, environment: Mapping[str, str
         assert [each.text for each in engine.sessions.events("s-1")] == ["Polish it"]
 
 
-def test_a_repository_has_one_place_for_checkpoints_and_is_purged_with_its_work_trees(project: Path, environment: Mapping[str, str]) -> None:
+def test_checkpoints_are_found_and_work_trees_are_purged(project: Path, environment: Mapping[str, str]) -> None:
     subprocess.run(["git", "init", "-q", str(project)], check=True)
     assert run(project, environment, "checkpoint", "create", "before").returncode == 0
     assert "before" in run(project, environment, "checkpoint", "list").stdout
