@@ -18,7 +18,7 @@ import tomlkit
 from scrimshaw import __version__
 from scrimshaw.app.clients import all_clients
 from scrimshaw.app.clients.client import SERVER, OwnFile, Programs, Scope, SharedFile
-from scrimshaw.app.mcp.backend import HANDOFF, REMEMBER, handoff, recall, remember
+from scrimshaw.app.mcp.backend import PROMPT_TEXTS, handoff, recall, remember
 
 Json = dict[str, Any]
 BUILD = Path(__file__).parents[1] / "build/packages"
@@ -56,8 +56,11 @@ COMMANDS = {
         "Look with `memory_search` for what this project knows about: {}\n\nTell it shortly, "
         "with the ids of the memories; say so where nothing is known.",
     ),
-    "remember": (remember.description, REMEMBER.format(what="{}") + "\n\nWithout words above: what was decided here."),
-    "handoff": (handoff.description, HANDOFF.format(about="{}")),
+    "remember": (
+        remember.description,
+        PROMPT_TEXTS["remember"].format(what="{}") + "\n\nWithout words above: what was decided here.",
+    ),
+    "handoff": (handoff.description, PROMPT_TEXTS["handoff"].format(about="{}")),
 }
 
 

@@ -6,35 +6,14 @@ import os
 from scrimshaw.config import CONFIG_FILE, Settings, all_keys
 from scrimshaw.engine.core import MEMORIES
 from scrimshaw.errors import ConfigError
+from scrimshaw.ingest.tables import load_table
 from scrimshaw.storage.durable import storage_errors
 
-GITIGNORE = """\
-# Memories and settings are for everybody; all else is made from them, or private to this machine.
-/*
-!/.gitattributes
-!/.gitignore
-!/config.toml
-!/golden.toml
-!/links.toml
-!/memories/
-.scrimshaw-tmp-*
-"""
+_TEXTS = load_table(__file__, "project_files", dict[str, str])
+GITIGNORE = _TEXTS["gitignore"]
 HIDDEN = ("index.db", "journal.db", "vault.lock", "hook.log", "drafts/x.md", "checkpoints/x.scrim")
 
 _SECTIONS = ("search", "context", "embedding", "index", "features")
-_HEAD = """\
-# Settings of this project. Every line that begins with # shows a default; remove the # to change it.
-# A key such as search.limit is SCRIMSHAW_SEARCH_LIMIT in the environment, which wins.
-"""
-_SOURCES = """
-# What to read besides the vault. Without an entry, it is Serena's memories and every document of the project that git
-# does not ignore; index.include and index.exclude say what more, and what not. With an entry,
-# only the entries count.
-# [[sources]]
-# name = "docs"
-# include = ["docs/**/*.md", "README.md"]
-# exclude = ["docs/generated/**"]
-"""
 
 
 def create(settings: Settings) -> tuple[list[str], list[str]]:
@@ -55,10 +34,10 @@ def create(settings: Settings) -> tuple[list[str], list[str]]:
 
 def render_config() -> str:
     """A configuration without effect: each key with its default, meaning and range, commented out."""
-    parts = [_HEAD]
+    parts = [_TEXTS["head"]]
     for section in _SECTIONS:
         parts.append(f"\n# [{section}]\n")
         # Strings, numbers, lists and booleans look the same in TOML and JSON.
         keys = [info for info in all_keys() if info.section == section]
         parts += (f"# {x.key} = {json.dumps(x.default)}  # {x.description} ({x.allowed})\n" for x in keys)
-    return "".join([*parts, _SOURCES])
+    return "".join([*parts, _TEXTS["sources"]])

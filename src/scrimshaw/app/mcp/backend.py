@@ -21,6 +21,7 @@ from scrimshaw.engine import Engine, counts, open_engine, read
 from scrimshaw.engine.core import list_project_sources
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.rule_checks import check_rules
+from scrimshaw.ingest.tables import load_table
 from scrimshaw.models import Filters, Trust
 from scrimshaw.router import ask
 from scrimshaw.search.results import SearchRequest
@@ -29,19 +30,7 @@ from scrimshaw.search.tokens import query_terms
 _PAGE, _CURSOR_DIGITS = 100, 9
 _RECALL_TOKENS = 3000
 
-REMEMBER = """\
-Keep in the memory of this project, for whoever works here next: {what}
-
-Look first with `memory_search` whether it is known; then use `memory_update` on that memory instead of a second one.
-Else use `memory_save`: one memory for each lasting fact, its title what a person would search for, with the reason
-and what was ruled out. No passwords or keys, no logs, nothing that the code says by itself. Name the ids you saved."""
-HANDOFF = """\
-Hand this work over to a session that knows nothing of it. {about}
-
-Save one memory with `memory_save`, `tier: temporary`, its title `Handoff:` and the task. In this order, leaving out
-what does not apply: what was asked; what is done, and how that was checked; what is open, the next step first; what
-was tried and failed, and why; decisions and their reasons; files that matter. Only what this session saw: no guesses,
-no passwords or keys. Then give the id in one line."""
+PROMPT_TEXTS = load_table(__file__, "prompts", dict[str, str])
 
 
 @contextmanager
@@ -95,8 +84,7 @@ def recall(
 ) -> str:
     """Bring what is known about a topic into the conversation."""
     request = SearchRequest(query=topic, min_confidence=engine.settings.search.min_confidence, record=True)
-    result = ask.search(engine, request)
-    found = search_reply(fit_reply(result, query_terms(topic), _RECALL_TOKENS, {}))
+    found = search_reply(fit_reply(ask.search(engine, request), query_terms(topic), _RECALL_TOKENS, {}))
     entry = "## {title} (memory://{id}, trust: {trust})\n{text}"
     texts = ("\n".join(f"{name}: {text}" for name, text in hit.get("passages", {}).items()) for hit in found.hits)
     entries = (
@@ -115,13 +103,13 @@ def remember(
     engine: Engine, what: Annotated[str, Meta(description="What to keep; else what was decided.", max_length=2000)] = ""
 ) -> str:
     """Save what this conversation decided or learned."""
-    return REMEMBER.format(what=what or "what this conversation decided or learned the hard way.")
+    return PROMPT_TEXTS["remember"].format(what=what or "what this conversation decided or learned the hard way.")
 
 
 @tool()
 def handoff(engine: Engine, about: Annotated[str, Meta(description="What to attend to.", max_length=2000)] = "") -> str:
     """Write down the state of this work, for the session that continues it."""
-    return HANDOFF.format(about=about).rstrip()
+    return PROMPT_TEXTS["handoff"].format(about=about).rstrip()
 
 
 PROMPTS = {each.name: each for each in (recall, remember, handoff)}
