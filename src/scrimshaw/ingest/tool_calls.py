@@ -11,34 +11,17 @@ from msgspec import Struct
 
 from scrimshaw.ingest.dialogs import read_dialog
 from scrimshaw.ingest.payload import first_text, sections
+from scrimshaw.ingest.tables import load_table
 
-# Spelled without case and separators: read_file, ReadFile and readFile are one name.
-_TOOL_NAMES: Mapping[str, str] = {
-    "Read": "read readfile readfiles readmanyfiles view notebookread",
-    "Grep": "grep grepsearch searchfilecontent searchfiles search codebasesearch codesearch ripgrep",
-    "Glob": "glob globfilesearch filesearch ls list listdir listdirectory listfiles",
-    "Bash": "bash shell powershell runshellcommand runterminalcmd runterminalcommand runcommands executecommand "
-    "execcommand shellcommand localshell unifiedexec",
-    "Edit": "edit multiedit editfile editor replace replaceinfile strreplace strreplaceeditor searchreplace "
-    "notebookedit applypatch applydiff patch",
-    "Write": "write writefile writetofile create createfile newfile",
-    "Web": "webfetch websearch googlewebsearch fetchwebcontent fetch browseraction",
-    "Ask": "ask askuser askuserquestion askquestion askfollowupquestion question requestuserinput",
-    "Plan": "exitplanmode planexit",
-    "Agent": "agent task invokeagent spawnagent",
-}
-_CANONICAL = {name: tool for tool, names in _TOOL_NAMES.items() for name in names.split()}
+_TABLE = load_table(__file__, "tool_calls", dict[str, dict[str, str]])
+_CANONICAL = {name: tool for tool, names in _TABLE["tools"].items() for name in names.split()}
+_KEYS = {use: names.split() for use, names in _TABLE["keys"].items()}
+_PROGRAMS = {kind: frozenset(names.split()) for kind, names in _TABLE["programs"].items()}
 _OWN_PARTS = ("memory_", "task_p", "checkpoint_", "eval_run_")
 _OWN_TOOL = (
     r"(?:^|[^a-z0-9])"
     r"(?:memory_[a-z][a-z_]*|task_(?:pre|post)flight|checkpoint_(?:create|list|restore|delete)|eval_run_[a-z_]+)$"
 )
-_PATH_KEYS = ("file_path", "path", "filePath", "absolute_path", "notebook_path", "filename", "uri")
-_COMMAND_KEYS = ("command", "cmd", "script")
-_SEARCH_KEYS = ("pattern", "query", "regex", "url", "prompt", "description")
-_NEW_TEXT_KEYS = ("new_string", "newString", "new_str", "content", "contents", "file_text", "new_source")
-_OLD_TEXT_KEYS = ("old_string", "oldString", "old_str")
-_PATCH_KEYS = ("patch", "patchText", "diff", "input")
 _PATCH_PATH = r"(?m)^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ b/)(\S+)"
 _PRINTED_PATH = r"(?m)^\[File: (\S+) \("
 _COLOUR = r"\x1b\[[0-9;?]*[A-Za-z]"
@@ -58,20 +41,9 @@ _RANGE = r"\A(\d+),?(?:\d+|\$)?p\Z"
 _FILE = r"\S*[./]\S*"  # an operand that is a file, unlike `True` or a line of code
 _WRITES_FILE = r"open\(\s*['\"]([^'\"\n]+)['\"]\s*,\s*['\"][wa]|Path\(\s*['\"]([^'\"\n]+)['\"]\)\.write_text"
 
-_WRAPPERS = frozenset({"sudo", "time", "nohup", "env", "exec", "command", "stdbuf", "nice"})
-_NEUTRAL = frozenset(
-    {"cd", "echo", "printf", "export", "source", ".", "true", "set", "pushd", "popd", "sleep", "wait"}
-    | {"rm", "mkdir", "touch", "chmod", "cp", "mv", "ln"}
-)
-_READERS = frozenset({"cat", "nl", "less", "more", "bat", "open", "view", "goto", "scroll_down", "scroll_up"})
-_PARTS = frozenset({"head", "tail"})
-_WINDOWS = ("ReadRange", "ReadPart")
-_SEARCHERS = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "ack", "search_dir", "search_file"})
+_SEARCHERS, _PARTS = _PROGRAMS["searchers"], _PROGRAMS["parts"]
 _READ_WHEN_PIPED = _SEARCHERS | _PARTS | {"sed", "patch", "xargs"}
-_LISTERS = frozenset({"ls", "find", "fd", "tree", "pwd", "wc", "which", "du", "stat", "file", "find_file", "type"})
-_EDITORS = frozenset({"edit", "create", "str_replace_editor", "apply_patch", "patch", "insert"})
-_INTERPRETERS = frozenset({"python", "python3", "node", "ruby", "perl"})
-_COPIERS = frozenset({"cat", "echo", "printf", "tee"})
+_WINDOWS = ("ReadRange", "ReadPart")
 
 _WEIGHT = {"": 0, "Glob": 1, "Grep": 2, "ReadPart": 3, "ReadRange": 3, "Read": 3, "Edit": 4, "Write": 4, "Run": 5}
 
@@ -127,8 +99,8 @@ def describe_call(call: ToolCall) -> Activity:
     else:
         change = "\n".join(_edit_lines(call.arguments))
         patched = re.search(_PATCH_PATH, change)
-        path = first_text(call.arguments, *_PATH_KEYS) or (patched[1] if patched else "")
-        query = first_text(call.arguments, *_SEARCH_KEYS)
+        path = first_text(call.arguments, *_KEYS["path"]) or (patched[1] if patched else "")
+        query = first_text(call.arguments, *_KEYS["search"])
         if name == "Read":
             offset = call.arguments.get("offset", call.arguments.get("start_line"))
             is_further_down = isinstance(offset, int) and offset > 1
@@ -150,7 +122,7 @@ def describe_call(call: ToolCall) -> Activity:
 
 
 def _command_line(call: ToolCall) -> str:
-    for key in _COMMAND_KEYS:
+    for key in _KEYS["command"]:
         value = call.arguments.get(key)
         if isinstance(value, str):
             return value
@@ -163,11 +135,11 @@ def _command_line(call: ToolCall) -> str:
 def _edit_lines(arguments: Mapping[str, Any]) -> Iterator[str]:
     """The lines that an edit adds and removes, without those in both its texts; then the lines of a patch."""
     for edit in (arguments, *sections(arguments.get("edits"))):
-        before = first_text(edit, *_OLD_TEXT_KEYS).splitlines()
-        after = first_text(edit, *_NEW_TEXT_KEYS).splitlines()
+        before = first_text(edit, *_KEYS["old_text"]).splitlines()
+        after = first_text(edit, *_KEYS["new_text"]).splitlines()
         for sign, lines, others in (("+", after, {*before}), ("-", before, {*after})):
             yield from (sign + line for line in lines if line.strip() and line not in others)
-    yield from first_text(arguments, *_PATCH_KEYS).splitlines()
+    yield from first_text(arguments, *_KEYS["patch"]).splitlines()
 
 
 class ShellCommand(NamedTuple):
@@ -197,7 +169,7 @@ def parse_command(line: str) -> ShellCommand:
     bare = re.sub(_COMMENT, "", bare).strip()
     if "apply_patch" in bare and (patched := re.search(_PATCH_PATH, line)):
         return ShellCommand("Edit", bare.partition("\n")[0], patched[1], change=line[line.find("*** Begin Patch") :])
-    if "\n" in bare and bare.split(maxsplit=1)[0] in _EDITORS:
+    if "\n" in bare and bare.split(maxsplit=1)[0] in _PROGRAMS["editors"]:
         head, _, body = bare.partition("\n")
         return ShellCommand("Edit", head, change=body.removesuffix("\nend_of_edit"))
     steps = _split_steps(bare)
@@ -272,7 +244,7 @@ def _split_steps(bare: str) -> list[_ShellStep]:
         if token not in ("&&", "||", ";", "&", "|", "\n"):
             words.append(_unquote(token))
             continue
-        while words and (words[0] in _WRAPPERS or re.match(_ASSIGNMENT, words[0])):
+        while words and (words[0] in _PROGRAMS["wrappers"] or re.match(_ASSIGNMENT, words[0])):
             del words[0]
         if words and words[0] == "timeout":
             del words[:2]
@@ -288,24 +260,24 @@ def _unquote(word: str) -> str:
 
 def _judge_step(step: _ShellStep, bare: str) -> ShellCommand:
     program, words, piped = step
-    if program in _COPIERS and (target := _target(words)):
+    if program in _PROGRAMS["copiers"] and (target := _target(words)):
         copied = "" if words[0] == "cat" else " ".join(word for word in words[1:] if ">" not in word)
         return ShellCommand("Write", bare, target, change=copied)
     if program in ("sed", "perl") and any(word.startswith(("-i", "-pi", "--in-place")) for word in words):
         script, *files = [word for word in words[1:] if not word.startswith("-")] or [""]
         return ShellCommand("Edit", bare, files[-1] if files else "", change=script)
-    if program in _NEUTRAL or (piped and program not in _READ_WHEN_PIPED):
+    if program in _PROGRAMS["neutral"] or (piped and program not in _READ_WHEN_PIPED):
         return ShellCommand("", bare)
     operands = _operands(words)
     if program in _SEARCHERS or words[:2] == ("git", "grep"):
         return ShellCommand("Grep", bare, operands[-1] if len(operands) > 1 else "", operands[0] if operands else "")
-    if program in _LISTERS:
+    if program in _PROGRAMS["listers"]:
         return ShellCommand("Glob", bare, pattern=" ".join(operands))
-    if program in _READERS | _PARTS or (program == "sed" and "-n" in words):
+    if program in _PROGRAMS["readers"] | _PARTS or (program == "sed" and "-n" in words):
         files = operands[1:] if program == "sed" else operands
         path = next((word for word in files if not word.isdigit()), "")
         return ShellCommand(_name_of_read(program, operands), bare, path)
-    if program in _EDITORS:
+    if program in _PROGRAMS["editors"]:
         return ShellCommand("Edit", bare, next((word for word in operands if re.fullmatch(_FILE, word)), ""))
     return ShellCommand("" if program == "sed" else "Run", bare)
 
@@ -352,7 +324,7 @@ def _target(words: tuple[str, ...]) -> str:
 
 def _script_edit(bare: str, line: str, bodies: str, steps: list[_ShellStep]) -> ShellCommand | None:
     """A script that reads a file and writes the same file back is an edit, not a run."""
-    if _INTERPRETERS.isdisjoint(map(itemgetter(0), steps)):
+    if _PROGRAMS["interpreters"].isdisjoint(map(itemgetter(0), steps)):
         return None
     for match in re.finditer(_WRITES_FILE, line):
         path = match[1] or match[2]
