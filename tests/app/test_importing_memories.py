@@ -106,8 +106,8 @@ def test_links_between_imported_memories_lead_to_their_ids(engine: Engine, home:
     servers = {"mcpServers": {"memory": {"command": "npx", "env": {"MEMORY_FILE_PATH": "graph.jsonl"}}}}
     (project / ".mcp.json").write_bytes(msgspec.json.encode(servers))
     about = ["Keeps orders until the till has printed them.", "Asks [[till printer|the printer]], not [[Nobody]]."]
-    entities = (("Foo queue", about), ("Till printer", []))
-    rows = [{"type": "entity", "name": name, "observations": words} for name, words in entities]
+    entities: dict[str, list[str]] = {"Foo queue": about, "Till printer": []}
+    rows = [{"type": "entity", "name": name, "observations": words} for name, words in entities.items()]
     ends = (("Foo queue", "Till printer"), ("Till printer", "Foo queue"))
     relations = [{"type": "relation", "from": a, "to": b, "relationType": "maintains"} for a, b in ends]
     write_rows(project / "graph.jsonl", *rows, *relations)

@@ -26,6 +26,7 @@ from scrimshaw.errors import NotFound, ReadOnly, StorageFailure, UnusableArchive
 from scrimshaw.ingest import secret_encodings
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.secret_encodings import SecretTraces, traces_of_passages
+from scrimshaw.ingest.tables import load_lines
 from scrimshaw.models import Action, Entry, SourceFile, Wipe
 from scrimshaw.storage import erasing
 from scrimshaw.storage.archive import open_archive
@@ -43,15 +44,7 @@ from scrimshaw.storage.transaction import FileChange, atomic_file_changes
 PASSAGE_CHARACTERS = 24  # a shorter line, such as a heading or stock phrase, may be in many memories
 # A longer memory is searched for by its longest lines.
 MOST_PASSAGES = 200
-OUTSIDE = (
-    "compressed and encrypted files that somebody put into Scrimshaw's folders, other than its checkpoints",
-    "exports and backups written elsewhere (scrimshaw export, scrimshaw backup)",
-    "settings of your agent clients, and what they keep of other projects",
-    "journals of other projects that used the same global memory",
-    "files of the project that git ignores, or without git all but documents",
-    "git, where it keeps another folder than this project, such as that of your own vault",
-    "other clones and remotes, snapshots and backups of the disk, its unused blocks",
-)
+OUTSIDE = load_lines(__file__, "purge", "outside")
 _WHICH = f"lines of at least {PASSAGE_CHARACTERS} characters that no other file has, at most {MOST_PASSAGES},"
 _GLOBAL_ONLY = "it is your own vault of all projects: add --global"
 _GIT = "it is git's, which alone may change it"
