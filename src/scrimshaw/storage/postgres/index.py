@@ -138,7 +138,8 @@ class PostgresIndex(Index):
             parts, values = list[str](), list[Any]()
             for place, term in enumerate(terms):
                 is_prefix = query.is_prefix and place == len(terms) - 1
-                same = (_IS_PREFIX if is_prefix else _IS_WORD).format("x" if place else "w")
+                table = "x" if place else "w"
+                same = (_IS_PREFIX if is_prefix else _IS_WORD).format(table)
                 parts.append(_FOLLOWS.format(place, same) if place else same)
                 values += [term] * (1 + is_prefix)
             if terms:
