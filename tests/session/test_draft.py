@@ -186,17 +186,13 @@ def test_titles_are_specific(prompt: str, title: str) -> None:
     [
         ("Look at the TODO.", "Ledger: import the last row"),
         ("The ledger importer drops the last row of a ledger.", "The ledger importer drops the last row of a ledger"),
-        (
-            "I thought about the ledger importer over night.",
-            "Ledger: import the last row",
-        ),  # tells, but names no matter
+        ("I thought about the ledger importer over night.", "Ledger: import the last row"),
         ("My laptop died in the middle of it yesterday.", "Ledger: import the last row"),
     ],
 )
 def test_the_title_is_the_request_or_commit_that_most_was_said_of(prompt: str, title: str) -> None:
-    recording = (
-        Recording().prompt(prompt).answer("The importer of the ledger drops the last row. So the ledger is short.")
-    )
+    recording = Recording().prompt(prompt)
+    recording.answer("The importer of the ledger drops the last row. So the ledger is short.")
     recording.edit("ledger.py").bash("git commit -am 'x'", "[main 0123abc] fix(ledger): import the last row\n")
     recording.edit("README.md").bash("git commit -am 'x'", "[main 1123abc] docs: mention the sponsors\n")
     assert recording.draft().title == title

@@ -105,6 +105,15 @@ def test_most_rows_gone_are_forgotten(tmp_path: Path) -> None:
         assert (indexes[0]._scans[2], indexes[1]._scans[2]._many) == (None, 1)
 
 
+def test_another_file_in_its_place_has_its_own_ids(tmp_path: Path) -> None:
+    with two_ways(tmp_path) as (_, index):
+        for name in ("old", "new"):
+            index.put([document(name, "the same text")])
+            assert [match.id for match in index.match_text(Query((("text",),)), EVERYTHING, 5)] == [name]
+            for file in tmp_path.glob("index.db*"):
+                file.unlink()
+
+
 def test_long_texts_and_many_rows_keep_their_scores(tmp_path: Path) -> None:
     with two_ways(tmp_path) as indexes:
         many = [document(f"m{number}", "index " * (number * 40), "wal " * (number % 7)) for number in range(1, 80)]

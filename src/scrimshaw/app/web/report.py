@@ -27,7 +27,8 @@ _SECTION = re.compile(r'(id="|href="#)(?=s-)')
 def render_report(engine: Engine) -> Html:
     """A whole document: what the next session is given, the newest memories but private ones, sessions, figures."""
     site = Site(engine, form_token="")
-    shown = Filters(only=tuple(each.id for each in engine.index.select(Filters()) if read.may_leave(each)))
+    # Those that stay are few; a statement cannot name tens of thousands.
+    shown = Filters(exclude=tuple(each.id for each in engine.index.select(Filters()) if not read.may_leave(each)))
     pages = [
         Page("Now", join(render_state(site), render_newest(site, shown, {})), ""),
         list_sessions(site, {}),

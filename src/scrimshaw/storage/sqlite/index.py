@@ -23,7 +23,7 @@ SELECT m.id, (f.rowid & (1 << {PART_BITS}) - 1) - 1, -f.rank FROM memory_text f
 JOIN memories m ON m.row = f.rowid >> {PART_BITS}
 WHERE memory_text MATCH ? AND rank MATCH 'bm25({", ".join(map(str, FIELD_WEIGHTS))})' AND {{}}
 ORDER BY +f.rank LIMIT ?"""
-_REMEMBERED_FILTERS, _REMEMBERED_NAMES = 64, 50_000
+_REMEMBERED_FILTERS = 64
 
 _PUT_WORDS = "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)"
 # FTS5 keeps the words of removed texts, and every query reads them, until they are merged with others.
@@ -59,9 +59,9 @@ class SqliteIndex(Index):
     def __init__(self, database: Database, *, ram_scan_max: int = 0, word_lists_mb: int = 0) -> None:
         self._database = self._file = database
         self._ram_scan_max, self._word_lists_mb = ram_scan_max, word_lists_mb
-        self._scans: tuple[int, dict[str, VectorScan], Any] = (0, {}, None)
-        # The generation of the index, and what searches have read of it: the rows that filters allow, and ids by row.
-        self._known: tuple[int, dict[tuple[Any, ...], Any], dict[int, str]] = (-1, {}, {})
+        # How often the file was opened, its scans for vectors by model and for words, and ids by row.
+        self._scans: tuple[int, dict[str, VectorScan], Any, dict[int, str]] = (0, {}, None, {})
+        self._permitted: tuple[int, dict[tuple[Any, ...], Any]] = (-1, {})
         self._searched = False  # a hook, which searches once, needs no lists
         self._guard = allocate_lock()
 
@@ -86,25 +86,24 @@ class SqliteIndex(Index):
                 scan = self._open_scans()[2]
             passages = limit * PASSAGES_PER_MATCH if filters.source == RECORD else 0
             found = scan(query.groups[0], generation, self._rows_satisfying(filters, generation), wanted, passages)
-            names = self._find_names({row >> PART_BITS for row, _ in found}, generation)
+            names = self._find_names({row >> PART_BITS for row, _ in found})
             split = [(names.get(row >> PART_BITS), (row & (1 << PART_BITS) - 1) - 1, score) for row, score in found]
             return [each for each in split if each[0]]
 
         return self.rank(read_best, filters, limit)
 
-    def _open_scans(self) -> tuple[int, dict[str, VectorScan], Any]:
+    def _open_scans(self) -> tuple[int, dict[str, VectorScan], Any, dict[int, str]]:
         """The scans of the file that is open."""
         if self._scans[0] != self._database.openings:
             from scrimshaw.storage.sqlite.words import WordScan  # noqa: PLC0415 - loads numpy, which a hook has no use for
 
             words = WordScan(self._file, FIELD_WEIGHTS, PART_BITS, self._word_lists_mb * 1_000_000)
-            self._scans = (self._database.openings, {}, words)
+            self._scans = (self._database.openings, {}, words, {})
         return self._scans
 
-    def _find_names(self, rows: Collection[int], generation: int) -> Mapping[int, str]:
-        """The ids of memories by row, including these if they exist."""
-        now, _, names = self._known
-        known = names if now == generation else {}  # another search may have begun with a later one
+    def _find_names(self, rows: Collection[int]) -> Mapping[int, str]:
+        """The ids of memories by row, including these if they exist; a row never gets another id."""
+        known = self._scans[3]
         if new := {*rows} - known.keys():
             known.update(self._database.rows(f"SELECT row, id FROM memories WHERE row IN ({marks(new)})", [*new]))
         return known
@@ -120,7 +119,7 @@ class SqliteIndex(Index):
                 scans[model] = VectorScan(self._file, model, in_memory=is_small)
             scan = scans[model]
         nearest = scan(vector, generation, limit, self._rows_satisfying(filters, generation), filters.source != RECORD)
-        names = self._find_names([row for row, _, _ in nearest], generation)
+        names = self._find_names([row for row, _, _ in nearest])
         asked = [row for row, _, ordinal in nearest if ordinal >= QUESTIONS and row in names]
         of_rows = find_bodies(self._file, model, vector, asked) if asked else {}
         bodies = {names[row]: chunk for row, chunk in of_rows.items()}
@@ -137,9 +136,9 @@ class SqliteIndex(Index):
         where, arguments = conditions(filters)
         key = (where, *arguments)
         with self._guard:
-            now, known, names = self._known
-            if now != generation or len(known) > _REMEMBERED_FILTERS or len(names) > _REMEMBERED_NAMES:
-                self._known = (generation, known := {}, {})
+            if self._permitted[0] != generation or len(self._permitted[1]) > _REMEMBERED_FILTERS:
+                self._permitted = (generation, {})
+            known = self._permitted[1]
         if key not in known:
             last = self._database.value("SELECT max(row) FROM memories") or 0  # first, so that no later row is included
             outside = f"SELECT row FROM memories m WHERE row <= ? AND ({where}) IS NOT TRUE"  # usually few
