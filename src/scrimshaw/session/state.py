@@ -44,6 +44,7 @@ _RECENT = 0.85  # of the events of a session; an agent's earlier plans are mostl
 _TELLING = 2  # words that name a subject, in an answer with content
 _FEW = 4  # words of a prompt that only continues: "yes, do that"
 _SPOKEN_OF = 0.35  # share of an open point's words that a text about it has (docs/evaluation.md)
+_NAMED = 0.5  # share of the words of a memory's title with which a request says the same
 _SAME = 20  # characters; a shorter text that occurs in another one may still be news
 
 # The sections of a session's memory that are parts of its state.
@@ -79,7 +80,8 @@ def session_state(
 ) -> list[StateLine]:
     """The summary of a session for this occasion, most useful first, the newest lines of each part. Pure.
 
-    Parts that the session's memory has, as `read_notes` returns them, are not looked for in the events.
+    Parts that the session's memory has, as `read_notes` returns them, are not looked for in the events. The title of
+    the memory says what the session was about where its request does not: "go on with the list in TODO.md".
     """
     if not items and {EventKind.START}.issuperset(map(attrgetter("kind"), events)):
         return []
@@ -87,6 +89,11 @@ def session_state(
     lines = {**_find_lines(record, _PARTS[occasion].keys() - (notes or {}).keys()), **(notes or {})}
     for part in sorted(_PARTS[occasion], key=_SAID.__contains__):  # the agent's words without what other lines quote
         chosen[part] = _choose_lines(lines.get(part, ()), _PARTS[occasion][part], known, is_said=part in _SAID)
+    asked, told = find_stems(" ".join(line.text for line in chosen["task"])), "\n".join(known)
+    for title in _choose_lines(lines.get("title", ()), 1, known):
+        words = find_stems(title.text)
+        if len(words & asked) < _NAMED * len(words) and title.text.casefold() not in told:
+            chosen["task"].append(title)
     return [*chain.from_iterable(map(chosen.__getitem__, _PARTS[occasion]))]
 
 
@@ -384,7 +391,11 @@ def _find_notes(sessions: Sessions, index: Index | None, session: str, events: S
         return None
     name = record.draft.memory_id
     memory, body = index.get([name]).get(name), index.bodies([name]).get(name, "")
-    return read_notes(body, events, memory.provenance.trust, name) if memory else None
+    if memory is None:
+        return None
+    trust = memory.provenance.trust
+    title = StateLine(part="task", text=memory.title, origin=name, trust=trust)
+    return {"title": [title], **read_notes(body, events, trust, name)}
 
 
 def fit_lines(lines: Sequence[StateLine], budget: int, count: Callable[[str], int]) -> tuple[list[StateLine], int, int]:
