@@ -1,12 +1,14 @@
 """The wording of a session's items, and the items that answer a query. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrimshaw.models import Item
+from scrimshaw.search.results import StateLine
 from scrimshaw.search.tokens import STEM, STOP_WORDS, query_terms
 
 # Replaces text that speaks to the agent and is not a person's; the entry can still be read by its id.
@@ -60,3 +62,12 @@ def recall_items(query: str, items: Sequence[Item], limit: int, attention_boost:
         if score > 0:
             found.append(RecalledItem(item=item, score=score, boost=boost))
     return sorted(found, key=lambda each: (-each.score, -each.boost, -each.item.event, -each.item.number))[:limit]
+
+
+def shorten_origins(lines: Iterable[StateLine]) -> Iterator[StateLine]:
+    """The lines with only `#eN` and `/N` for an origin in the session named by the line before."""
+    session = ""
+    for each in lines:
+        named, mark, number = each.origin.rpartition("#" if "#" in each.origin else "/")
+        is_same, session = named == session, named or session
+        yield replace(each, origin=f"{mark}{number}") if is_same and named.startswith("session:") else each

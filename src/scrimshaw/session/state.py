@@ -26,7 +26,7 @@ from scrimshaw.session.draft import find_task
 from scrimshaw.session.failures import find_runs
 from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems
 from scrimshaw.session.record import Record
-from scrimshaw.session.resume import WITHHELD, Occasion, asks_only_for_session
+from scrimshaw.session.resume import WITHHELD, Occasion, asks_only_for_session, shorten_origins
 from scrimshaw.session.statements import Statement
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.place import is_removed
@@ -401,8 +401,8 @@ def _find_notes(sessions: Sessions, index: Index | None, session: str, events: S
 def fit_lines(lines: Sequence[StateLine], budget: int, count: Callable[[str], int]) -> tuple[list[StateLine], int, int]:
     """The lines that fit a budget in tokens, the last one cut, their tokens, and how many are left out."""
     fitting, room = list[StateLine](), budget
-    for line in lines:
-        while (cost := count(f"{line.part} {line.text} {line.origin}")) > room and len(line.text) > SHORTEST_CUT:
+    for line, sent in zip(lines, shorten_origins(lines), strict=True):
+        while (cost := count(f"{line.part} {line.text} {sent.origin}")) > room and len(line.text) > SHORTEST_CUT:
             line = replace(line, text=statements.cut_line(line.text, len(line.text) * 3 // 4))
         if cost <= room:
             fitting.append(line)

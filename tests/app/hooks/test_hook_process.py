@@ -224,6 +224,8 @@ def test_where_were_we_is_not_answered_with_itself(engine: Engine, project: Path
     report(project, "UserPromptSubmit", "S2", prompt="where were we?")
     state = Agent(engine, "S2").context("where were we?")["state"]
     assert (state[0]["part"], state[0]["origin"]) == ("task", "session:S1#e1")
+    assert {line["origin"][0] for line in state[1:]} <= {"#", "/"}  # the session is named once
+    assert len(state) > 1
     assert not [line for line in state if "where were we" in line["text"]]
 
 

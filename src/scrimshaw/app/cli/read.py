@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import command, open_memory, settings_of_memory
 from scrimshaw.app.cli.output import Lines, console, line, note, note_degradations, plain
-from scrimshaw.app.hooks.fencing import is_withheld, neutralise, neutralise_state_lines, shorten_origins
+from scrimshaw.app.hooks.fencing import is_withheld, neutralise, neutralise_state_lines
 from scrimshaw.engine import Engine, counts, index, query_log, read
 from scrimshaw.engine.context import add_state, resume_state
 from scrimshaw.engine.counts import MemoryPage, SessionTokens, Stats
@@ -38,7 +38,7 @@ from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.passages import PASSAGE, TOKEN_CHARACTERS, count_characters, cut_passage, pack_hits
 from scrimshaw.search.results import Hit, SearchRequest, SearchResult
 from scrimshaw.search.tokens import query_terms
-from scrimshaw.session.resume import Occasion
+from scrimshaw.session.resume import Occasion, shorten_origins
 
 app = typer.Typer()
 

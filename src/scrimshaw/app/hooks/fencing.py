@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from scrimshaw.ingest.invisible_characters import fold_text, replace_invisible
 from scrimshaw.ingest.redact import View
 from scrimshaw.models import Trust
 from scrimshaw.search.results import StateLine
-from scrimshaw.session.resume import Occasion
+from scrimshaw.session.resume import Occasion, shorten_origins
 
 FENCE = "scrimshaw-memory"
 FORGED = "[mark]"
@@ -56,21 +56,12 @@ def fence_list(note: str, lines: Iterable[str]) -> str:
     return _between_marks(note, body) if body else ""
 
 
-def shorten_origins(lines: Iterable[StateLine]) -> Iterator[StateLine]:
-    """The lines with only `#eN` and `/N` for an origin in the session named by the line before."""
-    session = ""
-    for each in lines:
-        named, mark, number = each.origin.rpartition("#" if "#" in each.origin else "/")
-        is_same, session = named == session, named or session
-        yield replace(each, origin=f"{mark}{number}") if is_same and named.startswith("session:") else each
-
-
-def fence_state(lines: Iterable[StateLine], occasion: Occasion, budget: int) -> str:
+def fence_state(lines: Sequence[StateLine], occasion: Occasion, budget: int) -> str:
     """The state of a session as a fenced text with so many tokens of lines; empty if there is nothing to say."""
     from scrimshaw.session.state import fit_lines  # noqa: PLC0415 - only a start needs its many patterns
 
-    fitting, _, _ = fit_lines([*shorten_origins(lines)], budget, max_tokens)
-    return fence_list(_NOTES[occasion], map(_STATE_LINE.format, fitting))
+    fitting, _, _ = fit_lines(lines, budget, max_tokens)
+    return fence_list(_NOTES[occasion], map(_STATE_LINE.format, shorten_origins(fitting)))
 
 
 def fence_if_suspicious(text: str, trust: str) -> str:

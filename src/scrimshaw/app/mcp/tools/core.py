@@ -39,7 +39,7 @@ from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.passages import TOKEN_CHARACTERS
 from scrimshaw.search.results import SearchRequest, SearchResult, StateLine
 from scrimshaw.search.tokens import query_terms
-from scrimshaw.session.resume import RECALL
+from scrimshaw.session.resume import RECALL, shorten_origins
 
 _LONGEST_COUNT = 99_999  # a reply contains its own token count, and no budget is larger
 
@@ -204,7 +204,7 @@ def memory_context(
         pressure_level="" if found.pressure.level == Pressure.UNKNOWN else found.pressure.level.upper(),
         pressure={name: each for name, each in pressure.items() if name != "level" and each not in (None, "")},
         session={"id": session.id, "events": session.counter, "continues": session.continues} if session else {},
-        state=neutralise_state_lines(found.state),
+        state=(*shorten_origins(neutralise_state_lines(found.state)),),
         extraction_count=len(sources),
         redaction_count=sum(each.redaction_applied for each in sources),
     )
@@ -244,7 +244,7 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
     budget = call.token_budget or settings.token_budget
     if RECALL.search(call.query):  # few queries do; the rest is left out of their path
         result = add_state(engine, call.query, result, session, budget)
-        result = replace(result, state=neutralise_state_lines(result.state))
+        result = replace(result, state=(*shorten_origins(neutralise_state_lines(result.state)),))
     found = () if request.offset else tuple(replies.public_words(recall_fixes(engine, call.query, budget)))
     tell = partial(replace, fixes=found, state=result.state)
     terms = query_terms(request.query)
