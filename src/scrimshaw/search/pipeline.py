@@ -5,14 +5,26 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import attrgetter
 
 from msgspec.structs import asdict, replace
 
 from scrimshaw.config import Settings
 from scrimshaw.errors import InvalidRequest, ScrimshawError
-from scrimshaw.models import QUESTIONS, Channel, Degradation, Filters, Match, Relation, Retention, Stage, Tier, Trust
+from scrimshaw.models import (
+    QUESTIONS,
+    Channel,
+    Degradation,
+    Filters,
+    Match,
+    Memory,
+    Relation,
+    Retention,
+    Stage,
+    Tier,
+    Trust,
+)
 from scrimshaw.search import lineage, rerank
 from scrimshaw.search.candidates import Candidate, CandidateFinder, SearchState, presence, tokens_pending
 from scrimshaw.search.confidence import CALIBRATIONS, judge_answer
@@ -24,7 +36,7 @@ from scrimshaw.search.rerank import DIGITS
 from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, SessionSignals
 from scrimshaw.search.routing import route
 from scrimshaw.search.token_vectors import compare_vectors, is_packed, match_tokens
-from scrimshaw.search.tokens import query_terms
+from scrimshaw.search.tokens import find_names, query_terms
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.ports import Piece, Query, Review
 
@@ -407,7 +419,10 @@ def _set_terms(best: Sequence[Candidate], token_matches: Sequence[float], vector
 
 
 def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate]) -> None:
-    """Raise a memory that supersedes another of the best, or is a later version of it, just above that one."""
+    """Raise a memory that supersedes another of the best, or is a later version of it, just above that one.
+
+    It is no later version for a query with a word that only the other has: "who released 1.2.0".
+    """
     known, stated = {each.memory.id: each for each in best}, list[tuple[str, str]]()
     with state.degradations.tolerate(IndexPart.GRAPH):
         for edge, older in index.edges(*known, relation=Relation.SUPERSEDES, into=True):
@@ -416,15 +431,28 @@ def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate
     dates = {name: each.memory.updated or each.memory.created for name, each in known.items()}
     later = [sorted(pair, key=dates.__getitem__, reverse=True) for pair in state.versions if set(pair) <= set(known)]
     later = [pair for pair in later if dates[pair[1]] and dates[pair[0]] > dates[pair[1]]]
+    words = _find_asked_words(index, state, [known[name].memory for name in {*chain.from_iterable(later)}])
+    later = [pair for pair in later if words[pair[1]] <= words[pair[0]]]
+    scores = {name: each.score for name, each in known.items()}
     for newer, older in sorted([*stated, *map(tuple, later)], key=lambda pair: (dates[pair[0]], pair)):
         new, old = known[newer], known[older]
-        gap, share = old.score - new.score, math.prod(new.factors.values())
-        in_reach = 0 <= gap <= rerank.NEWER_REACH or ((newer, older) in stated and gap >= 0)
+        share, is_near = math.prod(new.factors.values()), scores[older] - scores[newer] <= rerank.NEWER_REACH
         ranks = [lineage.TRUST_RANKS[each.memory.provenance.trust] for each in (new, old)]
-        if in_reach and ranks[0] <= ranks[1]:
+        gap = old.score - new.score
+        if gap >= 0 and (is_near or (newer, older) in stated) and ranks[0] <= ranks[1]:
             lift = new.terms.get("newer", 0.0) + gap / share + 2 * 10**-DIGITS
             new.terms = {**new.terms, "newer": round(lift, DIGITS)}
             new.score = max(0.0, round(new.fused.score, DIGITS) + sum(new.terms.values())) * share
+
+
+def _find_asked_words(index: Index, state: SearchState, memories: Sequence[Memory]) -> dict[str, set[str]]:
+    """The words and names of the query in the title and passage of each memory."""
+    asked = sorted({*find_names(state.request.query.lower()), *state.terms}, key=len, reverse=True)
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, asked))})(?!\w)")
+    places = {each.id: state.place_of(each.id) for each in memories}
+    found = index.pieces(places.values())
+    pieces = {name: found[place].text for name, place in places.items() if place in found}
+    return {each.id: {*pattern.findall(f"{each.title}\n{pieces.get(each.id, '')}".lower())} for each in memories}
 
 
 def _gather_session(state: SearchState, ranked: Sequence[Candidate], limit: int) -> list[Candidate]:
