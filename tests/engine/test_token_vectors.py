@@ -147,6 +147,21 @@ def test_of_two_versions_of_a_text_the_newer_comes_first(
     assert is_lifted == (0 < hits[0].score - hits[1].score < 1e-5) == (newer == "z")
 
 
+@pytest.mark.parametrize("number", range(12))
+def test_of_texts_from_one_template_that_with_the_words_of_the_query_comes_first(
+    open_memory: OpenMemory, vault: Path, minilm: MiniLMEmbedder, number: int
+) -> None:
+    engine = open_memory(embedder=minilm)
+    rest = "No rollback was needed. Canary was at 10 percent for one hour."
+    for each in range(12):
+        migration = f"Migration V{20 + each} ran in {each + 2} minutes."
+        text = f"Released on the 3rd. {migration} Ticket SHOP-{1200 + 7 * each}. {rest}"
+        front = f"---\ntitle: Release 1.{each}.0\nupdated: 2026-{each + 1:02}-03\n---\n"
+        fill(engine, vault, {f"r{each}": f"{front}# Release 1.{each}.0\n\n{text}\n"})
+    for query in (f"who released 1.{number}.0?", f"how long did migration V{20 + number} take?"):
+        assert search(engine, SearchRequest(query=query, decay=False)).hits[0].memory.id == f"r{number}"
+
+
 def test_what_supersedes_comes_first_and_says_so_if_it_is_trusted_as_much(
     open_memory: OpenMemory, vault: Path, minilm: MiniLMEmbedder
 ) -> None:

@@ -14,9 +14,9 @@ from scrimshaw.app.mcp.backend import recall
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine.index import embed_pending, scan
-from scrimshaw.search.confidence import CALIBRATED_ON, CALIBRATIONS, judge_answer
+from scrimshaw.search.confidence import CALIBRATED_ON, CALIBRATIONS, find_named, judge_answer
 from scrimshaw.search.embedders import MODEL, Embedder, MiniLMEmbedder
-from scrimshaw.search.pipeline import BESIDE, FALL
+from scrimshaw.search.pipeline import BESIDE, FALL, MOST_BESIDE
 
 NOTES = {
     "storage/wal": "# Write-ahead log\n\nThe log is truncated after large imports, for it grew to 450 MB.",
@@ -97,6 +97,13 @@ def test_a_question_that_a_note_answers_gets_it(ask: Any, minilm: MiniLMEmbedder
     assert "nearest" not in reply
 
 
+@pytest.mark.parametrize("query", KNOWN)
+def test_beside_a_sure_hit_of_a_small_memory_little_else_is_shown(ask: Any, minilm: MiniLMEmbedder, query: str) -> None:
+    reply = ask(minilm)(query, include_trace=True)
+    assert all(hit["confidence"] >= MOST_BESIDE * 0.5 for hit in reply["hits"])
+    assert "next_cursor" not in reply  # what is left out does not come on a later page
+
+
 def test_whoever_asks_for_all_gets_all(ask: Any, minilm: MiniLMEmbedder) -> None:
     reply = ask(minilm)(UNKNOWN[0], min_confidence=0)
     assert len(reply["hits"]) == len(NOTES)
@@ -152,6 +159,37 @@ def test_of_few_passages_the_best_needs_to_be_less_near() -> None:
         assert few > 2 * many
         assert many == more
     assert judge(None, None, 100) == judge(None, None, 5000)
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("SHOP-1207", {"one"}),
+        ("which port does shop-1207 use?", {"one"}),
+        ("shop-12", set()),
+        ("what is new in 1207", set()),  # a number alone may be anything
+        ("TLS12", set()),  # many have it
+        ("E0277 or SHOP-1207", {"one", "two"}),
+    ],
+)
+def test_a_passage_with_an_identifier_of_the_query_is_named(query: str, named: set[str]) -> None:
+    texts = {
+        "one": "| SHOP-1207 | 8137 | TLS12 |",
+        "two": "error[E0277]: TLS12",
+        "three": "SHOP-120 asks for TLS12",
+        "four": "SHOP-12077-b",
+    }
+    assert find_named(texts, query) == named
+
+
+def test_a_ticket_gets_the_note_that_names_it(ask: Any, vault: Path, minilm: MiniLMEmbedder) -> None:
+    for number in range(12):
+        body = f"Migration V{20 + number} ran in {number + 2} minutes. Ticket SHOP-{1200 + 7 * number}. No rollback."
+        write_memory(
+            vault, f"releases/{number}", f"# Release 1.{number}.0\n\n{body} Canary was at 10 percent for one hour."
+        )
+    reply = ask(minilm)("which judge signed the affidavit for SHOP-1207")
+    assert [hit["id"] for hit in reply["hits"]][:1] == ["releases/1"]
 
 
 def test_what_a_filter_leaves_out_makes_no_answer_less_likely(ask: Any, vault: Path, minilm: MiniLMEmbedder) -> None:

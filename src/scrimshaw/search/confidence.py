@@ -1,12 +1,13 @@
 """The probability that a passage answers a query: by its meaning, and by how near the best come to all of its words."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from scrimshaw.ingest.comparison import normalise_text, space_words
 from scrimshaw.search.embedders import MODEL
-from scrimshaw.search.tokens import STEM
+from scrimshaw.search.tokens import STEM, find_identifiers
 
 
 class Calibration(NamedTuple):
@@ -27,6 +28,18 @@ CALIBRATIONS: Mapping[str, tuple[Calibration, Calibration]] = {
 CALIBRATED_ON = 5000  # passages
 # Not good enough to refuse answers: refusing 1 of 20 true questions, it lets a third of those on other subjects pass.
 WORDS_ONLY = Calibration(-5.5, 0.0, words=13.1)
+# The least for one of few passages with an identifier of the query: that one has no meaning by which to judge it.
+NAMED, MOST_NAMED = 0.6, 2
+
+
+def find_named(texts: Mapping[str, str], query: str) -> set[str]:
+    """The names of the texts that have an identifier of the query, if they are few."""
+    named = set[str]()
+    for identifier in find_identifiers(query):
+        found = re.compile(rf"(?<![\w-]){re.escape(identifier)}(?![\w-])", re.IGNORECASE)
+        having = {name for name, text in texts.items() if found.search(text)}
+        named |= having if len(having) <= MOST_NAMED else set()
+    return named
 
 
 def judge_answer(

@@ -27,7 +27,7 @@ from scrimshaw.models import (
 )
 from scrimshaw.search import lineage, rerank
 from scrimshaw.search.candidates import Candidate, CandidateFinder, SearchState, presence, tokens_pending
-from scrimshaw.search.confidence import CALIBRATIONS, judge_answer
+from scrimshaw.search.confidence import CALIBRATIONS, NAMED, find_named, judge_answer
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import OTHER_WORDS, Fused, fuse, scale_scores
@@ -41,7 +41,9 @@ from scrimshaw.storage.index import Index
 from scrimshaw.storage.ports import Piece, Query, Review
 
 SEEDS = 5  # hits whose causal neighbours are looked at; more seeds lift what answers nothing
-BESIDE = 0.04  # beside a sure hit others are shown that are at least this part of the asked confidence sure
+# Beside a sure hit others are shown that are at least this part of the asked confidence sure; of fewer passages than
+# FEW, among which the others hardly answer, it is more, by the square root of how many fewer (docs/evaluation.md).
+BESIDE, MOST_BESIDE, FEW = 0.04, 0.3, 2_000
 FALL = 4  # a hit is as sure as the answer times its share of the best score to this power (docs/evaluation.md)
 NEAREST = 3  # hits that are named where nothing is sure to answer
 RECALLED_STAY = 3  # so many hits from the session's record stay, however good the memories are
@@ -336,15 +338,16 @@ class Searcher:
         # refuse only what was searched by meaning, with a calibrated model; while vectors are missing only nonsense
         by_meaning = Channel.VECTOR in state.lists and self._model in CALIBRATIONS
         may_refuse = by_meaning and not (request.all_of or state.signals.recalled)
-        least = BESIDE * request.min_confidence
-        needed = request.min_confidence if state.has_all_vectors else least
+        needed = request.min_confidence if state.has_all_vectors else BESIDE * request.min_confidence
+        beside = min(BESIDE * max(1.0, math.sqrt(FEW / max(state.searched, 1))), MOST_BESIDE)
+        least = beside * (min(request.min_confidence, confidence) if request.first else request.min_confidence)
         if confidence < needed and may_refuse and request.first:
             titles = [hit.memory.title for hit in hits]
             first = [hit for place, hit in enumerate(hits) if titles.index(hit.memory.title) == place][:NEAREST]
             nearest = [replace(hit, text=cut_passage(hit.text, state.terms, SENTENCE)) for hit in first]
             hits, ranked, left = [], [], 0
-        elif may_refuse:
-            hits = [hit for hit in hits if hit.confidence >= least]
+        elif may_refuse and hits and hits[-1].confidence < least:  # and so is all that follows
+            hits, ranked = [hit for hit in hits if hit.confidence >= least], ranked[: request.offset + left]
         following = request.offset + left
         boosted = sum(bool(each.boosts) for each in ranked)
         state.note(Stage.FINAL_RANK, len(ranked), left, boosted=boosted, recalled=len(hits) - left)
@@ -368,11 +371,14 @@ class Searcher:
         # One that was not found by meaning is no nearer than the last that was.
         near, hits = state.lists.get(Channel.VECTOR, ()), list[Hit]()
         floor = near[-1].score if near and state.has_all_vectors else None
+        titles = {each.memory.id: each.memory.title for each in page}
+        texts = {name: f"{titles[name]}\n{piece.context}\n{piece.text}" for name, piece in pieces.items()}
+        named = find_named(texts, state.request.query)
         for each in page:
             name, fused = each.memory.id, each.fused
-            piece = pieces[name]
-            text, cosine = f"{each.memory.title}\n{piece.context}\n{piece.text}", fused.raw.get(Channel.VECTOR, floor)
-            probability = judge_answer(text, state.terms, cosine, state.coverage, self._model, state.searched)
+            piece, cosine = pieces[name], fused.raw.get(Channel.VECTOR, floor)
+            probability = judge_answer(texts[name], state.terms, cosine, state.coverage, self._model, state.searched)
+            probability = max(probability, NAMED if name in named else 0.0)
             questions = each.memory.questions[state.questions.get(name, len(each.memory.questions)) :]
             explanation = Explanation(
                 ranks=fused.ranks,
