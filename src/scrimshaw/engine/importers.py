@@ -84,9 +84,6 @@ class ImportResult(Struct, frozen=True, kw_only=True):
 FoundMemories = Iterator[tuple[str, OtherMemory] | ImportResult]
 
 
-# Files
-
-
 def save_file(
     engine: Engine, path: Path, *, force: bool = False, dry_run: bool = False, session: str = "", vault: str = ""
 ) -> Saved:
@@ -233,9 +230,6 @@ def _save_path(
         vault=vault,
     )
     return save(engine, new, force=force, dry_run=dry_run)
-
-
-# Memories of other tools
 
 
 def import_memories(
@@ -387,9 +381,6 @@ def _read_text(file: Path) -> str:
         raise UnreadableFile(f"{file} is not UTF-8 text.", "Save it as UTF-8.") from error
     except OSError as error:
         raise UnreadableFile(f"{file} cannot be read: {error.strerror}.", "Check the path.") from error
-
-
-# Earlier sessions
 
 
 def import_session(

@@ -455,9 +455,6 @@ def demand_writable(*memories: Memory) -> None:
             raise ReadOnly(message, hint, id=memory.id)
 
 
-# Ids
-
-
 def slug(title: str) -> str:
     """A title as an id: lower case, words joined by dashes, letters of any script kept."""
     composed = unicodedata.normalize("NFC", unicodedata.normalize("NFC", title).casefold())
@@ -491,9 +488,6 @@ def find_free_id(engine: Engine, title: str, vault_name: str = "") -> str:
         if not engine.index.find_ids(differing_in_case=name) and not (vault.root / f"{inside}{SUFFIX}").exists():
             return name
     raise AssertionError
-
-
-# Likeness
 
 
 def find_similar_memories(engine: Engine, text: str, *, exclude: str = "") -> tuple[Similar, ...]:

@@ -111,8 +111,6 @@ def _render_repairs(result: Mapping[str, Any]) -> Lines:
     yield f"{format_count(len(repairs), 'file')} {'would change' if is_dry else 'changed'}"
 
 
-# Doctor
-
 _STATUS_STYLES = {"on": "green", "degraded": "yellow", "off": "bold red"}
 _VERDICT_STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "problem": "bold red"}
 _ENDINGS = {"degraded": "degraded: it works, without what the warnings name", "broken": "needs repair"}
@@ -244,9 +242,6 @@ def _examine_clients(settings: Settings) -> Iterator[Finding]:
         yield Finding(found.client, verdict, f"{scope}{found.fault or 'server and hooks are set'}", found.fix)
 
 
-# Capabilities
-
-
 def _render_capabilities(health: Health) -> Lines:
     measures = {check.name: check.measures for check in ALL_CHECKS}
     for row in health.capabilities:
@@ -264,9 +259,6 @@ def measure_capabilities(engine: Engine) -> Health:
     Shows what has changed since the last check.
     """
     return check_health(engine, more=list_process_checks(engine.settings))
-
-
-# Golden queries
 
 
 def _render_golden(found: Golden | Sequence[Golden]) -> Lines:
