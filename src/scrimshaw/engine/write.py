@@ -260,9 +260,8 @@ def _compose_bare(new: NewText, title: str, text: str, values: Mapping[str, obje
         **new.facts,
     }
     stated = {key: value for key, value in keys.items() if value}
-    return edit_memory_file(
-        parse_memory_file(""), stated, f"{heading}\n{text}" if new.title and not is_headed else text
-    )
+    body = f"{heading}\n{text}" if new.title and not is_headed else text
+    return edit_memory_file(parse_memory_file(""), stated, body)
 
 
 def choose_vault(engine: Engine, memory_id: str = "") -> str:
