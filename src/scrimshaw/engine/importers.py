@@ -142,7 +142,7 @@ def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
     if len(lines) > _MOST_REPORT_LINES:
         report.append(f"and {len(lines) - _MOST_REPORT_LINES} more")
     if counts["unchanged"]:
-        report.append(f"{counts['unchanged']} of {counts.total()} files say what a memory says already")
+        report.append(f"files that say what a memory says already: {counts['unchanged']} of {counts.total()}")
     return "\n".join(report)
 
 
@@ -292,7 +292,7 @@ def _read_source(engine: Engine, source: str, place: Path, all_projects: bool) -
 def _list_parsed(source: str, place: Path, parsed: ParsedMemories) -> FoundMemories:
     """The memories that were read from a file, after a result for each reason why others were skipped, with a count."""
     for reason, count in parsed[1].items():
-        yield leave_out(source, str(place), f"{count} {reason}")
+        yield leave_out(source, str(place), f"{reason}: {count}")
     yield from ((str(place), each) for each in parsed[0])
 
 

@@ -211,7 +211,7 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
                 fix = health.advice.get(row.name, "")
                 yield Finding(row.name, health.verdicts[row.name], f"{row.detail}{drift}", fix)
         if rejected := list_rejected(engine):
-            yield Finding("drafts", Severity.NOTE, f"{len(rejected)} were set aside", "See `scrimshaw drafts list`.")
+            yield Finding("drafts", Severity.NOTE, f"set aside: {len(rejected)}", "See `scrimshaw drafts list`.")
         is_sound = True
         for fault in examine_databases(engine):
             is_sound = False
