@@ -221,11 +221,12 @@ def _check_vectors(engine: Engine) -> Result | str:
     nearest = engine.index.match_vector(embedder.model, vector, EVERY, 1)
     if done and not nearest:
         return off(f"pieces with a vector: {done}, and none is found")
-    detail, is_under_way = f"{embedder.model}, {len(vector)} numbers; pieces with one: {done} of {total}", False
     tokens, size = engine.index.vector_counts().with_tokens, engine.maintenance.size_bytes("index", tokens=True)
-    detail = f"{detail}, token vectors: {tokens} ({size / 1e6:.1f} MB)"
+    own = f"{embedder.model}, {len(vector)} numbers; pieces with one: {done} of {total}"
+    detail = f"{own}, token vectors: {tokens} ({size / 1e6:.1f} MB)"
     if done == total:
         return detail
+    is_under_way = False
     with suppress(StorageFailure):  # the check of the journal reports it
         is_under_way = any(job.kind == engine.embed_job for job in engine.journal.jobs(UNFINISHED))
     return Result(Status.DEGRADED, detail, vectors_pending(done, total), expected=is_under_way)
