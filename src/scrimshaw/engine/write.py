@@ -424,7 +424,8 @@ def _write(
             raise AlreadyExists(f"{twin.id!r} exists: {twin.path}.", "Update it, or choose another id.", id=twin.id)
         if new:
             read_file(engine, place.name, "", vault_name=new.vault)
-        apply_changes(engine, [change._replace(entry=entry, new_hash=document.content_hash)], [(engine.embed_job, "")])
+        recorded = change._replace(entry=entry, new_hash=document.content_hash)
+        apply_changes(engine, [recorded], [(engine.embed_job, "")])
     with suppress(OSError):
         info = place.path.stat()
         if place.path.read_bytes() == file.raw:  # otherwise it was edited by hand meanwhile, and the next scan reads it
