@@ -504,7 +504,8 @@ def _merge_environment(env: Mapping[str, str], given: _Given) -> list[str]:
             for name in reversed(_environment_names(section, key)):
                 known.add(name)
                 if name in env:
-                    given.setdefault(section, {})[key] = _environment_value(env[name], _types(kind)[key]), _ENVIRONMENT
+                    value = _environment_value(env[name], _types(kind)[key])
+                    given.setdefault(section, {})[key] = value, _ENVIRONMENT
     unknown = [(name, find_nearest(name, known)) for name in sorted(env.keys() - known)]
     # Spec-kit has its own variables; one that is unlike any of ours is not a mistake.
     ours = [(name, hint) for name, hint in unknown if hint or name.startswith(_PREFIXES[0])]

@@ -266,7 +266,7 @@ def test_nothing_is_not_near_a_file_without_an_id(cli: Cli, project: Path) -> No
 def test_the_doctor_counts_drafts_that_nobody_has_looked_at(cli: Cli, project: Path) -> None:
     write_memory(project / ".scrimshaw/drafts", "0e24ab-1", "The gate of the crane.\n")
     found = {each["name"]: each for each in cli("doctor", "--json").json["findings"]}
-    assert (found["drafts"]["verdict"], found["drafts"]["detail"][:2]) == ("note", "1 ")
+    assert (found["drafts"]["verdict"], found["drafts"]["detail"]) == ("note", "set aside: 1")
     assert "scrimshaw drafts list" in found["drafts"]["fix"]
 
 

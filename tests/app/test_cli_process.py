@@ -68,6 +68,11 @@ def on_a_terminal(arguments: Sequence[str], answer: bytes = b"", **more: str) ->
     return process.wait(timeout=60), seen.decode()
 
 
+def test_the_version_is_printed(project: Path) -> None:
+    done = scrimshaw("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"scrimshaw {package.__version__}\n".encode(), b"")
+
+
 def test_exit_codes(project: Path) -> None:
     assert scrimshaw("search", "x").returncode == 2
     assert main(["init"]) == 0

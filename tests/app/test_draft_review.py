@@ -46,7 +46,9 @@ def test_a_draft_waits_until_it_is_accepted(engine: Engine, project: Path, vault
     (draft,) = (project / ".scrimshaw/drafts").glob("*.md")
     quotes = draft.read_text().partition("\n---\n")[0].removeprefix("---")
     (draft.parent / "rejected.md").write_text(f"---\ntitle: Crane\n---\nIt said:\n{quotes}\n")
-    assert "1 drafts of sessions are waiting" in context_of(report(project, "SessionStart", "S2", source="startup"))
+    assert "Drafts of sessions that wait for review: 1" in context_of(
+        report(project, "SessionStart", "S2", source="startup")
+    )
     (draft.parent / "rejected.md").unlink()
     assert expire_drafts(engine)[0] == []
     (shown,) = cli("review").json

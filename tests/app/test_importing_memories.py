@@ -125,7 +125,7 @@ def test_what_a_graph_has_no_use_for_is_told(engine: Engine, home: Path) -> None
     (project / ".mcp.json").write_bytes(msgspec.json.encode(servers))
     write_rows(project / "graph.jsonl", {"type": "entity", "name": "Ledger", "observations": []})
     (left,) = take(engine, home, "memory-json")
-    assert (left.status, left.reasons) == ("left", ("1 entities have neither observations nor relations to others",))
+    assert (left.status, left.reasons) == ("left", ("entities with neither observations nor relations to others: 1",))
 
 
 def test_names_that_differ_in_signs_alone_do_not_overwrite_each_other(engine: Engine, home: Path) -> None:
@@ -266,8 +266,8 @@ def test_memories_of_forgetful_are_taken_with_dates_and_without_those_of_other_p
     assert statuses(take(engine, home, "forgetful", path=database, dry_run=True)) == ["left", "left", "found", "found"]
     taken = take(engine, home, "forgetful", path=database)
     assert [(each.status, each.memories or each.reasons) for each in taken] == [
-        ("left", ("2 are of other projects (--all-projects takes them too)",)),
-        ("left", ("1 are obsolete there",)),
+        ("left", ("entries of other projects (--all-projects takes them too): 2",)),
+        ("left", ("entries that are obsolete there: 1",)),
         ("taken", ("forgetful/tabs-in-makefiles",)),
         ("taken", ("forgetful/foo-queue",)),
     ]
@@ -288,8 +288,8 @@ def test_observations_and_summaries_of_claude_mem_from_their_usual_place(engine:
     _make_database(home / ".claude-mem/claude-mem.db", CLAUDE_MEM)
     taken = take(engine, home, "claude-mem")
     assert [(each.status, each.memories or each.reasons) for each in taken] == [
-        ("left", ("1 are marked sensitive there",)),
-        ("left", ("1 are of other projects (--all-projects takes them too)",)),
+        ("left", ("entries marked as sensitive there: 1",)),
+        ("left", ("entries of other projects (--all-projects takes them too): 1",)),
         ("taken", ("claude-mem/receipts-print-twice",)),
         ("taken", ("claude-mem/make-the-till-print-once",)),
     ]
@@ -307,7 +307,7 @@ def test_what_mem0_answers_is_taken_once(engine: Engine, home: Path, tmp_path: P
     row = {"id": "a-1", "memory": "Ann writes Makefiles with tabs and never with spaces.", "created_at": "2026-02-03"}
     file.write_bytes(msgspec.json.encode({"results": [{**row, "categories": ["preference"]}, {"id": "a-2"}]}))
     left, taken = take(engine, home, "mem0", path=file)
-    assert (left.reasons, taken.status) == (("1 entries have no text",), "taken")
+    assert (left.reasons, taken.status) == (("entries without a text: 1",), "taken")
     memory = engine.memory(taken.memories[0])
     assert (memory.type, memory.created) == (MemoryType.PREFERENCE, "2026-02-03")
     assert statuses(take(engine, home, "mem0", path=file)) == ["left", "unchanged"]

@@ -107,14 +107,14 @@ def test_a_workspace_in_the_project_is_read_in_place_and_its_database_taken_once
     assert "taken" not in statuses(dry)
     taken = take(engine, home, "speckit")
     assert [(each.status, each.memories or each.reasons) for each in taken] == [
-        ("read", ("3 documents are read in place, 1 of them as temporary",)),
-        ("left", ("1 records have neither a file here nor a text in the database",)),
+        ("read", ("documents read in place: 3, of these as temporary: 1",)),
+        ("left", ("records with neither a file here nor a text in the database: 1",)),
         ("taken", ("speckit/001-till/gone",)),
-        ("taken", ("2 causal links",)),
-        ("left", ("1 links were made by a program",)),
-        ("left", ("1 links lead to what is not here",)),
-        ("taken", ("1 validated memories",)),
-        ("left", ("1 checkpoints hold rows of that database alone, and no files",)),
+        ("taken", ("causal links: 2",)),
+        ("left", ("links made by a program: 1",)),
+        ("left", ("links to what is not here: 1",)),
+        ("taken", ("validated memories: 1",)),
+        ("left", ("checkpoints with rows of that database alone, and no files: 1",)),
     ]
     gone = engine.memory("speckit/001-till/gone")
     assert (gone.tier, gone.type, gone.created) == (Tier.IMPORTANT, MemoryType.DECISION, "2026-01-03T10:00:00Z")
@@ -125,7 +125,7 @@ def test_a_workspace_in_the_project_is_read_in_place_and_its_database_taken_once
     assert (review.useful, review.not_useful, review.confidence) == (2, 1, 0.65)
     again = take(engine, home, "speckit", path=database)
     assert "taken" not in statuses(again)
-    assert {each.reasons for each in again if each.status == "unchanged"} >= {("2 causal links",)}
+    assert {each.reasons for each in again if each.status == "unchanged"} >= {("causal links: 2",)}
 
 
 def test_documents_of_a_piece_of_work_are_related_where_both_are_there(open_memory: OpenMemory, project: Path) -> None:

@@ -259,7 +259,7 @@ def test_an_undo_says_first_which_secrets_stay_away(three: Engine, vault: Path, 
     cli("scan")
     cli("delete", "leak", "--yes")
     entry = str(_newest(three))
-    assert "1 secrets in it were never stored" in cli("undo", "--entry", entry, "--dry-run").out
+    assert "1 secret, never stored" in cli("undo", "--entry", entry, "--dry-run").out
     run = cli("undo", "--entry", entry, "--yes")
     assert (run.code, f"Entry {entry}: the file will differ" in run.err) == (0, True)
 

@@ -175,7 +175,7 @@ def test_secrets_that_do_not_come_back_are_told(notes: Engine, vault: Path, dry_
     write.delete(notes, ["a", "c"], session=S)
     noted = {step.memory_id: step.note for step in undo(notes, session=S, dry_run=dry_run).steps if step.note}
     assert list(noted) == ["a"]
-    assert "2 secrets in it were never stored" in noted["a"]
+    assert "2 secrets, never stored" in noted["a"]
     assert "will differ" in noted["a"]
 
 

@@ -140,8 +140,8 @@ def test_a_job_run_again_after_a_crash_saves_nothing_twice(engine: Engine, outsi
     save_file(engine, outside / "n1.md")  # here the worker is killed; its lease runs out
     again = claimed(engine)
     assert (again.id, again.attempts) == (job.id, 2)
-    assert run(engine, again) == "2 of 4 files say what a memory says already"
-    assert run(engine, again) == "4 of 4 files say what a memory says already"
+    assert run(engine, again) == "files that say what a memory says already: 2 of 4"
+    assert run(engine, again) == "files that say what a memory says already: 4 of 4"
     assert len(ids(engine)) == 4
     assert engine.journal.verify() == (4, 0)
 

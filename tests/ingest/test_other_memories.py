@@ -152,10 +152,10 @@ def test_the_graph_of_the_memory_server() -> None:
     assert (ann.type, ann.content) == (MemoryType.PREFERENCE, "# Ann\n\n- likes short answers")
     assert till.content == "# Till\n\n\n## Relations\n\n- feeds [[Foo queue]]"
     assert left == {
-        "lines are not JSON": 1,
-        "entries are neither entities with a name nor relations of two": 2,
-        "entities have neither observations nor relations to others": 1,
-        "relations are of entities that the file does not have": 1,
+        "lines that are not JSON": 1,
+        "entries that are neither entities with a name nor relations of two": 2,
+        "entities with neither observations nor relations to others": 1,
+        "relations of entities that the file does not have": 1,
     }
 
 

@@ -31,6 +31,7 @@ class Shelf:
     def __init__(self, can_update: bool, can_rename: bool) -> None:
         self.can_update, self.can_rename = can_update, can_update and can_rename
         self.copies: dict[str, tuple[str, str]] = {}
+        self.reasons: list[str] = []
         self.numbers, self._fails_in, self._is_late, self._error = count(), -1, False, PeerFailed("gone")
 
     def fail(self, calls: int, is_late: bool, error: BaseException) -> None:
@@ -54,7 +55,7 @@ class Shelf:
         self._change(peer_id, (name, memory.text))
 
     def retire(self, peer_id: str, reason: str) -> None:
-        assert reason
+        self.reasons.append(reason)
         if peer_id not in self.copies:
             raise PeerRefused("there is no such entry")
         self._change(peer_id, None)
@@ -69,6 +70,26 @@ class Shelf:
             del self.copies[key]
         if self._fails_in == -1:
             raise self._error
+
+
+def make_copy(name: str, text: str) -> MemoryCopy:
+    sent: dict[str, Any] = {"context": "", "keywords": (), "importance": 7, "text_hash": hash_text(text)}
+    return MemoryCopy(name=name, title=name, text=text, **sent)
+
+
+def test_a_peer_is_told_that_a_copy_is_replaced_and_not_that_its_memory_is_gone(tmp_path: Path) -> None:
+    shelf, known = Shelf(can_update=False, can_rename=False), tmp_path / "map.jsonl"
+    for text in ("one", "two"):
+        sync_copies("shelf", shelf, {"a": make_copy("a", text)}, IdMap(known))
+    assert shelf.reasons == [sync.CHANGED]
+    sync_copies("shelf", shelf, {}, IdMap(known))
+    assert shelf.reasons == [sync.CHANGED, sync.GONE]
+
+
+def test_a_copy_that_is_updated_needs_no_reason(tmp_path: Path) -> None:
+    shelf, known = Shelf(can_update=True, can_rename=False), tmp_path / "map.jsonl"
+    done = [sync_copies("shelf", shelf, {"a": make_copy("a", text)}, IdMap(known)) for text in ("one", "two")]
+    assert [(step.action, step.reason) for each in done for step in each.steps] == [("create", ""), ("update", "")]
 
 
 class Syncing(RuleBasedStateMachine):
@@ -156,18 +177,7 @@ class Syncing(RuleBasedStateMachine):
         return sync_copies("shelf", self.peer, self.wanted(), IdMap(self.map), **options)
 
     def wanted(self) -> dict[str, MemoryCopy]:
-        return {
-            name: MemoryCopy(
-                name=name,
-                title=name,
-                text=text,
-                context="",
-                keywords=(),
-                importance=7,
-                text_hash=hash_text(text),
-            )
-            for name, text in self.memories.items()
-        }
+        return {name: make_copy(name, text) for name, text in self.memories.items()}
 
 
 TestSyncing = pytest.mark.slow(Syncing.TestCase)

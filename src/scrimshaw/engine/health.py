@@ -6,7 +6,7 @@
 import logging
 import os
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -127,12 +127,8 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
         statuses = {name: result.status for name, result in results.items()}
         changes = engine.maintenance.record_statuses(statuses, now=engine.clock())
     try:
-        for database, repair in _REPAIRS.items() if thorough else ():
-            faults = engine.maintenance.check(database)
-            problems += [f"{database}.db: {fault}; run `scrimshaw {repair}`" for fault in faults]
-        checked, broken = engine.journal.verify() if thorough else (0, 0)
-        if broken:
-            problems.append(f"the ledger has {format_count(checked, 'row')}, and entry {broken} was changed or removed")
+        faults = examine_databases(engine) if thorough else ()
+        problems += ("; ".join(filter(None, (fault.detail, fault.fix))) for fault in faults)
         memories = engine.index.count(EVERY)[""]
     except StorageFailure as error:
         problems.append(f"{error.message} {error.hint}")
@@ -153,6 +149,17 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
         advice={name: degradation.retry_recommendation for name, degradation in lost.items()},
         problems=tuple(problems),
     )
+
+
+def examine_databases(engine: Engine) -> Iterator[Finding]:
+    """What a complete reading of both databases and of the ledger's chain finds wrong; raises StorageFailure."""
+    for database, repair in _REPAIRS.items():
+        for fault in engine.maintenance.check(database):
+            yield Finding("databases", Severity.PROBLEM, f"{database}.db: {fault}", f"run `scrimshaw {repair}`")
+    checked, broken = engine.journal.verify()
+    if broken:
+        what = f"the ledger has {format_count(checked, 'row')}, and entry {broken} was changed or removed"
+        yield Finding("databases", Severity.PROBLEM, what)
 
 
 def off(detail: str) -> Result:
@@ -214,11 +221,12 @@ def _check_vectors(engine: Engine) -> Result | str:
     nearest = engine.index.match_vector(embedder.model, vector, EVERY, 1)
     if done and not nearest:
         return off(f"pieces with a vector: {done}, and none is found")
-    detail, is_under_way = f"{embedder.model}, {len(vector)} numbers; pieces with one: {done} of {total}", False
     tokens, size = engine.index.vector_counts().with_tokens, engine.maintenance.size_bytes("index", tokens=True)
-    detail = f"{detail}, token vectors: {tokens} ({size / 1e6:.1f} MB)"
+    own = f"{embedder.model}, {len(vector)} numbers; pieces with one: {done} of {total}"
+    detail = f"{own}, token vectors: {tokens} ({size / 1e6:.1f} MB)"
     if done == total:
         return detail
+    is_under_way = False
     with suppress(StorageFailure):  # the check of the journal reports it
         is_under_way = any(job.kind == engine.embed_job for job in engine.journal.jobs(UNFINISHED))
     return Result(Status.DEGRADED, detail, vectors_pending(done, total), expected=is_under_way)

@@ -13,7 +13,7 @@ from scrimshaw.engine.index import catch_up
 from scrimshaw.engine.ledger import LedgerFile, hash_of, read_file
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Action, Entry, Redacted
+from scrimshaw.models import Action, Entry, Redacted, format_count
 from scrimshaw.storage.ports import Row, StoredText
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes
 
@@ -90,7 +90,7 @@ class _Undo:
             if row["prior_hash"] != row["new_hash"]:
                 file.text, file.hash = prior, row["prior_hash"]
                 if prior and _differs(row, prior):
-                    lost = f"{prior.text.count(_MARKER)} secrets in it were never stored, and read {_MARKER}...] now"
+                    lost = f"{format_count(prior.text.count(_MARKER), 'secret')}, never stored, will read {_MARKER}...]"
                     note = f"the file will differ from its earlier content: {lost}"
         values = {key: row[key] for key in ("action", "memory_id", "reason")}
         self.steps.append(UndoStep(entry=row["seq"], trouble=trouble, note=note, **values))

@@ -84,9 +84,6 @@ class ImportResult(Struct, frozen=True, kw_only=True):
 FoundMemories = Iterator[tuple[str, OtherMemory] | ImportResult]
 
 
-# Files
-
-
 def save_file(
     engine: Engine, path: Path, *, force: bool = False, dry_run: bool = False, session: str = "", vault: str = ""
 ) -> Saved:
@@ -145,7 +142,7 @@ def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
     if len(lines) > _MOST_REPORT_LINES:
         report.append(f"and {len(lines) - _MOST_REPORT_LINES} more")
     if counts["unchanged"]:
-        report.append(f"{counts['unchanged']} of {counts.total()} files say what a memory says already")
+        report.append(f"files that say what a memory says already: {counts['unchanged']} of {counts.total()}")
     return "\n".join(report)
 
 
@@ -235,9 +232,6 @@ def _save_path(
     return save(engine, new, force=force, dry_run=dry_run)
 
 
-# Memories of other tools
-
-
 def import_memories(
     engine: Engine, source: str, place: Path, *, dry_run: bool = False, all_projects: bool = False
 ) -> Iterator[ImportResult]:
@@ -298,7 +292,7 @@ def _read_source(engine: Engine, source: str, place: Path, all_projects: bool) -
 def _list_parsed(source: str, place: Path, parsed: ParsedMemories) -> FoundMemories:
     """The memories that were read from a file, after a result for each reason why others were skipped, with a count."""
     for reason, count in parsed[1].items():
-        yield leave_out(source, str(place), f"{count} {reason}")
+        yield leave_out(source, str(place), f"{reason}: {count}")
     yield from ((str(place), each) for each in parsed[0])
 
 
@@ -387,9 +381,6 @@ def _read_text(file: Path) -> str:
         raise UnreadableFile(f"{file} is not UTF-8 text.", "Save it as UTF-8.") from error
     except OSError as error:
         raise UnreadableFile(f"{file} cannot be read: {error.strerror}.", "Check the path.") from error
-
-
-# Earlier sessions
 
 
 def import_session(

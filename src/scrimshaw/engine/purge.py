@@ -6,7 +6,7 @@ documents, files behind links) is searched and reported, never changed.
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from enum import StrEnum
 from functools import cache
@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.config import NO_PROJECT, Settings
+from scrimshaw.config import NO_PROJECT
 from scrimshaw.engine.checkpoints import list_newest_first
 from scrimshaw.engine.core import GLOBAL, MEMORIES, TEAM, Engine, open_engine
 from scrimshaw.engine.degradations import INDEX
@@ -159,6 +159,22 @@ def find_traces(scope: Scope) -> Purged:
     return replace(found, forms=scope[0][1].traces.forms)
 
 
+@contextmanager
+def open_scope(engine: Engine, find_target: Callable[[Engine], PurgeTarget]) -> Iterator[Scope]:
+    """The memory, and those that other work trees of its repository have, each with its target."""
+    folders, scope = list[Path](), [(engine, find_target(engine))]
+    with suppress(StorageFailure):  # git cannot be asked, as the search of git reports
+        folders = list_other_work_trees(engine.settings.project)
+    own_vaults = replace(engine.settings.storage, vault="")  # this one's, if it is named, is no other's
+    with ExitStack() as others:
+        for settings in (replace(engine.settings, project=folder, storage=own_vaults) for folder in folders):
+            if settings.folder.is_dir() or (find_place(settings.folder) / JOURNAL).exists():
+                other = others.enter_context(open_engine(settings))
+                with suppress(NotFound):  # that work tree never had the memory
+                    scope.append((other, find_target(other)))
+        yield scope
+
+
 def purge(scope: Scope, planned: Purged) -> Purged:
     """Erase it, then search every byte again. Raises ReadOnly, VaultBusy, StorageFailure."""
     erased = [erase(engine, target) for engine, target in scope]
@@ -272,17 +288,6 @@ def _read_files(engine: Engine) -> Iterator[Path]:
     """The files that memories are read from, documents as well."""
     found = (file for source in engine.sources for file in list_files(source, engine.settings.index.max_file_bytes))
     return (Path(file.path) for file in found if isinstance(file, SourceFile))
-
-
-def list_other_memories(engine: Engine) -> list[Settings]:
-    """The settings of the memories in other work trees of the project's repository; none if git cannot be asked."""
-    try:
-        folders = list_other_work_trees(engine.settings.project)
-    except StorageFailure:  # the search of git reports it
-        return []
-    own_vaults = replace(engine.settings.storage, vault="")  # this one's, if it is named, is no other's
-    found = (replace(engine.settings, project=folder, storage=own_vaults) for folder in folders)
-    return [each for each in found if each.folder.is_dir() or (find_place(each.folder) / JOURNAL).exists()]
 
 
 def _list_roots(engine: Engine) -> list[Path]:

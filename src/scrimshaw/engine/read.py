@@ -203,9 +203,6 @@ def with_trust(engine: Engine, memories: Mapping[str, Memory]) -> Mapping[str, M
     return lineage.resolve_trust(engine.index, memories, Degradations()) if memories else {}
 
 
-# Review state
-
-
 def touch(engine: Engine, memories: Iterable[Memory]) -> None:
     """Count an access to memories as reviews of grade good, at most one a day each; a failure is noted."""
     for vault, other in engine.vaults.items():

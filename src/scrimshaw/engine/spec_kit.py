@@ -53,7 +53,7 @@ def import_workspace(engine: Engine, place: Path, *, dry_run: bool = False) -> I
         yield from _import_links(engine, path, tables["causal_edges"], ids, dry_run)
         yield from _import_validations(engine, path, tables["memory_index"], ids, dry_run)
         if count := len(tables["checkpoints"]):
-            yield leave_out(SPEC_KIT, str(path), f"{count} checkpoints hold rows of that database alone, and no files")
+            yield leave_out(SPEC_KIT, str(path), f"checkpoints with rows of that database alone, and no files: {count}")
 
 
 def _read_folder(engine: Engine, place: Path) -> FoundMemories:
@@ -62,14 +62,14 @@ def _read_folder(engine: Engine, place: Path) -> FoundMemories:
     files = sorted(top.rglob("*.md"))
     if ids := [state.memory_id for file in files if (state := manifest.get(str(file))) and state.memory_id]:
         poor = sum(memory.tier == Tier.TEMPORARY for memory in engine.index.get(ids).values())
-        reason = f"{len(ids)} documents are read in place, {poor} of them as temporary"
+        reason = f"documents read in place: {len(ids)}, of these as temporary: {poor}"
         yield ImportResult(source=SPEC_KIT, place=str(place), status="read", reasons=(reason,))
     unread = [file for file in files if str(file) not in manifest]
     records = [file for file in unread if classify_artifact(PurePosixPath(file)) is ArtifactClass.MEMORY]
     for file in records:
         yield from read_page(SPEC_KIT, file, parse_record, file.relative_to(top).with_suffix("").as_posix())
     if left := len(unread) - len(records):
-        reason = f"{left} documents are not records of sessions; they are read once they are in the project"
+        reason = f"documents that are not records of sessions, and are read once they are in the project: {left}"
         yield leave_out(SPEC_KIT, str(place), reason)
 
 
@@ -84,7 +84,7 @@ def _read_rows(path: Path, rows: Sequence[Json], known: Mapping[str, str]) -> Fo
         except UnreadableFile as error:
             yield leave_out(SPEC_KIT, str(path), error)
     if left := len(gone) - len(written):
-        yield leave_out(SPEC_KIT, str(path), f"{left} records have neither a file here nor a text in the database")
+        yield leave_out(SPEC_KIT, str(path), f"records with neither a file here nor a text in the database: {left}")
 
 
 def _locate(row: Json, known: Mapping[str, str]) -> str:
@@ -111,9 +111,9 @@ def _import_links(
         source, target = (ids.get(str(row.get(end)), "") for end in ("source_id", "target_id"))
         relation = text(row.get("relation")).lower()
         if text(row.get("created_by")).startswith(_AUTOMATIC):
-            left["links were made by a program"] += 1
+            left["links made by a program"] += 1
         elif not source or not target or source == target or relation not in list(Relation):
-            left["links lead to what is not here"] += 1
+            left["links to what is not here"] += 1
         elif any(edge.relation == relation and target == meant for edge, meant in engine.index.edges(source)):
             counts["unchanged"] += 1
         else:
@@ -124,10 +124,10 @@ def _import_links(
                     link(engine, source, target, Relation(relation), strength, evidence, actor=IMPORTED)
                 counts["found" if dry_run else "taken"] += 1
             except ScrimshawError as error:
-                left[f"links: {error.message}"] += 1
+                left[f"links that fail ({error.message.removesuffix('.')})"] += 1
     yield from _count(path, "causal links", counts)
     for reason, count in left.items():
-        yield leave_out(SPEC_KIT, str(path), f"{count} {reason}")
+        yield leave_out(SPEC_KIT, str(path), f"{reason}: {count}")
 
 
 def _import_validations(
@@ -160,4 +160,4 @@ def _import_validations(
 
 def _count(path: Path, what: str, counts: Mapping[str, int]) -> Iterator[ImportResult]:
     for status, count in counts.items():
-        yield ImportResult(source=SPEC_KIT, place=str(path), status=status, reasons=(f"{count} {what}",))
+        yield ImportResult(source=SPEC_KIT, place=str(path), status=status, reasons=(f"{what}: {count}",))

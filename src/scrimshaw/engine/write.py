@@ -260,9 +260,8 @@ def _compose_bare(new: NewText, title: str, text: str, values: Mapping[str, obje
         **new.facts,
     }
     stated = {key: value for key, value in keys.items() if value}
-    return edit_memory_file(
-        parse_memory_file(""), stated, f"{heading}\n{text}" if new.title and not is_headed else text
-    )
+    body = f"{heading}\n{text}" if new.title and not is_headed else text
+    return edit_memory_file(parse_memory_file(""), stated, body)
 
 
 def choose_vault(engine: Engine, memory_id: str = "") -> str:
@@ -425,7 +424,8 @@ def _write(
             raise AlreadyExists(f"{twin.id!r} exists: {twin.path}.", "Update it, or choose another id.", id=twin.id)
         if new:
             read_file(engine, place.name, "", vault_name=new.vault)
-        apply_changes(engine, [change._replace(entry=entry, new_hash=document.content_hash)], [(engine.embed_job, "")])
+        recorded = change._replace(entry=entry, new_hash=document.content_hash)
+        apply_changes(engine, [recorded], [(engine.embed_job, "")])
     with suppress(OSError):
         info = place.path.stat()
         if place.path.read_bytes() == file.raw:  # otherwise it was edited by hand meanwhile, and the next scan reads it
@@ -453,9 +453,6 @@ def demand_writable(*memories: Memory) -> None:
             message = f"{memory.id!r} is read from {memory.path}, which Scrimshaw never writes."
             hint = "Edit the file yourself, or save a memory of your own that supersedes it."
             raise ReadOnly(message, hint, id=memory.id)
-
-
-# Ids
 
 
 def slug(title: str) -> str:
@@ -491,9 +488,6 @@ def find_free_id(engine: Engine, title: str, vault_name: str = "") -> str:
         if not engine.index.find_ids(differing_in_case=name) and not (vault.root / f"{inside}{SUFFIX}").exists():
             return name
     raise AssertionError
-
-
-# Likeness
 
 
 def find_similar_memories(engine: Engine, text: str, *, exclude: str = "") -> tuple[Similar, ...]:

@@ -52,7 +52,7 @@ _OBSERVED = {"decision": MemoryType.DECISION, "discovery": MemoryType.DISCOVERY}
 _SENSITIVE = "sensitive"
 _SUMMARY_PARTS = ("request", "investigated", "learned", "completed", "next_steps", "notes")
 _LONGEST_TITLE = 80
-_OF_ANOTHER = "are of other projects (--all-projects takes them too)"
+_OF_ANOTHER = "entries of other projects (--all-projects takes them too)"
 
 # The rows of a database by table.
 Tables = Mapping[str, Sequence[Json]]
@@ -105,7 +105,7 @@ def parse_graph(source: str) -> ParsedMemories:
         rows += [{**each, "type": "relation"} for each in sections(whole.get("relations"))]
     else:
         rows, broken = parse_rows(source)
-        left["lines are not JSON"] = broken
+        left["lines that are not JSON"] = broken
     links: dict[str, list[tuple[str, str]]] = {}
     entities: dict[str, tuple[str, list[str]]] = {}
     for row in rows:
@@ -119,7 +119,7 @@ def parse_graph(source: str) -> ParsedMemories:
                 words = first_text(each, "content", "text") if isinstance(each, Mapping) else text(each)
                 observations += [" ".join(words.split())] if words.strip() else []
         else:
-            left["entries are neither entities with a name nor relations of two"] += 1
+            left["entries that are neither entities with a name nor relations of two"] += 1
     found = []
     for name, (kind, observations) in entities.items():
         stated_links = links.pop(name, [])
@@ -135,8 +135,8 @@ def parse_graph(source: str) -> ParsedMemories:
             relations=map_relations((word, target, "") for word, target in stated_links),
         )
         found += [memory] if observations or stated_links else []
-        left["entities have neither observations nor relations to others"] += not (observations or stated_links)
-    left["relations are of entities that the file does not have"] = sum(map(len, links.values()))
+        left["entities with neither observations nor relations to others"] += not (observations or stated_links)
+    left["relations of entities that the file does not have"] = sum(map(len, links.values()))
     return found, +left  # those above zero
 
 
@@ -209,10 +209,10 @@ def parse_mem0(source: str) -> ParsedMemories:
         rows = list(sections(whole))
     else:
         rows, broken = parse_rows(source)
-        left += Counter({"lines are not JSON": broken})
+        left += Counter({"lines that are not JSON": broken})
     for row in rows:
         if not (words := first_text(row, "memory", "data", "content", "text").strip()):
-            left["entries have no text"] += 1
+            left["entries without a text"] += 1
             continue
         more = row.get("metadata")
         stated = (*_texts(row.get("categories")), *_texts(more.get("category") if isinstance(more, Mapping) else ""))
@@ -244,7 +244,7 @@ def parse_forgetful(tables: Tables, project: str) -> ParsedMemories:
         if project and project.casefold() not in map(str.casefold, owned):
             left[_OF_ANOTHER] += 1
         elif row.get("is_obsolete"):
-            left["are obsolete there"] += 1
+            left["entries that are obsolete there"] += 1
         else:
             title, words = text(row.get("title")), [*_texts(row.get("tags")), *_texts(row.get("keywords"))]
             memory = OtherMemory(
@@ -271,7 +271,7 @@ def parse_claude_mem(tables: Tables, project: str) -> ParsedMemories:
             if project and project.casefold() not in map(str.casefold, names):
                 left[_OF_ANOTHER] += 1
             elif row.get("type") == _SENSITIVE:
-                left["are marked sensitive there"] += 1
+                left["entries marked as sensitive there"] += 1
             elif content := "\n\n".join(parse(row)):
                 title = _shorten(first_text(row, "title", "request") or content)
                 memory = OtherMemory(
@@ -285,7 +285,7 @@ def parse_claude_mem(tables: Tables, project: str) -> ParsedMemories:
                 )
                 found.append(memory if kind == "observations" else replace(memory, type=MemoryType.SESSION))
             else:
-                left["have no text"] += 1
+                left["entries without a text"] += 1
     return found, left
 
 

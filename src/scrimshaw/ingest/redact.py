@@ -199,21 +199,24 @@ def _find_emails(text: str) -> Iterator[Span]:
 
 def _find_drawn(text: str, words: str) -> Iterator[Span]:
     """Tokens that look random: after a word that announces a secret, or if they are long or have a prefix."""
-    tokens = {*filter(re.compile(f".{{{NAMED_SIZE}}}").match, re.findall(PATTERNS["token"], words))}
-    sizes = dict(zip(tokens, map(values.measure_drawn, tokens), strict=True))
-    for match in re.finditer(PATTERNS["token"], text) if max(sizes.values(), default=0) >= NAMED_SIZE else ():
+    sizes = dict[str, int]()
+    for token in {*re.findall(PATTERNS["token"], words)}:
+        if len(token) >= NAMED_SIZE and (size := values.measure_drawn(token)) >= NAMED_SIZE:
+            sizes[token] = size
+    for match in re.finditer(PATTERNS["token"], text) if sizes else ():
         value, start, size = match.group().rstrip("."), match.start(), sizes.get(match.group(), 0)
-        if size < NAMED_SIZE or re.compile(PATTERNS["blob_lead"]).search(text, max(0, start - 80), start):
+        if not size or re.compile(PATTERNS["blob_lead"]).search(text, max(0, start - 80), start):
             continue
         prefix = (re.match(r"[A-Za-z][A-Za-z0-9]{0,15}[-_.~]", value) or [""])[0][:-1].lower()
         is_blob = len(value) >= 60 and re.compile(PATTERNS["blob_tail"]).match(text, match.end())
         if is_blob or prefix in WORDS["id_prefixes"]:
             continue
         if not re.compile(PATTERNS["secret_near"]).search(text, max(0, start - 160), start):
+            is_short = size < (PREFIXED_SIZE if prefix else BARE_SIZE)
             # One of a known vendor must have the form of its rule; a text of one token is a name, such as of a call.
-            known = [rule for rule in TOKENS if len(rule.hint) > 5 and value.lower().startswith(rule.hint.lower())]
-            is_named = not prefix and re.compile(PATTERNS["name_lead"]).search(text, max(0, start - 80), start)
-            if not re.search(r"\s", text) or is_named or known or size < (PREFIXED_SIZE if prefix else BARE_SIZE):
+            is_of_vendor = any(len(rule.hint) > 5 and value.lower().startswith(rule.hint.lower()) for rule in TOKENS)
+            is_name = not prefix and re.compile(PATTERNS["name_lead"]).search(text, max(0, start - 80), start)
+            if is_short or is_of_vendor or is_name or not re.search(r"\s", text):
                 continue
         yield Span(start=start, end=start + len(value), secret_class="high-entropy")
 

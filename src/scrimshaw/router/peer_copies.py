@@ -40,7 +40,8 @@ class PeerCopies:
                     peer_id = read_text(entry, tool.id)
                     text = read_text(entry, tool.text) if tool.text else self._peer.read(peer_id, ANSWER_S).text
                     name = read_text(entry, tool.title).removeprefix(f"{self._project}/")
-                    found.append((name, CopyRecord(peer_id=peer_id, text_hash=hash_text(parse_memory_file(text).body))))
+                    copy = CopyRecord(peer_id=peer_id, text_hash=hash_text(parse_memory_file(text).body))
+                    found.append((name, copy))
             if not tool.page or len(entries) < tool.page:
                 return found
             offset += tool.page

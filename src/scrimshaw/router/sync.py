@@ -21,6 +21,7 @@ from scrimshaw.storage.sync import compare_files
 WORKERS = 4  # concurrent calls
 FEW = 10  # so many copies may be retired without a question
 GONE, TWICE = "Its memory was deleted, renamed, deprecated or made private.", "There were two copies of it."
+CHANGED = "Its memory was changed, and another copy takes its place."
 
 Notice = Callable[[int, int], None]  # gets how many, and of how many
 
@@ -32,7 +33,7 @@ class Step(Struct, frozen=True, kw_only=True):
     name: str
     peer_id: str = ""
     former_name: str = ""  #: of a rename
-    reason: str = ""  #: why it is retired, or why it failed
+    reason: str = ""  #: why the copy is retired, or why the step failed
 
 
 class PeerSync(Struct, frozen=True, kw_only=True):
@@ -128,7 +129,8 @@ def plan_sync(
         else:
             steps.append(Step(action="create", name=name))
     change: Literal["update", "replace"] = "update" if store.can_update else "replace"
-    steps += (Step(action=change, name=name, peer_id=copies[name].peer_id, reason=GONE) for name in stale)
+    why = "" if store.can_update else CHANGED
+    steps += (Step(action=change, name=name, peer_id=copies[name].peer_id, reason=why) for name in stale)
     steps += (Step(action="retire", name=name, peer_id=copies[name].peer_id, reason=GONE) for name in gone)
     return copies, len(wanted) - len(missing) - len(stale), (*surplus, *steps)
 

@@ -20,7 +20,8 @@ _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices 
 _DECISION, _CHANGE = PATTERNS["decisions"], PATTERNS["changes"]
 _EXPLICIT = ("explicit", "weighed")
 _SHORT_REPLY = 80  # characters that may only be understood after what they reply to
-BY_REPLY = _AGREED, _CHOSEN = "agreed in e", "chosen in e"  # how notes begin, before the number of the reply's event
+_AGREED, _CHOSEN = "agreed in e", "chosen in e"
+BY_REPLY = (_AGREED, _CHOSEN)  # how notes begin, before the number of the reply's event
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
 
 

@@ -303,15 +303,12 @@ def _headline(text: str) -> str:
     bare = statements.strip_courtesy(wish[1] if wish and count_subjects(wish[1]) else opened).strip(" .!,:;?-\"'")
     for mark in ('"', "`"):
         bare = bare if bare.count(mark) % 2 == 0 else bare.replace(mark, "")
-    return _shorten(bare if _NAME.match(bare) else bare[:1].upper() + bare[1:])
-
-
-def _shorten(text: str, most: int = LONGEST_TITLE) -> str:
-    if len(text) <= most:
-        return text
-    head = text[:most]
+    title = bare if _NAME.match(bare) else bare[:1].upper() + bare[1:]
+    if len(title) <= LONGEST_TITLE:
+        return title
+    head = title[:LONGEST_TITLE]
     clause = max(head.rfind(mark) for mark in (", ", "; ", ": ", " - ", " -- ", " — ", " ("))
-    short = head[:clause] if clause > most // 2 else head.rpartition(" ")[0] or head
+    short = head[:clause] if clause > LONGEST_TITLE // 2 else head.rpartition(" ")[0] or head
     return _REQUEST["loose_end"].sub("", short).rstrip(" ,;:-—(")
 
 

@@ -67,8 +67,11 @@ def find_changes(record: Record) -> list[Statement]:
 def find_outcome(record: Record, *, with_commits: bool = True) -> list[Statement]:
     """Results in the agent's words, answers of an issue tracker, and commits or else the effect of the last diff."""
     calls = {each.source.source_call_id for each in record.items if each.source.extraction_rule_id == "issue-changed"}
-    lines = [(event.text.splitlines()[1:2], event.number) for event in record.events if event.call_id in calls]
-    answers = [Statement(statements.cut_line(line[0].strip()), number) for line, number in lines if line]
+    answers = [
+        Statement(statements.cut_line(line.strip()), event.number)
+        for event in record.events
+        for line in (event.text.splitlines()[1:2] if event.call_id in calls else ())
+    ]
     tracked = [x for x in answers if _CHANGE["tracker_answer"].search(x.text) and not x.text.endswith(": Closed")]
     shown = record.commits[-MOST_COMMITS:] or _find_difference(record)
     done = [*_find_results(record), *tracked[-MOST_TRACKED:]]

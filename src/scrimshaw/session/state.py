@@ -277,17 +277,10 @@ def tell_state(
     for about in [*([own] if own_first else []), *sorted(earlier, key=_is_elsewhere)]:
         events, items = sessions.events(about.id), sessions.items(about.id)
         lines = session_state(events, items, occasion, _find_notes(sessions, index, about.id, events))
-        parts = {*map(attrgetter("part"), lines)}
-        calls = {event.call_id for event in events if event.kind == EventKind.TOOL}
-        calls.update(map(attrgetter("source.source_call_id"), items))
-        asked = {item.source.source_call_id for item in items if is_own_tool(item.source.source_tool)}
-        # It did more than ask this server, or decided something about a task.
-        holds_work = bool(calls - asked) or parts >= {"task", "decisions"}
-        commands = chain.from_iterable(map(attrgetter("families"), find_runs(events, items)))
-        is_asking = parts <= _ASKING and _GIT_LOOKS.issuperset(commands)
-        if holds_work and is_asking and occasion == Occasion.START and about is not own:
+        has_work, only_asks = _judge_work(events, items, {*map(attrgetter("part"), lines)})
+        if has_work and only_asks and occasion == Occasion.START and about is not own:
             asking.append((about, lines, events))
-        elif holds_work or occasion == Occasion.COMPACT:
+        elif has_work or occasion == Occasion.COMPACT:
             break
     else:
         about, lines, events = asking.pop(0) if asking else (own, [], [])
@@ -301,6 +294,16 @@ def tell_state(
     if not (recent and lines) or occasion == Occasion.CLEAR:
         return lines
     return [*lines, *islice(_find_left_open(sessions, index, recent, events), MOST_LEFT)]
+
+
+def _judge_work(events: Sequence[RecordedEvent], items: Sequence[Item], parts: Set[str]) -> tuple[bool, bool]:
+    """Whether a session did more than ask this server, or decided something; and whether it only asked or looked."""
+    calls = {event.call_id for event in events if event.kind == EventKind.TOOL}
+    calls.update(map(attrgetter("source.source_call_id"), items))
+    own = {item.source.source_call_id for item in items if is_own_tool(item.source.source_tool)}
+    commands = chain.from_iterable(map(attrgetter("families"), find_runs(events, items)))
+    only_asks = parts <= _ASKING and _GIT_LOOKS.issuperset(commands)
+    return bool(calls - own) or parts >= {"task", "decisions"}, only_asks
 
 
 def _is_elsewhere(session: Session) -> bool:

@@ -130,7 +130,8 @@ class CommitAuthor(NamedTuple):
 
 def find_author(project: Path) -> CommitAuthor:
     """The author of a new commit in a project; without names if git has none. Raises StorageFailure."""
-    name, _, rest = ask_git(project, "var", "GIT_AUTHOR_IDENT", answers=(0, 128), timeout_s=PRESENT_S).partition(" <")
+    ident = ask_git(project, "var", "GIT_AUTHOR_IDENT", answers=(0, 128), timeout_s=PRESENT_S)
+    name, _, rest = ident.partition(" <")
     return CommitAuthor(name, rest.partition(">")[0])
 
 

@@ -166,8 +166,8 @@ class Index(ABC):
         """Remove the memories that satisfy a condition, with everything that belongs to them."""
         table, number = self.TEXTS
         for (row,) in [*write.execute(f"SELECT memories.row FROM memories WHERE {where}", arguments)]:
-            first = int(row) << PART_BITS
-            write.execute(f"DELETE FROM {table} WHERE {number} BETWEEN ? AND ?", (first, first + (1 << PART_BITS) - 1))
+            first, last = int(row) << PART_BITS, (int(row) + 1 << PART_BITS) - 1
+            write.execute(f"DELETE FROM {table} WHERE {number} BETWEEN ? AND ?", (first, last))
             write.execute("DELETE FROM memories WHERE memories.row = ?", (row,))
 
     def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:

@@ -58,7 +58,6 @@ SELECT s.id, count(e.number), max(e.number), s.last_event, s.state <> 'active', 
     AND (kind = 'tool' OR (kind = 'prompt' AND coalesce(d.memory_id, '') = ''))) AND ?, d.*
 FROM sessions s JOIN events e ON e.session = s.id LEFT JOIN drafts d ON d.session = s.id
 WHERE {} GROUP BY s.id, d.session ORDER BY s.last_event DESC, s.rowid DESC"""
-_CHOSEN = ("? = ''", "s.id = ?")  # of all sessions, or of one
 _NEXT_NUMBER = "SELECT 1 + coalesce(max(number), 0) FROM {} WHERE session = ?"
 _SUMMED = ", ".join(f"{name} = injected.{name} + excluded.{name}" for name in ("times", "tokens", "hits"))
 _MENTIONED = "UPDATE items SET mentions = mentions + 1 WHERE session = ?"
@@ -86,7 +85,7 @@ class Sessions:
         known = "SELECT 1 FROM sessions WHERE id = ?"
         if self._database.value(known, (session,)):
             return self._database
-        return next(self._read_all(lambda each: each.read(known, (session,), lambda _: each)), None)
+        return next(self._read_all(lambda each: [each] if each.value(known, (session,)) else []), None)
 
     def _home(self, session: str) -> SqlDatabase:
         """The journal that has a session, or this project's for a new one."""
@@ -207,11 +206,12 @@ class Sessions:
 
     def records(self, session: str = "") -> list[SessionRecord]:
         """The extent of the record of every session with events, or of one, newest session first."""
+        which = "s.id = ?" if session else "? = ''"
 
         def read(database: SqlDatabase) -> Iterable[tuple[Any, ...]]:
             # In a removed work tree nobody is left to draft its sessions.
             is_ours = database is self._database or is_removed(describe_work_tree(database.path.parent))
-            return database.rows(_RECORDS.format(_CHOSEN[session != ""]), (is_ours, session))
+            return database.rows(_RECORDS.format(which), (is_ours, session))
 
         found = dict[str, SessionRecord]()
         for row in self._read_all(read):
@@ -229,7 +229,7 @@ class Sessions:
     def items(self, session: str, *, held: bool | None = None) -> list[Item]:
         """The items of a session in order; only those in working memory, or only those outside, if asked."""
         with self._home(session).lend() as connection:
-            return _items(connection, session, {None: "", True: "AND held", False: "AND NOT held"}[held])
+            return _items(connection, session, "" if held is None else "AND held" if held else "AND NOT held")
 
     def record_draft(self, draft: Drafted) -> None:
         """Store or replace the state of a session's last draft."""

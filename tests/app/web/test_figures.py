@@ -110,7 +110,7 @@ def test_quality_is_read_from_the_index_and_drawn_over_time(browser: TestClient,
     read(browser, "/quality")
     Path(file).chmod(0)  # the page needs no file
     page = read(browser, "/quality?days=14")
-    assert "4 memories were created in 14 days" in page.text
+    assert "Memories of the last 14 days: 4" in page.text
     assert "bands A and B 66.7% 2 of 3 at least 70% missed" in page.text
     assert "empty topics 75.0% 3 of 4" in page.text
     assert [each.text for each in page.find("title")][1:5] == [
@@ -119,8 +119,8 @@ def test_quality_is_read_from_the_index_and_drawn_over_time(browser: TestClient,
     ]  # fmt: skip
     steps = [each.attributes["points"] for each in page.find("polyline", **{"class": ""})]
     assert "12,50 13,50 13,0 14,0" in steps  # half of yesterday's in A or B, all of today's
-    assert "5 memories were created in 90 days" in read(browser, "/quality?days=90").text
-    assert "5 memories" in read(browser, "/quality?days=999999999").text
+    assert "Memories of the last 90 days: 5" in read(browser, "/quality?days=90").text
+    assert "9999 days: 5" in read(browser, "/quality?days=999999999").text
 
 
 def test_the_whole_memory_is_drawn_by_neighbourhoods(browser: TestClient, vault: Path) -> None:

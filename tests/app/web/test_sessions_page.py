@@ -53,7 +53,7 @@ def test_how_an_agent_used_what_it_was_shown_unasked(browser: TestClient, engine
     decided = "I decided to oil the gate of the crane in spring, because the harbour freezes."
     work(project)
     report(project, "Stop", last_assistant_message=decided)
-    assert "0 sessions were shown 0 texts unasked" in read(browser, "/stats?usage=1").text
+    assert "Sessions: 0; texts they were shown unasked: 0" in read(browser, "/stats?usage=1").text
     report(project, "SessionStart", "S2", source="startup")
     report(project, "Stop", "S2", last_assistant_message="We oil the gate of the crane in spring.")
     (row,) = (each.text for each in read(browser, "/sessions/S2").find("tr") if decided in each.text)
@@ -61,7 +61,10 @@ def test_how_an_agent_used_what_it_was_shown_unasked(browser: TestClient, engine
     assert "How the last sessions used it" in read(browser, "/stats").text
     (counted,) = list_tokens(engine)
     assert (counted.uses, counted.used_tokens) == (1, len(decided) // 3 + 1)
-    assert f"1 sessions were shown {counted.unasked} texts unasked; 1 were" in read(browser, "/stats?usage=1").text
+    assert (
+        f"Sessions: 1; texts they were shown unasked: {counted.unasked}; repeated or read: 1"
+        in read(browser, "/stats?usage=1").text
+    )
 
 
 def test_attention_is_drawn_over_the_events(browser: TestClient, engine: Engine, project: Path) -> None:

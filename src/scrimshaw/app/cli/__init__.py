@@ -5,12 +5,13 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from scrimshaw import __version__
 from scrimshaw.config import find_project
 from scrimshaw.errors import ScrimshawError
 
 
 def run() -> None:
-    """The console entry point: answers two frequent commands before the rest is imported."""
+    """The console entry point: answers three small commands before the rest is imported."""
     if sys.argv[1:] == ["serve"]:  # the command line that setup writes
         gc.disable()  # imports make no garbage, and looking for it costs 80 ms
         from scrimshaw.app.serve import serve  # noqa: PLC0415 - the MCP SDK is heavy, only servers need it
@@ -19,6 +20,9 @@ def run() -> None:
         with suppress(ScrimshawError):  # the command line meets the same error, and reports it
             serve(find_project(Path.cwd()))
             sys.exit()
+    if sys.argv[1:] == ["--version"]:
+        sys.stdout.write(f"scrimshaw {__version__}\n")
+        sys.exit()
     if sys.argv[1:] == ["statusline"]:  # run after every answer
         from scrimshaw.app.statusline import print_line  # noqa: PLC0415 - a server has no use for it
 

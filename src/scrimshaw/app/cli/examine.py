@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from msgspec.structs import replace
 
 from scrimshaw.app import setup
 from scrimshaw.app.checks import ALL_CHECKS, PROCESS, list_peer_checks, list_process_checks
@@ -18,11 +19,11 @@ from scrimshaw.engine import lint as engine_lint
 from scrimshaw.engine.core import MEMORIES
 from scrimshaw.engine.degradations import Lost
 from scrimshaw.engine.drafts import list_rejected
-from scrimshaw.engine.health import Finding, Health, Severity, check_health, write_test_file
+from scrimshaw.engine.health import Finding, Health, Severity, check_health, examine_databases, write_test_file
 from scrimshaw.engine.lint import LintState
 from scrimshaw.errors import ConfigError, ScrimshawError, StorageFailure
 from scrimshaw.ingest.rule_checks import check_rules
-from scrimshaw.models import format_count
+from scrimshaw.models import EVERY, format_count
 from scrimshaw.storage.git import ask_git, work_tree
 from scrimshaw.storage.sync import SyncReport
 from scrimshaw.storage.toml_files import GOLDEN_FILE, Golden
@@ -109,8 +110,6 @@ def _render_repairs(result: Mapping[str, Any]) -> Lines:
     yield from (each.diff for each in repairs) if is_dry else done
     yield f"{format_count(len(repairs), 'file')} {'would change' if is_dry else 'changed'}"
 
-
-# Doctor
 
 _STATUS_STYLES = {"on": "green", "degraded": "yellow", "off": "bold red"}
 _VERDICT_STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "problem": "bold red"}
@@ -205,24 +204,22 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
             yield Finding("files", Severity.PROBLEM, f"The index cannot follow them: {error.message}", error.hint)
         else:
             yield from _describe_files(report)
-        health = check_health(engine, thorough=True, more=(*PROCESS, *list_peer_checks(engine.settings)))
+        health = check_health(engine, more=(*PROCESS, *list_peer_checks(engine.settings)))
         for row in health.capabilities:
             if row.name not in {"vault", "git"}:  # the doctor has its own checks of these
                 drift = f"; {row.was} -> {row.status} since {row.since}" if row.was else ""
                 fix = health.advice.get(row.name, "")
                 yield Finding(row.name, health.verdicts[row.name], f"{row.detail}{drift}", fix)
         if rejected := list_rejected(engine):
-            yield Finding("drafts", Severity.NOTE, f"{len(rejected)} were set aside", "See `scrimshaw drafts list`.")
-        names = {row.name for row in health.capabilities}
-        faults = [problem for problem in health.problems if problem.partition(":")[0] not in names]
-        for problem in faults:
-            what, _, fix = problem.partition("; ")
-            fix = fix or "See `scrimshaw checkpoint list` for older copies."
-            yield Finding("databases", Severity.PROBLEM, what, fix)
-        if not faults:
+            yield Finding("drafts", Severity.NOTE, f"set aside: {len(rejected)}", "See `scrimshaw drafts list`.")
+        is_sound = True
+        for fault in examine_databases(engine):
+            is_sound = False
+            yield replace(fault, fix=fault.fix or "See `scrimshaw checkpoint list` for older copies.")
+        if is_sound:
+            memories = format_count(engine.index.count(EVERY)[""], "memory")
             rows = next((row["seq"] for row in engine.journal.history(limit=1)), 0)
-            sizes = f"{format_count(health.memories, 'memory')}, {format_count(rows, 'entry')} in the ledger"
-            yield Finding("databases", Severity.OK, f"sound; {sizes}")
+            yield Finding("databases", Severity.OK, f"sound; {memories}, {format_count(rows, 'entry')} in the ledger")
 
 
 def _describe_files(report: SyncReport) -> Iterator[Finding]:
@@ -245,9 +242,6 @@ def _examine_clients(settings: Settings) -> Iterator[Finding]:
         yield Finding(found.client, verdict, f"{scope}{found.fault or 'server and hooks are set'}", found.fix)
 
 
-# Capabilities
-
-
 def _render_capabilities(health: Health) -> Lines:
     measures = {check.name: check.measures for check in ALL_CHECKS}
     for row in health.capabilities:
@@ -265,9 +259,6 @@ def measure_capabilities(engine: Engine) -> Health:
     Shows what has changed since the last check.
     """
     return check_health(engine, more=list_process_checks(engine.settings))
-
-
-# Golden queries
 
 
 def _render_golden(found: Golden | Sequence[Golden]) -> Lines:

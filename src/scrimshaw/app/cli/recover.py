@@ -1,14 +1,13 @@
 """The commands for history, recovery and erasure: ledger, undo, checkpoint, backup, restore, purge."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
+from msgspec.structs import replace
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import Texts, command, command_group, open_memory, settings_of_memory
@@ -418,35 +417,28 @@ def purge_traces(
         raise typer.BadParameter("Give a secret or --memory, not both.")
     text = "" if memory else _read_secret(secret, secret_file)
 
-    def make_target(engine: Engine) -> PurgeTarget:
+    def find_target(engine: Engine) -> PurgeTarget:
         if memory:
             found = purge.target_memories(engine, [frame.find_id(engine, memory)])
         else:
             found = purge.target_secret(text, is_pattern=pattern)
-        return msgspec.structs.replace(found, include_global=include_global)
+        return replace(found, include_global=include_global)
 
-    with open_memory(project, fresh=False) as engine, ExitStack() as others:
-        scope = [(engine, make_target(engine))]
-        for settings in purge.list_other_memories(engine):
-            other = others.enter_context(open_engine(settings))
-            with suppress(NotFound):  # that work tree never had the memory
-                scope.append((other, make_target(other)))
-        planned = purge.find_traces(scope)
-        where = search_transcripts(engine.settings.project, Path.home(), scope[0][1].traces)
-        transcripts = (scope[0][1].trace(*found) for found in where)
+    with open_memory(project, fresh=False) as engine, purge.open_scope(engine, find_target) as scope:
+        found, target = purge.find_traces(scope), scope[0][1]
+        where = search_transcripts(engine.settings.project, Path.home(), target.traces)
+        documents = (*found.documents, *(target.trace(*each) for each in where))
         receivers = ", ".join(list_receivers(engine.settings.home, engine.settings.project))
         copies = [f"copies at the peers {receivers}: run `scrimshaw sync`, then purge there"] if receivers else []
-        details = {"documents": (*planned.documents, *transcripts), "outside": (*copies, *planned.outside)}
-        planned = msgspec.structs.replace(planned, **details)
+        planned = replace(found, documents=documents, outside=(*copies, *found.outside))
         if dry_run:
             return planned
         confirm(f"Erase it permanently, in {format_count(len(planned.places), 'place')}?", yes)
-        unreadable = yes
-        if planned.unreadable and not yes:
-            names = ", ".join(trace.place for trace in planned.unreadable)
-            unreadable = typer.confirm(f"{names} cannot be searched or cleaned. Remove?", err=True)
-        how = {"remove_unreadable": unreadable, "remove_closed": remove or (unreadable and not yes)}
-        return purge.purge([(each, msgspec.structs.replace(target, **how)) for each, target in scope], planned)
+        names = ", ".join(trace.place for trace in planned.unreadable)
+        question = f"{names} cannot be searched or cleaned. Remove?"
+        may_remove = bool(names) and not yes and typer.confirm(question, err=True)
+        how = {"remove_unreadable": yes or may_remove, "remove_closed": remove or may_remove}
+        return purge.purge([(each, replace(target, **how)) for each, target in scope], planned)
 
 
 def _read_secret(given: str, file: Path | None) -> str:

@@ -94,7 +94,7 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
         occasion = Occasion.START  # its own has no work yet
     text = fence_state(lines, occasion, budget)
     waiting = count_waiting_drafts(settings) if settings.drafts.review else 0
-    note = f"{waiting} drafts of sessions are waiting for review: `scrimshaw review`." if waiting else ""
+    note = f"Drafts of sessions that wait for review: {waiting}; see `scrimshaw review`." if waiting else ""
     earlier, others = storage.sessions.latest(before=event.session, limit=_MOST_EARLIER), ""
     since = max(map(attrgetter("started"), earlier), default=math.inf)
     is_new = earlier and event.occasion not in _OCCASIONS

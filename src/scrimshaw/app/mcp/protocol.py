@@ -168,7 +168,8 @@ class Dispatcher:
 def error_body(error: ScrimshawError) -> dict[str, Any]:
     """An error as clients see it: `code` and `message`, and, if not empty, `parameter`, `hint`, `details`."""
     details = dict(error.details)
-    body = {"code": error.code, "message": error.message, "parameter": details.pop("parameter", ""), "hint": error.hint}
+    parameter = details.pop("parameter", "")  # named by itself, and not among the details again
+    body = {"code": error.code, "message": error.message, "parameter": parameter, "hint": error.hint}
     body["details"] = msgspec.to_builtins(details, str_keys=True, enc_hook=str)
     return {word: value for word, value in body.items() if value or word in ("code", "message")}
 

@@ -59,7 +59,7 @@ def show_statistics(site: Site, values: Values) -> Page:
         sessions = counts.list_tokens(engine, _MOST_MEASURED)
         unasked, uses = sum(each.unasked for each in sessions), sum(each.uses for each in sessions)
         share = uses / unasked if unasked else 0.0
-        words = f"{len(sessions)} sessions were shown {unasked} texts unasked; {uses} were repeated or read."
+        words = f"Sessions: {len(sessions)}; texts they were shown unasked: {unasked}; repeated or read: {uses}."
         usage = (make_bar(share), f" {share:.1%} ", words)
     tables = list[Html]()
     for name in ("type", "tier", "source"):
@@ -114,7 +114,7 @@ def show_quality(site: Site, values: Values) -> Page:
     today = datetime.fromtimestamp(site.engine.clock(), UTC).date()
     starts = [str(today - timedelta(width * (place + 1) - 1)) for place in range(len(periods))]
     course = [(start, sum_grades(some)) for start, some in zip(starts[::-1], periods[::-1], strict=True)]
-    words = f"{len(graded)} memories were created in {days} days. Each has the grade from when it was saved; "
+    words = f"Memories of the last {days} days: {len(graded)}. Each has the grade from when it was saved; "
     again = tag("p", words, tag("code", "scrimshaw stats --quality"), " grades their files again.")
     measures = _render_measures(sum_grades([each for _, each in graded])["measures"], course)
     return Page("Quality", join(_link_periods("/quality", days), again, _draw_bands(course), measures), "/stats")
