@@ -2,12 +2,14 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from scrimshaw.ingest.comparison import normalise_text, space_words
 from scrimshaw.search.embedders import MODEL
-from scrimshaw.search.tokens import STEM, find_identifiers
+from scrimshaw.search.tokens import STEM
 
 
 class Calibration(NamedTuple):
@@ -28,18 +30,16 @@ CALIBRATIONS: Mapping[str, tuple[Calibration, Calibration]] = {
 CALIBRATED_ON = 5000  # passages
 # Not good enough to refuse answers: refusing 1 of 20 true questions, it lets a third of those on other subjects pass.
 WORDS_ONLY = Calibration(-5.5, 0.0, words=13.1)
-# The least for one of few passages with an identifier of the query: that one has no meaning by which to judge it.
+# The least where one or two of the best have an identifier of the query (`SHOP-1207`): it has no meaning to judge.
 NAMED, MOST_NAMED = 0.6, 2
+_IDENTIFIER = re.compile(r"(?<![\w-])(?=[\w.-]*[^\W\d_])[\w.-]*\d\d[\w.-]*(?<![.-])")  # letters and a number
 
 
-def find_named(texts: Mapping[str, str], query: str) -> set[str]:
-    """The names of the texts that have an identifier of the query, if they are few."""
-    named = set[str]()
-    for identifier in find_identifiers(query):
-        found = re.compile(rf"(?<![\w-]){re.escape(identifier)}(?![\w-])", re.IGNORECASE)
-        having = {name for name, text in texts.items() if found.search(text)}
-        named |= having if len(having) <= MOST_NAMED else set()
-    return named
+def has_identifier(texts: Iterable[str], query: str) -> bool:
+    """Whether an identifier of the query is in one or two of the texts."""
+    asked = {*_IDENTIFIER.findall(query.lower())}
+    found = Counter(chain.from_iterable(asked.intersection(_IDENTIFIER.findall(x.lower())) for x in texts if asked))
+    return any(many <= MOST_NAMED for many in found.values())
 
 
 def judge_answer(

@@ -27,7 +27,7 @@ from scrimshaw.models import (
 )
 from scrimshaw.search import lineage, rerank
 from scrimshaw.search.candidates import Candidate, CandidateFinder, SearchState, presence, tokens_pending
-from scrimshaw.search.confidence import CALIBRATIONS, NAMED, find_named, judge_answer
+from scrimshaw.search.confidence import CALIBRATIONS, NAMED, has_identifier, judge_answer
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import OTHER_WORDS, Fused, fuse, scale_scores
@@ -328,12 +328,12 @@ class Searcher:
         recalled = state.signals.recalled if request.first else ()
         always_on = state.always_on if request.first else ()
         hits = self._make_hits(state, page, max(1e-9, ranked[0].score) if ranked else 1.0)
+        left = len(hits)
         if recalled:
             room = max(state.limit - min(len(recalled), RECALLED_STAY), 0)
             hits = [*hits[:room], *recalled[:RECALLED_STAY], *hits[room:], *recalled[RECALLED_STAY:]][: state.limit]
             hits.sort(key=lambda hit: (-hit.score, lineage.TRUST_RANKS[hit.memory.provenance.trust], hit.memory.id))
-        entries = {hit.memory.id for hit in recalled}
-        left = sum(hit.memory.id not in entries for hit in hits)
+            left = sum(hit not in recalled for hit in hits)
         confidence, nearest = max((hit.confidence for hit in hits), default=0.0), list[Hit]()
         # refuse only what was searched by meaning, with a calibrated model; while vectors are missing only nonsense
         by_meaning = Channel.VECTOR in state.lists and self._model in CALIBRATIONS
@@ -371,14 +371,11 @@ class Searcher:
         # One that was not found by meaning is no nearer than the last that was.
         near, hits = state.lists.get(Channel.VECTOR, ()), list[Hit]()
         floor = near[-1].score if near and state.has_all_vectors else None
-        titles = {each.memory.id: each.memory.title for each in page}
-        texts = {name: f"{titles[name]}\n{piece.context}\n{piece.text}" for name, piece in pieces.items()}
-        named = find_named(texts, state.request.query)
         for each in page:
             name, fused = each.memory.id, each.fused
-            piece, cosine = pieces[name], fused.raw.get(Channel.VECTOR, floor)
-            probability = judge_answer(texts[name], state.terms, cosine, state.coverage, self._model, state.searched)
-            probability = max(probability, NAMED if name in named else 0.0)
+            piece = pieces[name]
+            text, cosine = f"{each.memory.title}\n{piece.context}\n{piece.text}", fused.raw.get(Channel.VECTOR, floor)
+            probability = judge_answer(text, state.terms, cosine, state.coverage, self._model, state.searched)
             questions = each.memory.questions[state.questions.get(name, len(each.memory.questions)) :]
             explanation = Explanation(
                 ranks=fused.ranks,
@@ -403,7 +400,9 @@ class Searcher:
                     confidence=probability,
                 )
             )
+        is_known = has_identifier((f"{hit.memory.title}\n{hit.text}" for hit in hits), state.request.query)
         sure = max(map(attrgetter("confidence"), hits), default=0.0)
+        sure = max(sure, NAMED) if is_known else sure
         for place, hit in enumerate(hits):
             hits[place] = replace(hit, confidence=round(sure * max(0.0, hit.score / best) ** FALL, 3))
         return hits
@@ -437,9 +436,10 @@ def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate
     dates = {name: each.memory.updated or each.memory.created for name, each in known.items()}
     later = [sorted(pair, key=dates.__getitem__, reverse=True) for pair in state.versions if set(pair) <= set(known)]
     later = [pair for pair in later if dates[pair[1]] and dates[pair[0]] > dates[pair[1]]]
-    words = _find_asked_words(index, state, [known[name].memory for name in {*chain.from_iterable(later)}])
-    later = [pair for pair in later if words[pair[1]] <= words[pair[0]]]
-    scores = {name: each.score for name, each in known.items()}
+    if later:
+        words = _find_asked_words(index, state, [known[name].memory for name in {*chain.from_iterable(later)}])
+        later = [pair for pair in later if words[pair[1]] <= words[pair[0]]]
+    scores = dict(zip(known, map(attrgetter("score"), best), strict=True))  # before any lift
     for newer, older in sorted([*stated, *map(tuple, later)], key=lambda pair: (dates[pair[0]], pair)):
         new, old = known[newer], known[older]
         share, is_near = math.prod(new.factors.values()), scores[older] - scores[newer] <= rerank.NEWER_REACH

@@ -43,7 +43,6 @@ STEM = 5  # first characters by which words are compared
 _WORD = re.compile(r"[^\W_]+")
 _NAME = re.compile(r"[^\W_]+(?:[_./:]+[^\W_]+)+")
 MAX_NAMES = 8
-_IDENTIFIER = re.compile(r"(?<![\w-])(?=[\w.-]*[^\W\d_])[\w.-]*\d\d[\w.-]*(?<![.-])")
 # A word that has more than visible ASCII, from its start on; of others, the characters that are not punctuation.
 _OTHER_WORD = re.compile(r"((?<![^ \t\r\n])[!-~]*+[^ \t\r\n!-~][^ \t\r\n]*)")
 _OTHER = re.compile(r"[^ \t\r\n!-~]")
@@ -81,11 +80,6 @@ def query_terms(query: str, *, limit: int = MAX_TERMS) -> tuple[str, ...]:
 def find_names(query: str) -> tuple[str, ...]:
     """The names in a query that contain punctuation, such as `a_b`, `a.b` and `a/b.c`, at most a few."""
     return tuple(dict.fromkeys(_NAME.findall(query)))[:MAX_NAMES]
-
-
-def find_identifiers(query: str) -> set[str]:
-    """The words of a query that have letters and a number of two or more digits, such as `SHOP-1207`, in lower case."""
-    return {*_IDENTIFIER.findall(query.lower())}
 
 
 def find_phrases(text: str, look_up: Callable[..., Iterable[tuple[str, str]]]) -> dict[str, list[str]]:

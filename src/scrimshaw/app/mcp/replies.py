@@ -42,7 +42,7 @@ class SearchReply(Reply, frozen=True, omit_defaults=True):
     `text` is the part of a memory that answers, `answers` its author's question that matched. Several passages of a
     session are in `passages` in order: `#e7` in `session:S` has the id `session:S#e7`. Passages in
     `already_shown` are in your context, and are cut to a sentence here.
-    `confidence` is the probability 0..1 that one of them speaks of it; if it is too low there are no hits, and `nearest`
+    `confidence` is the probability 0..1 that one of them speaks of it; if it is low there are no hits, and `nearest`
     names the nearest memories, or says a sentence of a session's. `peers`: hits of other memory servers.
     `count` and `omitted` count passages, `archived` counts faded memories that match too.
     """
