@@ -107,7 +107,7 @@ ALONG = {"full_text": {"recall"}, "vectors": {"index"}, "graph": {"index"}}
 
 def test_a_sound_project_has_every_capability_on(engine: Engine) -> None:
     assert turned(engine) == {}
-    assert set(statuses(engine)) == {*OFF, "journal", "lock", "jobs", "trust"} == {probe.name for probe in EVERY}
+    assert set(statuses(engine)) == {*OFF, "journal", "lock", "jobs", "files", "trust"} == {probe.name for probe in EVERY}
 
 
 @pytest.mark.parametrize("row", OFF)
@@ -154,6 +154,15 @@ def test_a_broken_links_file_degrades_the_graph_and_is_named_with_its_line(
     assert told.failure_mode.startswith(f"links_unreadable: {engine.folder / 'links.toml'}")
     assert said in told.failure_mode
     assert (told.retry_recommendation, check_health(engine).status) == ("Correct the file.", "degraded")
+
+
+@pytest.mark.parametrize("text", ["---\ntier: [\n---\nBroken.\n", "<<<<<<< a\nOak.\n=======\nIron.\n>>>>>>> b\n"])
+def test_a_file_to_correct_degrades_a_memory(engine: Engine, vault: Path, text: str) -> None:
+    (vault / "gate.md").write_text(text)
+    scan(engine)
+    assert turned(engine)["files"] == Status.DEGRADED
+    assert (found := check_health(engine)).status == "degraded"
+    assert "1 file to correct" in next(each.failure_mode for each in found.degradations if "files" in each.failure_mode)
 
 
 def test_a_bug_in_one_probe_hides_nothing_else(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:

@@ -151,6 +151,18 @@ def test_a_merge_leaves_its_marks_in_a_text(engine: Engine, vault: Path, project
     assert search(engine, SearchRequest(query="iron gate")).hits[0].memory.faults == ["merge_conflict"]
 
 
+@pytest.mark.parametrize(("quality", "is_hit"), [("quality: {score: 1.0, flags: []}\n", True), ("", True),
+                                                ("quality: {score: 0.1, flags: []}\n", False)])  # fmt: skip
+def test_what_an_agent_saved_stays_to_be_found_with_the_marks_of_a_merge(
+    engine: Engine, vault: Path, quality: str, *, is_hit: bool
+) -> None:
+    marks = "<<<<<<< HEAD\nThe gate is oak.\n=======\nThe gate is iron.\n>>>>>>> theirs\n"
+    (vault / "gate.md").write_text(f"---\nprovenance: {{source: agent, trust: agent}}\n{quality}---\n{marks}")
+    scan(engine)
+    found = search(engine, SearchRequest(query="iron gate")).hits
+    assert [hit.memory.faults for hit in found] == ([["merge_conflict"]] if is_hit else [])
+
+
 def test_a_vault_that_was_removed_leaves_nothing(engine: Engine, vault: Path) -> None:
     write_memory(vault, "a", "one")
     scan(engine)

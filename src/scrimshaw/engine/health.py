@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from scrimshaw.engine import canary
 from scrimshaw.engine.core import LOCK_FILE, Engine
 from scrimshaw.engine.degradations import describe_loss
-from scrimshaw.engine.index import count_vectors
+from scrimshaw.engine.index import count_vectors, list_skipped_files
 from scrimshaw.engine.ledger import links_path
 from scrimshaw.engine.trust import describe_claims
 from scrimshaw.errors import ScrimshawError, StorageFailure, UnreadableFile, VaultBusy
@@ -324,6 +324,12 @@ def _check_lock(engine: Engine) -> Result | str:
         return "acquired and released"
 
 
+def _check_files(engine: Engine) -> Result | str:
+    if broken := sum(skip.is_found for skip in list_skipped_files(engine)):
+        return Result(Status.DEGRADED, f"{format_count(broken, 'file')} to correct, found by the text alone")
+    return "no file is found by its text alone"
+
+
 def _check_trust(engine: Engine) -> Result | str:
     claims = describe_claims(engine)
     return Result(Status.DEGRADED, " ".join(claims)) if claims else "no memory claims more than it has"
@@ -337,5 +343,5 @@ def _check_git(engine: Engine) -> Result | str:
 CHECKS = make_checks(
     index=_check_index, full_text=_check_text, vectors=_check_vectors, triggers=_check_triggers, graph=_check_graph,
     recall=_check_recall, redaction=_check_redaction, journal=_check_journal, jobs=_check_jobs, vault=_check_vault,
-    lock=_check_lock, git=_check_git, trust=_check_trust,
+    lock=_check_lock, git=_check_git, files=_check_files, trust=_check_trust,
 )  # fmt: skip

@@ -206,7 +206,7 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
             yield from _describe_files(report)
         health = check_health(engine, more=(*PROCESS, *list_peer_checks(engine.settings)))
         for row in health.capabilities:
-            if row.name not in {"vault", "git"}:  # the doctor has its own checks of these
+            if row.name not in {"vault", "git", "files"}:  # the doctor has its own checks of these
                 drift = f"; {row.was} -> {row.status} since {row.since}" if row.was else ""
                 fix = health.advice.get(row.name, "")
                 yield Finding(row.name, health.verdicts[row.name], f"{row.detail}{drift}", fix)
