@@ -107,7 +107,9 @@ ALONG = {"full_text": {"recall"}, "vectors": {"index"}, "graph": {"index"}}
 
 def test_a_sound_project_has_every_capability_on(engine: Engine) -> None:
     assert turned(engine) == {}
-    assert set(statuses(engine)) == {*OFF, "journal", "lock", "jobs", "files", "trust"} == {probe.name for probe in EVERY}
+    assert (
+        set(statuses(engine)) == {*OFF, "journal", "lock", "jobs", "files", "trust"} == {probe.name for probe in EVERY}
+    )
 
 
 @pytest.mark.parametrize("row", OFF)

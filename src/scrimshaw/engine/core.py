@@ -69,6 +69,8 @@ class Engine(AbstractContextManager["Engine"]):
     #: The memories to search instead of this one, by name; ids are then NAME:ID.
     vaults: Mapping[str, "Engine"] = field(default_factory=dict)
     person: str = ""  #: Who asks, if a team's server knows it.
+    #: By person and id, the hash of the text of a memory that this process last gave out or took in.
+    known_texts: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def vault_of(self, memory_id: str, vault: str = "") -> tuple[Vault, str]:
         """The writable vault of a memory of this id, and its id inside that vault; raises ReadOnly.

@@ -111,6 +111,7 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
     if indexed is None or not raw.endswith(indexed.encode()):  # otherwise nothing in it was redacted
         redacted = redact(parse_memory_file(raw, memory.path).body)
         body, classes = redacted.text, redacted.classes
+    engine.known_texts[engine.person, memory_id] = hash(body)
     session = memory.provenance.session
     if session and _EVENT.fullmatch(f"#{anchor}"):  # how a line in a session's memory refers to its event
         return get(engine, f"{sessions.ITEM_PREFIX}{session}#{anchor}")

@@ -46,6 +46,7 @@ from scrimshaw.session.keywords import describe_text, find_type
 from scrimshaw.session.statements import cut_line
 from scrimshaw.storage.paths import SUFFIX, check_id
 from scrimshaw.storage.scan import IGNORED_FOLDERS, SERENA
+from scrimshaw.storage.transaction import make_conflict
 
 Edit = Callable[[MemoryFile], MemoryFile]
 
@@ -184,6 +185,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
         with suppress(ScrimshawError):
             engine.memory(memory_id)  # another writer had the same title just now: the index gets its text
         return save(engine, new, force=force)
+    engine.known_texts[engine.person, memory_id] = hash(file.body)
     return replace(outcome, content_hash=digest, path=path)
 
 
@@ -281,8 +283,12 @@ def update(
     reason: str = "updated",
     actor: str = "agent",
     session: str = "",
+    careful: bool = False,
 ) -> Saved:
-    """Change keys of a memory's front matter, its text, or both; Conflict unless the file has `expected_hash`."""
+    """Change keys of a memory's front matter, its text, or both; Conflict unless the file has `expected_hash`.
+
+    With `careful` a text does not replace one that changed since this process last gave it out or took it in.
+    """
     memory = engine.memory(memory_id)
     if "title" in changes and not str(changes["title"]).strip():
         raise InvalidRequest("The title is empty.", "Give it a few words.", parameter="title")
@@ -307,7 +313,9 @@ def update(
         default = Trust.AGENT if memory.source == SERENA else Trust.HUMAN
         return limit_reworded(before, edit_memory_file(after, more), actor, default)
 
-    saved = rewrite(engine, memory, change, entry, expected_hash=expected_hash)
+    is_bound = careful and content is not None and expected_hash is None
+    known = engine.known_texts.get((engine.person, memory.id), 0) if is_bound else 0
+    saved = rewrite(engine, memory, change, entry, expected_hash=expected_hash, known=known)
     double = engine.find_double(memory)
     return replace(saved, notices=(f"{double.failure_mode}: {double.retry_recommendation}.",)) if double else saved
 
@@ -320,14 +328,18 @@ def _describe_anew(before: MemoryFile, content: str) -> dict[str, object]:
     return {key: [*new] for key, (old, new) in known if before.values.get(key) == [*old] != [*new]}
 
 
-def rewrite(engine: Engine, memory: Memory, change: Edit, entry: Entry, *, expected_hash: str | None = None) -> Saved:
-    """Replace a memory's file by the result of `change`, under the lock; only what changed is redacted."""
+def rewrite(
+    engine: Engine, memory: Memory, change: Edit, entry: Entry, *, expected_hash: str | None = None, known: int = 0
+) -> Saved:
+    """Replace a memory's file, if it has these hashes, by the result of `change`; only what changed is redacted."""
     demand_writable(memory)
     memory_id = check_id(memory.id)
     with engine.write_lock():
         place = read_file(engine, memory_id, expected_hash, memory.content_hash)
         before = parse_memory_file(_demand_data(place), memory.path)
         demand_changeable([(memory_id, before)], entry.actor, "edit ID")
+        if known not in (0, hash(before.body)) and known != hash(redact(before.body).text):
+            raise make_conflict(memory_id, place.hash, "known")
         file = change(before)
         text = redact_edit(before.text, file.text)
         file = file if text.text == file.text else parse_memory_file(text.text)
@@ -335,6 +347,8 @@ def rewrite(engine: Engine, memory: Memory, change: Edit, entry: Entry, *, expec
         if text.text == before.text:
             return describe(status="unchanged", content_hash=place.hash, path=memory.path)
         digest, path = _write(engine, RecordedChange(entry, place, text), file)
+        if file.body != before.body:
+            engine.known_texts[engine.person, memory_id] = hash(file.body)
     return describe(status="updated", content_hash=digest, path=path)
 
 

@@ -408,9 +408,9 @@ def build_document(
         place, context = QUESTIONS + len(questions), question[:LONGEST_QUESTION]
         chunks.append(Chunk(ordinal=place, anchor="", heading="", start=0, end=0, context=context))
         questions.append(context)
-    quality = front.parse_quality(values, clean)
-    if flag:  # a merge says nothing against the text, which stays to be found
-        quality = Quality(score=0.0 if file.problem else quality.score if quality else 1.0, flags=(flag,))
+    stated = front.parse_quality(values, clean)
+    # The marks of a merge say nothing against the text, which stays to be found.
+    score = 0.0 if file.problem else stated.score if stated else 1.0
     tier = front.parse_member(values, "tier", Tier.NORMAL)
     provenance = front.parse_provenance(values, clean, source.trust)
     if file.problem and source.writable:
@@ -435,7 +435,7 @@ def build_document(
         chunks=tuple(chunks),
         edges=markdown.parse_relations(values, source.memory_id, clean) + markdown.parse_links(page, source.memory_id),
         provenance=provenance,
-        quality=quality,
+        quality=Quality(score=score, flags=(flag,)) if flag else stated,
         created=created,
         updated=updated,
         tokens=count_tokens(body.text),

@@ -347,7 +347,7 @@ def memory_update(
     if not changes and content is None:
         raise InvalidRequest("There is nothing to change.", "Name a key or content.", parameter="content")
     session, text = session_id_of(engine, session_id), content and content.removesuffix("\n") + "\n"
-    saved = write.update(engine, id, changes, content=text, expected_hash=expected_hash, session=session)
+    saved = write.update(engine, id, changes, content=text, expected_hash=expected_hash, session=session, careful=True)
     return _save_reply(engine, saved)
 
 

@@ -1,0 +1,82 @@
+"""The tools that every session has, as an agent uses them one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.samples import SECRET, write_memory
+from tests.scenarios.agent import Agent
+
+from scrimshaw.engine import Engine
+from scrimshaw.engine.index import scan
+
+STEPS = "Stop the worker, then copy the database.\n"
+
+
+@pytest.fixture
+def agent(engine: Engine, vault: Path) -> Agent:
+    write_memory(vault, "steps", STEPS, "title: Steps")
+    scan(engine)
+    return Agent(engine)
+
+
+def add_line(path: Path) -> None:
+    path.write_text(f"{path.read_text()}Never skip the backup.\n")
+
+
+def add_topic(path: Path) -> None:
+    path.write_text(path.read_text().replace("title: Steps", "title: Steps\ntopics: [deploy]"))
+
+
+class TestTextsThatChanged:
+    """What a person or another agent wrote since an agent read a memory is not replaced unseen."""
+
+    @pytest.mark.parametrize("anchor", ["", "after"])
+    def test_a_text_read_before_does_not_replace_another(self, agent: Agent, vault: Path, anchor: str) -> None:
+        (vault / "steps.md").write_text(f"{STEPS}\n# After\n\nStart it.\n")
+        agent.call("memory_get", id="mem:steps", anchor=anchor)
+        add_line(vault / "steps.md")
+        refused = agent.dispatch("memory_update", id="steps", content="Start it again.")
+        assert "'steps' changed since it was read. Read it again" in refused.replace('","hint":"', " ")
+        assert "Never skip" in (vault / "steps.md").read_text()
+        agent.call("memory_get", id="steps")
+        assert agent.call("memory_update", id="steps", content="Start it again.")["status"] == "updated"
+
+    def test_nor_does_one_saved_or_updated_before(self, agent: Agent, vault: Path) -> None:
+        agent.call("memory_save", id="mine", content="The gate is oak.")
+        for text in ("The gate is iron.", "The gate is bronze."):
+            assert agent.call("memory_update", id="mine", content=text)["status"] == "updated"
+        add_line(vault / "mine.md")
+        assert "conflict" in agent.dispatch("memory_update", id="mine", content="The gate is brass.")
+
+    def test_a_text_is_replaced_if_only_its_front_matter_changed(self, agent: Agent, vault: Path) -> None:
+        write_memory(vault, "other", "Another.")
+        agent.call("memory_get", id="steps")
+        add_topic(vault / "steps.md")
+        agent.call("memory_causal_link", source_id="steps", target_id="other", relation="caused")
+        assert agent.call("memory_update", id="steps", content="Start it again.")["status"] == "updated"
+
+    def test_a_text_with_a_secret_is_known_by_what_was_read_of_it(self, agent: Agent, vault: Path) -> None:
+        (vault / "steps.md").write_text(f"Log in with {SECRET} first.\n")
+        assert SECRET not in agent.call("memory_get", id="steps")["content"]
+        assert agent.call("memory_update", id="steps", content="Log in first.")["status"] == "updated"
+
+    def test_keys_change_beside_another_text(self, agent: Agent, vault: Path) -> None:
+        agent.call("memory_get", id="steps")
+        add_line(vault / "steps.md")
+        assert agent.call("memory_update", id="steps", title="Runbook")["status"] == "updated"
+        assert "conflict" in agent.dispatch("memory_update", id="steps", content="Start it again.")
+
+    def test_a_memory_that_was_never_read_is_replaced(self, agent: Agent, vault: Path) -> None:
+        add_line(vault / "steps.md")
+        assert agent.call("memory_update", id="steps", content="Start it again.")["status"] == "updated"
+
+    def test_of_two_who_share_a_server_each_has_read_its_own(self, agent: Agent) -> None:
+        ana, bo = (Agent(replace(agent.engine, person=name)) for name in ("ana", "bo"))
+        ana.call("memory_get", id="steps")
+        bo.call("memory_get", id="steps")
+        ana.call("memory_update", id="steps", content="Ana's.")
+        assert "conflict" in bo.dispatch("memory_update", id="steps", content="Bo's.")
+        assert ana.call("memory_update", id="steps", content="Ana's again.")["status"] == "updated"
