@@ -9,6 +9,7 @@ import pytest
 from tests.samples import SECRET, write_memory
 from tests.scenarios.agent import Agent
 
+from scrimshaw.app.mcp.protocol import read_listing
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
 
@@ -80,3 +81,26 @@ class TestTextsThatChanged:
         ana.call("memory_update", id="steps", content="Ana's.")
         assert "conflict" in bo.dispatch("memory_update", id="steps", content="Bo's.")
         assert ana.call("memory_update", id="steps", content="Ana's again.")["status"] == "updated"
+
+
+class TestTemporaryMemories:
+    """Whoever makes a memory temporary is told that it is deleted after a time."""
+
+    NOTICE = "7 days after its last change it is deleted"
+
+    @pytest.mark.parametrize("given", [{"tier": "temporary"}, {}, {"tier": "normal"}])
+    def test_a_save_says_so(self, agent: Agent, given: dict[str, str]) -> None:
+        head = "" if given else "---\ntier: temporary\n---\n"
+        saved = agent.call("memory_save", content=f"{head}The staging host is called heron this week.", **given)
+        assert (self.NOTICE in str(saved.get("notices"))) == (given != {"tier": "normal"})
+
+    def test_an_update_says_so_unless_a_person_wrote_the_file(self, agent: Agent) -> None:
+        agent.call("memory_save", id="mine", content="The staging host is called heron this week.")
+        mine, theirs = (agent.call("memory_update", id=name, tier="temporary") for name in ("mine", "steps"))
+        assert self.NOTICE in mine["notices"][0]
+        assert "notices" not in theirs
+
+    def test_the_parameter_says_so(self) -> None:
+        for tool in read_listing("core")[0]:
+            if tool.name in ("memory_save", "memory_update"):
+                assert "temporary is deleted" in tool.input_schema["properties"]["tier"]["description"]

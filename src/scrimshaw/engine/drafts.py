@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.read import touch
-from scrimshaw.engine.write import DRAFTED, NewText, Saved, compose_memory, retire, rewrite, save, slug
+from scrimshaw.engine.write import DRAFTED, LASTING, NewText, Saved, compose_memory, retire, rewrite, save, slug
 from scrimshaw.errors import NotFound, ScrimshawError, StorageFailure
 from scrimshaw.ingest.markdown import parse_headings
 from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file
@@ -316,7 +316,7 @@ def expire_drafts(engine: Engine) -> tuple[list[str], list[str]]:
     discard_drafts(engine, drafts)
     before = format_time(now - engine.settings.drafts.expire_days * DAY_S)
     temporary = engine.index.select(Filters(tiers=(Tier.TEMPORARY,), until=before))
-    gone = [each for each in temporary if each.writable and each.provenance.trust not in (Trust.HUMAN, Trust.FILE)]
+    gone = [each for each in temporary if each.writable and each.provenance.trust not in LASTING]
     return drafts, retire(engine, gone, "temporary, and its time is over", "retention", only_unchanged=True)
 
 

@@ -62,6 +62,8 @@ _TEXT_OF = attrgetter("text")
 _HEADS = ("---", BOM)  # how a text begins that has front matter of its own
 _UNSTATED = (None, "", (), MemoryType.GENERAL, Tier.NORMAL)  # the values of a save where nobody chose one
 _OURS = ("provenance", "quality", "updated")  # keys that no text brings
+LASTING = (Trust.HUMAN, Trust.FILE)  # the trust of memories that are never deleted because they are temporary
+_EXPIRES = "It is temporary: {0.drafts.expire_days:g} days after its last change it is deleted."
 _CANDIDATES = 10  # sketches select the likeliest; the texts themselves decide
 _SAMPLE_LUCK = 0.5  # a minhash is a sample: related texts rarely share less than half of the expected number
 # Words people use when one thing replaced another, in lower case. Their first letters, tried first, halve the time.
@@ -127,7 +129,9 @@ class Saved(Struct, frozen=True, kw_only=True):
     proposals: tuple[Proposal, ...] = ()  #: Relations worth stating; none was written.
     quality: Quality | None = None
     reasons: tuple[str, ...] = ()  #: Why the quality gate rejects it.
-    notices: tuple[str, ...] = ()  #: What happened to a claim to the constitutional tier, or who vouches for it.
+    notices: tuple[
+        str, ...
+    ] = ()  #: What happened to a claim to the constitutional tier, or happens to a temporary one.
 
 
 def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = False) -> Saved:
@@ -155,6 +159,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     similar = find_similar_memories(engine, content.text, exclude=memory_id)
     file, text, verdict = compose_memory(engine, new, title, content, clean)
     is_accepted = verdict.is_accepted or force
+    is_brief = file.values.get("tier") == Tier.TEMPORARY and new.trust not in LASTING
     outcome = describe(
         id=memory_id,
         status="rejected" if not is_accepted else "dry_run" if dry_run else "saved",
@@ -163,6 +168,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
         proposals=propose_supersedes(engine, content.text, similar) if similar else (),
         quality=Quality(score=verdict.score, flags=verdict.flags),
         reasons=verdict.reasons,
+        notices=(_EXPIRES.format(engine.settings),) if is_brief else (),
     )
     if dry_run or not is_accepted:
         return outcome
@@ -316,8 +322,10 @@ def update(
     is_bound = careful and content is not None and expected_hash is None
     known = engine.known_texts.get((engine.person, memory.id), 0) if is_bound else 0
     saved = rewrite(engine, memory, change, entry, expected_hash=expected_hash, known=known)
+    is_brief = changes.get("tier") == Tier.TEMPORARY and engine.memory(memory.id).provenance.trust not in LASTING
     double = engine.find_double(memory)
-    return replace(saved, notices=(f"{double.failure_mode}: {double.retry_recommendation}.",)) if double else saved
+    notices = (f"{double.failure_mode}: {double.retry_recommendation}.",) if double else ()
+    return replace(saved, notices=(*notices, _EXPIRES.format(engine.settings)) if is_brief else notices)
 
 
 def _describe_anew(before: MemoryFile, content: str) -> dict[str, object]:

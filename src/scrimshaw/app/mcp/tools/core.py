@@ -53,9 +53,7 @@ DryRun = Annotated[bool, Meta(description="Only say what would happen.")]
 MemoryId = Annotated[str, Meta(description="Id of a memory.", min_length=1, max_length=400)]
 Questions = Annotated[
     tuple[Annotated[str, Meta(max_length=LONGEST_QUESTION)], ...],
-    Meta(
-        description="2-5 future questions that this answers, in other words than the text.", max_length=MOST_QUESTIONS
-    ),
+    Meta(description="2-5 future questions that it answers, in other words.", max_length=MOST_QUESTIONS),
 ]
 
 Asks = Annotated[Intent, Meta(description="Purpose: decides mode auto, does not affect ranking.")]
@@ -68,7 +66,9 @@ Topics = Annotated[tuple[str, ...], Meta(description="Subjects, one or two words
 StatedVault = Annotated[
     VaultName, Meta(description="Serena's memories or the project's own vault; default: Serena's if it has only those.")
 ]
-StatedTier = Annotated[Tier, Meta(description="Importance; constitutional needs a person.")]
+StatedTier = Annotated[
+    Tier, Meta(description="Importance; temporary is deleted after a week, constitutional needs a person.")
+]
 
 
 class FilterCall(Call, frozen=True, kw_only=True):
