@@ -564,6 +564,7 @@ TOOLS: dict[str, Tool] = {
                 "rotation",
                 becomes(MEMORIES["auth/login"][1], "## Rotation\n\nThe key changes every month.\n"),
             ),
+            Row("offset", 4, becomes(MEMORIES["auth/login"][1], MEMORIES["auth/login"][1][4:])),
         ),
     ),
     "memory_save": Tool(

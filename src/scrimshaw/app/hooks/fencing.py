@@ -64,11 +64,11 @@ def fence_state(lines: Sequence[StateLine], occasion: Occasion, budget: int) -> 
     return fence_list(_NOTES[occasion], map(_STATE_LINE.format, shorten_origins(fitting)))
 
 
-def fence_if_suspicious(text: str, trust: str) -> str:
-    """A text for an answer: fenced if it speaks to an agent and no person vouches for it."""
+def fence_if_suspicious(text: str, trust: str, part: slice = slice(None)) -> str:
+    """A text for an answer, or a part of it: fenced if the text speaks to an agent and no person vouches for it."""
     if not is_withheld(text, trust):
-        return remove_marks(text)
-    return fence(f"Trust {trust}, speaks like an instruction.", text)
+        return remove_marks(text[part])
+    return fence(f"Trust {trust}, speaks like an instruction.", text[part])
 
 
 def is_withheld(text: str, trust: str) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,6 +21,7 @@ from scrimshaw.engine.fixes import recall_fixes
 from scrimshaw.engine.trust import describe_claim
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.events import redact_id
+from scrimshaw.ingest.markdown import parse_headings
 from scrimshaw.ingest.memory_file import LONGEST_QUESTION, MOST_QUESTIONS
 from scrimshaw.models import (
     Channel,
@@ -41,6 +43,7 @@ from scrimshaw.search.results import SearchRequest, SearchResult, StateLine
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.session.resume import RECALL, shorten_origins
 
+LONGEST_TEXT = 24_000  # characters of a memory in one answer: clients refuse answers of more than some 25,000 tokens
 _LONGEST_COUNT = 99_999  # a reply contains its own token count, and no budget is larger
 
 Limit = Annotated[int, Meta(ge=1, le=100, description="Maximum hits.")]
@@ -144,6 +147,7 @@ class GetReply(Reply, frozen=True, omit_defaults=True):
     superseded_by: Sequence[str] = ()
     flags: Sequence[str] = ()
     redacted: Sequence[str] = ()
+    omitted: int = 0  #: the characters after those that are sent of a long text
     notices: Sequence[str] = ()
     degraded: Sequence[Degradation] = ()
 
@@ -262,20 +266,27 @@ def memory_get(
     anchor: Annotated[
         str, Meta(description="Only the section of this heading or ANCHOR; e12: the event a statement names.")
     ] = "",
+    offset: Annotated[int, RARE, Meta(ge=0, description="Of a long text, go on from this character.")] = 0,
 ) -> GetReply:
     """Read a memory, or one section of it."""
     found = ask.get_from_peer(engine, id) if id.startswith(PREFIX) else read.get(engine, id, anchor)
     read.touch(engine, [found.memory])
     query_log.append(engine, query_log.LoggedRead(at=engine.clock(), id=found.memory.id))
-    trust = found.memory.provenance.trust
+    trust, notices = found.memory.provenance.trust, [*filter(None, [describe_claim(found.memory)])]
+    end = offset + LONGEST_TEXT
+    if omitted := len(found.body[end:]):
+        names = () if anchor else (each.anchor for each in parse_headings(found.body, name=found.memory.path))
+        sections = ", ".join(replies.visible_phrases(islice(names, 40), trust))
+        notices.append(f"It is long: go on with offset {end}{' or an anchor: ' if sections else ''}{sections}.")
     return GetReply(
         memory=replies.public_memory(found.memory),
-        content=fence_if_suspicious(found.body, trust),
+        content=fence_if_suspicious(found.body, trust, slice(offset, end)),
         content_hash=found.content_hash,
         superseded_by=[*map(remove_marks, found.superseded_by)],
         flags=replies.warnings(found.body, trust),
         redacted=found.redacted,
-        notices=(notice,) if (notice := describe_claim(found.memory)) else (),
+        omitted=omitted,
+        notices=tuple(notices),
         degraded=found.degradations,
     )
 
