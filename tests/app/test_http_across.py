@@ -109,6 +109,14 @@ def test_a_tools_own_vault_is_written_behind_the_name(team: Team) -> None:
     assert "there is no .serena/memories" in refused["error"]["message"]
 
 
+def test_the_ids_that_a_save_replaces_carry_the_vault(team: Team) -> None:
+    given: dict[str, Any] = {"content": "The winch was mended.", "supersedes": ["shop:tide/3", "shop:tide/2"]}
+    saved = team.server.call(team.secret, "memory_save", **given)
+    assert (saved["vault"], saved["status"]) == ("shop", "saved")
+    for name in given["supersedes"]:
+        assert team.server.call(team.secret, "memory_get", id=name)["superseded_by"] == [saved["id"]]
+
+
 def test_an_id_carries_the_vault_under_another_name_of_its_parameter(team: Team) -> None:
     assert team.server.call(team.secret, "memory_get", memory_id="billing:gate")["vault"] == "billing"
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.samples import SECRET, write_memory
+from tests.samples import SECRET, digest, write_memory
 from tests.scenarios.agent import Agent
 
-from scrimshaw.app.mcp.protocol import read_listing
+from scrimshaw.app.mcp.protocol import Dispatcher, read_listing
+from scrimshaw.app.mcp.tools import choose
 from scrimshaw.app.mcp.tools.core import LONGEST_TEXT
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
@@ -140,3 +141,53 @@ class TestLongTexts:
         reply = agent.call("memory_get", id="steps")
         assert reply["content"] == STEPS
         assert not {"omitted", "notices"} & reply.keys()
+
+
+OLD_DAYS = "Deploys happen on Tuesdays and Thursdays at ten, announced in #ops by the release captain.\n"
+NEW_DAYS = "Deploys no longer happen on Tuesdays and Thursdays at ten, announced in #ops by the release captain.\n"
+
+
+class TestReplacements:
+    """An agent says with the default tools that a memory replaces others."""
+
+    @pytest.fixture
+    def core(self, agent: Agent) -> Dispatcher:
+        agent.call("memory_save", id="days", content=OLD_DAYS)
+        return Dispatcher(choose("core"), agent.engine)
+
+    def test_a_save_says_what_it_replaces(self, agent: Agent, core: Dispatcher, vault: Path) -> None:
+        saved = core.dispatch("memory_save", {"content": NEW_DAYS, "supersedes": ["mem:days", "steps"]}).reply
+        assert saved["status"] == "saved"
+        assert saved["content_hash"] == digest(Path(saved["path"]).read_text())
+        for name in ("days", "steps"):
+            assert agent.call("memory_get", id=name)["superseded_by"] == [saved["id"]]
+
+    def test_a_proposal_is_stated_by_saving_the_same_text_again(self, agent: Agent, core: Dispatcher) -> None:
+        first = core.dispatch("memory_save", {"content": NEW_DAYS}).reply
+        assert "with `supersedes`" in first["notices"][-1]
+        targets = [proposal["target"] for proposal in first["proposals"]]
+        again = core.dispatch("memory_save", {"content": NEW_DAYS, "supersedes": targets}).reply
+        assert (again["status"], again["id"]) == ("duplicate", first["id"])
+        assert agent.call("memory_get", id="days")["superseded_by"] == [first["id"]]
+
+    def test_a_file_that_is_copied_replaces_too(self, agent: Agent, project: Path) -> None:
+        (project / "copy.md").write_text("# Days\n\nEvery day is a day for deploys, at any hour.\n")
+        agent.call("memory_save", file_path=str(project / "copy.md"), supersedes=["steps"])
+        assert agent.call("memory_get", id="steps")["superseded_by"] == ["copy"]
+
+    @pytest.mark.parametrize(
+        ("given", "is_there"),
+        [({"supersedes": ["nowhere"]}, False), ({"supersedes": ["days"], "dry_run": True}, False),
+         ({"supersedes": ["days"]}, True)],
+    )  # fmt: skip
+    def test_nothing_is_saved_or_stated_where_that_is_not_possible_or_not_wanted(
+        self, core: Dispatcher, vault: Path, given: dict[str, object], *, is_there: bool
+    ) -> None:
+        core.dispatch("memory_save", {"id": "new", "content": NEW_DAYS, **given})
+        assert (vault / "new.md").exists() == is_there
+
+    @pytest.mark.parametrize(("tool", "toolset"), [("memory_causal_link", "analysis"), ("memory_delete", "mutation")])
+    def test_a_tool_of_another_toolset_is_named_with_it(self, core: Dispatcher, tool: str, toolset: str) -> None:
+        told = core.dispatch(tool, {}).reply["error"]
+        assert (told["code"], told["hint"]) == ("not_found", f"`scrimshaw serve --toolsets core,{toolset}` has it.")
+        assert "Tools: memory_context," in core.dispatch("memory_walrus", {}).reply["error"]["hint"]

@@ -585,6 +585,12 @@ TOOLS: dict[str, Tool] = {
             Row("trigger_phrases", ["white paint"], becomes([], ["room"]), show_triggered),
             Row("topics", ["tower"], becomes([], ["room"]), show_topic),
             Row("questions", ["When is whitewash bought?"], becomes([], ["room"]), show_answer),
+            Row(
+                "supersedes",
+                ["note/plain"],
+                becomes([], ["room"]),
+                lambda world, _: world("memory_get", id="note/plain")["superseded_by"],
+            ),
             Row("session_id", "s", becomes([], ["room"]), show_session_changes),
             Row(
                 "force",

@@ -11,7 +11,7 @@ from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.ledger import RecordedChange, apply_changes, links_path, read_file
 from scrimshaw.engine.trust import demand_label_kept, limit_unlinked
-from scrimshaw.engine.write import rewrite
+from scrimshaw.engine.write import Saved, rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly
 from scrimshaw.ingest.markdown import parse_reference
 from scrimshaw.ingest.memory_file import MemoryFile, add_relation, remove_relation
@@ -89,6 +89,15 @@ def link(
     else:
         _change_links(engine, entry, [*known, edge], edge)
     return _describe(engine, memory, edge, "updated" if known else "linked")
+
+
+def supersede(engine: Engine, saved: Saved, others: Iterable[Memory], session: str) -> Saved:
+    """State that a memory which was saved, or has the same text as one to be saved, supersedes others."""
+    if saved.status in ("rejected", "dry_run"):
+        return saved
+    for each in others:
+        link(engine, saved.id, each.id, Relation.SUPERSEDES, session=session)
+    return replace(saved, content_hash=engine.memory(saved.id).content_hash)
 
 
 def unlink(

@@ -12,7 +12,7 @@ from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.router.ask import SEPARATOR
 
 SEARCHES = frozenset({"memory_search", "memory_context"})
-_ID_PARAMETERS = ("id", "source_id", "target_id")
+_ID_PARAMETERS = ("id", "source_id", "target_id", "supersedes")
 
 
 class AcrossDispatcher(Dispatcher):
@@ -69,10 +69,12 @@ def choose_vault(names: Collection[str], arguments: Mapping[str, Any]) -> tuple[
     rest |= {"vault": own} if own else {}
     found = {stated} - {""}
     for key, value in arguments.items():
-        vault, mark, name = str(value).partition(SEPARATOR)
-        if mark and vault in names and find_own_name(key, _ID_PARAMETERS) in _ID_PARAMETERS:
-            found.add(vault)
-            rest[key] = name
+        ids = value if isinstance(value, list) else [value]
+        stated_in = {str(each).partition(SEPARATOR)[0] for each in ids if SEPARATOR in str(each)}.intersection(names)
+        if stated_in and find_own_name(key, _ID_PARAMETERS) in _ID_PARAMETERS:
+            found |= stated_in
+            plain = [str(each).removeprefix(f"{min(stated_in)}{SEPARATOR}") for each in ids]
+            rest[key] = plain if isinstance(value, list) else plain[0]
     if unknown := found.difference(names):
         hint = f"There are {', '.join(names)}."
         raise NotFound(f"There is no vault {min(unknown)!r} for this token.", hint, parameter="vault")

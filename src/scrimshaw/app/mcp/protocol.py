@@ -161,7 +161,11 @@ class Dispatcher:
         """The answer of a tool; may raise anything."""
         spec = self.tools.get(name)
         if spec is None:
-            raise NotFound(f"There is no tool `{name}`.", f"Tools: {', '.join(self.tools)}.", parameter="name")
+            listing = msgspec.json.decode(LISTING.read_bytes())
+            toolset = next((each for each in TOOLSETS if name in {known["name"] for known in listing[each]}), "")
+            tools = f"`scrimshaw serve --toolsets core,{toolset}` has it" if toolset else ""
+            hint = tools or f"Tools: {', '.join(self.tools)}"
+            raise NotFound(f"There is no tool `{name}` here.", f"{hint}.", parameter="name")
         return spec.run(self.engine, **decode(name, spec, arguments))
 
 

@@ -14,7 +14,7 @@ from scrimshaw.app.hooks.fencing import fence_if_suspicious, neutralise_state_li
 from scrimshaw.app.mcp import replies
 from scrimshaw.app.mcp.schema import RARE, Call, Reply, tool
 from scrimshaw.app.processes import list_ancestors
-from scrimshaw.engine import Engine, counts, importers, query_log, read, sessions, write
+from scrimshaw.engine import Engine, counts, importers, links, query_log, read, sessions, write
 from scrimshaw.engine.context import ContextRequest, add_state, context
 from scrimshaw.engine.degradations import INDEX, SESSION
 from scrimshaw.engine.fixes import recall_fixes
@@ -64,7 +64,7 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 WholeTexts = Annotated[bool, Meta(description="Whole texts, as the budget allows.")]
 Deduplicate = Annotated[bool, RARE, Meta(description="Shorten what you were already shown to a sentence.")]
 Explain = Annotated[bool, RARE, Meta(description="Explain the rank of each hit.")]
-Phrases = Annotated[tuple[str, ...], Meta(description="Phrases that should trigger it.")]
+Phrases = Annotated[tuple[str, ...], Meta(description="Phrases that trigger it.")]
 Topics = Annotated[tuple[str, ...], Meta(description="Subjects, one or two words each.")]
 StatedVault = Annotated[
     VaultName, Meta(description="Serena's memories or the project's own vault; default: Serena's if it has only those.")
@@ -263,9 +263,7 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
 def memory_get(
     engine: Engine,
     id: MemoryId,
-    anchor: Annotated[
-        str, Meta(description="Only the section of this heading or ANCHOR; e12: the event a statement names.")
-    ] = "",
+    anchor: Annotated[str, Meta(description="Only the section of this heading or ANCHOR; e12: that event.")] = "",
     offset: Annotated[int, RARE, Meta(ge=0, description="Of a long text, go on from this character.")] = 0,
 ) -> GetReply:
     """Read a memory, or one section of it."""
@@ -296,13 +294,14 @@ def memory_save(
     engine: Engine,
     content: Annotated[str, Meta(description="Markdown.", max_length=1_000_000)] = "",
     file_path: Annotated[str, Meta(description="Instead: a Markdown file to index or copy.")] = "",
-    id: Annotated[str, Meta(description="Made from the title when absent.", max_length=240)] = "",
-    title: Annotated[str, Meta(description="One line; made from the text when absent.", max_length=300)] = "",
-    type: Annotated[MemoryType, Meta(description="Guessed from the text when absent.")] | None = None,
+    id: Annotated[str, Meta(description="Default: from the title.", max_length=240)] = "",
+    title: Annotated[str, Meta(description="One line; default: from the text.", max_length=300)] = "",
+    type: Annotated[MemoryType, Meta(description="Default: guessed from the text.")] | None = None,
     tier: StatedTier = Tier.NORMAL,
     trigger_phrases: Phrases = (),
     topics: Topics = (),
     questions: Questions = (),
+    supersedes: Annotated[tuple[str, ...], Meta(description="Ids that it replaces.")] = (),
     vault: Annotated[StatedVault | None, RARE] = None,
     session_id: SessionId = "",
     force: Annotated[bool, Meta(description="Save even if the same text exists.")] = False,
@@ -314,25 +313,26 @@ def memory_save(
     """
     if bool(content) == bool(file_path):
         raise InvalidRequest("A save takes content or a file_path.", "Give exactly one.", parameter="content")
-    session = session_id_of(engine, session_id)
+    session, replaced = session_id_of(engine, session_id), (*map(engine.memory, supersedes),)
     if file_path:
         importers.demand_inside(engine, file_path)
         place, where = Path(file_path), vault or ""
         saved = importers.save_file(engine, place, force=force, dry_run=dry_run, session=session, vault=where)
-        return _save_reply(engine, saved)
-    text = write.NewText(
-        content=content.removesuffix("\n") + "\n",  # as text files end
-        id=id,
-        title=title,
-        type=type,
-        tier=tier,
-        triggers=trigger_phrases,
-        topics=topics,
-        questions=questions,
-        vault=vault or write.choose_vault(engine, id),
-        session=session,
-    )
-    return _save_reply(engine, write.save(engine, text, force=force, dry_run=dry_run))
+    else:
+        text = write.NewText(
+            content=content.removesuffix("\n") + "\n",  # as text files end
+            id=id,
+            title=title,
+            type=type,
+            tier=tier,
+            triggers=trigger_phrases,
+            topics=topics,
+            questions=questions,
+            vault=vault or write.choose_vault(engine, id),
+            session=session,
+        )
+        saved = write.save(engine, text, force=force, dry_run=dry_run)
+    return _save_reply(engine, links.supersede(engine, saved, replaced, session) if replaced else saved)
 
 
 @tool(toolset="core", layer="L4", idempotent=True)
@@ -341,7 +341,7 @@ def memory_update(
     id: MemoryId,
     content: Annotated[str, Meta(description="New text of the memory.", max_length=1_000_000)] | None = None,
     title: Annotated[str, Meta(description="One line.")] | None = None,
-    type: Annotated[MemoryType, Meta(description="What kind of knowledge it is.")] | None = None,
+    type: Annotated[MemoryType, Meta(description="Kind of knowledge.")] | None = None,
     tier: StatedTier | None = None,
     trigger_phrases: Phrases | None = None,
     topics: Topics | None = None,
@@ -471,4 +471,6 @@ def _save_reply(engine: Engine, saved: write.Saved) -> SaveReply:
         known = read.with_trust(engine, engine.index.get([each.id for each in similar]))
         titles = {each.id: replies.public_title(known[each.id]) if each.id in known else each.id for each in similar}
         similar = tuple(replace(each, title=titles[each.id]) for each in similar)
+    if saved.proposals:
+        saved = replace(saved, notices=(*saved.notices, "To state a proposal, save the same text with `supersedes`."))
     return replies.copy_fields(SaveReply, saved, spans=spans, similar=similar, degraded=engine.degradations.of(INDEX))
