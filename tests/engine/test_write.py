@@ -193,6 +193,16 @@ def test_another_process_finds_it_too(engine: Engine, open_memory: OpenMemory) -
         ("x" * 300, "x" * 120),
         ("whales " * 30, ("whales " * 17).strip()),
         ("***", "memory"),
+        ("```sql\nSELECT 1 FROM stuck;\n```\nfinds stuck orders.", "finds stuck orders."),
+        ("~~~\nmake release\n~~~\n", "make release"),
+        ("| env | url |\n|---|---|\n| prod | here |\n\nWhere it runs.", "Where it runs."),
+        ("| env | url |\n|---|---|\n| prod | here |", "env | url"),
+        ("=====\nHosts\n=====\n", "Hosts"),
+        (
+            "Cause: the cache was cold. It is warmed in the deploy job, for about " + "two minutes more " * 9,
+            "Cause: the cache was cold.",
+        ),
+        ("E.g. " + "whales " * 30, "E.g. " + ("whales " * 16).strip()),
     ],
 )
 def test_a_title_is_made_from_the_first_line(engine: Engine, content: str, title: str) -> None:

@@ -42,8 +42,7 @@ from scrimshaw.models import (
     Trust,
     format_time,
 )
-from scrimshaw.session.keywords import describe_text, find_type
-from scrimshaw.session.statements import cut_line
+from scrimshaw.session.keywords import describe_text, find_title, find_type
 from scrimshaw.storage.paths import SUFFIX, check_id
 from scrimshaw.storage.scan import IGNORED_FOLDERS, SERENA
 from scrimshaw.storage.transaction import make_conflict
@@ -142,8 +141,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     clean = cache(redact)  # the index asks again about what holds no secret
     content = _redact_content(engine, new.content, clean)
     describe = partial(Saved, redacted=content.classes, spans=content.spans)
-    lines = (cut_line(" ".join(line.strip(" #*_-\t").split()), 120) for line in content.text.splitlines())
-    title = clean(new.title or next(filter(None, lines), "")).text
+    title = clean(new.title or find_title(content.text)).text
     is_bare = new.vault == SERENA
     if new.origin == AGENT and not (is_bare or (new.triggers and new.topics)):
         triggers, topics = describe_text(title, content.text)

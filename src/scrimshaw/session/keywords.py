@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from scrimshaw.models import MemoryType
 from scrimshaw.search.tokens import STEM, STOP_WORDS, query_terms
-from scrimshaw.session.statements import FENCE, LANGUAGES, PATTERNS, WORDS
+from scrimshaw.session.statements import FENCE, LANGUAGES, PATTERNS, WORDS, cut_line
 
 MOST_PHRASES, MOST_WORDS, MOST_TOPICS = 8, 4, 4
 _LONGEST_PHRASE, _SHORTEST_WORD = 40, 3
@@ -32,6 +32,10 @@ _ISSUE = re.compile(r"\A[A-Za-z]{2,12}-(?=[\w.]*\d)?[a-z0-9]{2,6}(?:\.\d+)?\Z|\A
 _NO_NAME = re.compile(r"\A[0-9a-f]{7,40}\Z|\A\d|REDACTED|[<>{}()=$\\|]|\A\W|https?:|\.\w{1,4}\Z")
 _LINK = re.compile(r"https?://\S+|\[REDACTED:[^]\n]*\]")
 _PATH = re.compile(r"(?<![\w.-])[\w.-]++(?:/[\w.-]+)+\.\w+")  # possessive: no word without a slash is retried
+_LONGEST_TITLE = 120  # characters
+_TABLE_LINE = re.compile(r"(?m)^[ \t]*\|.*$")
+_TITLE_LINE = re.compile(r"(?m)^(?![ \t]*(?:```|~~~|=+[ \t\r]*$))[ #*_|\t-]*([^\s#*_|-][^\r\n]*)")
+_SENTENCES = re.compile(rf".{{20,{_LONGEST_TITLE - 1}}}[.!?](?=\s)")  # at least more than an abbreviation
 _VERBAL = ("ly", "n't", "'m", "’m", "'s", "'ll", "'ve", "'re", "'d", "’s", "’t")  # ends of words
 _EMPTY = WORDS["empty"] | STOP_WORDS
 _SOFT = WORDS["soft"]  # words that say too little by themselves
@@ -110,6 +114,15 @@ def describe_text(title: str, text: str) -> tuple[tuple[str, ...], tuple[str, ..
     lines = [(line, 1.5 if line.startswith("#") else 1.0) for line in prose.splitlines() if line]
     paths = [path for line, _ in lines if "/" in line for path in _PATH.findall(line)]
     return find_keywords([(title, 2.5), *lines], file_stems(paths), paths, prose)
+
+
+def find_title(text: str) -> str:
+    """The first line that is no code, table or rule, up to its last sentence or word within _LONGEST_TITLE."""
+    prose = _TABLE_LINE.sub("", FENCE.sub("", text))
+    found = _TITLE_LINE.search(prose) or _TITLE_LINE.search(text)
+    line = " ".join(found[1].rstrip(" #*_-|\t").split()) if found else ""
+    sentences = _SENTENCES.match(line) if len(line) > _LONGEST_TITLE else None
+    return sentences[0] if sentences else cut_line(line, _LONGEST_TITLE)
 
 
 def find_type(title: str, text: str) -> MemoryType:
