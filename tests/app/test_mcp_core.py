@@ -191,3 +191,29 @@ class TestReplacements:
         told = core.dispatch(tool, {}).reply["error"]
         assert (told["code"], told["hint"]) == ("not_found", f"`scrimshaw serve --toolsets core,{toolset}` has it.")
         assert "Tools: memory_context," in core.dispatch("memory_walrus", {}).reply["error"]["hint"]
+
+
+class TestTitles:
+    """The title of a memory follows its text, if it was made from it."""
+
+    @pytest.mark.parametrize(
+        ("title", "changes", "expected"),
+        [
+            ("", {}, "Money as integer cents"),
+            ("Money as Decimal", {}, "Money as integer cents"),
+            ("Money", {}, "Money"),
+            ("", {"title": "Cents"}, "Cents"),
+            ("", {"content": "***"}, "Money as Decimal"),
+        ],
+    )
+    def test_of_an_updated_text(self, agent: Agent, title: str, changes: dict[str, str], expected: str) -> None:
+        saved = agent.call("memory_save", content="# Money as Decimal\n\nWe count money in Decimal.", title=title)
+        after = {"content": "# Money as integer cents\n\nWe count money in cents.", **changes}
+        agent.call("memory_update", id=saved["id"], **after)
+        assert agent.call("memory_get", id=saved["id"])["memory"]["title"] == expected
+
+    def test_of_a_file_that_states_none(self, agent: Agent, vault: Path) -> None:
+        write_memory(vault, "bare", "# Old\n\nText.")
+        agent.call("memory_update", id="bare", content="# New\n\nText.")
+        assert "title:" not in (vault / "bare.md").read_text()
+        assert agent.call("memory_get", id="bare")["memory"]["title"] == "New"

@@ -327,11 +327,13 @@ def update(
 
 
 def _describe_anew(before: MemoryFile, content: str) -> dict[str, object]:
-    """The phrases and topics of a new text, if the old ones were extracted from the old text."""
-    title = str(before.values.get("title", ""))
-    pairs = zip(describe_text(title, before.body), describe_text(title, redact(content).text), strict=True)
+    """The title, phrases and topics of a new text, as far as the old ones were extracted from the old text."""
+    title, text = str(before.values.get("title", "")), redact(content).text
+    later = find_title(text) if title and title == find_title(before.body) else title
+    pairs = zip(describe_text(title, before.body), describe_text(later, text), strict=True)
     known = zip(("trigger_phrases", "topics"), pairs, strict=True)
-    return {key: [*new] for key, (old, new) in known if before.values.get(key) == [*old] != [*new]}
+    found: dict[str, object] = {"title": later} if later not in ("", title) else {}
+    return found | {key: [*new] for key, (old, new) in known if before.values.get(key) == [*old] != [*new]}
 
 
 def rewrite(
