@@ -122,6 +122,13 @@ def test_a_section_is_found_by_the_comments_around_it(anchor: str, text: str | N
     assert find_section(MARKED, found_in(MARKED), anchor) == text
 
 
+@pytest.mark.parametrize("named", ["Why not float?", "## Why not float?", "why not FLOAT", "#why-not-float"])
+def test_a_section_is_found_by_the_words_of_its_heading(named: str) -> None:
+    body = "# Money\n\nDecimal.\n\n## Why not float?\n\nA cent was lost.\n\n## Section\n\nLast.\n"
+    assert find_section(body, found_in(body), named) == "## Why not float?\n\nA cent was lost.\n\n"
+    assert (find_section(body, found_in(body), "float"), find_section(body, found_in(body), "")) == (None, None)
+
+
 def test_a_mark_counts_more_than_a_heading_of_the_same_name() -> None:
     scope, rest = "## Scope\n\nReceipts alone.", "\n\nNot in the scope.\n\n## Budget\n\nTwo weeks.\n"
     body = f"# Till\n\n<!-- ANCHOR:scope -->\n{scope}\n<!-- /ANCHOR:scope -->{rest}"

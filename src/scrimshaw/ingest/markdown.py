@@ -134,14 +134,16 @@ def find_marked(body: str) -> Iterator[_FoundHeading]:
 
 
 def find_section(body: str, headings: Sequence[Heading], anchor: str) -> str | None:
-    """The text of that mark, or else below that heading up to the next of its level or above; None without either."""
+    """The text of a mark, or below the heading of an anchor or words to the next of its level or above; or None."""
     wanted, marked = anchor.removeprefix("#"), find_marked_sections(body)
     for number, heading in enumerate(headings):
         if heading.anchor == wanted not in marked:
             ends = (later.start for later in headings[number + 1 :] if later.level <= heading.level)
             return body[heading.start : next(ends, len(body))]
     # The beginning of a mark's name, up to a dash, is enough.
-    return marked.get(min((name for name in marked if f"{name}-".startswith(f"{wanted}-")), key=len, default=""))
+    found = marked.get(min((name for name in marked if f"{name}-".startswith(f"{wanted}-")), key=len, default=""))
+    words = make_anchor(wanted.strip("# ")) if wanted else ""
+    return find_section(body, headings, words) if found is None and words not in ("", wanted) else found
 
 
 def find_marked_sections(body: str) -> dict[str, str]:
