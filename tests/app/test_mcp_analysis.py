@@ -57,7 +57,7 @@ def test_the_toolset_holds_four_tools() -> None:
 def test_a_link_is_written_and_taken_back_by_unlink(call: Client, vault: Path) -> None:
     path = str((vault / "a.md").resolve())
     expected = {"source_id": "a", "target_id": "b", "relation": "supports", "path": path}
-    assert link(call, "a", "b", "supports") == {**expected, "status": "linked"}
+    assert link(call, "a", "b", "supports") == {**expected, "status": "linked", "strength": 1.0}
     changed = link(call, "a", "b", "supports", strength=0.4, evidence="bench 3")
     assert changed == {**expected, "status": "updated", "strength": 0.4, "evidence": "bench 3"}
     edge = call("memory_drift_why", id="b")["chain"]["supports"][0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -77,10 +78,42 @@ def test_a_link_stands_in_the_front_matter_of_its_source(notes: Engine, vault: P
 
 def test_a_second_link_changes_strength_and_evidence(notes: Engine) -> None:
     link(notes, "new", "old", SUPERSEDES, 0.8, "a guess")
-    assert link(notes, "new", "old", SUPERSEDES, 1.0).status == "updated"
+    assert link(notes, "new", "old", SUPERSEDES, 1.0, "").status == "updated"
     assert stated(notes) == [("new", "supersedes", "old", 1.0, "")]
     assert link(notes, "new", "old", CAUSED).status == "linked"
     assert len(stated(notes)) == 2
+
+
+@pytest.mark.parametrize("source", ["new", "docs/guide"])
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, (0.8, "bench 3")),
+        ({"strength": 0.5}, (0.5, "bench 3")),
+        ({"evidence": ""}, (0.8, "")),
+        ({"evidence": "x"}, (0.8, "x")),
+    ],
+)
+def test_a_repeated_link_keeps_what_it_does_not_say(
+    notes: Engine, source: str, given: dict[str, object], expected: tuple[float, str]
+) -> None:
+    link(notes, source, "old", SUPERSEDES, 0.8, "bench 3")
+    again = link(notes, source, "old", SUPERSEDES, **given)  # type: ignore[arg-type]  # of two kinds
+    assert (again.strength, again.evidence) == expected
+    assert stated(notes) == [(source, "supersedes", "old", *expected)]
+
+
+@pytest.mark.parametrize("between", [[], ["storage/wal"], ["docs/guide", "storage/wal"]])
+def test_what_is_superseded_does_not_supersede_in_turn(notes: Engine, between: list[str]) -> None:
+    chain = ["new", *between, "old"]
+    for source, target in pairwise(chain):
+        link(notes, source, target, SUPERSEDES)
+    with pytest.raises(InvalidRequest, match="'new' supersedes 'old' already"):
+        link(notes, "old", "new", SUPERSEDES)
+    assert len(stated(notes)) == len(chain) - 1
+    link(notes, "old", "new", CAUSED)
+    unlink(notes, *chain[:2], SUPERSEDES)
+    link(notes, "old", "new", SUPERSEDES)
 
 
 def test_a_link_that_named_its_target_in_other_words_is_the_same_link(notes: Engine, vault: Path) -> None:
@@ -161,7 +194,7 @@ def test_a_document_is_linked_outside_of_itself(notes: Engine, project: Path) ->
     assert (project / "docs/guide.md").read_bytes() == document
     assert stated(notes) == [("docs/guide", "supports", "old", 0.7, 'says "so"')]
     assert notes.journal.history("docs/guide", 1)[0]["action"] == "link"
-    assert link(notes, "docs/guide", "old", SUPPORTS).status == "updated"
+    assert link(notes, "docs/guide", "old", SUPPORTS, 1.0, "").status == "updated"
     assert stated(notes) == [("docs/guide", "supports", "old", 1.0, "")]
     unlink(notes, "docs/guide", "old", SUPPORTS)
     assert stated(notes) == []

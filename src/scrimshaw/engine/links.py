@@ -57,18 +57,22 @@ def link(
     source: str,
     target: str,
     relation: Relation,
-    strength: float = 1.0,
-    evidence: str = "",
+    strength: float | None = None,
+    evidence: str | None = None,
     *,
     actor: str = "agent",
     session: str = "",
 ) -> Linked:
-    """Add a relation, or change its strength (0..1) and evidence; raises NotFound, InvalidRequest, ReadOnly."""
+    """Add a relation, or change its strength (0..1) or evidence; raises NotFound, InvalidRequest, ReadOnly."""
     memory = engine.memory(source)
     source, target = memory.id, engine.memory(target).id
     if source == target:
         raise InvalidRequest(f"{source!r} cannot be linked to itself.", "Name another target.", parameter="target_id")
+    walk = partial(engine.index.neighbors, [target], hops=DEEPEST, direction="outgoing", relations=(relation,))
+    if relation == Relation.SUPERSEDES and source in (edge.place for edge in walk()):
+        raise InvalidRequest(f"{target!r} supersedes {source!r} already.", "Unlink that first.", parameter="target_id")
     known = _find_edges(engine, source, target, relation)
+    before = known[0] if known else Edge(source=source, target=target, relation=relation)
     states_itself = any(edge.kind == EdgeKind.RELATION for edge in known)
     if not memory.writable and states_itself:
         raise ReadOnly(f"{memory.path} states this itself, and Scrimshaw never writes it.", "Edit the file yourself.")
@@ -79,12 +83,12 @@ def link(
         target=target,
         relation=relation,
         kind=EdgeKind.RELATION if is_inside else EdgeKind.EXTERNAL,
-        strength=strength,
-        evidence=redact(" ".join(evidence.split())).text,
+        strength=before.strength if strength is None else strength,
+        evidence=before.evidence if evidence is None else redact(" ".join(evidence.split())).text,
     )
     entry = _link_entry(Action.LINK, edge, actor, session)
     if is_inside:
-        add = partial(add_relation, relation=relation, target=target, strength=strength, evidence=edge.evidence)
+        add = partial(add_relation, relation=relation, target=target, strength=edge.strength, evidence=edge.evidence)
         rewrite(engine, memory, lambda file: add(_remove_edges(file, known)), entry)
     else:
         _change_links(engine, entry, [*known, edge], edge)

@@ -74,8 +74,8 @@ def link(
     source: Source,
     relation: Kind,
     target: Target,
-    strength: Annotated[float, typer.Option(min=0, max=1, help="How certain it is, 0 to 1.")] = 1.0,
-    evidence: Annotated[str, typer.Option(help="The reason for it.")] = "",
+    strength: Annotated[float | None, typer.Option(min=0, max=1, help="How certain it is, 0 to 1; default 1.")] = None,
+    evidence: Annotated[str | None, typer.Option(help="The reason for it.")] = None,
 ) -> Linked:
     """Add a relation between two memories."""
     source, target = frame.find_id(engine, source), frame.find_id(engine, target)

@@ -126,8 +126,8 @@ def memory_causal_link(
     source_id: MemoryId,
     target_id: MemoryId,
     relation: Annotated[Relation, Meta(description="Read from source to target: the new one supersedes the old.")],
-    strength: Annotated[float, Meta(ge=0, le=1, description="How certain it is.")] = 1.0,
-    evidence: Annotated[str, Meta(description="The reason for it.", max_length=2000)] = "",
+    strength: Annotated[float, Meta(ge=0, le=1, description="How certain it is; default 1.")] | None = None,
+    evidence: Annotated[str, Meta(description="The reason for it.", max_length=2000)] | None = None,
     session_id: SessionId = "",
 ) -> CausalLinkReply:
     """State that one memory caused, enabled, supersedes, contradicts, is derived from or supports another."""
