@@ -392,6 +392,19 @@ def test_near_duplicates_and_related_memories_are_told(engine: Engine) -> None:
 # Redaction
 
 
+@pytest.mark.parametrize("place", ["title", "triggers", "topics", "questions", "front matter"])
+@pytest.mark.parametrize("force", [False, True])
+def test_a_secret_beside_the_content_is_told_too(engine: Engine, place: str, *, force: bool) -> None:
+    named: dict[str, Any] = {place: f"Token {SECRET}" if place == "title" else (f"token {SECRET}",)}
+    head = "" if place != "front matter" else f"---\nnote: token {SECRET}\n---\n"
+    new = NewText(
+        content=f"{head}The lamp is lit at dusk by whoever is on watch.", id="lamp", **(named if not head else {})
+    )
+    saved = save(engine, new, force=force)
+    assert SECRET not in Path(saved.path).read_text()
+    assert (saved.redacted, saved.spans) == (redact_module.redact(SECRET).classes, ())
+
+
 def test_a_secret_reaches_no_disk_and_its_place_is_told(engine: Engine, project: Path) -> None:
     content = f"Deploy with the token {SECRET} and nothing else, as the runbook says."
     saved = save(engine, NewText(content=content, title=f"Token {SECRET}", triggers=(SECRET,), topics=(SECRET,)))
