@@ -217,3 +217,43 @@ class TestTitles:
         agent.call("memory_update", id="bare", content="# New\n\nText.")
         assert "title:" not in (vault / "bare.md").read_text()
         assert agent.call("memory_get", id="bare")["memory"]["title"] == "New"
+
+
+class TestNames:
+    """A memory is named by its id, its path, a link in a text or its id before a rename, for every tool alike."""
+
+    @pytest.mark.parametrize(
+        ("name", "expected"),
+        [
+            ("{project}/.scrimshaw/memories/sizing/Redis Sizing.md", "sizing/Redis Sizing"),
+            (".scrimshaw/memories/sizing/Redis Sizing.md", "sizing/Redis Sizing"),
+            ("docs/queue guide.md", "docs/queue guide"),
+            ("{project}/docs/queue guide.md", "docs/queue guide"),
+            ("[[Redis Sizing]]", "sizing/Redis Sizing"),
+            ("[[Redis Sizing|how large]]", "sizing/Redis Sizing"),
+            ("[[Redis Sizing#shards]]", "sizing/Redis Sizing"),
+            ("[[queue guide]]", "docs/queue guide"),
+            ("mem:lamp", "sizing/lamp"),
+            ("mem:lamp#shards", "sizing/lamp"),
+            ("before", "after"),
+            ("Redis Sizing", ""),
+            ("[[]]", ""),
+            ("[[nowhere]]", ""),
+            ("{project}/README.md", ""),
+        ],
+    )
+    def test_of_a_memory(self, agent: Agent, vault: Path, project: Path, name: str, expected: str) -> None:
+        text = "# Redis\n\nIt is large.\n\n## Shards\n\nSix."
+        for each in ("sizing/Redis Sizing", "sizing/lamp", "before"):
+            write_memory(vault, each, f"{text}\n\n{each}")
+        write_memory(project / "docs", "queue guide", text)
+        scan(agent.engine)
+        (vault / "before.md").rename(vault / "after.md")
+        scan(agent.engine)
+        name = name.replace("{project}", str(project))
+        told = agent.dispatch("memory_get", id=name)
+        assert f'"id":"{expected}"' in told if expected else '"not_found"' in told
+        assert "#" not in name or "large" not in told
+        if expected and "#" not in name and "docs" not in expected:
+            assert agent.call("memory_update", id=name, title="Large")["id"] == expected
+            assert agent.call("memory_validate", id=name, was_useful=True)["id"] == expected

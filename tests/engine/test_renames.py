@@ -13,7 +13,7 @@ from scrimshaw.engine import Engine
 from scrimshaw.engine.index import rebuild, scan
 from scrimshaw.engine.links import explain_drift, link
 from scrimshaw.engine.read import get
-from scrimshaw.engine.write import NewText, save, update
+from scrimshaw.engine.write import NewText, delete, save, update
 from scrimshaw.errors import NotFound
 from scrimshaw.models import Relation
 
@@ -71,12 +71,20 @@ def test_references_follow_a_renamed_file(linked: Engine, vault: Path, new: str,
     assert meanings(linked) == everywhere(new)
 
 
-def test_a_change_under_the_old_name_is_refused_with_the_new_one(linked: Engine, vault: Path) -> None:
+def test_a_change_under_the_old_name_is_one_of_the_new(linked: Engine, vault: Path) -> None:
+    move(vault, "topic/old", "topic/new")
+    scan(linked)
+    assert update(linked, "topic/old", {"title": "Another"}).id == "topic/new"
+    assert link(linked, "cause", "topic/old", Relation.SUPPORTS).target == "topic/new"
+
+
+def test_a_delete_under_the_old_name_is_refused_with_the_new_one(linked: Engine, vault: Path) -> None:
     move(vault, "topic/old", "topic/new")
     scan(linked)
     with pytest.raises(NotFound) as refused:
-        update(linked, "topic/old", {"title": "Another"})
-    assert refused.value.hint == "It is 'topic/new' now."
+        delete(linked, ["topic/old"])
+    assert refused.value.hint == "Its id is 'topic/new'."
+    assert (vault / "topic/new.md").exists()
 
 
 def test_references_follow_one_rename_after_another(linked: Engine, vault: Path) -> None:

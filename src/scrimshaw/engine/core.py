@@ -1,5 +1,6 @@
 """One open memory: its vaults and sources, its index, journal and sessions, and the searcher over them."""
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -196,8 +197,8 @@ class Engine(AbstractContextManager["Engine"]):
             names += dict.fromkeys(each for each in later if each not in names)
         return next(iter(self.index.get(names[1:])), "")
 
-    def memory(self, memory_id: str) -> Memory:
-        """The memory with this id, or as texts name it (`mem:NAME`, `NAME.md`, `[[NAME]]`); raises NotFound."""
+    def memory(self, memory_id: str, *, is_exact: bool = False) -> Memory:
+        """The memory with this id or `mem:NAME`, `NAME.md`, `[[NAME]]`, its path or earlier id; raises NotFound."""
         found = self.index.get([memory_id]).get(memory_id)
         if found is None:  # while the index is rebuilt or has not caught up
             with suppress(NotFound, InvalidMemoryId, ReadOnly, UnreadableFile, OSError):
@@ -210,11 +211,16 @@ class Engine(AbstractContextManager["Engine"]):
                     found = self.index.get([memory_id]).get(memory_id)
         if found is None and "#" not in memory_id and (name := parse_reference(memory_id)) not in ("", memory_id):
             with suppress(NotFound):
-                return self.memory(name)
+                return self.memory(name, is_exact=is_exact)
         if found is None:
-            renamed = self.find_new_name(memory_id)
-            hint = find_nearest(memory_id, (each.memory_id for each in self.index.manifest().values()))
-            hint = f"It is {renamed!r} now." if renamed else hint or "Search for it, or list the memories."
+            known = sorted(each.memory_id for each in self.index.manifest().values())
+            link = parse_reference(memory_id) if re.match(r"(\[\[|mem:)[^#]+\Z", memory_id) else None
+            places = self.index.find_ids(paths=[str(self.settings.project / memory_id)])
+            others = (self.find_new_name(memory_id), *places, *(each for each in known if each.split("/")[-1] == link))
+            if (other := next(filter(None, others), "")) and not is_exact:
+                return self.memory(other)
+            hint = find_nearest(memory_id, known) or "Search for it, or list the memories."
+            hint = f"Its id is {other!r}." if other else hint
             raise NotFound(f"There is no memory {memory_id!r}.", hint, id=memory_id)
         return found
 

@@ -16,7 +16,7 @@ from scrimshaw.engine.query_log import log_search
 from scrimshaw.engine.record import read_passage
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import is_suspicious
-from scrimshaw.ingest.markdown import find_marked_sections, find_section, parse_headings, parse_reference
+from scrimshaw.ingest.markdown import find_marked_sections, find_section, parse_headings
 from scrimshaw.ingest.memory_file import is_private_text, parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Channel, Degradation, Filters, Grade, Memory, Retention, Session, Tier, Trust, content_hash
@@ -93,10 +93,10 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
     try:
         stored = engine.memory(memory_id)
     except NotFound:
-        name = engine.find_new_name(memory_id) or parse_reference(memory_id)
-        if name in ("", memory_id):
+        name, mark, rest = memory_id.partition("#")
+        if not (name and mark):
             raise
-        return get(engine, name, anchor or memory_id.partition("#")[2].removesuffix("]]"))
+        return get(engine, f"{name}]]" if name.startswith("[[") else name, anchor or rest.removesuffix("]]"))
     memory_id = stored.id  # which a text may name in another way
     memory = lineage.resolve_trust(engine.index, {memory_id: stored}, degradations)[memory_id]
     path = Path(memory.path)

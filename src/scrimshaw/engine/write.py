@@ -374,7 +374,7 @@ def delete(
     backup: bool = True,
 ) -> list[str]:
     """Retire memories, all or none; undo restores them. `purge` erases every copy; see `engine.purge`."""
-    memories = [*{memory.id: memory for memory in map(engine.memory, memory_ids)}.values()]
+    memories = [*{memory.id: memory for memory in map(partial(engine.memory, is_exact=True), memory_ids)}.values()]
     demand_writable(*memories)
     if not (purge and memories):
         return retire(engine, memories, reason, actor, session, backup=backup)
