@@ -233,6 +233,7 @@ def test_of_many_vectors_the_nearest_are_found_by_their_signs(
 ) -> None:
     monkeypatch.setattr("scrimshaw.storage.sqlite.vectors.ALL_COMPARED", 500)
     monkeypatch.setattr("scrimshaw.storage.sqlite.vectors.LEAST_COMPARED", 150)
+    monkeypatch.setattr("scrimshaw.storage.sqlite.vectors._BLOCK", 100)
     random = np.random.default_rng(3)
     subjects = random.normal(size=(60, 200))  # no multiple of 64
     with (
@@ -258,9 +259,27 @@ def test_of_many_vectors_the_nearest_are_found_by_their_signs(
                     found[name].append(nearest(index, vector(*query), limit=10))
                     found[name].append(nearest(index, vector(*query), Filters(folder="absent")))
                     found[name].append(nearest(index, vector(*query), Filters(only=("m6", "m12")), limit=1))
+                if name == "some":
+                    with open_storage(engine, tmp_path / "one") as opened:  # reads blocks, of which some rows are gone
+                        again = [nearest(opened.index, vector(*query), limit=10) for query in subjects[:20]]
+                    assert again == found[name][-60::3]
     pairs = list(zip(found["some"], found["all"], strict=True))
     assert sum(len({*some} & {*every}) for some, every in pairs) >= 0.99 * sum(len(every) for _, every in pairs)
     assert all(some[:1] == every[:1] for some, every in pairs)
+
+
+def test_blocks_of_signs_begin_anew_once_most_of_their_vectors_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scrimshaw.storage.sqlite.vectors._BLOCK", 10)
+    with open_storage("sqlite", tmp_path) as storage:
+        index = storage.index
+        blocks = []
+        for step in range(4):
+            index.put([document(f"m{number}", f"{number} {step}") for number in range(34)])
+            embed(index, *((f"{number} {step}", EAST) for number in range(34)))
+            blocks.append(storage.index_database.value("SELECT count(*) FROM vector_blocks"))
+    assert blocks == [3, 3, 3, 3]
 
 
 def recorded(session: str, *pieces: str) -> Document:

@@ -159,7 +159,9 @@ def test_the_words_of_an_older_index_are_numbered_as_those_of_a_new_one(
     connection = apsw.Connection(str(project / ".scrimshaw" / INDEX))
     numbers = "SELECT id FROM memory_text_docsize ORDER BY id"
     expected = list(connection.execute(numbers))
-    connection.execute("DELETE FROM migrations WHERE number > 3; DROP TABLE token_vectors; DROP TABLE renames")
+    connection.execute(
+        "DELETE FROM migrations WHERE number > 3; DROP TABLE vector_blocks; DROP TABLE token_vectors; DROP TABLE renames"
+    )
     connection.execute("ALTER TABLE memories DROP COLUMN questions; ALTER TABLE chunks DROP COLUMN worth")
     open_memory().close()
     assert list(connection.execute(numbers)) == expected
@@ -172,7 +174,7 @@ def test_an_older_index_reads_the_questions_of_its_files(open_memory: OpenMemory
         index.scan(engine)
     connection = apsw.Connection(str(project / ".scrimshaw" / INDEX))
     connection.execute(
-        "DELETE FROM migrations WHERE number > 5; DROP TABLE renames; ALTER TABLE memories DROP COLUMN questions"
+        "DELETE FROM migrations WHERE number > 5; DROP TABLE vector_blocks; DROP TABLE renames; ALTER TABLE memories DROP COLUMN questions"
     )
     connection.execute("DELETE FROM chunks WHERE ordinal > 0; ALTER TABLE chunks DROP COLUMN worth")
     connection.close()
@@ -191,7 +193,9 @@ def test_an_older_index_rates_the_passages_of_sessions_that_are_over(open_memory
     connection = apsw.Connection(str(project / ".scrimshaw" / INDEX))
     worths = "SELECT worth FROM chunks JOIN memories ON memory = memories.row WHERE source = 'record'"
     expected = list(connection.execute(worths))
-    connection.execute("DELETE FROM migrations WHERE number > 11; ALTER TABLE chunks DROP COLUMN worth")
+    connection.execute(
+        "DELETE FROM migrations WHERE number > 11; DROP TABLE vector_blocks; ALTER TABLE chunks DROP COLUMN worth"
+    )
     with open_memory() as engine:
         index.scan(engine)
     assert list(connection.execute(worths)) == expected

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from _thread import allocate_lock  # a hook has no time for `threading`
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,7 @@ class SqliteIndex(Index):
     TEXTS, COUNTED = ("memory_text", "rowid"), ("memory_text_docsize", "id")
     CLEARING = (
         *(f"DELETE FROM {table}" for table in ("token_vectors", "vectors", "chunks", "memories", "files")),
+        "DELETE FROM vector_blocks",
         "INSERT INTO memory_text (memory_text) VALUES ('delete-all')",
     )
     TIDYING = (
@@ -107,6 +108,14 @@ class SqliteIndex(Index):
         if new := {*rows} - known.keys():
             known.update(self._database.rows(f"SELECT row, id FROM memories WHERE row IN ({marks(new)})", [*new]))
         return known
+
+    def put_vectors(
+        self, model: str, rows: Iterable[tuple[str, Any]], *, tokens: Mapping[str, bytes] = {}, only: bool = False
+    ) -> None:
+        super().put_vectors(model, rows, tokens=tokens, only=only)
+        from scrimshaw.storage.sqlite.vectors import put_blocks  # noqa: PLC0415 - see above
+
+        put_blocks(self._file, model)
 
     def match_vector(self, model: str, vector: Any, filters: Filters, limit: int) -> list[Match]:
         from scrimshaw.storage.sqlite.vectors import VectorScan, find_bodies  # noqa: PLC0415 - see above

@@ -14,7 +14,7 @@ from scrimshaw.storage.sqlite.database import Database
 
 Nearest = list[tuple[int, float, int]]  # (memory row, cosine, ordinal of the best chunk), best first
 _BLOCK = 4096
-_NEW = f"SELECT seq, memory, ordinal, vector FROM vectors WHERE +model = ? AND seq > ? ORDER BY seq LIMIT {_BLOCK}"
+_NEW = "SELECT seq, memory, ordinal, vector FROM vectors WHERE +model = ? AND seq > ? ORDER BY seq LIMIT ?"
 _THESE = "SELECT seq, memory, ordinal, vector FROM vectors WHERE seq IN ({}) ORDER BY seq"
 _OF_BODIES = "SELECT seq, memory, ordinal, vector FROM vectors WHERE model = ? AND ordinal < ? AND memory IN ({})"
 _COUNT = "SELECT count(*) FROM vectors WHERE model = ? AND seq {} ?"
@@ -23,12 +23,16 @@ _COUNT = "SELECT count(*) FROM vectors WHERE model = ? AND seq {} ?"
 ALL_COMPARED, SHARE_COMPARED, LEAST_COMPARED = 20_000, 0.01, 4_096
 _IN_CACHE, _CONVERTED = 16_384, 256  # distances, and vectors, at a time
 _PRESENT = "SELECT seq FROM vectors WHERE model = ? AND seq <= ? ORDER BY seq"
+_BLOCKS = "SELECT rows, signs FROM vector_blocks WHERE model = ? ORDER BY last"
+_KNOWN_BLOCKS = "SELECT count(*), coalesce(max(last), 0) FROM vector_blocks WHERE model = ?"
+_PUT_BLOCK = "INSERT INTO vector_blocks (model, last, rows, signs) VALUES (?, ?, ?, ?)"
 
 
 class VectorScan:
     """Number, memory and ordinal of all vectors of a model, ordered by number, and the vectors if memory has room.
 
-    Of many vectors only those are compared exactly whose signs, one bit per number, show that they may be near.
+    Of many vectors only those are compared exactly whose signs, one bit per number, show that they may be near. The
+    signs are read in blocks, and vectors once they are compared, so that the first search does not read them all.
     It follows the table by appending new rows and marking removed ones: a save costs a few rows, not a reload.
     """
 
@@ -40,7 +44,8 @@ class VectorScan:
         self._guard = allocate_lock()
         self._many = self._gone = 0  # rows filled, and how many of them were removed; the memory of these is -1
         self._rows = np.empty((0, 3), dtype=np.int64)
-        self._matrix = np.empty((0, 0), dtype=np.float16)
+        self._matrix = np.zeros((0, 0), dtype=np.float16)
+        self._is_read = np.zeros(0, dtype=bool)  #: whether the matrix has the vector of a row
         self._signs = np.empty((0, 0), dtype=np.uint64)
 
     def __call__(self, vector: Any, generation: int, limit: int, allowed: Any, fold: bool) -> Nearest:
@@ -50,7 +55,7 @@ class VectorScan:
                 self._measured = (None, None)
                 self.update(len(vector))
                 self._generation = generation
-            rows, matrix = self._rows[: self._many], self._matrix[: self._many]
+            rows, matrix, is_read = (each[: self._many] for each in (self._rows, self._matrix, self._is_read))
             if self._measured[0] is not vector:  # a search asks for memories, and then for passages of records
                 self._measured = vector, self.measure(vector)
             measures, is_exact = self._measured[1], matrix.dtype == np.float32
@@ -59,7 +64,7 @@ class VectorScan:
         compared = len(keep) if is_exact else max(LEAST_COMPARED, int(len(keep) * SHARE_COMPARED))
         while len(keep):
             near = keep[measures <= np.partition(measures, compared)[compared]] if compared < len(keep) else keep
-            scores = measures if is_exact else self.compare(matrix, rows[near, 0], near, vector)
+            scores = measures if is_exact else self.compare(matrix, is_read, rows[:, 0], near, vector)
             # Chunks are folded to memories: look at more and more of them until `limit` memories are found.
             take = 0
             while take < len(near):
@@ -83,19 +88,25 @@ class VectorScan:
                 distances[part] += np.bitwise_count(others[part] ^ bits)
         return distances
 
-    def compare(self, matrix: Any, numbers: Any, near: Any, vector: Any) -> Any:
-        """The cosines of a vector with those at these positions, which have these numbers; -1 for removed ones."""
-        if self._in_memory:  # in parts that stay in the processor's cache
-            parts = np.array_split(near, len(near) // _CONVERTED + 1)
-            return np.concatenate([matrix[part].astype(np.float32) @ vector for part in parts])
-        scores = np.full(len(near), -1.0, dtype=np.float32)
-        for part in np.array_split(numbers, len(numbers) // _BLOCK + 1):
-            rows = self._database.rows(_THESE.format(marks(part)), part.tolist())
-            scores[np.searchsorted(numbers, [row[0] for row in rows])] = _score_rows(self._database, rows, vector)
-        return scores
+    def compare(self, matrix: Any, is_read: Any, numbers: Any, near: Any, vector: Any) -> Any:
+        """The cosines of a vector with those at these positions; 0 for removed ones."""
+        scores, missing = np.zeros(len(near), dtype=np.float32), near if not self._in_memory else near[~is_read[near]]
+        for part in np.array_split(missing, len(missing) // _BLOCK + 1):
+            rows = self._database.rows(_THESE.format(marks(part)), numbers[part].tolist())
+            found = part[np.searchsorted(numbers[part], [row[0] for row in rows])]
+            if self._in_memory:
+                matrix[found], is_read[found] = _read_vectors(self._database, rows, len(vector)), True
+            else:
+                scores[np.searchsorted(near, found)] = _score_rows(self._database, rows, vector)
+        if not self._in_memory:
+            return scores
+        parts = np.array_split(near, len(near) // _CONVERTED + 1)  # that stay in the processor's cache
+        return np.concatenate([matrix[part].astype(np.float32) @ vector for part in parts])
 
     def update(self, width: int) -> None:
         """Add the new rows and mark the removed ones; a vector has `width` numbers."""
+        if not self._many:
+            self._read_blocks(width)
         known = self._rows[: self._many]
         last = int(known[-1, 0]) if len(known) else 0
         left = self._database.value(_COUNT.format("<="), (self._model, last))
@@ -106,28 +117,62 @@ class VectorScan:
             known[np.isin(known[:, 0], present, invert=True), 1] = -1
             self._gone = len(known) - left
         total = self._database.value(_COUNT.format(">"), (self._model, last))
-        if (least := self._many + total) > len(self._rows):  # unused pages of the spare room take no memory
-            old, room = (self._rows, self._matrix, self._signs), least + least // 8 + _BLOCK
-            number = np.float32 if self._in_memory and least <= ALL_COMPARED else np.float16  # as they are stored
-            self._rows = np.empty((room, 3), dtype=np.int64)
-            self._matrix = np.empty((room, width if self._in_memory else 0), dtype=number)
-            self._signs = np.empty((-(-width // 64), room), dtype=np.uint64)
-            if self._many:
-                self._rows[: self._many], self._matrix[: self._many] = old[0][: self._many], old[1][: self._many]
-                self._signs[:, : self._many] = old[2][:, : self._many]
+        self._make_room(self._many + total, width)
         # The new rows are read block by block into their final place, so that no second copy is ever held.
         end = self._many + total
-        while self._many < end and (rows := self._database.rows(_NEW, (self._model, last))):
-            block = np.frombuffer(_join_vectors(self._database, rows, width), dtype=np.float16).reshape(-1, width)
+        while self._many < end and (rows := self._database.rows(_NEW, (self._model, last, _BLOCK))):
+            vectors = _read_vectors(self._database, rows, width)
             take = min(len(rows), end - self._many)
             new = slice(self._many, self._many + take)
             self._rows[new] = [row[:3] for row in rows[:take]]
             if self._in_memory:
-                self._matrix[new] = block[:take]
-            self._signs[:, new] = pack_signs(block[:take]).T
+                self._matrix[new], self._is_read[new] = vectors[:take], True
+            self._signs[:, new] = pack_signs(vectors[:take]).T
             self._many, last = self._many + take, rows[take - 1][0]
         if total > _BLOCK:
             release_freed_memory()
+
+    def _read_blocks(self, width: int) -> None:
+        """The rows and signs of many vectors, without the vectors."""
+        if self._database.value(_COUNT.format(">"), (self._model, 0)) <= ALL_COMPARED:
+            return
+        blocks = self._database.rows(_BLOCKS, (self._model,))
+        known = [np.frombuffer(rows, dtype=np.int64).reshape(-1, 3) for rows, _ in blocks]
+        self._make_room(sum(map(len, known)), width)
+        for rows, (_, signs) in zip(known, blocks, strict=True):
+            new = slice(self._many, self._many + len(rows))
+            self._rows[new] = rows
+            self._signs[:, new] = np.frombuffer(signs, dtype=np.uint64).reshape(len(rows), -1).T
+            self._many += len(rows)
+
+    def _make_room(self, least: int, width: int) -> None:
+        """Let the arrays have at least so many rows; unused pages of the spare room take no memory."""
+        if least <= len(self._rows):
+            return
+        known, signs, many, room = self._rows, self._signs, self._many, least + least // 8 + _BLOCK
+        matrix, read = self._matrix, np.flatnonzero(self._is_read[:many])
+        number = np.float32 if self._in_memory and least <= ALL_COMPARED else np.float16  # as they are stored
+        self._rows, self._is_read = np.empty((room, 3), dtype=np.int64), np.zeros(room, dtype=bool)
+        self._matrix = np.zeros((room, width if self._in_memory else 0), dtype=number)
+        self._signs = np.empty((-(-width // 64), room), dtype=np.uint64)
+        if many:
+            self._rows[:many], self._signs[:, :many] = known[:many], signs[:, :many]
+            self._matrix[read], self._is_read[read] = matrix[read], True
+
+
+def put_blocks(database: Database, model: str) -> None:
+    """Store the signs of new vectors that fill a block; once most of their vectors are gone, the blocks begin anew."""
+    _, last = database.rows(_KNOWN_BLOCKS, (model,))[0]
+    while database.value(_COUNT.format(">"), (model, last)) >= _BLOCK:
+        with database.write() as write:
+            (blocks, last), *_ = database.rows(_KNOWN_BLOCKS, (model,))
+            if 2 * database.value(_COUNT.format("<="), (model, last)) < blocks * _BLOCK:
+                write.execute("DELETE FROM vector_blocks WHERE model = ?", (model,))
+                last = 0
+            rows = database.rows(_NEW, (model, last, _BLOCK))
+            known, last = np.array([row[:3] for row in rows], dtype=np.int64), rows[-1][0]
+            signs = pack_signs(_read_vectors(database, rows, len(rows[0][3]) // 2))
+            write.execute(_PUT_BLOCK, (model, last, known.tobytes(), signs.tobytes()))
 
 
 def pack_signs(vectors: Any) -> Any:
@@ -147,17 +192,16 @@ def find_bodies(database: Database, model: str, vector: Any, memories: Collectio
 
 
 def _score_rows(database: Database, rows: Sequence[tuple[Any, ...]], vector: Any) -> Any:
-    blob = _join_vectors(database, rows, len(vector))
-    return np.frombuffer(blob, dtype=np.float16).reshape(len(rows), len(vector)).astype(np.float32) @ vector
+    return _read_vectors(database, rows, len(vector)).astype(np.float32) @ vector
 
 
-def _join_vectors(database: Database, rows: Sequence[tuple[Any, ...]], width: int) -> bytes:
-    """The bytes of all vectors, each of `width` float16 numbers; raises DamagedDatabase for one of another size."""
+def _read_vectors(database: Database, rows: Sequence[tuple[Any, ...]], width: int) -> Any:
+    """The vectors of all rows, each of `width` float16 numbers; raises DamagedDatabase for one of another size."""
     vectors = [row[3] for row in rows]
     if {*map(len, vectors)} - {2 * width}:
         message = f"{database.path} holds vectors that are not {width} numbers long."
         raise DamagedDatabase(message, "Run `scrimshaw rebuild`.", path=str(database.path))
-    return b"".join(vectors)
+    return np.frombuffer(b"".join(vectors), dtype=np.float16).reshape(len(rows), width)
 
 
 def _best_chunks(memories: Any, ordinals: Any, scores: Any, fold: bool) -> Nearest:
