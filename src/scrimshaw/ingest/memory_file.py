@@ -24,6 +24,7 @@ from scrimshaw.models import (
     BROKEN,
     CONFLICT,
     QUESTIONS,
+    ArtifactClass,
     Chunk,
     Document,
     MemoryType,
@@ -416,6 +417,8 @@ def build_document(
         provenance = replace(provenance, trust=Trust.HUMAN if source.is_vouched else Trust.FILE)
     if tier == Tier.CONSTITUTIONAL and not (source.is_vouched and source.writable):
         tier = Tier.IMPORTANT
+    edges = markdown.parse_relations(values, source.memory_id, clean) + markdown.parse_links(page, source.memory_id)
+    is_decision = source.artifact == ArtifactClass.DECISION_RECORD
     created, updated = _date_document(source, values, body.text)
     return Document(
         file=source,
@@ -430,7 +433,7 @@ def build_document(
         questions=tuple(questions),
         headings=headings,
         chunks=tuple(chunks),
-        edges=markdown.parse_relations(values, source.memory_id, clean) + markdown.parse_links(page, source.memory_id),
+        edges=(*edges, *(markdown.parse_status(page, source.memory_id) if is_decision else ())),
         provenance=provenance,
         quality=Quality(score=0.0, flags=(flag,)) if flag else front.parse_quality(values, clean),
         created=created,
