@@ -158,6 +158,9 @@ def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str 
     or so that a body starting with a `---` block is not read as one. Raises UnreadableFile where that is broken.
     """
     base = file.demand_readable().base or file
+    # A text of plain lines gets the file's line ends: a mixture looks changed throughout to git.
+    is_windows = "\r\n" not in (body or "") and "\r\n" in (file.body if "\n" in file.body else file.opening)
+    body = body and body.replace("\n", "\r\n" if is_windows else "\n")
     values, names = dict(base.values), map(partial(front.find_spelling, file.values), changes)
     named = {**file.changes, **dict(zip(names, changes.values(), strict=True))}
     for key, value in [*named.items()]:
