@@ -257,6 +257,7 @@ class Document(Metadata, frozen=True, kw_only=True):
     headings: tuple[Heading, ...] = ()
     chunks: tuple[Chunk, ...] = ()
     edges: tuple[Edge, ...] = ()
+    aliases: tuple[str, ...] = ()  #: other titles
     phrases: tuple[Phrase, ...] = ()  #: those that trigger the memory
     sketch: tuple[int, ...] = ()  #: a MinHash to find similar texts
     problem: str = ""  #: why the front matter could not be read, or where the conflict marks are

@@ -183,6 +183,21 @@ def test_an_older_index_reads_the_questions_of_its_files(open_memory: OpenMemory
         assert engine.memory("tide").questions == ("When does the sea rise?",)
 
 
+def test_an_older_index_reads_aliases_and_status_lines(open_memory: OpenMemory, project: Path, vault: Path) -> None:
+    write_memory(vault, "tide", "High water is at noon.", "aliases: [Sea level]")
+    write_memory(project / "docs/adr", "1-old", "Superseded by [2](2-new.md)")
+    write_memory(project / "docs/adr", "2-new", "We sail at noon.")
+    with open_memory() as engine:
+        index.scan(engine)
+    connection = apsw.Connection(str(project / ".scrimshaw" / INDEX))
+    connection.execute("DELETE FROM migrations WHERE number > 13; DELETE FROM edges; DELETE FROM phrases")
+    connection.close()
+    with open_memory() as engine:
+        index.scan(engine)
+        assert read.get(engine, "docs/adr/1-old").superseded_by == ("docs/adr/2-new",)
+        assert [hit.memory.id for hit in read.search(engine, SearchRequest(query="sea level")).hits][:1] == ["tide"]
+
+
 def test_an_older_index_rates_the_passages_of_sessions_that_are_over(open_memory: OpenMemory, project: Path) -> None:
     with open_memory() as engine:
         for kind, text in ((EventKind.PROMPT, WAL), (EventKind.TOOL, "wal.py\n+apsw")):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -402,10 +402,10 @@ def build_document(
         or clean(" ".join(stem.replace("-", " ").replace("_", " ").split()) or stem)
     )
     triggers = front.parse_phrases(values, "trigger_phrases", clean)
-    phrases, of_title = list[Phrase](), find_head(title) if len(title.split()) > 1 else ""  # one word is everywhere
-    for phrase in triggers:
-        phrases += [Phrase(text=phrase, head=head)] if (head := find_head(phrase)) else []
-    phrases += [Phrase(text=title, head=of_title, is_title=True)] if of_title else []
+    phrases, aliases = list[Phrase](), front.parse_phrases(values, "aliases", clean)
+    for text, is_title in (*zip(triggers, repeat(False)), *zip((title, *aliases), repeat(True))):
+        head = find_head(text) if not is_title or len(text.split()) > 1 else ""  # a title of one word is everywhere
+        phrases += [Phrase(text=text, head=head, is_title=is_title)] if head else []
     chunks = [*markdown.split_chunks(title, body.text, headings)]
     questions = list[str]()
     for question in front.parse_phrases(values, "questions", clean, "\n")[:MOST_QUESTIONS]:
@@ -443,6 +443,7 @@ def build_document(
         updated=updated,
         tokens=count_tokens(body.text),
         label_tokens=count_tokens(f"{source.memory_id}\n{title}"),
+        aliases=aliases,
         phrases=tuple(phrases),
         sketch=compute_minhash(body.text),
         problem=problem,
