@@ -252,7 +252,7 @@ class Document(Metadata, frozen=True, kw_only=True):
     """One memory as the index stores it: parsed and redacted."""
 
     file: SourceFile
-    text_hash: str  #: SHA-256 of the body ignoring case and white space; equal for exact duplicates
+    text_hash: str  #: SHA-256 of the body without case, white space and last full stop; exact duplicates share it
     body: Redacted
     headings: tuple[Heading, ...] = ()
     chunks: tuple[Chunk, ...] = ()
