@@ -65,7 +65,7 @@ class Conflict(ScrimshawError, code="conflict"):
 
 
 class AlreadyExists(Conflict, code="exists"):
-    """A new memory would replace an existing one."""
+    """A new memory would replace an existing one, of which nothing is told but its id."""
 
 
 class ReadOnly(ScrimshawError, code="read_only"):

@@ -252,11 +252,12 @@ class Document(Metadata, frozen=True, kw_only=True):
     """One memory as the index stores it: parsed and redacted."""
 
     file: SourceFile
-    text_hash: str  #: SHA-256 of the body ignoring case and white space; equal for exact duplicates
+    text_hash: str  #: SHA-256 of the body without case, white space and last full stop; exact duplicates share it
     body: Redacted
     headings: tuple[Heading, ...] = ()
     chunks: tuple[Chunk, ...] = ()
     edges: tuple[Edge, ...] = ()
+    aliases: tuple[str, ...] = ()  #: other titles
     phrases: tuple[Phrase, ...] = ()  #: those that trigger the memory
     sketch: tuple[int, ...] = ()  #: a MinHash to find similar texts
     problem: str = ""  #: why the front matter could not be read, or where the conflict marks are

@@ -12,6 +12,7 @@ from tests.http_server import HttpServer, serve_http
 from tests.samples import write_memory
 
 from scrimshaw.app.http.tokens import TokenScope
+from scrimshaw.models import content_hash
 
 HIDDEN = "zanzibar"
 PRIVATE_FILES = {
@@ -72,6 +73,15 @@ def test_a_private_memory_is_not_there(team: Team, name: str) -> None:
     answers = [team.server.call(team.secret, "memory_get", id=each) for each in (name, "nowhere/own")]
     assert [answer["error"]["code"] for answer in answers] == ["not_found", "not_found"]
     assert str(answers[0]).replace(name, "nowhere/own") == str(answers[1])
+
+
+@pytest.mark.parametrize("name", PRIVATE_FILES)
+def test_a_private_memory_is_neither_replaced_nor_described(team: Team, name: str) -> None:
+    path = team.project / f".scrimshaw/memories/{name}.md"
+    answer = team.server.call(team.secret, "memory_save", content="The harbour is mine from now on.", id=name)
+    assert answer["error"]["code"] == "exists"
+    assert content_hash(path.read_bytes()) not in str(answer)
+    assert path.read_text() == PRIVATE_FILES[name]
 
 
 def test_what_is_for_the_team_is_told(team: Team) -> None:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import typer
 from tests.samples import write_memory
 
 from scrimshaw.app.cli.main import app
 from scrimshaw.app.mcp.protocol import Dispatcher, read_listing
-from scrimshaw.app.mcp.schema import OTHER_NAMES
+from scrimshaw.app.mcp.schema import OTHER_NAMES, decode
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine import Engine
 from scrimshaw.ingest import front_matter
@@ -89,6 +90,35 @@ def test_other_spellings_are_accepted(engine: Engine, call: Callable[..., dict[s
     assert call("memory_search", query="login token", specFolder="auth", includeTrace=True)["count"] == 1
     assert call("memory_list", spec_folder="auth")["total"] == 1
     assert call("memory_drift_why", memory_id="auth/login")["id"] == "auth/login"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "taken"),
+    [
+        ("memory_search", {"query": "wax", "limit": "5"}, {"limit": 5}),
+        ("memory_search", {"query": "wax", "include_content": "true"}, {"include_content": True}),
+        ("memory_search", {"query": "wax", "channels": "text"}, {"channels": ["text"]}),
+        ("memory_save", {"content": "wax", "topics": '["uv", "pip"]'}, {"topics": ["uv", "pip"]}),
+        ("memory_save", {"content": "wax", "tags": "uv, pip,"}, {"topics": ["uv", "pip"]}),
+        ("memory_save", {"content": "wax", "trigger_phrases": ""}, {"trigger_phrases": []}),
+        ("memory_save", {"content": "wax", "questions": "In May, or?\nWho?"}, {"questions": ["In May, or?", "Who?"]}),
+    ],
+)
+def test_a_value_in_quotes_is_taken_for_what_it_says(tool: str, given: dict[str, Any], taken: dict[str, Any]) -> None:
+    (spec,) = (each for each in choose("all") if each.name == tool)
+    decoded = json.loads(msgspec.json.encode(decode(tool, spec, given)))
+    decoded = decoded.get("call", decoded)
+    assert {name: decoded[name] for name in taken} == taken
+
+
+@pytest.mark.parametrize("name", ["since", "until"])
+@pytest.mark.parametrize("tool", ["memory_search", "memory_list", "memory_stats"])
+def test_a_date_that_is_none_is_answered_with_one_that_is(engine: Engine, tool: str, name: str) -> None:
+    arguments = {"query": "wax"} if tool == "memory_search" else {}
+    for date in ("yesterday", "2026-13-45"):
+        finished = Dispatcher(choose("all"), engine).dispatch(tool, {**arguments, name: date})
+        assert finished.reply["error"]["message"] == f"'{date}' is not an ISO date."
+        assert "2026-11-21" in finished.reply["error"]["hint"]
 
 
 def test_a_thing_named_twice_is_refused(engine: Engine) -> None:

@@ -12,9 +12,11 @@ from tests.samples import SECRET, write_memory
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import list_skipped_files, rebuild, scan
 from scrimshaw.engine.links import count_relations, explain_drift, link, list_dependencies, unlink
+from scrimshaw.engine.read import get, search
 from scrimshaw.engine.write import NewText, find_cues, save, update
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly, UnreadableFile
 from scrimshaw.models import EdgeKind, Relation
+from scrimshaw.search.results import SearchRequest
 
 CAUSED, SUPERSEDES, SUPPORTS = Relation.CAUSED, Relation.SUPERSEDES, Relation.SUPPORTS
 
@@ -40,6 +42,42 @@ def stated(engine: Engine) -> list[tuple[str, str, str, float, str]]:
 
 def links_file(project: Path) -> Path:
     return project / ".scrimshaw/links.toml"
+
+
+# Decision records
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Superseded by [ADR-2](0002-go.md)", "Accepted"),
+        ("Accepted", "Accepted. Supersedes [ADR-1](0001-kotlin.md)"),
+        ("Superseded by [ADR-2](0002-go.md)", "Accepted. Supersedes [ADR-1](0001-kotlin.md)"),
+    ],
+)
+def test_a_decision_record_is_superseded_by_the_word_of_either(
+    open_memory: OpenMemory, project: Path, old: str, new: str
+) -> None:
+    folder, older, newer = project / "docs/adr", "docs/adr/0001-kotlin", "docs/adr/0002-go"
+    write_memory(folder, "0001-kotlin", f"# Use Kotlin\n\n{old}\n\nWe write services in Kotlin.\n")
+    scan(engine := open_memory())
+    write_memory(folder, "0002-go", f"# Use Go\n\n{new}\n\nWe write new services in Go.\n")
+    scan(engine)
+
+    first, second = search(engine, SearchRequest(query="Do we write services in Kotlin?")).hits
+    assert (first.memory.id, second.memory.id, second.superseded_by) == (newer, older, (newer,))
+    assert get(engine, older).superseded_by == (newer,)
+    assert get(engine, newer).superseded_by == ()
+    assert [edge.source for edge in explain_drift(engine, older).replaced_by] == [newer]
+    with pytest.raises(ReadOnly):
+        unlink(engine, newer, older, SUPERSEDES)
+
+    link(engine, newer, "docs/adr/0001-kotlin", SUPPORTS)
+    assert stated(engine)[0] == (newer, "supersedes", older, 1.0, "")
+    write_memory(folder, "0001-kotlin", "# Use Kotlin\n\nAccepted\n\nWe write services in Kotlin.\n")
+    write_memory(folder, "0002-go", "# Use Go\n\nAccepted\n\nWe write new services in Go.\n")
+    scan(engine)
+    assert get(engine, older).superseded_by == ()
 
 
 # Our own memories

@@ -348,3 +348,14 @@ def test_attention_fades_over_any_number_of_turns(engine: Engine, vault: Path) -
     scan(engine)
     (match,) = find_triggered(engine, "a walrus", 1, turn=10**400)
     assert match.attention == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("query", ["First of June", "what happened on the first of june?", "k8s"])
+def test_a_note_is_found_by_its_aliases(library: Engine, vault: Path, query: str) -> None:
+    write_memory(vault, "2026-06-01", "Standup notes, and lunch with Ana.\n", "aliases: [First of June, k8s]")
+    scan(library)
+    embed_pending(library)
+    assert ids(ask(library, query))[:1] == ["2026-06-01"]
+    assert find_triggered(library, query, 5) == []
+    memory = library.memory("2026-06-01")
+    assert (memory.title, memory.triggers, memory.topics) == ("2026 06 01", (), ())

@@ -104,12 +104,12 @@ def test_changes_leave_the_text_bare_and_can_be_taken_back(serena: Engine, memor
     write_file(memories / "topic/note.md", "# Note\r\n\r\nBefore.\r\n")
     scan(serena)
     update(serena, "topic/note", {}, content="# Note\n\nAfter.\n")
-    assert (memories / "topic/note.md").read_bytes() == b"# Note\n\nAfter.\n"
+    assert (memories / "topic/note.md").read_bytes() == b"# Note\r\n\r\nAfter.\r\n"
     delete(serena, ["topic/note"])
     assert not (memories / "topic").exists()
     rows = serena.journal.history("topic/note")
     undo(serena, entry=rows[0]["seq"])
-    assert (memories / "topic/note.md").read_bytes() == b"# Note\n\nAfter.\n"
+    assert (memories / "topic/note.md").read_bytes() == b"# Note\r\n\r\nAfter.\r\n"
     undo(serena, entry=rows[1]["seq"])
     assert (memories / "topic/note.md").read_bytes() == b"# Note\r\n\r\nBefore.\r\n"
     assert get(serena, "mem:topic/note").memory.source == "serena"

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrimshaw.ingest.markdown import parse_links, parse_page, parse_reference, parse_relations, parse_strength
+from scrimshaw.ingest.markdown import (
+    SUPERSEDED_BY,
+    parse_links,
+    parse_page,
+    parse_reference,
+    parse_relations,
+    parse_status,
+    parse_strength,
+)
 from scrimshaw.models import EdgeKind
 
 
@@ -45,6 +53,44 @@ def test_links_in_text(body: str, expected: list[str]) -> None:
 def test_a_link_is_an_edge_from_its_memory() -> None:
     (edge,) = parse_links(parse_page("[[b]]"), "a")
     assert (edge.source, edge.target, edge.relation, edge.kind) == ("a", "b", "link", EdgeKind.LINK)
+
+
+@pytest.mark.parametrize(
+    ("body", "relation", "target"),
+    [
+        ("## Status\n\nSuperseded by [ADR-2](0002-go.md)\n", SUPERSEDED_BY, "adr/0002-go"),
+        ("Date: 2026-09-27.\nStatus: superseded by [ADR 2](./0002-go.md#decision).\n", SUPERSEDED_BY, "adr/0002-go"),
+        ("> **Status: Superseded by [2](0002-go.md) (Voyage), 2026-05-29.**", SUPERSEDED_BY, "adr/0002-go"),
+        ("* Status: deprecated, replaced by [2](0002-go.md 'Go')", SUPERSEDED_BY, "adr/0002-go"),
+        ("**Status:** Ersetzt durch [2](../adr/0002-go.md)", SUPERSEDED_BY, "adr/0002-go"),
+        ("| Status | Superseded by [2](0002-go.md) |\n|---|---|\n", SUPERSEDED_BY, "adr/0002-go"),
+        ("Accepted. Supersedes [ADR-0](0000-c.md)", "supersedes", "adr/0000-c"),
+        ("- **Status:** Accepted (2026-07-13). **Supersedes [0](0000-c.md)** (in words)", "supersedes", "adr/0000-c"),
+        ("Accepted\n\nSupersedes [`0. C`](0000-c.md)\n", "supersedes", "adr/0000-c"),
+        ("**Status:** Accepted — Supersedes: [0](0000-c.md)", "supersedes", "adr/0000-c"),
+        ("Accepted (replaces [0](0000-c.md))", "supersedes", "adr/0000-c"),
+    ],
+)
+def test_the_status_of_a_decision_record_relates_it(body: str, relation: str, target: str) -> None:
+    (edge,) = parse_status(parse_page(body), "adr/0001-kotlin")
+    assert (edge.source, edge.relation, edge.target) == ("adr/0001-kotlin", relation, target)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Partly superseded by [2](0002-go.md)",
+        "Accepted; the platform store superseded by [2](0002-go.md)",
+        "Supersedes [0](0000-c.md) (in part)",
+        "Superseded by ADR-2",
+        "Superseded by [a guide](../guide.md), superseded by [a site](https://x.io/a.md), replaces [x](run.py)",
+        "Supersedes [itself](0001-kotlin.md)",
+        "This cache replaces [C](0000-c.md) in most places, as it superseded [C](0000-c.md)",
+        "```\nSuperseded by [2](0002-go.md)\n```\n\n`Superseded by [2](0002-go.md)`",
+    ],
+)
+def test_other_lines_of_a_decision_record_do_not(body: str) -> None:
+    assert [*parse_status(parse_page(body), "adr/0001-kotlin")] == []
 
 
 @given(st.lists(st.sampled_from(["[", "]", "(", ")", "a.md", "../", "|", "#", "mem:", "`", "!", "\\", "\n", "x", " "])))

@@ -31,6 +31,19 @@ REMOVED = [
     ("a digit", "{}", SLACK + "abcdefghijklm4", "slack-token"),
     ("an address behind a URL", "see https://x.io {}", MAIL, "email"),
     ("an address 101 characters into a URL", "https://" + "a" * 97 + "/{}", MAIL, "email"),
+    *(
+        ("an address in a sentence of commands", frame, MAIL, "email")
+        for frame in (
+            "Ask {} for ssh access",
+            "I made ssh keys for {}",
+            "ssh access: {}",
+            "rsync is run by {} every night",
+            "scp fails, says {}",
+            "ssh\n{}",
+            "Write to {}:she knows",
+            "ssh-ed25519 AAAAC3Nza {}",
+        )
+    ),
     ("20 drawn characters", "the token is {}", DRAWN[:20], "high-entropy"),
     ("drawn characters without small letters", "the token is {}", UPPER, "high-entropy"),
     ("drawn characters without capitals", "the token is {}", UPPER.lower(), "high-entropy"),
@@ -60,6 +73,21 @@ KEPT = [
     ("a reserved top level below others", "jane.roe@mail.corp.invalid"),
     ("an address that nobody reads", "noreply@corp-mail.io"),
     ("an address that nobody reads, spelled out", "No-Reply@corp-mail.io"),
+    *(
+        ("an account on a host", frame.replace("{}", "deploy" + "@" + "db1.corp.io"))
+        for frame in (
+            "ssh {} then sudo systemctl restart api",
+            "ssh -i key.pem -p 2222 {}",
+            "ssh -J {} -v '{}' uptime",
+            "`ssh -L 8080:localhost:80 {}`",
+            "ssh-copy-id -i ~/.ssh/id.pub {}",
+            "scp dump.sql {}:",
+            "scp {}:/tmp/dump.sql .",
+            "rsync -a --delete dist/ {}:site",
+            "git remote add origin {}:shop.git",
+            "the copy is at {}:~/shop",
+        )
+    ),
     ("a picture for dense screens", "icon@2x.png"),
     ("a picture for half dense screens", "icon@1.5x.png"),
     ("19 drawn characters", "the token is " + DRAWN[:19]),

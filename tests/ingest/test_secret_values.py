@@ -10,6 +10,7 @@ from scrimshaw.models import Redacted
 DRAWN = "aB3dE6fG9hJ2kL5mN8pQ" * 2
 PASSWORD = "hun" + "ter2!xQ"
 WORD = "sword" + "fish"
+MIXED = "Blau-" + "Wal7x"
 UUID = "ff083f76-7804-4ef1" + "-80e4-fe975bb9141b"
 HEX = "0a1b2c3d4e5f6789" * 2
 
@@ -57,9 +58,25 @@ REMOVED = [
     ("marks within quotes", 'password = "{}"', "hun" + "ter2&;)#'", "password"),
     ("marks within an element", "<password>{}</password>", "hun" + "ter2(;)#", "password"),
     ("drawn hexadecimal under a token", 'token: "{}"', HEX, "token"),
+    ("a column of a table", "| user | password |\n|---|---|\n| admin | {} |\n", PASSWORD, "password"),
+    ("a column without bars outside", "pwd (test) | user\n--- | ---\n **{}** | admin", "Demo" + "@12345", "password"),
+    ("a column behind an escaped bar", "> | user | Passwort |\n> |:-|:-:|\n> | a\\|b | `{}` |", MIXED, "password"),
+    ("a column of a file of Windows", "|Contraseña|x|\r\n|-|-|\r\n|{}|y|\r\n", MIXED, "password"),
+    ("a column behind an empty cell", "| host | | password |\n|-|-|-|\n| a || {} |", "winter" + "2031", "password"),
+    ("a short name", "login rita, pass: {}", MIXED, "password"),
+    ("a short name without spaces", "smtp user=mailer pass={}", MIXED, "password"),
+    ("a name in French", "mot de passe : {}", MIXED, "password"),
+    ("a name in Spanish", "contraseña: {}", MIXED, "password"),
 ]
 
+CELLS = """SHOP-1207 SHA-256 bcrypt12 AES-256 Argon2id Node-v18.2 1Password Vault-Item3 KeePass-DB2 PROD_DB1_PASSWORD
+250ms 1200ms 100% 12/20 2026-01-01 v2.3.1 #1207 10.0.0.1:5432 op://vault/Item1x/password min-8-chars Utf8Encoder"""
 KEPT = [
+    *((f"{cell} in a column", f"| x | Password |\n|---|---|\n| a | {cell} |") for cell in CELLS.split()),
+    ("a column of another name", f"| user | password set by |\n|---|---|\n| a | {MIXED} |"),
+    ("a row without a heading", f"password\n| a | {MIXED} |\n| b | c |"),
+    ("passes of tests", "pass: 100/100, pass: 99.95%\nPass: 2026-01-01\npass: test-foo-2.sh, pass: Test_Foo2a"),
+    ("a test that passes", "--- PASS: TestFoo/Bar-Baz2x (0.00s)\nPASS: gdb.base/foo2.exp"),
     ("a reference below a user", "user: bob\npassword: ${PASS}"),
     ("a word as an argument", f'define("DB_PASSWORD", "{WORD}")'),
     ("a bare argument", f"check(password, {PASSWORD})"),

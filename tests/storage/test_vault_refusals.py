@@ -51,7 +51,7 @@ def refusal(act: Callable[[], object]) -> ScrimshawError:
         (lambda vault: vault.read("a/gone"), NotFound,
          "No memory 'a/gone' in the vault 'project'.", "Search for it, or list the vault.", {"id": "a/gone"}),
         (lambda vault: vault.write("a/note", expected_hash=""), AlreadyExists,
-         "'a/note' exists.", "Update it, or choose another id.", {"id": "a/note", "current_hash": HERE}),
+         "'a/note' exists.", "Update it if you can, or choose another id.", {"id": "a/note"}),
         (lambda vault: vault.write("a/note", expected_hash=STALE), Conflict,
          "'a/note' changed since it was read.", "Read it again, then repeat the change.",
          {"id": "a/note", "current_hash": HERE}),

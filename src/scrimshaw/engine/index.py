@@ -16,10 +16,10 @@ from scrimshaw.engine.record import sync_record
 from scrimshaw.errors import DamagedDatabase, ScrimshawError, UnreadableFile
 from scrimshaw.ingest.comparison import compute_minhash, jaccard, split_runs
 from scrimshaw.ingest.front_matter import CREATED
-from scrimshaw.ingest.markdown import relate_neighbours
+from scrimshaw.ingest.markdown import SUPERSEDED_BY, relate_neighbours
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import ArtifactClass, Degradation, Document, Job, Skip, SourceFile, format_count
+from scrimshaw.models import ArtifactClass, Degradation, Document, Edge, Job, Relation, Skip, SourceFile, format_count
 from scrimshaw.search.token_vectors import pack_tokens
 from scrimshaw.storage.databases import note_ledger_end
 from scrimshaw.storage.durable import delete_leftovers
@@ -47,7 +47,7 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
         engine.journal.update_review(old, partial(lambda name, review: review and replace(review, memory_id=name), new))
     if record_external_changes(engine, renames) or report.changes:
         update_renames(engine)
-    skipped = _index_links(engine)
+    skipped = index_links(engine)
     sync_record(engine)
     with suppress(DamagedDatabase):  # which every search reports
         if lacks_vectors(engine):
@@ -227,8 +227,8 @@ def catch_up(engine: Engine) -> None:
         scan(engine)
 
 
-def _index_links(engine: Engine) -> list[Skip]:
-    """Index the links file; an unusable one is reported by name, and the known links stay."""
+def index_links(engine: Engine) -> list[Skip]:
+    """Index the links file, and what supersedes decision records; an unusable file is reported, and its links stay."""
     path = links_path(engine)
     try:
         links = read_links(path, lambda text: redact(text).text)
@@ -238,5 +238,7 @@ def _index_links(engine: Engine) -> list[Skip]:
         return [Skip(path=str(path), reason=error.message)]
     if engine.index.manifest(LINKS_FILE):
         engine.index.retire([str(path)])
-    engine.index.put_links(links)
+    stated = [(newer, edge.source) for edge, newer in engine.index.edges(relation=SUPERSEDED_BY) if newer]
+    edges = [Edge(source=newer, target=older, relation=Relation.SUPERSEDES) for newer, older in stated]
+    engine.index.put_links([*links, *edges])
     return []

@@ -9,6 +9,7 @@ from msgspec.structs import asdict, replace
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX
+from scrimshaw.engine.index import index_links
 from scrimshaw.engine.ledger import RecordedChange, apply_changes, links_path, read_file
 from scrimshaw.engine.trust import demand_label_kept, limit_unlinked
 from scrimshaw.engine.write import Saved, rewrite
@@ -230,7 +231,9 @@ def _change_links(engine: Engine, entry: Entry, removed: Iterable[Edge], *added:
         if text.text != render_links(before):
             apply_changes(engine, [RecordedChange(entry, read_file(engine, LINKS_FILE), text)])
             with engine.degradations.note_failure(INDEX):
-                engine.index.put_links(after)
+                index_links(engine)
+        elif not added:
+            raise ReadOnly(f"{entry.linked_memory_ids[1]!r} states this itself.", "Edit its file.")
 
 
 def _link_entry(action: Action, edge: Edge, actor: str, session: str) -> Entry:

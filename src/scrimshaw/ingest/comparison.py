@@ -24,11 +24,11 @@ MINHASH_SIZE = 24
 
 @lru_cache(maxsize=16)  # a save needs it twice
 def hash_normalised_text(body: str) -> str:
-    """SHA-256, in hex, of a body, ignoring case, white space and Unicode composition."""
+    """SHA-256, in hex, of a body, ignoring case, white space, Unicode composition and the last full stop."""
     import hashlib  # noqa: PLC0415 - loads OpenSSL, which a hook does not need
 
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", body).casefold())
-    return hashlib.sha256(" ".join(folded.split()).encode()).hexdigest()
+    return hashlib.sha256(" ".join(folded.split()).removesuffix(".").encode()).hexdigest()
 
 
 def normalise_text(text: str) -> str:

@@ -53,6 +53,12 @@ _WORK = {
     "research": (Relation.SUPPORTS, "spec"),
 }
 _UNSTATED = 0.5
+# The status line of a decision record that names another one as a whole: `Superseded by [ADR 2](0002-use-go.md)`.
+_STATUS = re.compile(
+    r"(?im)(?:^|[.:;,(|—–]|\s-)[\s*_]*(?:supersedes|replaces|ersetzt|(?P<by>(?:superseded|replaced) by|ersetzt durch))"
+    r"[:\s*_]*\[[^\]\n]*\]\((?P<href>[^)\s]+)[^)]*\)(?!\W{0,3}(?:in part|part|teilweise))"
+)
+SUPERSEDED_BY = "superseded by"  # the relation as the older one states it
 _FoundHeading = tuple[int, str, int]  # its level, text and place
 _BREAKS = ("\n\n", "\n", ". ", " ")
 # Without the table rule, a table followed by `---` would be one long heading.
@@ -199,6 +205,16 @@ def parse_links(page: MarkdownPage, memory_id: str) -> tuple[Edge, ...]:
         if target not in ("", memory_id, posixpath.basename(memory_id)):
             edges[target] = Edge(source=memory_id, target=target, relation="link", kind=EdgeKind.LINK)
     return tuple(edges.values())
+
+
+def parse_status(page: MarkdownPage, memory_id: str) -> Iterator[Edge]:
+    """Yield the edges of a decision record to those in its folder that it supersedes, or that supersede it."""
+    folder = posixpath.dirname(memory_id)
+    for match in _STATUS.finditer("\n\n".join(block.content for block in page.blocks if block.type == "inline")):
+        target = resolve_link(match["href"], folder)
+        if target != memory_id and posixpath.dirname(target) == folder:
+            relation, kind = (SUPERSEDED_BY, EdgeKind.LINK) if match["by"] else (Relation.SUPERSEDES, EdgeKind.RELATION)
+            yield Edge(source=memory_id, target=target, relation=relation, kind=kind)
 
 
 def relate_neighbours(memory_id: str) -> tuple[Edge, ...]:

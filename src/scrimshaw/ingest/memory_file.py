@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from scrimshaw.models import (
     BROKEN,
     CONFLICT,
     QUESTIONS,
+    ArtifactClass,
     Chunk,
     Document,
     MemoryType,
@@ -157,6 +158,9 @@ def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str 
     or so that a body starting with a `---` block is not read as one. Raises UnreadableFile where that is broken.
     """
     base = file.demand_readable().base or file
+    # A text of plain lines gets the file's line ends: a mixture looks changed throughout to git.
+    is_windows = "\r\n" not in (body or "") and "\r\n" in (file.body if "\n" in file.body else file.opening)
+    body = body and body.replace("\n", "\r\n" if is_windows else "\n")
     values, names = dict(base.values), map(partial(front.find_spelling, file.values), changes)
     named = {**file.changes, **dict(zip(names, changes.values(), strict=True))}
     for key, value in [*named.items()]:
@@ -398,10 +402,10 @@ def build_document(
         or clean(" ".join(stem.replace("-", " ").replace("_", " ").split()) or stem)
     )
     triggers = front.parse_phrases(values, "trigger_phrases", clean)
-    phrases, of_title = list[Phrase](), find_head(title) if len(title.split()) > 1 else ""  # one word is everywhere
-    for phrase in triggers:
-        phrases += [Phrase(text=phrase, head=head)] if (head := find_head(phrase)) else []
-    phrases += [Phrase(text=title, head=of_title, is_title=True)] if of_title else []
+    phrases, aliases = list[Phrase](), front.parse_phrases(values, "aliases", clean)
+    for text, is_title in (*zip(triggers, repeat(False)), *zip((title, *aliases), repeat(True))):
+        head = find_head(text) if not is_title or len(text.split()) > 1 else ""  # a title of one word is everywhere
+        phrases += [Phrase(text=text, head=head, is_title=is_title)] if head else []
     chunks = [*markdown.split_chunks(title, body.text, headings)]
     questions = list[str]()
     for question in front.parse_phrases(values, "questions", clean, "\n")[:MOST_QUESTIONS]:
@@ -419,6 +423,8 @@ def build_document(
         provenance = replace(provenance, trust=Trust.HUMAN if source.is_vouched else Trust.FILE)
     if tier == Tier.CONSTITUTIONAL and not (source.is_vouched and source.writable):
         tier = Tier.IMPORTANT
+    edges = markdown.parse_relations(values, source.memory_id, clean) + markdown.parse_links(page, source.memory_id)
+    is_decision = source.artifact == ArtifactClass.DECISION_RECORD
     created, updated = _date_document(source, values, body.text)
     return Document(
         file=source,
@@ -433,13 +439,14 @@ def build_document(
         questions=tuple(questions),
         headings=headings,
         chunks=tuple(chunks),
-        edges=markdown.parse_relations(values, source.memory_id, clean) + markdown.parse_links(page, source.memory_id),
+        edges=(*edges, *(markdown.parse_status(page, source.memory_id) if is_decision else ())),
         provenance=provenance,
         quality=Quality(score=score, flags=(flag,)) if flag else stated,
         created=created,
         updated=updated,
         tokens=count_tokens(body.text),
         label_tokens=count_tokens(f"{source.memory_id}\n{title}"),
+        aliases=aliases,
         phrases=tuple(phrases),
         sketch=compute_minhash(body.text),
         problem=problem,

@@ -183,7 +183,7 @@ _NEVER_TYPED = {"aws-key", "google-key"}
 
 
 def _find_emails(text: str) -> Iterator[Span]:
-    """Addresses of persons, except reserved domains, git remotes and the host part of a URL's credentials."""
+    """Addresses of persons, except reserved domains, accounts on hosts and the host part of a URL's credentials."""
     for match in re.finditer(PATTERNS["mail_domain"], text):
         local = re.compile(PATTERNS["mail_local"]).search(text, max(0, match.start() - 64), match.start())
         domain = match["domain"].lower()
@@ -193,6 +193,9 @@ def _find_emails(text: str) -> Iterator[Span]:
         if is_reserved or re.match(r"\d+(?:\.\d+)?x\.", domain):
             continue
         start = local.start()
+        lead = re.compile(PATTERNS["remote_lead"]).search(text, max(0, start - 200), start)
+        if lead or re.compile(PATTERNS["remote_path"]).match(text, match.end()):
+            continue
         if "://" not in re.split(r"[\s\"'<>]", text[max(0, start - 100) : start])[-1]:
             yield Span(start=start, end=match.end(), secret_class="email")
 

@@ -38,6 +38,7 @@ WORDS = {name: frozenset(listing.split()) for name, listing in TABLE.words.items
 # Compiled when first used: most events have nothing to judge.
 PATTERNS = {name: "".join(listing.splitlines()) for name, listing in TABLE.patterns.items()}
 _HINTS = TABLE.words["assignment_hints"].strip().split(",")
+_HEADINGS = {"pass", "pw", "kennwort", "contrase"}  # those that may name a column
 _TOLD = [SecretRule(*re.split("  +", line)) for line in TABLE.told.splitlines()]
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
@@ -171,10 +172,27 @@ def find_assigned_secrets(text: str, lowered: str) -> Iterator[Span]:
                 yield Span(start=start, end=end, secret_class=rule.secret_class)
     for hint in hints:
         reach = 0
-        for match in re.finditer(rf"{hint}[a-z0-9_.-]{{0,24}}(?: ?key)?{PATTERNS['operator']}", lowered):
+        for match in re.finditer(rf"{hint}[a-zñ0-9_.-]{{0,24}}(?: ?key)?{PATTERNS['operator']}", lowered):
             if match.start() >= reach and (span := _judge_pair(text, match)):
                 reach = span.end
                 yield span
+    if "|" in text and not _HEADINGS.isdisjoint(hints):
+        yield from _find_in_columns(text)
+
+
+def _find_in_columns(text: str) -> Iterator[Span]:
+    """Yield the passwords in Markdown tables: the heading of their column is their name."""
+    for table in re.finditer(PATTERNS["rows"], text):
+        heading = re.split(PATTERNS["bar"], text[text.rfind("\n", 0, table.start()) + 1 : table.start()])
+        columns = [place for place, name in enumerate(heading) if _find_kind(name) == "password"]
+        for row in re.finditer(r"[^\n]+", table["rows"]) if columns else ():
+            cells = re.split(PATTERNS["bar"], row.group())
+            for place in columns:
+                value = "".join(cells[place : place + 1]).strip(" \t\r`*")
+                if _is_composed(value):
+                    start = table.start("rows") + row.start() + len("|".join([*cells[:place], ""]))
+                    start += cells[place].index(value)
+                    yield Span(start=start, end=start + len(value), secret_class="password")
 
 
 def _judge_pair(text: str, match: re.Match[str]) -> Span | None:
@@ -265,13 +283,19 @@ def _accepts_password(pair: _Pair) -> bool:
         return is_word
     # Contexts that could also be code.
     is_marked = value.isdigit() or (re.search(r"[!@#^&*?~%]", value) and not is_placeholder(value))
-    return name != "pass" and ((bool(is_marked) and len(value) >= 6) or _is_strange(value))
+    is_password = (bool(is_marked) and len(value) >= 6) or _is_strange(value)
+    return is_password and (name != "pass" or _is_composed(value))
 
 
 def _is_strange(value: str) -> bool:
     """Whether a value is neither a word nor a variable's name; six letters and two digits are a usual password."""
     is_numbered = re.match(r"[A-Za-z]{6,}\d\d$", value) and not re.search("(?i)pass|pwd", value)
     return _is_bare_secret(value) or (bool(is_numbered) and not is_placeholder(value))
+
+
+def _is_composed(value: str) -> bool:
+    """Whether a value can only be a password, also where a name such as `pass` announces other things as well."""
+    return is_made_up(value) or (bool(re.match(PATTERNS["composed"], value)) and _is_strange(value))
 
 
 def _accepts_secret(pair: _Pair) -> bool:

@@ -190,7 +190,8 @@ class Index(ABC):
             by_row = dict[int, list[tuple[Any, ...]]]()
             for document in documents:
                 file, body = document.file, document.body.text
-                words = (file.memory_id, document.title, "\n".join((*document.triggers, *document.topics)))
+                labels = "\n".join((*document.triggers, *document.topics, *document.aliases))
+                words = (file.memory_id, document.title, labels)
                 words = ("", "", "") if file.source == RECORD else words  # each passage would get the first one's
                 keys, vectors = list[str](), dict[str, list[list[Any]]]()
                 for chunk in document.chunks:

@@ -189,8 +189,8 @@ def _mark_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> Ite
 def make_conflict(memory_id: str, current_hash: str, expected_hash: str) -> Conflict:
     """The error for a file that is not the expected one, with `current_hash`; the hash "" means no file."""
     details = {"id": memory_id, "current_hash": current_hash}
-    if not expected_hash:
-        return AlreadyExists(f"{memory_id!r} exists.", "Update it, or choose another id.", **details)
+    if not expected_hash:  # whoever asks may not read that file, and a hash gives away a short text
+        return AlreadyExists(f"{memory_id!r} exists.", "Update it if you can, or choose another id.", id=memory_id)
     what = "changed" if current_hash else "was removed"
     return Conflict(f"{memory_id!r} {what} since it was read.", "Read it again, then repeat the change.", **details)
 

@@ -11,6 +11,7 @@ references are inlined, and what a reader cannot use is dropped.
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any, get_type_hints
 
 import msgspec
@@ -29,6 +30,7 @@ OTHER_NAMES = {
     "input": "query",
     "memory_id": "id",
     "spec_folder": "folder",
+    "tags": "topics",
     "triggers": "trigger_phrases",
 }
 
@@ -38,6 +40,7 @@ Run = Callable[..., Any]
 # Redundant defaults and requirements.
 SILENT: tuple[Any, ...] = (None, "", [], (), {})
 _PLACE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
+_NO_LIST = re.compile(r"^Expected `array`, got `str` - at `\$\.(?P<name>\w+)`$")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _FIELD = re.compile(r"^Object (?P<fault>contains unknown|missing required) field `(?P<field>.*)`$")
 
@@ -110,20 +113,29 @@ def input_schema(call: type[msgspec.Struct]) -> Schema:
     return {"properties": {}, **_write_out(roots[0], definitions), "additionalProperties": False}
 
 
-def decode(name: str, spec: ToolSpec, arguments: Mapping[str, Any], *, strict: bool = True) -> dict[str, Any]:
-    """The parsed arguments of a tool or prompt; if not strict, strings may hold numbers. Raises InvalidRequest."""
+def decode(name: str, spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The parsed arguments of a tool or prompt; strings may hold numbers and lists. Raises InvalidRequest."""
     fields, named = spec.call.__struct_fields__, dict(arguments)
     for given in arguments.keys() - set(fields):  # by another name; unknown and repeated ones keep theirs
         if (plain := find_own_name(given, fields)) in fields and plain not in named:
             named[plain] = named.pop(given)
     try:
         msgspec.json.encode(named)
-        call = msgspec.convert(named, spec.call, strict=strict)
+        call = msgspec.convert(named, spec.call, strict=False)
     except UnicodeEncodeError:
         raise InvalidRequest(f"{name} was given half a character (a lone surrogate).", "Send UTF-8.") from None
     except msgspec.ValidationError as error:
+        if match := _NO_LIST.match(str(error)):
+            return decode(name, spec, named | {match["name"]: split_list(named[match["name"]])})
         raise _explain_refusal(name, spec.call, str(error)) from None
     return {"call": call} if spec.takes_struct else msgspec.structs.asdict(call)
+
+
+def split_list(text: str) -> list[Any]:
+    """The values in a JSON array, on lines, or else between commas; a question may have some."""
+    with suppress(msgspec.DecodeError, RecursionError):
+        return msgspec.json.decode(text, type=list)
+    return [part.strip() for part in text.split("\n" if {"\n", "?"} & {*text} else ",") if part.strip()]
 
 
 def find_own_name(given: str, fields: Collection[str]) -> str:

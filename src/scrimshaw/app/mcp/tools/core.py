@@ -48,8 +48,7 @@ _LONGEST_COUNT = 99_999  # a reply contains its own token count, and no budget i
 
 Limit = Annotated[int, Meta(ge=1, le=100, description="Maximum hits.")]
 Folder = Annotated[str, Meta(description="Only below this folder, or any whose path ends in it.", max_length=240)]
-IsoDate = Annotated[str, Meta(pattern=r"^(\d{4}(-\d\d(-\d\d.*)?)?)?$")]
-Until = Annotated[IsoDate, Meta(description="Updated on this ISO date or before.")]
+Until = Annotated[str, Meta(description="Updated on this ISO date or before.")]
 IncludeDeprecated = Annotated[bool, Meta(description="Retired memories too.")]
 SessionId = Annotated[str, RARE, Meta(description="Default: the session of the client that started the server.")]
 DryRun = Annotated[bool, Meta(description="Only say what would happen.")]
@@ -82,7 +81,7 @@ class FilterCall(Call, frozen=True, kw_only=True):
     tier: Annotated[Tier, Meta(description="Only this tier.")] | None = None
     type: Annotated[MemoryType, Meta(description="Only this type.")] | None = None
     topic: Annotated[str, Meta(description="Only with this topic.")] = ""
-    since: Annotated[IsoDate, Meta(description="Updated on this ISO date or later.")] = ""
+    since: Annotated[str, Meta(description="Updated on this ISO date or later.")] = ""
 
 
 class SearchCall(FilterCall, frozen=True, omit_defaults=True):
