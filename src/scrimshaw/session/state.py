@@ -89,7 +89,7 @@ def session_state(
     lines = {**_find_lines(record, _PARTS[occasion].keys() - (notes or {}).keys()), **(notes or {})}
     for part in sorted(_PARTS[occasion], key=_SAID.__contains__):  # the agent's words without what other lines quote
         chosen[part] = _choose_lines(lines.get(part, ()), _PARTS[occasion][part], known, is_said=part in _SAID)
-    asked, told = find_stems(" ".join(line.text for line in chosen["task"])), "\n".join(known)
+    asked, told = find_stems(" ".join(map(attrgetter("text"), chosen["task"]))), "\n".join(known)
     for title in _choose_lines(lines.get("title", ()), 1, known):
         words = find_stems(title.text)
         if len(words & asked) < _NAMED * len(words) and title.text.casefold() not in told:
