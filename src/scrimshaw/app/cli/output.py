@@ -93,11 +93,11 @@ def complain(error: ScrimshawError, as_json: bool) -> None:
 
 
 @contextmanager
-def progress(what: str, as_json: bool) -> Iterator[Advance]:
+def progress(what: str) -> Iterator[Advance]:
     """A progress bar on a terminal, nothing elsewhere; call the result with (done, total)."""
     target = console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=target, transient=True, disable=as_json or not target.is_terminal) as bar:
+    with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
