@@ -249,8 +249,7 @@ def find_by_beginning(kind: str, name: str, names: Iterable[str]) -> str:
 
 def write_output(path: Path, text: str, *, force: bool) -> str:
     """Write a file that a person named, asking before replacing one; returns its path. Raises StorageFailure."""
-    refusal = InvalidRequest(f"{path} exists already.", "Add --force to replace it.", parameter="force")
-    confirm(f"{path} exists already. Replace it?", force or not path.exists(), refusal)
+    confirm(f"{path} exists already. Replace it?", force or not path.exists(), "force")
     write_file(path, text.encode())
     return str(path)
 

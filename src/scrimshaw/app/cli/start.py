@@ -247,8 +247,7 @@ def export(
             sys.stdout.buffer.writelines(export_lines(engine))
             return
         is_filled = any(output.iterdir()) if output.is_dir() else output.exists()
-        refusal = InvalidRequest(f"{output} is not empty.", "Add --force to replace it.", parameter="output")
-        confirm(f"{output} is not empty. Replace files of the same name?", force or not is_filled, refusal)
+        confirm(f"{output} is not empty. Replace files of the same name?", force or not is_filled, "force")
         writers = {"markdown": export_markdown, "jsonl": export_jsonl}
         write = writers.get(format_, partial(export_html, with_private=private))
         if format_ == "markdown" and output.resolve().is_relative_to(engine.settings.project.resolve()):
