@@ -29,8 +29,7 @@ from scrimshaw.storage.place import describe_work_tree, is_removed
 from scrimshaw.storage.ports import Admit, Learning, SessionRecord
 from scrimshaw.storage.sql import SqlConnection, SqlDatabase, insert, make_struct, marks
 
-_SOURCE = ItemSource.__struct_fields__
-_ITEM = (*(name for name in Item.__struct_fields__ if name != "source"), *_SOURCE)
+_ITEM = (*(name for name in Item.__struct_fields__ if name != "source"), *ItemSource.__struct_fields__)
 _LEARNING = Learning.__struct_fields__
 _Value = TypeVar("_Value")
 _COLUMNS = [name for name in Session.__struct_fields__ if name != "work_tree"]
@@ -325,8 +324,7 @@ def _add_injected(write: SqlConnection, row: Injected) -> None:
 def _items(connection: SqlConnection, session: str, which: str) -> list[Item]:
     sql = f"SELECT {', '.join(_ITEM)} FROM items WHERE session = ? {which} ORDER BY number"
     items = []
-    for row in connection.execute(sql, (session,)):
-        values = dict(zip(_ITEM, row, strict=True))
-        values["source"] = dict(zip(_SOURCE, row[-len(_SOURCE) :], strict=True))
-        items.append(msgspec.convert(values, Item, strict=False))  # SQLite's booleans are 0 and 1
+    for values in connection.execute(sql, (session,)):
+        row = dict(zip(_ITEM, values, strict=True))
+        items.append(msgspec.convert({**row, "source": row}, Item, strict=False))  # SQLite's booleans are 0 and 1
     return items
