@@ -254,7 +254,7 @@ def run_sets(
         if only and name not in only:
             continue
         texts, judged = read(documents)
-        with open_vault(folder, name) as engine, progress(name, as_json) as advance:
+        with open_vault(folder, name) as engine, progress(name) as advance:
             fill_vault(engine, texts, advance)
             results.append(measure_set(name, engine, judged, len(texts)))
     show(results, as_json, _render)

@@ -258,7 +258,7 @@ def evaluate_pressure(
     recordings = spread_sessions(dict([*calls.items()][:most]), context, seed)
     if not recordings:
         raise InvalidRequest(f"{sessions} has no session of {LEAST_TURNS} calls.", "Name a folder of transcripts.")
-    with copy_engine(settings_of_memory(project)) as engine, progress("Replaying", as_json) as advance:
+    with copy_engine(settings_of_memory(project)) as engine, progress("Replaying") as advance:
         judged = read_queries(queries) if queries else find_known_items(engine, MOST_QUESTIONS, seed=seed)
         if not judged:
             raise InvalidRequest("There is nothing to ask for.", "Save or import memories first.")

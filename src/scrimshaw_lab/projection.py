@@ -31,7 +31,7 @@ def evaluate_projection(
     """Fit the reduction of token vectors on texts of a project and its record."""
     import numpy as np  # noqa: PLC0415 - the help lists this command
 
-    with open_engine(settings_of(project)) as engine, progress("Reading tokens", as_json) as advance:
+    with open_engine(settings_of(project)) as engine, progress("Reading tokens") as advance:
         embedder = engine.embedder
         if not isinstance(embedder, MiniLMEmbedder):
             raise InvalidRequest("Only the bundled model gives token vectors.", "Set provider to minilm.")

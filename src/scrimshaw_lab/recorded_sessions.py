@@ -319,7 +319,7 @@ def evaluate_answers(
     """Import recorded sessions, ask about them, and compare with plain full-text search over their text."""
     stored, asked = _read_labels(sessions, questions, Question, fold, held_out)
     names, reports = {each.session: name for name, each in stored.items()}, list[dict[str, Any]]()
-    with TemporaryDirectory(prefix="scrimshaw-") as scratch, progress("Asking", as_json) as advance:
+    with TemporaryDirectory(prefix="scrimshaw-") as scratch, progress("Asking") as advance:
         place = (folder or Path(scratch) / "new").absolute()
         project = place / "project" if place.exists() else import_sessions(place, [sessions], "--wait")
         with open_engine(Settings(project=project, home=place / "home")) as engine:
@@ -347,7 +347,7 @@ def evaluate_starts(
     stored, wanted = _read_labels(sessions, needs, Needs, fold, held_out)
     starts = list[tuple[str, Measures]]()
     times = {each.place: sorted(_TIME.findall(Path(each.place).read_text("utf-8"))) for each in stored.values()}
-    with progress("Starting sessions", as_json) as advance:
+    with progress("Starting sessions") as advance:
         for each in wanted:
             own = stored[each.session]
             earlier = [place for place, at in times.items() if at and at[-1] < times[own.place][0]]

@@ -281,7 +281,7 @@ def run_search(
 ) -> None:
     """Search a vault with judged queries, and measure how well the answers rank."""
     wanted = frame.channels_of(channels, alone=True)
-    with progress("Searching", as_json) as advance:
+    with progress("Searching") as advance:
         result = evaluate(
             vault,
             queries,

@@ -390,7 +390,7 @@ def evaluate_shadow(
     cases = [Case.SETTINGS] if changed else [Case.RANDOM, Case.RELEVANT, *[Case.UNBOUNDED] * uncapped]
     with open_engine(settings) as own:
         asked = find_asked(own)
-    with copy_engine(settings) as engine, progress("Searching", as_json) as advance:
+    with copy_engine(settings) as engine, progress("Searching") as advance:
         chosen = ((read_queries(queries, engine.searcher.validate) if queries else []) + asked)[:total]
         chosen += find_known_items(engine, total - len(chosen), seed=seed)
         other = replace_field(engine, settings=change_settings(settings, changed or ()))

@@ -76,8 +76,7 @@ def begin_again(server: Any) -> None:
 
 def open_vault(folder: Path) -> PostgresStorage:
     """The vault that stands for a folder."""
-    from scrimshaw.storage.postgres.database import Server
     from scrimshaw.storage.postgres.storage import PostgresStorage
 
-    server = Server(start(), f"v{sha256(str(folder).encode()).hexdigest()[:24]}")
-    return PostgresStorage(folder, server, busy_timeout_ms=20_000)
+    vault = f"v{sha256(str(folder).encode()).hexdigest()[:24]}"
+    return PostgresStorage(folder, start(), vault, busy_timeout_ms=20_000)

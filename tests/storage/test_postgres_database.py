@@ -25,10 +25,10 @@ pytestmark = [
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[PostgresDatabase]:
-    from scrimshaw.storage.postgres.database import PostgresDatabase, Server
+    from scrimshaw.storage.postgres.database import PostgresDatabase
 
-    server = Server(postgres_server.start(), f"d{abs(hash(str(tmp_path))) % 10**12}")
-    with closing(PostgresDatabase(server, "index", durable=False, busy_timeout_ms=2_000)) as opened:
+    url, vault = postgres_server.start(), f"d{abs(hash(str(tmp_path))) % 10**12}"
+    with closing(PostgresDatabase(url, vault, "index", durable=False, busy_timeout_ms=2_000)) as opened:
         yield opened
 
 

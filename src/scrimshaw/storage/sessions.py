@@ -29,8 +29,7 @@ from scrimshaw.storage.place import describe_work_tree, is_removed
 from scrimshaw.storage.ports import Admit, Learning, SessionRecord
 from scrimshaw.storage.sql import SqlConnection, SqlDatabase, insert, make_struct, marks
 
-_SOURCE = ItemSource.__struct_fields__
-_ITEM = (*(name for name in Item.__struct_fields__ if name != "source"), *_SOURCE)
+_ITEM = (*(name for name in Item.__struct_fields__ if name != "source"), *ItemSource.__struct_fields__)
 _LEARNING = Learning.__struct_fields__
 _Value = TypeVar("_Value")
 _COLUMNS = [name for name in Session.__struct_fields__ if name != "work_tree"]
@@ -43,8 +42,6 @@ _SELECTED = ", ".join(_DATED if name == "last_event" else name for name in _COLU
 _SESSIONS = f"(SELECT rowid, {_SELECTED}, ? AS work_tree FROM sessions) AS known"
 _OBSERVED = ("session", "kind", "tool", "call_id", "path", "failed")  # of an event, as a client reports it
 MOST_SHOWN = 100
-_COUNTED = (EventKind.TOOL, EventKind.PROMPT)
-_HAS_WORK = " AND EXISTS (SELECT 1 FROM events WHERE session = id AND kind IN ('prompt', 'tool', 'answer'))"
 _NEWEST = "ORDER BY last_event DESC, rowid DESC"
 _REOPENED = (
     "state = CASE WHEN excluded.last_event < sessions.last_event THEN sessions.state ELSE excluded.state END,"
@@ -131,7 +128,7 @@ class Sessions:
         """
         where = "WHERE id <> ?"
         if with_work:
-            where += _HAS_WORK
+            where += " AND EXISTS (SELECT 1 FROM events WHERE session = id AND kind IN ('prompt', 'tool', 'answer'))"
         if processes is not None:
             where += f" AND state = 'active' AND process <> 0 AND process IN ({marks(processes)})"
         arguments = (before, *(processes or ()), limit)
@@ -173,7 +170,7 @@ class Sessions:
             insert(write, "events", event, "ON CONFLICT DO NOTHING")
             if not write.changes():
                 return False
-            if seen.kind in _COUNTED:
+            if seen.kind in (EventKind.TOOL, EventKind.PROMPT):
                 counter = _tick(write, session, now, modulus)
             if seen.task is not None or seen.context_used is not None:
                 # The first prompt is a session's task; how full the context is changes.
@@ -325,8 +322,7 @@ def _add_injected(write: SqlConnection, row: Injected) -> None:
 def _items(connection: SqlConnection, session: str, which: str) -> list[Item]:
     sql = f"SELECT {', '.join(_ITEM)} FROM items WHERE session = ? {which} ORDER BY number"
     items = []
-    for row in connection.execute(sql, (session,)):
-        values = dict(zip(_ITEM, row, strict=True))
-        values["source"] = dict(zip(_SOURCE, row[-len(_SOURCE) :], strict=True))
-        items.append(msgspec.convert(values, Item, strict=False))  # SQLite's booleans are 0 and 1
+    for values in connection.execute(sql, (session,)):
+        row = dict(zip(_ITEM, values, strict=True))
+        items.append(msgspec.convert({**row, "source": row}, Item, strict=False))  # SQLite's booleans are 0 and 1
     return items

@@ -32,7 +32,7 @@ def prove_durability(
 
     Also breaks their disk, clock and index. Works in a scratch folder; your own memory is not touched.
     """
-    with progress("Rounds", as_json) as advance:
+    with progress("Rounds") as advance:
         report = prove(
             rounds=rounds,
             seed=secrets.randbelow(_SEEDS) if seed is None else seed,

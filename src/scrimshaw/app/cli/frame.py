@@ -249,8 +249,7 @@ def find_by_beginning(kind: str, name: str, names: Iterable[str]) -> str:
 
 def write_output(path: Path, text: str, *, force: bool) -> str:
     """Write a file that a person named, asking before replacing one; returns its path. Raises StorageFailure."""
-    refusal = InvalidRequest(f"{path} exists already.", "Add --force to replace it.", parameter="force")
-    confirm(f"{path} exists already. Replace it?", force or not path.exists(), refusal)
+    confirm(f"{path} exists already. Replace it?", force or not path.exists(), "force")
     write_file(path, text.encode())
     return str(path)
 
@@ -319,19 +318,19 @@ def fill_few(engine: Engine) -> None:
             _fill(engine, lambda done, total: None, record=False)
 
 
-def begin_vectors(engine: Engine, as_json: bool, *, skip: bool, wait: bool) -> dict[str, Any]:
+def begin_vectors(engine: Engine, *, skip: bool, wait: bool) -> dict[str, Any]:
     """Make missing vectors for a moment and leave the rest to a background process; with `wait` make all.
 
     Returns the result of `fill_vectors`, and whether some remain.
     """
-    vectors = fill_vectors(engine, as_json, skip=skip, most_s=math.inf if wait else HEAD_START_S)
+    vectors = fill_vectors(engine, skip=skip, most_s=math.inf if wait else HEAD_START_S)
     in_background = not (skip or wait or vectors["degradation"]) and index.lacks_vectors(engine)
     if in_background:
         processes.start_worker("make_vectors", engine.settings.project)
     return vectors | {"in_background": in_background}
 
 
-def fill_vectors(engine: Engine, as_json: bool, *, skip: bool = False, most_s: float = math.inf) -> dict[str, Any]:
+def fill_vectors(engine: Engine, *, skip: bool = False, most_s: float = math.inf) -> dict[str, Any]:
     """Make missing vectors with a progress bar for so many seconds, unless `skip`; errors are reported.
 
     Returns the number of vectors made now, of chunks that have one, of all chunks, and why some are missing.
@@ -340,7 +339,7 @@ def fill_vectors(engine: Engine, as_json: bool, *, skip: bool = False, most_s: f
     if not skip and isinstance(engine.embedder, Degradation):
         degradation = engine.embedder
     elif not skip:
-        with progress("Making vectors", as_json) as advance, engine.degradations.note_failure(INDEX):
+        with progress("Making vectors") as advance, engine.degradations.note_failure(INDEX):
             made, degradation = _fill(engine, advance, most_s=most_s)
     ready, total = index.count_vectors(engine)
     return {"made": made, "ready": ready, "total": total, "degradation": degradation}

@@ -76,18 +76,15 @@ def _render_explanation(explanation: Mapping[str, Any]) -> Lines:
 @command(app, "scan", render=_render_scan, fresh=False, with_rules=True)
 def scan(
     engine: Engine,
-    as_json: bool,
     force: Annotated[bool, typer.Option("--force", help="Read every file again.")] = False,
     no_vectors: frame.NoVectors = False,
 ) -> dict[str, Any]:
     """Bring the index up to date with the files."""
-    return _read_files(engine, as_json, no_vectors, force=force)
+    return _read_files(engine, no_vectors, force=force)
 
 
 @command(app, "rebuild", "--yes", render=_render_scan)
-def rebuild(
-    settings: Settings, as_json: bool, no_vectors: frame.NoVectors = False, yes: frame.Yes = False
-) -> dict[str, Any]:
+def rebuild(settings: Settings, no_vectors: frame.NoVectors = False, yes: frame.Yes = False) -> dict[str, Any]:
     """Build the index again from the files; keeps the journal."""
     confirm("Read every file and make all vectors again?", yes)
     try:
@@ -102,19 +99,17 @@ def rebuild(
             file.unlink()
         note("The index was damaged or of a newer version; it is built from scratch.")
     with open_engine(settings) as engine:
-        return _read_files(engine, as_json, no_vectors, clear=True)
+        return _read_files(engine, no_vectors, clear=True)
 
 
-def _read_files(
-    engine: Engine, as_json: bool, no_vectors: bool, *, force: bool = False, clear: bool = False
-) -> dict[str, Any]:
-    with progress("Reading files", as_json) as advance:
+def _read_files(engine: Engine, no_vectors: bool, *, force: bool = False, clear: bool = False) -> dict[str, Any]:
+    with progress("Reading files") as advance:
         report = index.rebuild(engine, progress=advance) if clear else index.scan(engine, force=force, progress=advance)
     if report.mended and not (force or clear):
         note(f"The index had lost {format_count(report.mended, 'memory')}; the files were read again.")
     names = ("files", "unchanged", "added", "updated", "removed", "changes", "skipped")
     counts = {name: getattr(report, name) for name in names}
-    return counts | {"vectors": frame.fill_vectors(engine, as_json, skip=no_vectors)}
+    return counts | {"vectors": frame.fill_vectors(engine, skip=no_vectors)}
 
 
 @command(jobs, "list", "--state failed", render=_render_jobs, fresh=False, empty="No job.")

@@ -93,22 +93,23 @@ def complain(error: ScrimshawError, as_json: bool) -> None:
 
 
 @contextmanager
-def progress(what: str, as_json: bool) -> Iterator[Advance]:
+def progress(what: str) -> Iterator[Advance]:
     """A progress bar on a terminal, nothing elsewhere; call the result with (done, total)."""
     target = console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=target, transient=True, disable=as_json or not target.is_terminal) as bar:
+    with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def confirm(question: str, yes: bool, refusal: InvalidRequest | None = None) -> None:
-    """Ask before something that cannot be undone; raises InvalidRequest if nobody can answer, Abort on a no."""
-    if not yes and not is_interactive():
-        nobody = InvalidRequest(f"{question} There is no terminal to ask.", "Add --yes to confirm.", parameter="yes")
-        raise refusal or nobody
-    if not yes:
-        typer.confirm(question, abort=True, err=True)
+def confirm(question: str, yes: bool, option: str = "yes") -> None:
+    """Ask before what cannot be undone, unless an option says yes; InvalidRequest without a terminal, Abort on a no."""
+    if yes:
+        return
+    if not is_interactive():
+        message = f"{question} There is no terminal to ask."
+        raise InvalidRequest(message, f"Add --{option} to confirm.", parameter=option)
+    typer.confirm(question, abort=True, err=True)
 
 
 def is_interactive() -> bool:

@@ -54,11 +54,8 @@ def _highest(results: Sequence[Any]) -> int:
 @command(app, "sync", "", "--peer forgetful --dry-run", render=_render_sync, fails=_highest)
 def sync(
     engine: Engine,
-    as_json: bool,
     peer: PeerName = "",
-    full: Annotated[
-        bool, typer.Option("--full/--incremental", help="Compare with the peer's list, not with what was sent.")
-    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Compare with the peer's list, not with what was sent.")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> list[PeerSync]:
@@ -76,7 +73,7 @@ def sync(
 
     results = list[PeerSync]()
     for stated in peers:
-        with progress(f"To {stated.name}", as_json or dry_run) as advance:
+        with progress(f"To {stated.name}") as advance:
             allow = partial(approve, stated)
             results.append(sync_peer(engine, stated, full=full, dry_run=dry_run, advance=advance, approve=allow))
     return results

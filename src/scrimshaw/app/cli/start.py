@@ -128,7 +128,7 @@ def init(
     settings = settings_of(project)
     made, kept = project_files.create(settings)
     with open_engine(settings) as engine:
-        with progress("Reading files", as_json) as advance:
+        with progress("Reading files") as advance:
             report = index.scan(engine, progress=advance)
         if claims := [] if as_json else trust.find_claims(engine):  # such as in a fresh clone
             note(f"Files that claim to be constitutional, and are important: {len(claims)}; see `scrimshaw trust`.")
@@ -137,7 +137,7 @@ def init(
         imported = _offer_import(engine, import_, as_json)
         in_haste = no_vectors or bool(imported and imported["interrupted"])
         index.catch_up(engine)  # including what was imported
-        vectors = frame.begin_vectors(engine, as_json, skip=in_haste, wait=wait)
+        vectors = frame.begin_vectors(engine, skip=in_haste, wait=wait)
         sources = [describe_source(engine, each) for each in engine.sources]
         left_out = index.count_left_out_documents(engine)
     # `made` and `kept` are names in the project's Scrimshaw folder.
@@ -207,7 +207,6 @@ def ui(
 @command(app, "import", "transcripts --dry-run", "claude-mem", "mem0 all.json", render=_render_sums, fails=_exit_code)
 def import_(
     engine: Engine,
-    as_json: bool,
     source: Annotated[str, typer.Argument(help=f"One of {', '.join(name_sources())}; or a path to Markdown.")],
     path: Annotated[Path | None, typer.Argument(help="Its path, if not the usual one.")] = None,
     dry_run: frame.DryRun = False,
@@ -220,10 +219,10 @@ def import_(
     Redacted, checked for quality and imported only once. Safe to interrupt and to repeat.
     """
     plan = plan_import(engine, source, Path.home(), path, dry_run=dry_run, all_projects=all_projects)
-    summary = _run_import(plan, as_json)
+    summary = _run_import(plan)
     if not (dry_run or summary["interrupted"]):
         index.catch_up(engine)
-        summary["vectors"] = frame.begin_vectors(engine, as_json, skip=no_vectors, wait=wait)
+        summary["vectors"] = frame.begin_vectors(engine, skip=no_vectors, wait=wait)
     return summary
 
 
@@ -248,8 +247,7 @@ def export(
             sys.stdout.buffer.writelines(export_lines(engine))
             return
         is_filled = any(output.iterdir()) if output.is_dir() else output.exists()
-        refusal = InvalidRequest(f"{output} is not empty.", "Add --force to replace it.", parameter="output")
-        confirm(f"{output} is not empty. Replace files of the same name?", force or not is_filled, refusal)
+        confirm(f"{output} is not empty. Replace files of the same name?", force or not is_filled, "force")
         writers = {"markdown": export_markdown, "jsonl": export_jsonl}
         write = writers.get(format_, partial(export_html, with_private=private))
         if format_ == "markdown" and output.resolve().is_relative_to(engine.settings.project.resolve()):
@@ -273,12 +271,12 @@ def report(
     return {"place": frame.write_output(html, render_report(engine), force=force)}
 
 
-def _run_import(plan: ImportPlan, as_json: bool) -> dict[str, Any]:
+def _run_import(plan: ImportPlan) -> dict[str, Any]:
     """Carry out an import plan with a progress bar; after Ctrl-C returns what was done so far."""
     results, texts = list[ImportResult](), set[str]()
     (total, work), interrupted = plan, False
     try:
-        with progress("Importing", as_json) as advance:
+        with progress("Importing") as advance:
             for result in work:
                 # A dry run does not see what it would have saved before.
                 results.append(replace(result, status="unchanged") if result.text_hash in texts else result)
@@ -314,7 +312,7 @@ def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> dict[st
             print_lines([line((each.kind, "cyan"), f"  {each.count}{size}  ", (each.place, "dim"), live)], stderr=True)
         if not typer.confirm("Import these? They are redacted first.", default=True, err=True):
             return None
-    summary = _run_import(plan_import(engine, EVERYTHING, home), as_json)
+    summary = _run_import(plan_import(engine, EVERYTHING, home))
     if not as_json:
         print_lines(_render_sums(summary), stderr=True)
     return summary

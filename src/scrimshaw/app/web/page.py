@@ -25,7 +25,6 @@ NAVIGATION = {
     "/health": "Health",
     "/stats": "Statistics",
 }
-_WITH_BUTTONS = ("/drafts", "/changes")
 _MOST_DIGITS = 10
 # Files are scanned again after a second, or after ten times as long as a scan takes if there are very many.
 _LOOK_AGAIN_S, _LOOK_SHARE = 1.0, 10.0
@@ -47,11 +46,11 @@ class Page(NamedTuple):
 
 @dataclass
 class Site:
-    """The open memory and what its pages need: a token for forms, and recent actions that can be undone."""
+    """The open memory and what its pages need: a token for forms, and recent actions of a person, by name."""
 
     engine: Engine
     form_token: str  #: empty if pages only show
-    done: dict[str, "Done"] = field(default_factory=dict)
+    done: dict[str, tuple[Html, Callable[[], None]]] = field(default_factory=dict)  #: what was done, and its undo
     _look_at: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -63,13 +62,6 @@ class Site:
                 index.catch_up(self.engine)
                 ended = time.monotonic()
                 self._look_at = ended + max(_LOOK_AGAIN_S, (ended - began) * _LOOK_SHARE)
-
-
-class Done(NamedTuple):
-    """An action of a person on a page: its message, and how to undo it."""
-
-    message: Html
-    take_back: Callable[[], None]
 
 
 def render_page(site: Site, page: Page, done: str = "") -> Html:
@@ -97,12 +89,12 @@ def render_page(site: Site, page: Page, done: str = "") -> Html:
         tag("nav", tag("ul", entries), aria_label="Pages"),
     )
     command = tag("code", "scrimshaw ui --edit")
-    is_short = not site.form_token and page.current in _WITH_BUTTONS
+    is_short = not site.form_token and page.current in ("/drafts", "/changes")
     hint = tag("p", command, " has buttons here, each with an undo.", class_="dim") if is_short else None
     banner = None
     if done in site.done:
         form = make_form(site, "/undo", "Undo", done=done)
-        banner = tag("div", tag("p", site.done[done].message), form, class_="done", role="status")
+        banner = tag("div", tag("p", site.done[done][0]), form, class_="done", role="status")
     content = tag("main", banner, tag("h1", page.title), hint, page.content, id="main", tabindex="-1")
     keys = [(tag("kbd", key), f" {what} ") for key, what in (("/", "search"), ("j", "next"), ("k", "previous"))]
     body = tag("body", link("Skip to the content", "#main", class_="skip"), header, content, tag("footer", keys))

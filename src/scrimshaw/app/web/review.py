@@ -1,12 +1,13 @@
 """The page on which a person decides about the drafts of sessions, and the actions of its buttons."""
 
 import secrets
+from collections.abc import Callable
 from datetime import datetime
 
 from scrimshaw.app.web.markdown import render_markdown
 from scrimshaw.app.web.markup import Html, join, link, make_url, tag
 from scrimshaw.app.web.memory import render_diff
-from scrimshaw.app.web.page import Done, Page, Site, Values, link_memory, make_form
+from scrimshaw.app.web.page import Page, Site, Values, link_memory, make_form
 from scrimshaw.engine import drafts, history
 from scrimshaw.errors import Conflict, NotFound
 from scrimshaw.ingest.memory_file import parse_memory_file
@@ -46,7 +47,7 @@ def accept_draft(site: Site, values: Values) -> str:
             raise Conflict(f"The memory stays: {trouble}.", "`scrimshaw log` shows what became of it.")
         drafts.restore_draft(engine, name, text)
 
-    return _note_done(site, Done(join("Accepted: ", link_memory(saved.id)), take_back))
+    return _note_done(site, join("Accepted: ", link_memory(saved.id)), take_back)
 
 
 def reject_draft(site: Site, values: Values) -> str:
@@ -54,23 +55,24 @@ def reject_draft(site: Site, values: Values) -> str:
     engine, name = site.engine, values.get("name", "")
     text = drafts.read_rejected(engine, name)
     drafts.discard_drafts(engine, [name])
-    return _note_done(site, Done(join(f"Rejected: {name}"), lambda: drafts.restore_draft(engine, name, text)))
+    return _note_done(site, join(f"Rejected: {name}"), lambda: drafts.restore_draft(engine, name, text))
 
 
 def take_back(site: Site, values: Values) -> str:
     """Undo the action in a banner; raises NotFound for one that is not of this server, or already undone."""
-    done = site.done.get(values.get("done", ""))
-    if done is None:
+    name = values.get("done", "")
+    if name not in site.done:
         raise NotFound("There is nothing to undo here any more.", "`scrimshaw ledger show` lists all changes.")
-    done.take_back()
-    del site.done[values["done"]]
+    _, restore = site.done[name]
+    restore()
+    del site.done[name]
     return "/drafts"
 
 
-def _note_done(site: Site, done: Done) -> str:
+def _note_done(site: Site, message: Html, restore: Callable[[], None]) -> str:
     """Remember how to undo an action, as long as the server runs; returns the address of the page that offers it."""
     name = secrets.token_urlsafe(8)
-    site.done[name] = done
+    site.done[name] = message, restore
     return make_url("/drafts", done=name)
 
 

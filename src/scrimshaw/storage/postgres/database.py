@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from threading import BoundedSemaphore, local
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 from psycopg import pq
@@ -23,7 +23,6 @@ from scrimshaw.storage.sql import SqlDatabase, read_migrations
 _SCHEMAS = Path(__file__).with_name("schema")
 _RECORD = "CREATE TABLE IF NOT EXISTS migrations (number bigint PRIMARY KEY, name text NOT NULL, at text NOT NULL)"
 _NEWEST = "SELECT coalesce(max(number), 0) FROM migrations"
-_CONNECT_S = 5
 # For a process to the index or journal of a vault. More statements at once only slow each other down, and a server
 # allows 100 connections by default.
 MOST_CONNECTIONS = 8
@@ -39,20 +38,6 @@ _NUL, _STANDS_FOR_NUL = "\0", "\ufdd0"
 _LIST = re.compile(r"\b(NOT )?IN \(\?(?:,\?)*\)")
 _UNUSABLE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.InsufficientPrivilege)
 _FOREIGN = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.InvalidSchemaName)
-
-
-class Server(NamedTuple):
-    """Where a vault is: the url of a database, and the vault's name, which is part of its schemas' names."""
-
-    url: str
-    vault: str
-
-    @property
-    def place(self) -> Path:
-        """The server and the vault, for error messages; never with the password."""
-        known = psycopg.conninfo.conninfo_to_dict(self.url)
-        host, name = known.get("host") or "localhost", known.get("dbname") or "postgres"
-        return Path(f"postgresql:{host}/{name}/{self.vault}")
 
 
 class PostgresRows:
@@ -114,23 +99,26 @@ class PostgresDatabase(SqlDatabase):
     """The tables of a vault of one kind, which migrate themselves when they are opened.
 
     A `durable` commit is on the server's disk before it returns. Writers of a vault take turns, as in SQLite:
-    the ledger is one chain, and event numbers have no gaps.
+    the ledger is one chain, and event numbers have no gaps. The name of the vault is part of its schemas' names.
     """
 
     REPAIR = "Restore the server's backup."
 
-    def __init__(self, server: Server, schema: str, *, durable: bool, busy_timeout_ms: int) -> None:
-        if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", server.vault):
-            message = f"{server.vault!r} cannot be the name of a vault."
+    def __init__(self, url: str, vault: str, schema: str, *, durable: bool, busy_timeout_ms: int) -> None:
+        if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", vault):
+            message = f"{vault!r} cannot be the name of a vault."
             raise InvalidRequest(message, "Set [storage] vault: small letters, digits and underscores, a letter first.")
-        self.path, self.openings = server.place, 1  # a server has no file that could be replaced
+        known = psycopg.conninfo.conninfo_to_dict(url)
+        host, name = known.get("host") or "localhost", known.get("dbname") or "postgres"
+        self.path = Path(f"postgresql:{host}/{name}/{vault}")  # for error messages; never with the password
+        self.openings = 1  # a server has no file that could be replaced
         self.schema = schema
-        self.vault = f"scrimshaw_{server.vault}_{schema}"
+        self.vault = f"scrimshaw_{vault}_{schema}"
         self._connect = partial(
             psycopg.connect,
-            server.url,
+            url,
             autocommit=True,
-            connect_timeout=_CONNECT_S,
+            connect_timeout=5,  # seconds
             application_name="scrimshaw",
             options=_OPTIONS.format(vault=self.vault, timeout=busy_timeout_ms, commit="on" if durable else "off"),
         )

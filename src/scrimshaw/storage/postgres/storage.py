@@ -15,7 +15,7 @@ from scrimshaw.storage.journal import Journal
 from scrimshaw.storage.maintenance import Maintenance
 from scrimshaw.storage.place import find_place
 from scrimshaw.storage.ports import DatabaseName
-from scrimshaw.storage.postgres.database import PostgresDatabase, Server
+from scrimshaw.storage.postgres.database import PostgresDatabase
 from scrimshaw.storage.postgres.index import PostgresIndex
 from scrimshaw.storage.postgres.maintenance import PostgresMaintenance
 from scrimshaw.storage.sessions import Sessions
@@ -33,17 +33,17 @@ WHERE place.checkout = excluded.checkout OR (place.checkout = '' AND place.folde
 class PostgresStorage(Storage):
     """The databases of a vault, each opened on first use; it belongs to one checkout, whose files its index follows."""
 
-    def __init__(self, folder: Path, server: Server, *, busy_timeout_ms: int) -> None:
+    def __init__(self, folder: Path, url: str, vault: str, *, busy_timeout_ms: int) -> None:
         super().__init__(folder, busy_timeout_ms=busy_timeout_ms)
-        self._server, self.has_index = server, True
+        self._vault, self.has_index = (url, vault), True
 
     @cached_property
     def index_database(self) -> PostgresDatabase:  # type: ignore[override]  # what uses it is overridden too
-        return PostgresDatabase(self._server, "index", durable=False, busy_timeout_ms=self._busy_timeout_ms)
+        return PostgresDatabase(*self._vault, "index", durable=False, busy_timeout_ms=self._busy_timeout_ms)
 
     @cached_property
     def journal_database(self) -> PostgresDatabase:  # type: ignore[override]  # see above
-        return PostgresDatabase(self._server, "journal", durable=True, busy_timeout_ms=self._busy_timeout_ms)
+        return PostgresDatabase(*self._vault, "journal", durable=True, busy_timeout_ms=self._busy_timeout_ms)
 
     def name(self, database: DatabaseName) -> str:
         """The server and the schema of a database, for messages."""
@@ -84,10 +84,15 @@ def open_vault(folder: Path, settings: StorageSettings, *, busy_timeout_ms: int)
 
     Raises StorageFailure for that of another checkout, whose index has other files.
     """
-    here, own = str(folder.resolve()), _read_checkout(folder)
+    here, path = str(folder.resolve()), find_place(folder) / CHECKOUT
+    with storage_errors("read", path):
+        if not path.exists():  # a clone makes its own
+            make_folders(path.parent, PRIVATE_FOLDER)
+            replace_file(path, secrets.token_hex(4).encode(), private=True)
+        own = path.read_text("ascii")
     label = re.sub("[^a-z0-9]+", "_", Path(here).parent.name.lower()).strip("_0123456789")[:_LABEL_CHARACTERS]
-    server = Server(settings.url, settings.vault or f"{label or 'memory'}_{own}")
-    storage = PostgresStorage(folder, server, busy_timeout_ms=busy_timeout_ms)
+    vault = settings.vault or f"{label or 'memory'}_{own}"
+    storage = PostgresStorage(folder, settings.url, vault, busy_timeout_ms=busy_timeout_ms)
     there = storage.journal_database.value(_PLACE)
     if there != (here, own) and not (there and there[0] != here and os.path.lexists(there[0])):
         with storage.journal_database.write() as write:
@@ -99,13 +104,3 @@ def open_vault(folder: Path, settings: StorageSettings, *, busy_timeout_ms: int)
         hint = "Give this one a vault of its own: another name in [storage] vault, or none. Or DELETE FROM place there."
         raise StorageFailure(message, hint, path=here)
     return storage
-
-
-def _read_checkout(folder: Path) -> str:
-    """The id of the checkout around a Scrimshaw folder, made at the first call; a clone gets another one."""
-    path = find_place(folder) / CHECKOUT
-    with storage_errors("read", path):
-        if not path.exists():
-            make_folders(path.parent, PRIVATE_FOLDER)
-            replace_file(path, secrets.token_hex(4).encode(), private=True)
-        return path.read_text("ascii")
