@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from http.client import HTTPException, InvalidURL
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,6 +40,7 @@ DEFAULT_FASTEMBED = "BAAI/bge-small-en-v1.5"
 
 # Bytes; 256 vectors of 8,192 numbers take about 45 MB as JSON.
 LARGEST_ANSWER = 64 * 1024 * 1024
+BLOCK = 64 * 1024
 # Seconds; as long as a peer's health is cached, so that not every search waits for a dead server.
 COOL_DOWN = 30.0
 
@@ -195,6 +199,13 @@ class _Answer(msgspec.Struct, frozen=True):
     data: list[_Row]
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Refuse redirects, which would send the key and the text to another host."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
 class HttpEmbedder(BatchEmbedder):
     """Embeds over HTTP without retries; after a server could not be reached, calls fail at once for COOL_DOWN."""
 
@@ -205,6 +216,7 @@ class HttpEmbedder(BatchEmbedder):
             raise EmbedderUnavailable("embedder_misconfigured", problem, CHECK_MODEL)
         self._host = settings.url.split("/")[2].rpartition("@")[2]  # for messages, without user and password
         super().__init__(settings, f"http/{settings.model}")
+        self._opener = urllib.request.build_opener(_NoRedirect)
         self._unreachable_until = 0.0
 
     def embed_batch(self, texts: Sequence[str]) -> list[list[float]]:
@@ -215,7 +227,7 @@ class HttpEmbedder(BatchEmbedder):
         body: dict[str, object] = {"model": settings.model, "input": sent, "encoding_format": "float"}
         body |= {"dimensions": settings.dimension} if settings.dimension else {}
         try:
-            rows = msgspec.json.decode(self._post(body), type=_Answer).data
+            rows = msgspec.json.decode(self._post(msgspec.json.encode(body)), type=_Answer).data
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise _bad_answer("embedding server", f"not an embeddings answer ({error})", CHECK_MODEL) from error
         by_index = {row.index: row.embedding for row in rows}
@@ -223,36 +235,36 @@ class HttpEmbedder(BatchEmbedder):
             raise _bad_answer("embedding server", f"{len(rows)} vectors for {len(texts)} texts", CHECK_MODEL)
         return [by_index[index] for index in range(len(texts))]
 
-    def _post(self, sent: Mapping[str, object]) -> bytes:
+    def _post(self, sent: bytes) -> bytes:
         """The body of the answer; a server that drips bytes or never ends is cut off at the timeout."""
-        import httpx2  # noqa: PLC0415 - heavy, only where a server makes the vectors
-
         now, settings = time.monotonic(), self.settings
         if now < self._unreachable_until:
             raise self._unreachable("was not reachable a moment ago")
-        headers = {"Authorization": f"Bearer {settings.api_key}"} if settings.api_key else {}
-        url, body = settings.url.rstrip("/") + "/embeddings", bytearray()
+        headers = {"Content-Type": "application/json", "User-Agent": "scrimshaw"}
+        headers |= {"Authorization": f"Bearer {settings.api_key}"} if settings.api_key else {}
+        url = settings.url.rstrip("/") + "/embeddings"
+        body = bytearray()
         try:
-            # Redirects are not followed: they would send the key and the text to another host.
-            with httpx2.stream("POST", url, json=sent, headers=headers, timeout=settings.timeout_s) as response:
-                response.raise_for_status()
-                for block in response.iter_bytes():
+            request = urllib.request.Request(url, data=sent, headers=headers, method="POST")
+            with self._opener.open(request, timeout=settings.timeout_s) as response:
+                while block := response.read1(BLOCK):
                     body += block
                     if len(body) > LARGEST_ANSWER:
                         raise OSError("the answer is too large")
                     if time.monotonic() > now + settings.timeout_s:
                         raise TimeoutError("timed out")
-        except httpx2.HTTPStatusError as error:
-            status = error.response.status_code
+        except urllib.error.HTTPError as error:
+            with error:
+                status = error.code
             hint = CHECK_KEY if status in {401, 403} else CHECK_SERVER if status >= 500 else CHECK_MODEL
             problem = f"The embedding server {self._host} answered {status}."
             raise EmbedderUnavailable("embedder_refused", problem, hint) from error
-        except (ValueError, httpx2.InvalidURL, httpx2.LocalProtocolError):  # the error quotes the key
+        except (ValueError, InvalidURL):  # the error quotes the key
             problem = f"The `url` of {self._host} or its `api_key` has characters that cannot be sent."
             raise EmbedderUnavailable("embedder_misconfigured", problem, CHECK_KEY) from None
-        except (OSError, httpx2.HTTPError) as error:
+        except (OSError, HTTPException) as error:
             self._unreachable_until = time.monotonic() + COOL_DOWN
-            raise self._unreachable(f"did not answer: {str(error) or type(error).__name__}") from error
+            raise self._unreachable(f"did not answer: {getattr(error, 'reason', error)}") from error
         return bytes(body)
 
     def _unreachable(self, what: str) -> EmbedderUnavailable:
