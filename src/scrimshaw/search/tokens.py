@@ -122,13 +122,9 @@ def piece_ids(text: str, limit: int) -> list[int]:
 
 def find_content(pieces: Sequence[int]) -> list[int]:
     """The positions of pieces that are not stop words, punctuation or bounds; all positions if there are none."""
-    return [place for place, piece in enumerate(pieces) if piece not in _empty_pieces()] or [*range(len(pieces))]
-
-
-@cache
-def _empty_pieces() -> frozenset[int | None]:
     find = load_vocabulary().get
-    return frozenset((START, END, *map(find, STOP_WORDS), *map(find, string.punctuation)))
+    empty = {START, END, *map(find, STOP_WORDS), *map(find, string.punctuation)}
+    return [place for place, piece in enumerate(pieces) if piece not in empty] or [*range(len(pieces))]
 
 
 @cache
