@@ -39,9 +39,13 @@ def place_below_git(folder: Path) -> Path | None:
         place = _name_place(*_locate(real.parent))
     except (OSError, ValueError):  # no repository, or not in git's format
         return None
+    with suppress(OSError, ValueError):  # not owned yet, or the owner was moved
+        owner = Path(_read(place / OWNER))
+        if not owner.samefile(real.parent) and _name_place(*_locate(owner)) == place:
+            return None  # a copied work tree points to the same folder in git
     there = next(each for each in (place, *place.parents) if os.path.lexists(each))
     is_usable = os.path.lexists(place / JOURNAL) or os.access(there, os.W_OK)
-    return place if is_usable and real.name == PROJECT_FOLDER and _is_owner(place, real.parent) else None
+    return place if is_usable and real.name == PROJECT_FOLDER else None
 
 
 def claim_place(place: Path, folder: Path) -> None:
@@ -144,15 +148,6 @@ def describe_work_tree(place: Path) -> str:
         return f"{top.name}, {_read(git / 'HEAD').replace('ref: refs/heads/', 'branch ')}"
     except (OSError, ValueError):
         return f"{place.name.rpartition('-')[0]}{_REMOVED}"
-
-
-def _is_owner(place: Path, project: Path) -> bool:
-    """Whether no other folder owns the place: a copied work tree points to the same folder in git."""
-    try:
-        owner = Path(_read(place / OWNER))
-        return owner.samefile(project) or _name_place(*_locate(owner)) != place
-    except (OSError, ValueError):  # not owned yet, or the owner was moved
-        return True
 
 
 def _locate(project: Path) -> tuple[Path, str, str]:
