@@ -84,7 +84,12 @@ def open_vault(folder: Path, settings: StorageSettings, *, busy_timeout_ms: int)
 
     Raises StorageFailure for that of another checkout, whose index has other files.
     """
-    here, own = str(folder.resolve()), _read_checkout(folder)
+    here, path = str(folder.resolve()), find_place(folder) / CHECKOUT
+    with storage_errors("read", path):
+        if not path.exists():  # a clone makes its own
+            make_folders(path.parent, PRIVATE_FOLDER)
+            replace_file(path, secrets.token_hex(4).encode(), private=True)
+        own = path.read_text("ascii")
     label = re.sub("[^a-z0-9]+", "_", Path(here).parent.name.lower()).strip("_0123456789")[:_LABEL_CHARACTERS]
     vault = settings.vault or f"{label or 'memory'}_{own}"
     storage = PostgresStorage(folder, settings.url, vault, busy_timeout_ms=busy_timeout_ms)
@@ -99,13 +104,3 @@ def open_vault(folder: Path, settings: StorageSettings, *, busy_timeout_ms: int)
         hint = "Give this one a vault of its own: another name in [storage] vault, or none. Or DELETE FROM place there."
         raise StorageFailure(message, hint, path=here)
     return storage
-
-
-def _read_checkout(folder: Path) -> str:
-    """The id of the checkout around a Scrimshaw folder, made at the first call; a clone gets another one."""
-    path = find_place(folder) / CHECKOUT
-    with storage_errors("read", path):
-        if not path.exists():
-            make_folders(path.parent, PRIVATE_FOLDER)
-            replace_file(path, secrets.token_hex(4).encode(), private=True)
-        return path.read_text("ascii")
