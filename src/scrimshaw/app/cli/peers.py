@@ -55,9 +55,7 @@ def _highest(results: Sequence[Any]) -> int:
 def sync(
     engine: Engine,
     peer: PeerName = "",
-    full: Annotated[
-        bool, typer.Option("--full/--incremental", help="Compare with the peer's list, not with what was sent.")
-    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Compare with the peer's list, not with what was sent.")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> list[PeerSync]:
