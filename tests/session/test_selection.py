@@ -41,7 +41,7 @@ def weights(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def select(recording: Recording, told: str = "") -> dict[str, list[tuple[str, str]]]:
     record = Record(recording.events, recording.items)
-    found = selection.select_statements(record, score_sentences(record), told)
+    found = selection.select_statements(record, score_sentences(record), told, LONGEST_SELECTION)
     return {kind: [(each.text, each.note) for each in some] for kind, some in found.items() if some}
 
 
@@ -213,6 +213,6 @@ def test_every_selected_text_is_quoted_from_its_event(turns: list[tuple[str, str
     rated = [*rate_passages(record, passages := make_passages(recording.events))]
     assert len(rated) == len(passages)
     assert all(0 <= worth <= 1 for worth in rated)
-    selected = selection.select_statements(record, score_sentences(record), "")
+    selected = selection.select_statements(record, score_sentences(record), "", LONGEST_SELECTION)
     told: list[Statement] = [each for some in selected.values() for each in some]
     assert all(contains_text(events[each.event], each.text) for each in told)

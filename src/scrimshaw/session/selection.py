@@ -31,9 +31,7 @@ _NAMES, _TOKEN = PATTERNS["names"], PATTERNS["statements"]["token"]
 _OPENING, _HEADING = 2, 8  # first words of a sentence, and of its heading
 
 
-def select_statements(
-    record: Record, scores: Scores, told: str, room: int = LONGEST_SELECTION
-) -> Mapping[str, Sequence[Statement]]:
+def select_statements(record: Record, scores: Scores, told: str, room: int) -> Mapping[str, Sequence[Statement]]:
     """By kind, in order, the sentences most worth telling that add to the lines told; at most `room` characters."""
     chosen, room = list[tuple[int, str, Statement]](), min(room, LONGEST_SELECTION)
     known = [set(LONG_WORD.findall(line)) for line in told.lower().splitlines()]
