@@ -47,9 +47,7 @@ class SqliteMaintenance(Maintenance):
     _databases: Mapping[DatabaseName, Database]
     _journal: Database
 
-    def __init__(
-        self, index: Database, journal: Database, find_others: Callable[[], Iterable[Database]] = tuple
-    ) -> None:
+    def __init__(self, index: Database, journal: Database, find_others: Callable[[], Iterable[Database]]) -> None:
         self._databases = {"index": index, "journal": journal}
         self._index = index
         self._journal = journal
