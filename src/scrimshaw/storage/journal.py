@@ -68,7 +68,7 @@ class Journal:
             for file, digest, text in texts:
                 write.execute(_PUT_CONTENT, (digest, file, text.text.encode(), now))
             for kind, key in jobs:
-                _enqueue(write, kind, key, now)
+                _enqueue(write, kind, key)
         return numbers
 
     def history(
@@ -125,7 +125,7 @@ class Journal:
     def enqueue(self, kind: str, key: str, payload: Mapping[str, Any], total: int = 0) -> int:
         """Add a job and return its id; if one of the same kind and key waits, that one's id."""
         with self._database.write() as write:
-            return _enqueue(write, kind, key, time.time(), payload, total)
+            return _enqueue(write, kind, key, payload, total)
 
     def claim(self, kinds: Sequence[str], lease_s: float) -> Job | None:
         """Take the oldest due job of the first kind that has one, also after its lease; of a key one runs at a time."""
@@ -226,13 +226,11 @@ def _chain(before: str, values: Sequence[Any]) -> str:
     return hashlib.sha256(json.dumps([before, *values], default=repr).encode()).hexdigest()
 
 
-def _enqueue(
-    write: SqlConnection, kind: str, key: str, now: float, payload: Mapping[str, Any] | None = None, total: int = 0
-) -> int:
+def _enqueue(write: SqlConnection, kind: str, key: str, payload: Mapping[str, Any] = {}, total: int = 0) -> int:
     waiting = write.execute("SELECT id FROM jobs WHERE kind = ? AND key = ? AND state = 'queued'", (kind, key)).get
     if waiting is not None:
         return int(waiting)
-    encoded = msgspec.json.encode(payload or {}).decode()
+    now, encoded = time.time(), msgspec.json.encode(payload).decode()
     values: dict[str, Any] = {"kind": kind, "key": key, "payload": encoded, "state": "queued"}
     values |= {"total": total, "due": now, "created": now}
     return int(insert(write, "jobs", values, "RETURNING id").get)
