@@ -125,7 +125,9 @@ class CandidateFinder:
                 state.chunks[match.id] = match.chunk
             if match.question >= 0:
                 state.questions.setdefault(match.id, match.question)
-        if state.request.record and is_for_record(state.request):
+        asked = state.filters
+        of_memories = asked.tiers or asked.types or asked.artifacts or asked.topics or asked.folder or asked.source
+        if state.request.record and asked.only is None and not of_memories:  # which no passage of a record has
             with degradations.tolerate(IndexPart.FULL_TEXT):
                 self._find_passages(state)
         done, total = state.vectors
@@ -233,13 +235,6 @@ class CandidateFinder:
         state.searched += len(found) if len(found) < self._depth else total
         state.query_tokens = tokens
         return found
-
-
-def is_for_record(request: SearchRequest) -> bool:
-    """Whether passages of records can satisfy a request: no filter names what only memories have."""
-    asked = request.filters
-    named = asked.tiers or asked.types or asked.artifacts or asked.topics or asked.folder or asked.source
-    return not (named or asked.only is not None or request.all_of)
 
 
 def vectors_pending(done: int, total: int) -> Degradation:
