@@ -35,7 +35,6 @@ RESUMED = "capture.resumed"  # as old as the end of the last pause: transcripts 
 HOOK_BUSY_MS = 3000  # a hundred concurrent hooks write one after the other, each for some milliseconds
 _PREFIXES = ("SCRIMSHAW_", "SPECKIT_", "MEMORY_SYNC_")
 _OTHER_NAMES = {"sync_immediate": ["MEMORY_SYNC_IMMEDIATE"]}  # of variables, as in other memory routers
-_NO_SETTINGS = ("SCRIMSHAW_HOME",)
 _LOCAL_URL = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?(/|$)")
 _NO_COMMENT = re.compile(r"^\s*[^\s#]", re.MULTILINE)
 _SECRET = ("key", "token", "password", "secret")
@@ -382,7 +381,7 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
             foreign += [f"{key} of [{section}]" for section, key in _OF_USER if key in table.get(section, ())]
             problems += [f"{path}: {each} belongs in {home / CONFIG_FILE}" for each in foreign]
         _merge(table, str(path), given, problems)
-    if own := {name: env[name] for name in env if name.startswith(_PREFIXES) and name not in _NO_SETTINGS}:
+    if own := {name: env[name] for name in env if name.startswith(_PREFIXES) and name != "SCRIMSHAW_HOME"}:
         problems += _merge_environment(own, given)
     sections: dict[str, Any] = {
         name: _section(name, given[name], problems) if name in given else kind() for name, kind in SECTIONS.items()

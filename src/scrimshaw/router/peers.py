@@ -28,8 +28,6 @@ from scrimshaw.search.tokens import query_terms
 ANSWER_S = 30.0  # a call or a start that takes longer has failed
 CLOSE_S = 1.0  # how long the end of the process waits for connections to close
 WORDS = 6  # of a query, the longest ones, if each is searched for separately
-DENIED = (401, 403)  # HTTP
-PROBE_QUERY = "whether it answers"
 ANSWERS = 256  # cached answers of a peer
 
 Answer = tuple[tuple[PeerHit, ...], float]  # the hits, and their age in seconds
@@ -88,7 +86,7 @@ class Peer:
         """Seconds until it has answered a question, including its start; raises PeerFailed."""
         began = time.monotonic()
         # The number makes the question new: a cached answer proves nothing.
-        question = self.begin(PROBE_QUERY, 1, time.monotonic_ns())
+        question = self.begin("whether it answers", 1, time.monotonic_ns())
         self.finish(question, self._limits.start_s + self._limits.deadline_ms / 1000)
         return time.monotonic() - began
 
@@ -236,6 +234,6 @@ def explain_failure(error: Exception, hint: str = "") -> PeerFailed:
     """The failure of a peer in one line, of several errors the first; PeerDenied if it rejects the credentials."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
-    is_denied = getattr(getattr(error, "response", None), "status_code", 0) in DENIED
+    is_denied = getattr(getattr(error, "response", None), "status_code", 0) in (401, 403)
     text = "no answer in time" if isinstance(error, TimeoutError) else " ".join(describe_os_error(error).split())[:200]
     return (PeerDenied if is_denied else PeerFailed)(text, hint)

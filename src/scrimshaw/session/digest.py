@@ -29,7 +29,6 @@ from scrimshaw.storage.scan import SERENA, SERENA_MEMORIES
 
 SAVED, CHANGED, DELETED = "saved", "changed", "deleted"
 MOST_NAMED = 4  # ids of a kind in a sentence
-_SOMEBODY = "somebody"  # for names that speak to the agent
 _VAULTS = {"": f"{PROJECT_FOLDER}/{MEMORIES}", SERENA: SERENA_MEMORIES}
 _WHAT = {"A": SAVED, "D": DELETED}  # git's status letters; any other means a change
 
@@ -113,7 +112,7 @@ def list_recorded(storage: Storage, since: float, own: CommitAuthor) -> Iterator
 
 
 def _show_name(name: str) -> str:
-    return _SOMEBODY if is_suspicious(name) else replace_invisible(name)
+    return "somebody" if is_suspicious(name) else replace_invisible(name)  # a name may speak to the agent
 
 
 def may_be_told(path: str, raw: bytes | None, last: _FileStep) -> bool:

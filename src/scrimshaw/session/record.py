@@ -30,7 +30,6 @@ _NEED, _REMEDY, _TEST = PATTERNS["requests"]["need"], PATTERNS["failures"]["reme
 PASSAGE_CHARACTERS = 600
 PROMPT_CHARACTERS = 120  # of the prompt that a passage follows, embedded before it
 LINE_CHARACTERS, ERROR_LINES = 200, 3  # of a call, its result line and each line of its error
-_OPENINGS = (EventKind.PROMPT, EventKind.START, EventKind.COMPACT)  # no passage spans them
 _BOUNDARIES = ("\n\n", "\n", ". ", " ")  # where a text may be cut, best first
 _SILENT_TOOLS = ("Read", "Grep", "Glob", "TodoWrite", "TaskCreate", "TaskUpdate", "TaskOutput")
 _TELLING_TOOLS = ("Ask", "Plan", "Agent", "ReportFindings")  # what they show or report is recorded whole
@@ -316,7 +315,7 @@ def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
         if event.kind is EventKind.ANSWER:
             answer = text
         stream = event.kind is EventKind.TOOL
-        if event.kind in _OPENINGS:
+        if event.kind in (EventKind.PROMPT, EventKind.START, EventKind.COMPACT):  # no passage spans them
             said = last.get(False)
             if said and event.kind is EventKind.PROMPT and statements.is_reply(answer, event.text):
                 # whoever finds what was proposed has to learn what was decided

@@ -39,11 +39,9 @@ _SCHEMA = "journal"
 _IS_USED = (
     "SELECT EXISTS (SELECT 1 FROM {0}.sqlite_sequence WHERE name = 'ledger') OR EXISTS (SELECT 1 FROM {0}.sessions)"
 )
-_MIGRATION = "SELECT max(number) FROM migrations"
 _NEWEST = "SELECT coalesce(max(seq), 0) FROM journal.ledger"
 _NOTED = "SELECT value FROM meta WHERE key = 'journal'"
 _NOTE = "INSERT INTO meta VALUES ('journal', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-_FOREIGN_PATIENCE_MS = 3000
 _RECENT_S = 5.0  # finding other work trees takes a few stats, and every call of a tool needs them
 _HINT = "Run `scrimshaw restore --newest`."
 
@@ -123,7 +121,7 @@ class Storage:
             with suppress(ScrimshawError, OSError):
                 known, path = self._siblings.get(place), place / JOURNAL
                 database = known or Database(path, _SCHEMA, durable=True, busy_timeout_ms=timeout, through=0)
-                if known or database.value(_MIGRATION) == find_newest_migration(_SCHEMA):
+                if known or database.value("SELECT max(number) FROM migrations") == find_newest_migration(_SCHEMA):
                     found.append(self._siblings.setdefault(place, database))
         if not every:
             self._recent = (time.monotonic() + _RECENT_S, found)
@@ -273,7 +271,7 @@ def read_ledger_end(folder: Path) -> int | None:
 def read_foreign_rows(path: Path, sql: str, *arguments: str, hint: str) -> list[tuple[Any, ...]]:
     """The rows of a query on another program's SQLite database; raises UnreadableFile with `hint`."""
     try:
-        with closing(open_file(path, busy_timeout_ms=_FOREIGN_PATIENCE_MS)) as connection:
+        with closing(open_file(path, busy_timeout_ms=3000)) as connection:
             return connection.execute(sql, arguments).fetchall()
     except apsw.Error as error:
         raise UnreadableFile(f"{path} cannot be read: {error}.", hint) from error

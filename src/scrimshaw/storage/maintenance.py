@@ -20,10 +20,6 @@ from scrimshaw.storage.ports import CommitRows, DatabaseName, Row, StatusChange
 from scrimshaw.storage.sql import SqlConnection, SqlDatabase, marks
 
 _LEDGER, _CONTENTS = "ledger", "contents"
-_LASTING = (_LEDGER, _CONTENTS)  # never cleared: undo and the chain need them
-_PURGED = "SELECT DISTINCT memory_id FROM ledger WHERE action = 'purge'"
-# They only name a memory: the ledger, that it existed; a draft, so that it is not made again.
-_NAMING = (_LEDGER, "drafts")
 # The last change of every part, and the status before it.
 _LAST = """
 SELECT name, status, was, at FROM (
@@ -162,10 +158,10 @@ class Maintenance(ABC):
         """Insert the missing staged rows, in cleared tables if asked, by the rules of `CommitRows`; rows per table."""
         write.execute(cls.DEFER)
         has_ledger = write.execute("SELECT 1 FROM ledger LIMIT 1").get is not None
-        purged = {row[0] for row in write.execute(_PURGED)}
+        purged = {row[0] for row in write.execute("SELECT DISTINCT memory_id FROM ledger WHERE action = 'purge'")}
         counts, tables = dict[str, int](), cls.read_tables(write)
         for table in tables if clear else ():
-            if table.name not in _LASTING:
+            if table.name not in (_LEDGER, _CONTENTS):  # undo and the chain need them
                 write.execute(f'DELETE FROM "{table.name}"')
         for table in tables:
             if table.name == _LEDGER and has_ledger:
@@ -213,7 +209,7 @@ def _last_changes(rows: Iterable[tuple[Any, ...]]) -> dict[str, StatusChange]:
 
 def owners(table: str, wipe: Wipe) -> Mapping[str, Sequence[str]]:
     """The columns that name a row's memory, with the names to erase."""
-    if table in _NAMING:
+    if table in (_LEDGER, "drafts"):  # that a memory existed, and that a draft is not made again
         return {}
     return {"key": wipe.memory_ids} if table == "jobs" else {"memory_id": wipe.memory_ids, "path": wipe.paths}
 

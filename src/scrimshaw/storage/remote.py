@@ -20,7 +20,6 @@ REVIEW, CONFLICT = "refs/heads/scrimshaw/", "conflict-"  # branches that a perso
 _ATTRIBUTES = Path(__file__).with_name("memories.gitattributes")  # a repository's own take precedence
 _PERSONS = ("AUTHOR_NAME", "AUTHOR_EMAIL", "AUTHOR_DATE", "COMMITTER_NAME", "COMMITTER_EMAIL")
 _COMMIT = "--format=%P%x00%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%B"
-_UNSAFE = re.compile(r"[^\w-]+")  # characters replaced in the name of a branch
 
 
 class Remote(NamedTuple):
@@ -75,7 +74,7 @@ class Remote(NamedTuple):
         for line in filter(None, ask_git(self.project, "log", *form, head, "--not", base, fork or base).split("\n")):
             commit, address, name = line.split("\0")
             if self.is_reviewed and address == SERVER_ADDRESS:
-                ref = f"{REVIEW}{_UNSAFE.sub('-', name)}"
+                ref = REVIEW + re.sub(r"[^\w-]+", "-", name)  # as a branch may be called
                 onto = self._find(ref) or self._find(find_mirror(ref)) or base
                 tip, conflicts = self._cherry_pick([commit], base if self._is_merged(onto, base) else onto)
                 aside[commit] = f"{ref}-{commit[:12]}" if conflicts else ref

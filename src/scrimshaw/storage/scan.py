@@ -45,9 +45,6 @@ _BY_FOLDER = {
     "checklists": ArtifactClass.CHECKLIST,
     "research": ArtifactClass.RESEARCH,
 }
-_MEMORY_FOLDERS = frozenset({"memory", "memories"})
-_GUIDES = frozenset({"readme", "index", "template", "adr-template"})
-_NUMBERED_ADR = re.compile(r"adr[-_ ]?\d+([-_ .].*)?")
 
 _IdTest = Callable[[str], bool]
 _GLOB_TOKEN = re.compile(r"(\*\*/|\*\*|\*|\?)")
@@ -143,13 +140,13 @@ def classify_artifact(path: PurePosixPath) -> ArtifactClass:
     """The class of a document by its path: memory folder, then file name, then the innermost telling folder."""
     folders = [part.lower() for part in path.parts[:-1]]
     name = path.stem.lower()
-    if not _MEMORY_FOLDERS.isdisjoint(folders):
+    if not {"memory", "memories"}.isdisjoint(folders):
         return ArtifactClass.MEMORY
     if name in _BY_NAME:
         return _BY_NAME[name]
-    if _NUMBERED_ADR.fullmatch(name):
+    if re.fullmatch(r"adr[-_ ]?\d+([-_ .].*)?", name):
         return ArtifactClass.DECISION_RECORD
-    if name in _GUIDES:
+    if name in ("readme", "index", "template", "adr-template"):
         return ArtifactClass.UNKNOWN
     return next((_BY_FOLDER[part] for part in reversed(folders) if part in _BY_FOLDER), ArtifactClass.UNKNOWN)
 

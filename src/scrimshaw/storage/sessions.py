@@ -42,8 +42,6 @@ _SELECTED = ", ".join(_DATED if name == "last_event" else name for name in _COLU
 _SESSIONS = f"(SELECT rowid, {_SELECTED}, ? AS work_tree FROM sessions) AS known"
 _OBSERVED = ("session", "kind", "tool", "call_id", "path", "failed")  # of an event, as a client reports it
 MOST_SHOWN = 100
-_COUNTED = (EventKind.TOOL, EventKind.PROMPT)
-_HAS_WORK = " AND EXISTS (SELECT 1 FROM events WHERE session = id AND kind IN ('prompt', 'tool', 'answer'))"
 _NEWEST = "ORDER BY last_event DESC, rowid DESC"
 _REOPENED = (
     "state = CASE WHEN excluded.last_event < sessions.last_event THEN sessions.state ELSE excluded.state END,"
@@ -130,7 +128,7 @@ class Sessions:
         """
         where = "WHERE id <> ?"
         if with_work:
-            where += _HAS_WORK
+            where += " AND EXISTS (SELECT 1 FROM events WHERE session = id AND kind IN ('prompt', 'tool', 'answer'))"
         if processes is not None:
             where += f" AND state = 'active' AND process <> 0 AND process IN ({marks(processes)})"
         arguments = (before, *(processes or ()), limit)
@@ -172,7 +170,7 @@ class Sessions:
             insert(write, "events", event, "ON CONFLICT DO NOTHING")
             if not write.changes():
                 return False
-            if seen.kind in _COUNTED:
+            if seen.kind in (EventKind.TOOL, EventKind.PROMPT):
                 counter = _tick(write, session, now, modulus)
             if seen.task is not None or seen.context_used is not None:
                 # The first prompt is a session's task; how full the context is changes.

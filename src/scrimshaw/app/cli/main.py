@@ -21,8 +21,6 @@ from scrimshaw.storage.durable import failure_of
 
 # Packages add commands here: an entry point's name is the command's, its value a `typer.Typer`.
 COMMAND_GROUP = "scrimshaw.commands"
-# Bytes that are not UTF-8 arrive as lone surrogates, which cannot be stored.
-_SURROGATE = re.compile("[\ud800-\udfff]")
 # The panels of the help with their commands, in this order; others come last.
 _PANELS = {
     "Use": "init setup save search get list edit delete link unlink resume fix import export",
@@ -89,7 +87,7 @@ def main(arguments: Sequence[str]) -> int:
     as_json = "--json" in arguments
     arguments = [*arguments[1:], "--help"] if "help" in arguments[:1] else list(arguments)
     try:
-        if _SURROGATE.search("".join(arguments)):
+        if re.search("[\ud800-\udfff]", "".join(arguments)):  # which bytes that are not UTF-8 arrive as
             raise ConfigError("An argument is not UTF-8.", "Give text in UTF-8.")
         return int(COMMAND.main(arguments, prog_name="scrimshaw", standalone_mode=False) or 0)
     except ScrimshawError as refused:

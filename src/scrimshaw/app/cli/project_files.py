@@ -13,8 +13,6 @@ _TEXTS = load_table(__file__, "project_files", dict[str, str])
 GITIGNORE = _TEXTS["gitignore"]
 HIDDEN = ("index.db", "journal.db", "vault.lock", "hook.log", "drafts/x.md", "checkpoints/x.scrim")
 
-_SECTIONS = ("search", "context", "embedding", "index", "features")
-
 
 def create(settings: Settings) -> tuple[list[str], list[str]]:
     """Create what is missing in a project's Scrimshaw folder: (names created, names that existed)."""
@@ -35,7 +33,7 @@ def create(settings: Settings) -> tuple[list[str], list[str]]:
 def render_config() -> str:
     """A configuration without effect: each key with its default, meaning and range, commented out."""
     parts = [_TEXTS["head"]]
-    for section in _SECTIONS:
+    for section in ("search", "context", "embedding", "index", "features"):
         parts.append(f"\n# [{section}]\n")
         # Strings, numbers, lists and booleans look the same in TOML and JSON.
         keys = [info for info in all_keys() if info.section == section]

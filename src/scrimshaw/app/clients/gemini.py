@@ -21,7 +21,6 @@ _FRAME = r"(?s)\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z"
 _NOT_ASKED = ("This is the Gemini CLI. We are ", "<session_context>", "[System: You ", "System: Potential loop ")
 _SHELL = re.compile(r"(?s)\AI ran the following shell command:\n```sh\n(.*)\n```\n\nThis [^\n]*\n```\n(.*)\n```\Z")
 _FEEDBACK = r"(?s)\APlan rejected\. User feedback: (.*?)\n\nThe plan is stored at: "
-_PROJECT_HASH = r'"projectHash"\s*:\s*"([0-9a-f]{64})"'
 _NOT_RUN = ("cancelled", "awaiting_approval", "validating", "scheduled", "executing")
 
 
@@ -89,7 +88,7 @@ class Gemini(Client):
 
     def is_of_project(self, file: Path, head: str, begun: Transcript, project: Path) -> bool:
         """The file has a hash of the project's path, the folder may have the path."""
-        found = re.search(_PROJECT_HASH, head)
+        found = re.search(r'"projectHash"\s*:\s*"([0-9a-f]{64})"', head)
         if found and found[1] in {content_hash(str(place).encode()) for place in (project, project.resolve())}:
             return True
         noted = next(folder for folder in file.parents if folder.name == "chats").with_name(".project_root")

@@ -23,7 +23,6 @@ _OCCASIONS = {
     "session.deleted": "deleted",
 }
 _PLUGIN = Path(__file__).with_name("opencode_plugin.js")
-_PLUGIN_MARK = "// Scrimshaw for OpenCode"
 _PLUGIN_COMMAND = '["scrimshaw-hook", "opencode"]'
 _DATA, _DATABASE = (".local", "share", "opencode"), "opencode.db"
 _SESSIONS = "SELECT id, coalesce(parent_id, ''), directory, time_created, revert FROM session ORDER BY time_created, id"
@@ -129,7 +128,7 @@ class OpenCode(Client):
         plugin = _PLUGIN.read_text(encoding="utf-8").replace(_PLUGIN_COMMAND, json.dumps([programs.hook, self.name]))
         return (
             structs.replace(servers, path=root / config / "opencode.json", entry=entry, base=base),
-            OwnFile(path=root / folder / "plugin/scrimshaw.js", text=plugin, mark=_PLUGIN_MARK),
+            OwnFile(path=root / folder / "plugin/scrimshaw.js", text=plugin, mark="// Scrimshaw for OpenCode"),
         )
 
 

@@ -11,7 +11,6 @@ from scrimshaw.app.mcp.schema import find_own_name
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.router.ask import SEPARATOR
 
-SEARCHES = frozenset({"memory_search", "memory_context"})
 _ID_PARAMETERS = ("id", "source_id", "target_id")
 
 
@@ -29,7 +28,7 @@ class AcrossDispatcher(Dispatcher):
         vault, rest = choose_vault(self._single, arguments)
         if vault:
             return {"vault": vault, **msgspec.to_builtins(self._single[vault].run(name, rest))}
-        if name in SEARCHES:
+        if name in ("memory_search", "memory_context"):
             return self._over_all.run(name, rest)
         hint = f"Give `vault`, one of {', '.join(self._single)}, or write an id as VAULT{SEPARATOR}ID."
         raise InvalidRequest(f"`{name}` works in one vault.", hint, parameter="vault")

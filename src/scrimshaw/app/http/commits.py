@@ -24,7 +24,6 @@ from scrimshaw.storage.remote import CONFLICT, REVIEW, Remote, find_mirror
 
 FIRST_RETRY_S, MOST_RETRY_S = 2.0, 300.0  # until a failed remote is tried again; doubled each time
 DRIVER = f'{shlex.quote(sys.executable)} -P -c "from scrimshaw.app.cli import run; run()" git merge %O %A %B --path %P'
-_STOP_S = 2.0
 _MOST_ROWS = 1000  # of one call; a delete of many has a row for each
 _REMOTE = "remote"  # the part that is degraded
 _LOST = Degradation(**WORDS[_REMOTE])
@@ -47,7 +46,7 @@ class Exchange:
         """End the thread; git finishes its current command, and the next start finds the result."""
         self._is_over = True
         self._due.set()
-        self._thread.join(_STOP_S)
+        self._thread.join(timeout=2.0)
 
     def _run(self) -> None:
         retry_s = FIRST_RETRY_S

@@ -30,8 +30,6 @@ from scrimshaw.engine.query_log import search_figures
 from scrimshaw.errors import Forbidden, ReadOnly, ScrimshawError
 from scrimshaw.models import EVERY, UNFINISHED
 
-# In addition to read-only tools; tools that affect more than single memories are for administrators.
-_ADMIN_TOOLSET = "maintenance"
 _ID_PARAMETERS = ("id", "source_id", "target_id", "folder")
 _log = logging.getLogger(__name__)
 _Commit = Callable[[Engine, str], AbstractContextManager[Mapping[str, str]]]
@@ -167,7 +165,8 @@ def find_required_scope(spec: ToolSpec) -> TokenScope:
     """The scope that a token needs in a vault to call a tool there."""
     if spec.read_only:
         return TokenScope.READ
-    return TokenScope.ADMIN if spec.toolset == _ADMIN_TOOLSET else TokenScope.WRITE
+    # Tools that affect more than single memories are for administrators.
+    return TokenScope.ADMIN if spec.toolset == "maintenance" else TokenScope.WRITE
 
 
 def _limit_tool(spec: ToolSpec, scope: TokenScope, commit: _Commit | None) -> ToolSpec:

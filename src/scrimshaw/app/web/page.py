@@ -25,7 +25,6 @@ NAVIGATION = {
     "/health": "Health",
     "/stats": "Statistics",
 }
-_WITH_BUTTONS = ("/drafts", "/changes")
 _MOST_DIGITS = 10
 # Files are scanned again after a second, or after ten times as long as a scan takes if there are very many.
 _LOOK_AGAIN_S, _LOOK_SHARE = 1.0, 10.0
@@ -90,7 +89,7 @@ def render_page(site: Site, page: Page, done: str = "") -> Html:
         tag("nav", tag("ul", entries), aria_label="Pages"),
     )
     command = tag("code", "scrimshaw ui --edit")
-    is_short = not site.form_token and page.current in _WITH_BUTTONS
+    is_short = not site.form_token and page.current in ("/drafts", "/changes")
     hint = tag("p", command, " has buttons here, each with an undo.", class_="dim") if is_short else None
     banner = None
     if done in site.done:

@@ -23,7 +23,6 @@ from scrimshaw.storage.sql import SqlDatabase, read_migrations
 _SCHEMAS = Path(__file__).with_name("schema")
 _RECORD = "CREATE TABLE IF NOT EXISTS migrations (number bigint PRIMARY KEY, name text NOT NULL, at text NOT NULL)"
 _NEWEST = "SELECT coalesce(max(number), 0) FROM migrations"
-_CONNECT_S = 5
 # For a process to the index or journal of a vault. More statements at once only slow each other down, and a server
 # allows 100 connections by default.
 MOST_CONNECTIONS = 8
@@ -119,7 +118,7 @@ class PostgresDatabase(SqlDatabase):
             psycopg.connect,
             url,
             autocommit=True,
-            connect_timeout=_CONNECT_S,
+            connect_timeout=5,  # seconds
             application_name="scrimshaw",
             options=_OPTIONS.format(vault=self.vault, timeout=busy_timeout_ms, commit="on" if durable else "off"),
         )

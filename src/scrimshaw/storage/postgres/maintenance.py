@@ -27,10 +27,8 @@ SELECT table_name, column_name, data_type FROM information_schema.columns
 WHERE table_schema = current_schema() AND column_name <> 'rowid'
 AND table_name NOT IN ('migrations', 'sqlite_sequence', 'place')
 ORDER BY table_name, ordinal_position"""
-_ORDERED = ("sessions", "learnings")  # read newest first, by order of insertion
 # Generated numbers continue after the inserted ones.
 _RENUMBER = "SELECT setval(pg_get_serial_sequence('{0}', '{1}'), greatest((SELECT max({1}) FROM {0}), 1))"
-_NUMBERED = {"jobs": "id", "capabilities": "seq"}
 
 
 class PostgresMaintenance(Maintenance):
@@ -69,7 +67,7 @@ class PostgresMaintenance(Maintenance):
         with self._journal.lend() as connection, connection.raw.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             for table in self.read_tables(connection):
-                order = " ORDER BY rowid" if table.name in _ORDERED else ""
+                order = " ORDER BY rowid" if table.name in ("sessions", "learnings") else ""  # as they were inserted
                 with connection.raw.cursor(name="dump") as cursor:
                     cursor.execute(f"{table.rows}{order}".encode())
                     for row in cursor:
@@ -84,7 +82,7 @@ class PostgresMaintenance(Maintenance):
     @classmethod
     def insert_staged(cls, write: SqlConnection, staged: SqlDatabase, *, clear: bool) -> dict[str, int]:
         counts = super().insert_staged(write, staged, clear=clear)
-        for table, column in _NUMBERED.items():
+        for table, column in (("jobs", "id"), ("capabilities", "seq")):
             write.execute(_RENUMBER.format(table, column))
         return counts
 

@@ -25,7 +25,6 @@ WHERE memory_text MATCH ? AND rank MATCH 'bm25({", ".join(map(str, FIELD_WEIGHTS
 ORDER BY +f.rank LIMIT ?"""
 _REMEMBERED_FILTERS = 64
 
-_PUT_WORDS = "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)"
 # FTS5 keeps the words of removed texts, and every query reads them, until they are merged with others.
 MERGE_WORDS = "INSERT INTO memory_text (memory_text) VALUES ('optimize')"
 BELONGING = ("phrases", "sketches", "topics", "chunks", "vectors")
@@ -162,7 +161,7 @@ class SqliteIndex(Index):
         return count and count + (self._database.openings << 32)
 
     def put_words(self, write: SqlConnection, texts: Sequence[tuple[Any, ...]]) -> None:
-        write.executemany(_PUT_WORDS, texts)
+        write.executemany("INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)", texts)
 
     def pack_vector(self, vector: Any) -> bytes:
         return bytes(vector.astype("<f2").tobytes())
