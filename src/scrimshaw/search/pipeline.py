@@ -12,19 +12,7 @@ from msgspec.structs import asdict, replace
 
 from scrimshaw.config import Settings
 from scrimshaw.errors import InvalidRequest, ScrimshawError
-from scrimshaw.models import (
-    QUESTIONS,
-    Channel,
-    Degradation,
-    Filters,
-    Match,
-    Memory,
-    Relation,
-    Retention,
-    Stage,
-    Tier,
-    Trust,
-)
+from scrimshaw.models import QUESTIONS, Channel, Degradation, Filters, Match, Relation, Retention, Stage, Tier, Trust
 from scrimshaw.search import lineage, rerank
 from scrimshaw.search.candidates import Candidate, CandidateFinder, SearchState, presence, tokens_pending
 from scrimshaw.search.confidence import CALIBRATIONS, NAMED, has_identifier, judge_answer
@@ -437,7 +425,7 @@ def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate
     later = [sorted(pair, key=dates.__getitem__, reverse=True) for pair in state.versions if set(pair) <= set(known)]
     later = [pair for pair in later if dates[pair[1]] and dates[pair[0]] > dates[pair[1]]]
     if later:
-        words = _find_asked_words(index, state, [known[name].memory for name in {*chain.from_iterable(later)}])
+        words = _find_asked_words(index, state, [known[name] for name in {*chain.from_iterable(later)}])
         later = [pair for pair in later if words[pair[1]] <= words[pair[0]]]
     scores = dict(zip(known, map(attrgetter("score"), best), strict=True))  # before any lift
     for newer, older in sorted([*stated, *map(tuple, later)], key=lambda pair: (dates[pair[0]], pair)):
@@ -451,14 +439,14 @@ def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate
             new.score = max(0.0, round(new.fused.score, DIGITS) + sum(new.terms.values())) * share
 
 
-def _find_asked_words(index: Index, state: SearchState, memories: Sequence[Memory]) -> dict[str, set[str]]:
+def _find_asked_words(index: Index, state: SearchState, candidates: Sequence[Candidate]) -> dict[str, set[str]]:
     """The words and names of the query in the title and passage of each memory."""
     asked = sorted({*find_names(state.request.query.lower()), *state.terms}, key=len, reverse=True)
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, asked))})(?!\w)")
-    places = {each.id: state.place_of(each.id) for each in memories}
-    found = index.pieces(places.values())
-    pieces = {name: found[place].text for name, place in places.items() if place in found}
-    return {each.id: {*pattern.findall(f"{each.title}\n{pieces.get(each.id, '')}".lower())} for each in memories}
+    titles = {each.memory.id: each.memory.title for each in candidates}
+    found = index.pieces(map(state.place_of, titles))
+    pieces = {name: found[place].text for name in titles if (place := state.place_of(name)) in found}
+    return {name: {*pattern.findall(f"{title}\n{pieces.get(name, '')}".lower())} for name, title in titles.items()}
 
 
 def _gather_session(state: SearchState, ranked: Sequence[Candidate], limit: int) -> list[Candidate]:
