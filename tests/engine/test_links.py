@@ -150,7 +150,7 @@ def test_what_is_superseded_does_not_supersede_in_turn(notes: Engine, between: l
         link(notes, "old", "new", SUPERSEDES)
     assert len(stated(notes)) == len(chain) - 1
     link(notes, "old", "new", CAUSED)
-    unlink(notes, *chain[:2], SUPERSEDES)
+    unlink(notes, chain[0], chain[1], SUPERSEDES)
     link(notes, "old", "new", SUPERSEDES)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -274,12 +276,13 @@ def test_blocks_of_signs_begin_anew_once_most_of_their_vectors_are_gone(
     monkeypatch.setattr("scrimshaw.storage.sqlite.vectors._BLOCK", 10)
     with open_storage("sqlite", tmp_path) as storage:
         index = storage.index
-        blocks = []
+        blocks = list[tuple[object, ...]]()
         for step in range(4):
             index.put([document(f"m{number}", f"{number} {step}") for number in range(34)])
             embed(index, *((f"{number} {step}", EAST) for number in range(34)))
-            blocks.append(storage.index_database.value("SELECT count(*) FROM vector_blocks"))
-    assert blocks == [3, 3, 3, 3]
+            with closing(apsw.Connection(str(tmp_path / "index.db"))) as connection:
+                blocks += connection.execute("SELECT count(*) FROM vector_blocks").fetchall()
+    assert blocks == [(3,)] * 4
 
 
 def recorded(session: str, *pieces: str) -> Document:

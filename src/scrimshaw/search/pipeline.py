@@ -444,7 +444,7 @@ def _find_asked_words(index: Index, state: SearchState, candidates: Sequence[Can
     asked = sorted({*find_names(state.request.query.lower()), *state.terms}, key=len, reverse=True)
     pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, asked))})(?!\w)")
     titles = {each.memory.id: each.memory.title for each in candidates}
-    found = index.pieces(map(state.place_of, titles))
+    found = index.pieces([*map(state.place_of, titles)])
     pieces = {name: found[place].text for name in titles if (place := state.place_of(name)) in found}
     return {name: {*pattern.findall(f"{title}\n{pieces.get(name, '')}".lower())} for name, title in titles.items()}
 
