@@ -395,34 +395,28 @@ def build_document(
     values, body = file.values, redact(file.body)
     page = markdown.parse_page(body.text)
     headings = markdown.parse_headings(body.text, page, source.path)
-    stem = source.memory_id.rpartition("/")[2]
+    stem, triggers = source.memory_id.rpartition("/")[2], front.parse_phrases(values, "trigger_phrases", clean)
     title = (
         clean(front.parse_line(values.get("title"))).strip()
         or next((heading.text for heading in headings if heading.level == 1 and heading.text), "")
         or clean(" ".join(stem.replace("-", " ").replace("_", " ").split()) or stem)
     )
-    triggers = front.parse_phrases(values, "trigger_phrases", clean)
-    phrases, aliases = list[Phrase](), front.parse_phrases(values, "aliases", clean)
+    phrases, chunks = list[Phrase](), [*markdown.split_chunks(title, body.text, headings)]
+    aliases = front.parse_phrases(values, "aliases", clean)
     for text, is_title in (*zip(triggers, repeat(False)), *zip((title, *aliases), repeat(True))):
         head = find_head(text) if not is_title or len(text.split()) > 1 else ""  # a title of one word is everywhere
         phrases += [Phrase(text=text, head=head, is_title=is_title)] if head else []
-    chunks = [*markdown.split_chunks(title, body.text, headings)]
-    questions = list[str]()
-    for question in front.parse_phrases(values, "questions", clean, "\n")[:MOST_QUESTIONS]:
-        place, context = QUESTIONS + len(questions), question[:LONGEST_QUESTION]
-        chunks.append(Chunk(ordinal=place, anchor="", heading="", start=0, end=0, context=context))
-        questions.append(context)
-    stated = front.parse_quality(values, clean)
-    # The marks of a merge say nothing against the text, which stays to be found.
+    asked = front.parse_phrases(values, "questions", clean, "\n")[:MOST_QUESTIONS]
+    questions = tuple(map(itemgetter(slice(LONGEST_QUESTION)), asked))
+    for place, question in enumerate(questions, QUESTIONS):
+        chunks.append(Chunk(ordinal=place, anchor="", heading="", start=0, end=0, context=question))
+    stated = front.parse_quality(values, clean)  # the marks of a merge say nothing against a text, which stays found
     score = 0.0 if file.problem else stated.score if stated else 1.0
     tier = front.parse_member(values, "tier", Tier.NORMAL)
     provenance = front.parse_provenance(values, clean, source.trust)
-    if file.problem and source.writable:
-        provenance = replace(provenance, trust=Trust.AGENT)
-    if source.is_vouched or provenance.trust == Trust.HUMAN:  # any file can claim that
-        provenance = replace(provenance, trust=Trust.HUMAN if source.is_vouched else Trust.FILE)
-    if tier == Tier.CONSTITUTIONAL and not (source.is_vouched and source.writable):
-        tier = Tier.IMPORTANT
+    trust = Trust.AGENT if file.problem and source.writable else provenance.trust
+    trust = Trust.HUMAN if source.is_vouched else Trust.FILE if trust == Trust.HUMAN else trust  # any file can claim it
+    tier = Tier.IMPORTANT if tier == Tier.CONSTITUTIONAL and not (source.is_vouched and source.writable) else tier
     edges = markdown.parse_relations(values, source.memory_id, clean) + markdown.parse_links(page, source.memory_id)
     is_decision = source.artifact == ArtifactClass.DECISION_RECORD
     created, updated = _date_document(source, values, body.text)
@@ -436,11 +430,11 @@ def build_document(
         tier=tier,
         triggers=triggers,
         topics=front.parse_phrases(values, "topics", clean),
-        questions=tuple(questions),
+        questions=questions,
         headings=headings,
         chunks=tuple(chunks),
         edges=(*edges, *(markdown.parse_status(page, source.memory_id) if is_decision else ())),
-        provenance=provenance,
+        provenance=replace(provenance, trust=trust),
         quality=Quality(score=score, flags=(flag,)) if flag else stated,
         created=created,
         updated=updated,
