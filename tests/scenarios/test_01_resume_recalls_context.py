@@ -64,7 +64,7 @@ def test_resume_tells_the_state_of_the_session(agent: Agent, clock: Clock) -> No
     lines = {line["origin"]: line for line in reply["state"]}
     assert lines["session:session-1/1"]["part"] == "files"
     assert SPEC in lines["session:session-1/1"]["text"]
-    assert (lines["session:session-1/2"]["part"], lines["session:session-1/2"]["text"]) == ("commits", COMMIT)
+    assert (lines["/2"]["part"], lines["/2"]["text"]) == ("commits", COMMIT)  # of the same session
 
 
 def test_a_session_that_is_over_is_recalled_by_the_next(agent: Agent, clock: Clock) -> None:
