@@ -147,6 +147,16 @@ def test_of_two_versions_of_a_text_the_newer_comes_first(
     assert is_lifted == (0 < hits[0].score - hits[1].score < 1e-5) == (newer == "z")
 
 
+def test_a_word_that_only_the_older_version_has_does_not_keep_it_first(
+    open_memory: OpenMemory, vault: Path, minilm: MiniLMEmbedder
+) -> None:
+    engine = open_memory(embedder=minilm)
+    texts = {"z": dated(1, LOCKS, "title: Locks\n"), "a": dated(3, LOCKS.replace("five", "nine"), "title: Locks\n")}
+    fill(engine, vault, {**NOTES, **texts})
+    hits = search(engine, SearchRequest(query="do writers wait five seconds for the lock?", decay=False)).hits
+    assert [hit.memory.id for hit in hits[:2]] == ["a", "z"]
+
+
 @pytest.mark.parametrize("number", range(12))
 def test_of_texts_from_one_template_that_with_the_words_of_the_query_comes_first(
     open_memory: OpenMemory, vault: Path, minilm: MiniLMEmbedder, number: int

@@ -414,7 +414,7 @@ def _set_terms(best: Sequence[Candidate], token_matches: Sequence[float], vector
 def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate]) -> None:
     """Raise a memory that supersedes another of the best, or is a later version of it, just above that one.
 
-    It is no later version for a query with a word that only the other has: "who released 1.2.0".
+    Of different titles, one is no later version for a query with a word that only the other has: "who released 1.2.0".
     """
     known, stated = {each.memory.id: each for each in best}, list[tuple[str, str]]()
     with state.degradations.tolerate(IndexPart.GRAPH):
@@ -426,13 +426,13 @@ def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate
     later = [pair for pair in later if dates[pair[1]] and dates[pair[0]] > dates[pair[1]]]
     if later:
         words = _find_asked_words(index, state, [known[name] for name in {*chain.from_iterable(later)}])
-        later = [pair for pair in later if words[pair[1]] <= words[pair[0]]]
+        titles = {name: each.memory.title for name, each in known.items()}
+        later = [pair for pair in later if len({*map(titles.get, pair)}) == 1 or words[pair[1]] <= words[pair[0]]]
     scores = dict(zip(known, map(attrgetter("score"), best), strict=True))  # before any lift
     for newer, older in sorted([*stated, *map(tuple, later)], key=lambda pair: (dates[pair[0]], pair)):
         new, old = known[newer], known[older]
         share, is_near = math.prod(new.factors.values()), scores[older] - scores[newer] <= rerank.NEWER_REACH
-        ranks = [lineage.TRUST_RANKS[each.memory.provenance.trust] for each in (new, old)]
-        gap = old.score - new.score
+        gap, ranks = old.score - new.score, [lineage.TRUST_RANKS[x.memory.provenance.trust] for x in (new, old)]
         if gap >= 0 and (is_near or (newer, older) in stated) and ranks[0] <= ranks[1]:
             lift = new.terms.get("newer", 0.0) + gap / share + 2 * 10**-DIGITS
             new.terms = {**new.terms, "newer": round(lift, DIGITS)}
