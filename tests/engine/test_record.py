@@ -22,7 +22,7 @@ from scrimshaw.errors import NotFound
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import RECORD, EventKind, Filters, MemoryType, Observation, Tier
 from scrimshaw.search.embedders import MiniLMEmbedder
-from scrimshaw.search.rerank import DIGITS, RETOLD_FACTOR, USUAL_WORTH, WORTH
+from scrimshaw.search.rerank import DIGITS, EARLIER, RETOLD_FACTOR, USUAL_WORTH, WORTH
 from scrimshaw.search.results import Hit, SearchRequest
 
 WHY = "We chose gettext catalogues for the walrus printer, since people edit them by hand."
@@ -220,6 +220,36 @@ def test_of_two_passages_the_one_that_a_successor_needs_goes_first(engine: Engin
     assert worths[0] > worths[1] > 0
     terms = [round(WORTH * (worth - USUAL_WORTH), DIGITS) for worth in worths]
     assert [hit.explanation.terms["worth"] for hit in (needed, other)] == terms
+
+
+@pytest.mark.parametrize(
+    ("others", "first"),
+    [
+        (["/tree/lib/lot.ex", "/tree/lib/b.ex"], "new"),
+        (["/tree/other/lot.ex", "/tree/lib/b.ex"], "old"),
+        (["/tree/lib/lot.ex", "/tree/b.ex", "/tree/c.ex"], "old"),  # one of three files is another matter
+        (["/tmp/notes/probe.ex"], "old"),
+    ],
+)
+def test_what_was_said_before_a_later_session_that_edited_the_same_files_goes_behind_it(
+    engine: Engine, others: list[str], first: str
+) -> None:
+    day = engine.clock() - 86_400
+    limits = {
+        "old": "Honey may contain at most 18 percent of water.",
+        "new": "Honey may contain 19 percent of water in a jar of that kind, heather and clover more.",
+    }
+    own = ["/work/lib/lot.ex", "/work/lib/jar.ex", "/work/lib/qr.ex", "/tmp/notes/probe.ex"]
+    for session, paths, at in (("new", others, day + 9), ("old", own, day)):
+        tell(engine, EventKind.ANSWER, limits[session], session, at)
+        for number, path in enumerate(paths):
+            seen = Observation(session=session, kind=EventKind.TOOL, text=redact(f"{path}\n+water"), tool="Edit")
+            sessions.record_event(engine, changed(seen, path=path, call_id=f"{session}-{number}"), at=at)
+    scan(engine)
+    hits = find(engine, "how many percent of water may honey contain at most")
+    assert hits[0].memory.provenance.session == first
+    losses = {hit.memory.provenance.session: hit.explanation.terms.get("earlier") for hit in hits}
+    assert losses == {"old": -EARLIER if first == "new" else None, "new": None}
 
 
 def test_a_session_that_goes_on_is_rated_again_with_its_next_memory(engine: Engine) -> None:

@@ -11,7 +11,7 @@ from scrimshaw.models import RECORD, Chunk, Document, Memory, Provenance, Source
 from scrimshaw.search.candidates import DAY_S
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.search.tokens import count_tokens
-from scrimshaw.session.record import Passage, Record, find_passage, make_passages
+from scrimshaw.session.record import Passage, Record, find_passage, make_passages, name_edited_files
 from scrimshaw.session.selection import rate_passages
 from scrimshaw.storage.ports import SessionRecord
 
@@ -97,6 +97,7 @@ def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document
         content_hash=record.final_memory,  # like size and time, it only tells whether the record changed
         text_hash="",
         title=title,
+        topics=name_edited_files(events),
         body=body,
         chunks=tuple(chunks),
         provenance=_provenance(record.session, passages),

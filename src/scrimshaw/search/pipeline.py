@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate, chain
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 from msgspec.structs import asdict, replace
 
@@ -66,7 +66,7 @@ class Searcher:
         """The answer, and the one with the boosts that the session does not get; only the last stage runs for it."""
         state = self._begin(request, signals)
         self._finder.find(state)
-        ids = {match.id for matches in state.lists.values() for match in matches}
+        ids = {*map(attrgetter("id"), chain.from_iterable(state.lists.values()))}
         sizes = {str(channel): len(matches) for channel, matches in state.lists.items()}
         state.note(Stage.CANDIDATE, 0, len(ids), channels=sizes)
         known = self._look_up(state, ids)
@@ -210,7 +210,7 @@ class Searcher:
         request = state.request
         if request.rerank:
             self._compare_passages(state, candidates[: rerank.COMPARED])
-        recorded = {memory.provenance.session for *_, memory in state.record.values()}
+        losses = rerank.lower_earlier(map(itemgetter(-1), state.record.values()))  # of the sessions with a passage
         for each in candidates:
             if request.rerank:
                 each.factors = rerank.score_factors(
@@ -219,10 +219,9 @@ class Searcher:
                     confidence=each.confidence,
                     retrievability=each.retrievability if request.decay else 1.0,
                     length_penalty=request.length_penalty,
-                    recorded=recorded,
+                    recorded=losses,
                 )
-                if (worth := each.memory.worth) is not None:
-                    each.terms = {**each.terms, "worth": round(rerank.WORTH * (worth - rerank.USUAL_WORTH), DIGITS)}
+                each.terms = {**each.terms, **rerank.score_session(each.memory, losses)}
             score = max(0.0, round(each.fused.score, DIGITS) + sum(each.terms.values()))
             each.score = score * math.prod(each.factors.values())
         if request.rerank and candidates:

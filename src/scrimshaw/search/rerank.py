@@ -7,6 +7,7 @@ that of a temporary or deprecated memory may be lower. Only boosts raise a score
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 
 from scrimshaw.models import ArtifactClass, Memory, MemoryType, Neighbor, Relation, Retention, Tier
 
@@ -19,6 +20,8 @@ _BELOW = 1 - 1e-12  # so that rounding cannot carry a scaled sum over the cap
 COMPARED = 30
 # What a passage of a session adds of which a successor needs all, instead of nothing; the usual one adds 0.
 WORTH, USUAL_WORTH = 0.25, 0.2
+# What the first of several sessions that changed the same files loses; the later half loses nothing (docs/evaluation).
+EARLIER = 0.15
 COEFFICIENTS: Mapping[str, float] = {"tokens": 0.12, "agreement": 0.05, "length": -0.03}
 
 # Passages with this cosine are versions of one; the newer goes first if it scores at most this less (docs/evaluation).
@@ -47,6 +50,32 @@ def compare_values(values: Sequence[float], weight: float) -> list[float]:
     mean = sum(values) / max(len(values), 1)
     spread = math.dist(values, [mean] * len(values)) / math.sqrt(max(len(values), 1))
     return [0.0 if spread < _EQUAL else round(weight * (value - mean) / spread, DIGITS) for value in values]
+
+
+def lower_earlier(passages: Iterable[Memory]) -> dict[str, float]:
+    """What each session loses since later ones changed the same files, and so maybe what its passages say of them.
+
+    The same are at least half of the files that one of the two changed; their names are a passage's topics.
+    """
+    files = dict[str, frozenset[str]]()
+    for each in sorted(passages, key=attrgetter("updated"), reverse=True):
+        files.setdefault(each.provenance.session, frozenset(each.topics))
+    losses = dict[str, float]()
+    for place, (session, own) in enumerate(files.items()):
+        is_same = [2 * len(own & other) >= max(1, min(len(own), len(other))) for other in files.values()]
+        later, before = sum(is_same[:place]), sum(is_same[place + 1 :])
+        losses[session] = round(-EARLIER * max(0, later - before) / max(1, later + before), DIGITS)
+    return losses
+
+
+def score_session(memory: Memory, losses: Mapping[str, float]) -> dict[str, float]:
+    """The terms of a passage or memory of a session: what its session loses, and its worth to a successor."""
+    terms = dict[str, float]()
+    if loss := losses.get(memory.provenance.session):
+        terms["earlier"] = loss
+    if memory.worth is not None:
+        terms["worth"] = round(WORTH * (memory.worth - USUAL_WORTH), DIGITS)
+    return terms
 
 
 def score_factors(

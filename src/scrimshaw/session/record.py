@@ -333,6 +333,12 @@ def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
     return made
 
 
+def name_edited_files(events: Iterable[RecordedEvent]) -> tuple[str, ...]:
+    """The files that a session edited, without scratch files, by folder and name: the same in all work trees."""
+    edited = {each.path for each in events if each.path and each.tool in ("Edit", "Write")}
+    return tuple(sorted({"/".join(path.split("/")[-2:]) for path in edited if not _CHANGE["scratch"].search(path)}))
+
+
 def find_passage(passages: Sequence[Passage], anchor: str) -> int | None:
     """The index of the passage with this anchor, else of the one with its event, before it, or the first of all."""
     named = (place for place, each in enumerate(passages) if each.anchor == anchor)
