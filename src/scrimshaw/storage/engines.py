@@ -8,9 +8,14 @@ from scrimshaw.storage.databases import Storage
 
 
 def open_storage(
-    settings: Settings, *, folder: Path | None = None, busy_timeout_ms: int = 0, replace_lost_journal: bool = False
+    settings: Settings,
+    *,
+    folder: Path | None = None,
+    busy_timeout_ms: int = 0,
+    replace_lost_journal: bool = False,
+    word_lists: bool = True,
 ) -> Storage:
-    """The databases of a project, on the engine that its settings name."""
+    """The databases of a project, on the engine that its settings name; `word_lists` cost a short process too much."""
     folder, busy_timeout_ms = folder or settings.folder, busy_timeout_ms or settings.index.busy_timeout_ms
     if settings.storage.engine == "postgres":
         try:
@@ -23,6 +28,6 @@ def open_storage(
         folder,
         busy_timeout_ms=busy_timeout_ms,
         ram_scan_max=settings.index.ram_scan_max,
-        word_lists_mb=settings.index.word_lists_mb,
+        word_lists_mb=settings.index.word_lists_mb if word_lists else 0,
         replace_lost_journal=replace_lost_journal,
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,6 +50,20 @@ def test_an_unsure_match_is_left_out(engine: Engine, project: Path, vault: Path,
     write_memory(vault, "crane", text, f"{SESSION}\ntrigger_phrases: [crane, harbour]")
     scan(engine)
     assert report(project, "UserPromptSubmit", prompt=prompt) == ""
+
+
+def test_a_prompt_in_a_large_memory_waits_for_no_lists_of_words(engine: Engine, project: Path, vault: Path) -> None:
+    """They and numpy took half of a hook's time from 1,000 pieces on."""
+    write_memory(vault, "crane", FACT)
+    scan(engine)
+    payload = {"session_id": "S1", "cwd": str(project), "hook_event_name": "UserPromptSubmit", "prompt": CRANE}
+    code = "import sys; from scrimshaw.storage.sqlite.index import SqliteIndex; SqliteIndex.few_chunks = 0\n"
+    code += "from scrimshaw.app.hooks import record\n"
+    code += "print(record.handle_payload(['claude'], sys.stdin.buffer.read()), *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], input=json.dumps(payload).encode(), capture_output=True)
+    loaded = done.stdout.decode().split()
+    assert "crane" in done.stdout.decode(), done.stderr
+    assert {"numpy", "scrimshaw.storage.sqlite.words"}.isdisjoint(loaded)
 
 
 def test_a_question_in_other_words_makes_a_match_sure(engine: Engine, project: Path, vault: Path) -> None:

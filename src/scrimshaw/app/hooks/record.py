@@ -63,7 +63,7 @@ def handle_payload(
     is_on_server = settings.storage.engine == "postgres"  # whose driver alone takes what other hooks have in all
     if event.kind is EventKind.START or EventKind.TOOL is event.kind in client.reply_kinds or is_on_server:
         allow_longer()
-    with closing(open_storage(settings, busy_timeout_ms=HOOK_BUSY_MS)) as storage:
+    with closing(open_storage(settings, busy_timeout_ms=HOOK_BUSY_MS, word_lists=False)) as storage:
         text = _record(client, storage, event, settings)
         # A session becomes a memory when it ends, and before its context is compacted.
         if event.kind in (EventKind.END, EventKind.COMPACT) and settings.features.drafts:

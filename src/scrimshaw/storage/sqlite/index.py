@@ -62,7 +62,7 @@ class SqliteIndex(Index):
         # How often the file was opened, its scans for vectors by model and for words, and ids by row.
         self._scans: tuple[int, dict[str, VectorScan], Any, dict[int, str]] = (0, {}, None, {})
         self._permitted: tuple[int, dict[tuple[Any, ...], Any]] = (-1, {})
-        self._searched = False  # a hook, which searches once, needs no lists
+        self._searched = False  # a command, which searches once, needs no lists
         self._guard = allocate_lock()
 
     def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
