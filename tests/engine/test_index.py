@@ -115,6 +115,39 @@ def test_a_broken_file_is_told_and_left_alone(engine: Engine, vault: Path) -> No
     assert path.read_bytes() == b"\xff\xfebody"
 
 
+def test_a_document_whose_title_is_not_filled_in_is_no_knowledge(open_memory: OpenMemory, project: Path) -> None:
+    titles = {"spec": "Feature Specification: [FEATURE NAME]", "plan": "[PROJECT_NAME] Plan", "tasks": "[RFC] Tasks"}
+    for name, title in titles.items():
+        path = project / f"specs/001-till/{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# {title}\n\n<!-- Example: every feature starts as a library -->\n")
+    engine = open_memory()
+    report = scan(engine)
+    assert ids(engine) == ["specs/001-till/tasks"]
+    assert [skip.reason.partition(": ")[2] for skip in report.skipped] == [
+        "its title has [PROJECT_NAME], so it is a template.",
+        "its title has [FEATURE NAME], so it is a template.",
+    ]
+
+
+def test_the_open_tasks_of_a_list_are_told_and_not_the_passage_nearest_to_the_question(
+    open_memory: OpenMemory, project: Path
+) -> None:
+    path = project / "specs/001-till/tasks.md"
+    path.parent.mkdir(parents=True)
+    rows = (f"- [{'x' if n % 2 else ' '}] T{n:03} Weld beam {n} of the crane" for n in range(100))
+    path.write_text("# Tasks: Crane\n\n## Phase 1\n" + "\n".join(rows))
+    engine = open_memory()
+    scan(engine)
+    (hit,) = search(engine, SearchRequest(query="which tasks of the crane are open?")).hits
+    assert hit.text.startswith("50 of 100 open:\n## Phase 1\n- [ ] T000 Weld")
+    assert hit.text.endswith("T098 Weld beam 98 of the crane")
+    assert hit.anchor == ""
+    (named,) = search(engine, SearchRequest(query="tasks of beam 31 of the crane")).hits
+    assert "- [x] T031" in named.text
+    assert named.anchor == "phase-1"
+
+
 @pytest.mark.parametrize(
     ("front", "fault", "place"),
     [

@@ -50,8 +50,8 @@ def test_sections_are_cut_apart_and_know_their_path() -> None:
 def test_the_rest_of_a_long_section_names_it() -> None:
     body = "# Other\n## Why\n" + "words " * 30
     chunks, _ = cut("Title", body, 80)
-    assert [each.context for each in chunks] == ["Title\n", "Title > Other\n"] + ["Title > Other > Why\n"] * 2
-    assert {each.anchor for each in chunks[1:]} == {"why"}
+    assert [each.context for each in chunks] == ["Title > Other\n"] + ["Title > Other > Why\n"] * 2
+    assert {each.anchor for each in chunks} == {"why"}
 
 
 def test_small_neighbours_share_a_chunk_named_after_the_first() -> None:
@@ -88,6 +88,13 @@ def test_blank_text_makes_no_chunk_of_its_own() -> None:
     assert [each.anchor for each in chunks] == ["a"]
 
 
+def test_a_heading_goes_with_the_text_below_it() -> None:
+    chunks, texts = cut("T", "# T\n\n## A\n" + "x" * 24 + "\n## B\n" + "y" * 24, 30)
+    assert [each.anchor for each in chunks] == ["a", "b"]
+    assert texts[0].startswith("# T\n\n## A\nxxx")
+    assert [each.context for each in chunks] == ["T\n", "T\n"]
+
+
 _blocks = st.lists(
     st.sampled_from(["# H\n", "## Sub part\n", "### Deep\n", "word ", "a sentence. ", "\n", "\n\n", "x" * 30, "é"]),
     max_size=60,
@@ -101,7 +108,7 @@ def test_chunks_cover_the_body_in_order(title: str, blocks: list[str], size: int
     assert "".join(texts) == body
     assert [each.ordinal for each in chunks] == list(range(len(chunks)))
     assert all(text.strip() for text in texts) or len(texts) == 1
-    assert all(len(text.strip()) <= size for text in texts)
+    assert all(len(re.sub(r"(?m)^#+ .*$", "", text).strip()) <= size for text in texts)
 
 
 @given(blocks=_blocks, size=st.integers(20, 120))

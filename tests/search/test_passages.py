@@ -11,7 +11,15 @@ from msgspec.structs import replace
 from tests.app.hooks.test_fencing import hit_of
 
 from scrimshaw.models import Trust
-from scrimshaw.search.passages import LEAST, PASSAGE, count_characters, count_sent, cut_passage, pack_hits
+from scrimshaw.search.passages import (
+    LEAST,
+    PASSAGE,
+    count_characters,
+    count_sent,
+    cut_passage,
+    list_open_items,
+    pack_hits,
+)
 from scrimshaw.search.results import Hit
 
 TEXT = """# Rollback
@@ -21,6 +29,42 @@ Nothing of note here.
 WAL reset corrupts the database (e12). It was fixed in a later version.
 The end.
 """
+
+
+TASKS = """# Tasks: Crane
+
+- [x] T000 Ask the harbour
+
+## Phase 1: Base
+- [x] T001 Weld the beam
+* [X] T002 Paint it
+  1. [ ] T003 Ship it
+## Phase 2: Jib
+Not before May.
+- [ ] T004 Weld the jib
+- [a link] is no task
+## Phase 3
+- [x] T005 Celebrate
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "terms", "listed"),
+    [
+        (
+            TASKS,
+            ("open", "tasks", "crane"),
+            "2 of 6 open:|## Phase 1: Base|  1. [ ] T003 Ship it|## Phase 2: Jib|- [ ] T004 Weld the jib",
+        ),
+        (TASKS, ("open", "phase", "2"), "2 of 6 open:|## Phase 2: Jib|- [ ] T004 Weld the jib"),
+        (TASKS.replace("[ ]", "[x]"), ("phase", "2"), "0 of 6 open:"),
+        (TASKS.replace("[ ]", "[?]").replace("[x]", "").replace("[X]", ""), ("open",), ""),
+        ("- [ ] one\r\n- [ ] two", (), "2 of 2 open:|- [ ] one|- [ ] two"),
+        ("", (), ""),
+    ],
+)
+def test_the_open_items_of_a_list_and_how_many_there_are(text: str, terms: Sequence[str], listed: str) -> None:
+    assert list_open_items(text, terms) == listed.replace("|", "\n")
 
 
 @pytest.mark.parametrize(

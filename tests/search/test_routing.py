@@ -27,6 +27,21 @@ def test_a_class_is_named_by_whole_words(query: str, artifact: ArtifactClass | N
     assert detect_artifact(query) == artifact
 
 
+@pytest.mark.parametrize(
+    ("query", "asks"),
+    [
+        ("which tasks of 003 are still open?", True),
+        ("next task of the export", True),
+        ("what is left to do in the release checklist", True),
+        ("tasks that are not yet done", True),
+        ("which task opened the port", False),
+        ("what is still open in the plan", False),
+    ],
+)
+def test_a_query_asks_for_the_open_items_of_a_list(query: str, asks: bool) -> None:
+    assert route(query).asks_for_open is asks
+
+
 def test_the_class_named_in_most_letters_counts() -> None:
     assert detect_artifact("the specifications, not the plan") == ArtifactClass.SPEC
     assert detect_artifact("the spec, not the roadmap") == ArtifactClass.PLAN

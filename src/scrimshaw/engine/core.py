@@ -19,7 +19,7 @@ from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.invisible_characters import replace_invisible
 from scrimshaw.ingest.markdown import parse_reference
 from scrimshaw.ingest.memory_file import MemoryFile, build_document, is_private, parse_memory_file
-from scrimshaw.ingest.quality import grade_record
+from scrimshaw.ingest.quality import find_blank_title, grade_record
 from scrimshaw.ingest.redact import Redact, redact
 from scrimshaw.models import CLIENT_TOOL, Action, ArtifactClass, Degradation, Document, Memory, SourceFile, Trust
 from scrimshaw.search.embedders import Embedder, open_embedder
@@ -159,6 +159,8 @@ class Engine(AbstractContextManager["Engine"]):
         if not source.is_vouched and self.is_vouched(name, parsed.content_hash):
             source = structs.replace(source, is_vouched=True)
         document = build_document(source, parsed, clean, count_tokens=count_tokens)
+        if not source.writable and (blank := find_blank_title(document.title)):  # its examples are no knowledge
+            raise UnreadableFile(f"{source.path}: its title has {blank}, so it is a template.", "Fill it in.")
         if source.artifact == ArtifactClass.MEMORY and not source.writable:  # none of our own tools has judged it
             document = grade_record(document, parsed, self.settings.quality.phrases)
         if source.writable and document.provenance.trust == Trust.FILE:

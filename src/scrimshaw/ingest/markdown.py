@@ -19,9 +19,10 @@ from markdown_it.utils import EnvType
 
 from scrimshaw.models import Chunk, Edge, EdgeKind, Heading, Relation
 
-# Maximum characters of a chunk, without outer blanks. Measured: 1,200 ranks alike but is cut by the 256 tokens that the
-# bundled model reads; 700 is worse on short notes, 1,500 on long documents.
+# Maximum characters of a chunk, without outer blanks and headings above its text. Measured: 1,200 ranks alike but is
+# cut by the 256 tokens that the bundled model reads; 700 is worse on short notes, 1,500 on long documents.
 CHUNK_CHARS = 900
+_HEADING_LINE = re.compile(r"(?m)^#+ .*$")
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _MARKUP = re.compile(r"[\\`*_\[<&!\n]")
@@ -309,9 +310,12 @@ def split_chunks(
 
 
 def _merge_pieces(body: str, headings: Sequence[Heading], size: int) -> list[tuple[int, int, int]]:
-    """Start, end and heading's index (-1 before the first) of sections, long ones cut, small and blank ones joined."""
+    """Start, end and heading's index (-1 before the first) of sections: long ones cut, small and blank ones joined.
+
+    A heading goes with what is below it, since it says nothing alone.
+    """
     merged: list[tuple[int, int, int]] = []
-    last_is_blank = False
+    last_is_bare = False
     starts = [0, *map(attrgetter("start"), headings), len(body)]
     for number, (start, stop) in enumerate(pairwise(starts), start=-1):
         while start < stop:
@@ -319,11 +323,12 @@ def _merge_pieces(body: str, headings: Sequence[Heading], size: int) -> list[tup
             if end < stop:  # at the coarsest break in the last two thirds of the room
                 breaks = ((body.rfind(mark, start + size // 3, end), mark) for mark in _BREAKS)
                 end = next((at + len(mark) for at, mark in breaks if at > start), end)
-            piece, is_blank = (start, end, number), not body[start:end].strip()
-            if merged and (end - merged[-1][0] <= size or is_blank or last_is_blank):
+            piece, text = (start, end, number), body[start:end]
+            is_bare = not _HEADING_LINE.sub("", text).strip()
+            if merged and (end - merged[-1][0] <= size or not text.strip() or last_is_bare):
                 first, _, above = merged.pop()
-                piece = first, end, number if last_is_blank else above
-                is_blank = is_blank and last_is_blank
+                piece = first, end, number if last_is_bare else above
+                is_bare = is_bare and last_is_bare
             merged.append(piece)
-            start, last_is_blank = end, is_blank
+            start, last_is_bare = end, is_bare
     return merged or [(0, 0, -1)]

@@ -264,6 +264,12 @@ def _find_placeholder(value: str, *, is_required: bool) -> str:
     return ""
 
 
+def find_blank_title(title: str) -> str:
+    """What a template's title has in place of a name, such as `[FEATURE NAME]`; empty for a title that is filled in."""
+    found = _pattern("blank_title").search(title)
+    return found[0] if found else ""
+
+
 def _count_blanks(value: object) -> int:
     return sum(map(_count_blanks, value.values())) if isinstance(value, Mapping) else value is None
 

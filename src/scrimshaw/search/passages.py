@@ -37,6 +37,7 @@ _ANNOUNCES = re.compile(
 _ONLY_ASKS = re.compile(r"> (?:(?![.!:;]\s)[^\n])*\?\W*")  # one sentence of a person, whose words are quoted
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _GAP = " ... "
+_LIST_LINE = re.compile(r"(?m)^(?:##+ +(?P<heading>.*\S)|[ \t]*(?:[-*+]|\d+\.) \[(?P<mark>[ xX])\] .*\S)\s*?$")
 
 # The characters left after sending these hits, negative if they are too many.
 Spare = Callable[[Sequence[Hit]], int]
@@ -81,6 +82,27 @@ def cut_passage(text: str, terms: Iterable[str], room: int) -> str:
     begins = sorted(place for place in chosen if place - 1 not in chosen)
     ends = sorted(place for place in chosen if place + 1 not in chosen)
     return _GAP.join(text[places[begin][0] : places[end][1]] for begin, end in zip(begins, ends, strict=True))
+
+
+def list_open_items(text: str, terms: Iterable[str]) -> str:
+    """The unticked items of a list below their headings, and how many there are; empty for a text without a list.
+
+    Only those below the headings that have most of the terms, if one has two of them, such as "phase" and "3".
+    """
+    wanted, sections, ticked = {*terms}, [("", list[str]())], 0
+    for line in _LIST_LINE.finditer(text):
+        if line["heading"]:
+            sections.append((line[0].rstrip(), []))
+        elif line["mark"] == " ":
+            sections[-1][1].append(line[0].rstrip())
+        else:
+            ticked += 1
+    left = [(heading, items) for heading, items in sections if items]
+    total = sum(len(items) for _, items in left)
+    named = [len(wanted & {*re.findall(r"\w+", heading.lower())}) for heading, _ in left]
+    shown = [each for each, count in zip(left, named, strict=True) if max(named) < 2 or count == max(named)]
+    parts = ["\n".join(filter(None, (heading, *items))) for heading, items in shown]
+    return "\n".join([f"{total} of {total + ticked} open:", *parts]) if total or ticked else ""
 
 
 def find_copies(passages: Iterable[tuple[Memory, str]], asked: str = "") -> Iterator[str]:

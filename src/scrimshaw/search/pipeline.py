@@ -19,10 +19,10 @@ from scrimshaw.search.confidence import CALIBRATIONS, NAMED, has_identifier, jud
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import OTHER_WORDS, Fused, fuse, scale_scores
-from scrimshaw.search.passages import SENTENCE, count_sent, cut_passage, find_copies
+from scrimshaw.search.passages import SENTENCE, count_sent, cut_passage, find_copies, list_open_items
 from scrimshaw.search.rerank import DIGITS
 from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, SessionSignals
-from scrimshaw.search.routing import route
+from scrimshaw.search.routing import LISTS, route
 from scrimshaw.search.token_vectors import compare_vectors, is_packed, match_tokens
 from scrimshaw.search.tokens import find_names, query_terms
 from scrimshaw.storage.index import Index
@@ -352,9 +352,16 @@ class Searcher:
             degradations=state.degradations.as_tuple(),
         )
 
+    def _list_open_items(self, state: SearchState, page: Sequence[Candidate]) -> dict[str, str]:
+        """The open items of each task list or checklist on the page."""
+        bodies = self._index.bodies([each.memory.id for each in page if each.memory.artifact in LISTS])
+        found = {name: list_open_items(body, state.terms) for name, body in bodies.items()}
+        return {name: items for name, items in found.items() if items}
+
     def _make_hits(self, state: SearchState, page: Sequence[Candidate], best: float) -> list[Hit]:
         pieces = self._read_pieces(state, page)
         bodies = self._index.bodies([each.memory.id for each in page]) if state.request.include_content else {}
+        open_items = self._list_open_items(state, page) if state.profile.asks_for_open else {}
         # One that was not found by meaning is no nearer than the last that was.
         near, hits = state.lists.get(Channel.VECTOR, ()), list[Hit]()
         floor = near[-1].score if near and state.has_all_vectors else None
@@ -378,9 +385,9 @@ class Searcher:
                 Hit(
                     memory=each.memory,
                     score=round(each.score, DIGITS),
-                    anchor=piece.anchor,
+                    anchor="" if name in open_items else piece.anchor,
                     heading=piece.heading,
-                    text=bodies.get(name, piece.text),
+                    text=bodies.get(name) or open_items.get(name) or piece.text,
                     explanation=explanation,
                     state=each.state,
                     superseded_by=each.superseded_by,

@@ -14,13 +14,16 @@ class Profile(Struct, frozen=True, kw_only=True):
 
     artifact: ArtifactClass | None
     weights: Mapping[str, float]  #: by channel
+    asks_for_open: bool = False  #: it wants the open items of a list rather than what its words are nearest to
 
 
 _CUES = load_table(__file__, "routing", dict[str, dict[str, str]])
+LISTS = (ArtifactClass.TASKS, ArtifactClass.CHECKLIST)
 _ARTIFACT_CUES = {
     ArtifactClass(name): re.compile("".join(map(str.strip, cues.split("\n"))))
     for name, cues in _CUES["artifacts"].items()
 }
+_OPEN = re.compile("".join(map(str.strip, _CUES["lists"]["open"].split("\n"))))
 
 # Measured on six judged sets: a vector weight from 1.2 to 1.6 changes none by more than .015 nDCG@10.
 # The fused channels; graph neighbours get a share of the score of the hit that leads to them.
@@ -35,7 +38,8 @@ def route(query: str) -> Profile:
     artifact, weights = detect_artifact(query), {**_BASE}
     if artifact not in (None, ArtifactClass.MEMORY):
         weights[Channel.VECTOR] *= _NAMED_ARTIFACT_VECTOR
-    return Profile(artifact=artifact, weights=weights)
+    asks_for_open = artifact in LISTS and bool(_OPEN.search(query.lower()))
+    return Profile(artifact=artifact, weights=weights, asks_for_open=asks_for_open)
 
 
 def detect_artifact(query: str) -> ArtifactClass | None:
