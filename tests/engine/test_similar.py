@@ -20,3 +20,25 @@ def test_a_near_duplicate_that_is_deleted_meanwhile_is_not_told(
     assert [each.id for each in find_similar_memories(engine, PARAGRAPH * 2 + "So be it.")] == ["original"]
     monkeypatch.setattr(type(engine.index), "get", lambda index, ids: {})
     assert find_similar_memories(engine, PARAGRAPH * 2 + "So be it.") == ()
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "kinds"),
+    [
+        ("Staging database is reset every Sunday at 4:00.", "Staging DB gets reset every Sunday at 4 am.", ["related"]),
+        ("Redis 7 is used for sessions; TTL is 12 hours.", "Redis 7 is used for sessions; TTL 24 hours.", ["related"]),
+        ("The Sentry DSN is in values.yaml.", "Sentry DSN: values.yaml", ["near_duplicate"]),
+        ("Staging database is reset every Sunday at 4:00.", "Backups of the database run every night.", []),
+        (
+            "Staging database is reset every Sunday at 4:00.",
+            "Staging is reset every Sunday. " + "Others say more. " * 40,
+            [],
+        ),
+        ("Staging database is reset.", "?!", []),
+    ],
+)
+def test_a_brief_text_in_other_words_is_similar_by_its_words(
+    engine: Engine, known: str, new: str, kinds: list[str]
+) -> None:
+    save(engine, NewText(content=known, id="original"))
+    assert [each.kind for each in find_similar_memories(engine, new)] == kinds

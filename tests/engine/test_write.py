@@ -380,7 +380,7 @@ def test_a_hand_that_is_faster_than_the_index_is_read_by_the_next_scan(
 def test_near_duplicates_and_related_memories_are_told(engine: Engine) -> None:
     save(engine, NewText(content=PARAGRAPH * 2, id="original"))
     save(engine, NewText(content="Bread is baked for forty minutes in a hot oven.", id="bread"))
-    near = save(engine, NewText(content=PARAGRAPH * 2 + "So be it.", id="near"))
+    near = save(engine, NewText(content=PARAGRAPH * 2 + "Everything else stays.", id="near"))
     assert [(item.id, item.kind) for item in near.similar] == [("original", "near_duplicate")]
     assert 0.8 <= near.similar[0].similarity < 1
     half = PARAGRAPH + "The other half of this text is about something else: walrus ivory, carved by sailors on trips."

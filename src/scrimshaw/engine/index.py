@@ -14,7 +14,7 @@ from scrimshaw.engine.degradations import INDEX, describe_loss
 from scrimshaw.engine.ledger import links_path, record_external_changes
 from scrimshaw.engine.record import sync_record
 from scrimshaw.errors import DamagedDatabase, ScrimshawError, UnreadableFile
-from scrimshaw.ingest.comparison import compute_minhash, jaccard, split_runs
+from scrimshaw.ingest.comparison import BRIEF, compute_minhash, jaccard, split_runs
 from scrimshaw.ingest.front_matter import CREATED
 from scrimshaw.ingest.markdown import SUPERSEDED_BY, relate_neighbours
 from scrimshaw.ingest.memory_file import parse_memory_file
@@ -69,10 +69,10 @@ def _find_renames(engine: Engine, report: SyncReport) -> dict[str, str]:
     gone = [each for each in report.changes if not each.new_hash and each.memory_id not in renames.keys() | added]
     for each in gone if len(report.changes) <= MOST_RENAMES else ():
         text = parse_memory_file(engine.journal.prior_text(each.memory_id, each.prior_hash) or "").body
-        sketch, runs = compute_minhash(text), split_runs(text)
+        sketch, runs = compute_minhash(text), split_runs(text, BRIEF)
         near = engine.index.near_duplicates(sketch, shared=max(1, len(sketch) // 4), limit=NEAREST) if added else []
         bodies = engine.index.bodies([name for name in near if name in added])
-        likenesses = ((jaccard(runs, split_runs(body)), name) for name, body in bodies.items())
+        likenesses = ((jaccard(runs, split_runs(body, BRIEF)), name) for name, body in bodies.items())
         likeness, name = max(likenesses, default=(0, ""))
         if likeness >= RENAMED:
             renames[each.memory_id] = name

@@ -7,16 +7,17 @@ to find phrases in a text grows with the text and not with the number of phrases
 import re
 import unicodedata
 import zlib
+from collections.abc import Iterable
 from functools import lru_cache
 from heapq import nsmallest
-
-Run = tuple[str, ...]
 
 _WORD = re.compile(r"\w+")
 # Scripts that are written without spaces: Thai, Lao, Myanmar, Khmer, Hiragana, Katakana, Han.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _SHORTEST = 2
-_RUN = 3
+# Two texts of so many characters that say the same in other words hardly share three words in a row. They are compared
+# by words: the first letters of those with more letters than the words that any text has.
+BRIEF, _BEGINNING, _ANYWHERE = 600, 5, 3
 # A text's smallest hashes are a random sample of its runs. Of 24, texts that share 80 % of their runs have about 20
 # in common, texts that share 30 % about 11.
 MINHASH_SIZE = 24
@@ -68,21 +69,23 @@ def space_words(text: str) -> str:
 
 
 @lru_cache(maxsize=16)  # a save needs its own three times, and saves of similar texts need the others'
-def split_runs(text: str) -> frozenset[Run]:
-    """The runs of three words in a text, or the one run of a shorter text."""
+def split_runs(text: str, brief: int = 0) -> frozenset[str]:
+    """The runs of three words in a text; of one with at most `brief` characters the beginnings of its longer words."""
     words = _WORD.findall(text.casefold())
-    return frozenset(zip(words, words[1:], words[2:], strict=False) if len(words) >= _RUN else [tuple(words)])
+    runs: Iterable[str] = map(" ".join, zip(words, words[1:], words[2:], strict=False))
+    if len(text) <= brief:
+        runs = [word[:_BEGINNING] for word in words if len(word) > _ANYWHERE or word.isdigit()]
+    return frozenset(runs) or frozenset([" ".join(words)])
 
 
 @lru_cache(maxsize=16)  # a save needs it twice, and a change of anything but the text once more
 def compute_minhash(text: str) -> tuple[int, ...]:
     """The smallest hashes (32 bits) of the runs of a text, at most MINHASH_SIZE, in rising order."""
-    words = _WORD.findall(text.casefold())  # `split_runs` would make a tuple of each
-    runs = map(" ".join, zip(words, words[1:], words[2:], strict=False)) if len(words) >= _RUN else [" ".join(words)]
-    return tuple(nsmallest(MINHASH_SIZE, set(map(zlib.crc32, "\n".join(runs).encode().split(b"\n")))))
+    runs = "\n".join(split_runs(text, BRIEF)).encode().split(b"\n")
+    return tuple(nsmallest(MINHASH_SIZE, set(map(zlib.crc32, runs))))
 
 
-def jaccard(one: frozenset[Run], other: frozenset[Run]) -> float:
+def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     """The share of common runs."""
     common = len(one & other)
     return common / (len(one) + len(other) - common)

@@ -352,16 +352,13 @@ class Searcher:
             degradations=state.degradations.as_tuple(),
         )
 
-    def _list_open_items(self, state: SearchState, page: Sequence[Candidate]) -> dict[str, str]:
-        """The open items of each task list or checklist on the page."""
-        bodies = self._index.bodies([each.memory.id for each in page if each.memory.artifact in LISTS])
-        found = {name: list_open_items(body, state.terms) for name, body in bodies.items()}
-        return {name: items for name, items in found.items() if items}
-
     def _make_hits(self, state: SearchState, page: Sequence[Candidate], best: float) -> list[Hit]:
         pieces = self._read_pieces(state, page)
         bodies = self._index.bodies([each.memory.id for each in page]) if state.request.include_content else {}
-        open_items = self._list_open_items(state, page) if state.profile.asks_for_open else {}
+        open_items = dict[str, str]()
+        if state.profile.asks_for_open:
+            lists = self._index.bodies([each.memory.id for each in page if each.memory.artifact in LISTS])
+            open_items = {name: list_open_items(body, state.terms) for name, body in lists.items()}
         # One that was not found by meaning is no nearer than the last that was.
         near, hits = state.lists.get(Channel.VECTOR, ()), list[Hit]()
         floor = near[-1].score if near and state.has_all_vectors else None
@@ -385,7 +382,7 @@ class Searcher:
                 Hit(
                     memory=each.memory,
                     score=round(each.score, DIGITS),
-                    anchor="" if name in open_items else piece.anchor,
+                    anchor="" if open_items.get(name) else piece.anchor,
                     heading=piece.heading,
                     text=bodies.get(name) or open_items.get(name) or piece.text,
                     explanation=explanation,
