@@ -136,7 +136,7 @@ def test_serenas_rules_are_honoured(tmp_path: Path) -> None:
     assert found(project, home) == expected
     serena = discover(project, home)[0]
     assert serena.artifact is ArtifactClass.MEMORY
-    assert serena.read_only == ("b",)
+    assert not serena.takes("b")
     written = {
         source.name: [file.memory_id for file in scan(source) if isinstance(file, SourceFile) and file.writable]
         for source in discover(project, home)
@@ -148,4 +148,4 @@ def test_broken_serena_settings_are_named(tmp_path: Path) -> None:
     put(tmp_path, ".serena/memories/a.md")
     (tmp_path / ".serena/project.yml").write_text("ignored: [unclosed")
     with pytest.raises(ConfigError, match=r"project\.yml"):
-        discover(tmp_path)
+        found(tmp_path)

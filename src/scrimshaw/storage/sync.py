@@ -6,13 +6,15 @@ part of it. The index records a file after the file was read, so that a failure 
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrimshaw.errors import DamagedDatabase, UnreadableFile
-from scrimshaw.models import Document, Skip, SourceFile, content_hash
+from scrimshaw.models import EVERY, Document, Skip, SourceFile, content_hash
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.ports import FileState
 from scrimshaw.storage.scan import SECOND_NAME, UNREAD, Source, scan
@@ -63,6 +65,9 @@ def sync_index(
     incomplete: set[str] = set()
     with suppress(DamagedDatabase):  # its searches report it
         incomplete.update(index.incomplete_files())
+    # A file that Serena's settings open or close to writers is read again too.
+    ruled = [index.select(replace(EVERY, source=source.name)) for source in sources if source.settings]
+    writable = {memory.path: memory.writable for memory in chain.from_iterable(ruled)}
     files, skips = _find_files(sources, max_bytes)
     skipped = [skip for _, skip in skips]
     changes, batch, mended, rewritten, broken = list[Change](), list[Document](), 0, 0, list[Skip]()
@@ -70,7 +75,8 @@ def sync_index(
     newest_first = sorted(files.values(), key=lambda file: (-file.mtime_ns // _DAY_NS, file.size))
     for number, file in enumerate(newest_first, start=1):
         state = known.pop(file.path, None)
-        result = _read_changed(index, parse, file, state, force or file.path in incomplete)
+        is_due = force or file.path in incomplete or writable.get(file.path, file.writable) != file.writable
+        result = _read_changed(index, parse, file, state, is_due)
         if isinstance(result, Document):
             batch.append(result)
             rewritten += bool(state and state.memory_id)
