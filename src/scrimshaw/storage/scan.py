@@ -140,7 +140,7 @@ def discover(project: Path, serena_home: Path | None = None) -> list[Source]:
     specs = tuple(f"{folder}/**/*" for folder in SPEC_FOLDERS if folder in found)
     no_docs = (*(f"{folder}/**" for folder in SPEC_FOLDERS), *NOT_DOCUMENTS)
     sources = (
-        Source(name="specs", root=project, include=specs, exclude=NOT_DOCUMENTS),
+        Source(name="specs", root=project, include=specs, exclude=NOT_DOCUMENTS, honours_git=True),
         Source(name="docs", root=project, include=("**/*",), exclude=no_docs, honours_git=True),
     )
     return _serena_sources(project, serena_home) + [source for source in sources if source.include]
@@ -193,7 +193,7 @@ def _walk_patterns(source: Source, root: str) -> Iterator[_DocumentFile | Skip]:
         wanted = compile_globs([glob])
         depth = inf if "**" in glob else glob.count("/") - len(literal)
         prefix = f"{start}/" if start else ""
-        if listed is None:
+        if listed is None or (start and folder != f"{root}/{start}"):  # git names nothing below a link
             walk = _walk(folder, prefix, depth, excluded)
             yield from (found for found in walk if isinstance(found, Skip) or _takes(wanted, prefix, found.name))
             continue
