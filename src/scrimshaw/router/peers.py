@@ -155,7 +155,10 @@ class Peer:
             raise failure from error
         texts = [block.text for block in result.content if block.type == "text"]
         if result.is_error:
-            raise PeerRefused(f"{tool.tool} refused: {' '.join(' '.join(texts).split())[:200]}")
+            stated = (result.structured_content or {}).get("error")
+            fault = stated if isinstance(stated, dict) else {}  # of another Scrimshaw
+            text = " ".join(str(fault.get("message") or " ".join(texts)).split())[:200]
+            raise PeerRefused(f"{tool.tool} refused: {text}", code=fault.get("code", ""))
         if result.structured_content is not None:
             return result.structured_content
         try:
