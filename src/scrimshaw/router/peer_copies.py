@@ -9,8 +9,9 @@ from scrimshaw.config import PeerSettings, RouterSettings
 from scrimshaw.engine import Engine
 from scrimshaw.errors import NotFound, PeerRefused
 from scrimshaw.ingest.memory_file import parse_memory_file
+from scrimshaw.models import PeerTool
 from scrimshaw.router.copies import FOLDER, CopyRecord, IdMap, MemoryCopy, collect_copies, hash_text, label_copies
-from scrimshaw.router.kinds import PREFIX, PeerTool, choose_tool, load_kinds, read_entries, read_hits, read_text
+from scrimshaw.router.kinds import PREFIX, choose_tool, load_kinds, read_entries, read_hits, read_text
 from scrimshaw.router.peers import ANSWER_S, connect_peer, parse_native_id
 from scrimshaw.router.sync import Freshness, PeerSync, compare_copies, sync_copies
 from scrimshaw.storage.transaction import lock
