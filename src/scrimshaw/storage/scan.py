@@ -147,14 +147,16 @@ def discover(project: Path, serena_home: Path | None = None) -> list[Source]:
 
 
 def find_left_out(project: Path, read: Collection[str], exclude: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Name of each document below a project that is not among the paths `read`: `hidden`, `excluded` or `ignored`."""
-    excluded, top = compile_globs(exclude), os.path.realpath(project)
+    """Name of each document below a project that is not among the paths `read`, and why: a key of `init`'s table."""
+    top = os.path.realpath(project)
+    reasons = {"excluded": compile_globs(exclude), "unfilled": compile_globs(NOT_DOCUMENTS)}
     for folder, below, names in islice(os.walk(top), MOST_FOLDERS):
         below[:] = sorted(set(below) - IGNORED_FOLDERS - _MACHINERY)
         for path in (Path(folder, name) for name in names if name.lower().endswith(SUFFIXES)):
             name = path.relative_to(top).as_posix()
             if os.path.realpath(path) not in read:
-                yield name, "hidden" if _is_hidden(name) else "excluded" if excluded.fullmatch(name) else "ignored"
+                reason = next((word for word, names in reasons.items() if names.fullmatch(name)), "ignored")
+                yield name, "hidden" if _is_hidden(name) else reason
 
 
 def classify_artifact(path: PurePosixPath) -> ArtifactClass:
