@@ -26,9 +26,10 @@ from scrimshaw.config import load
 from scrimshaw.engine import Engine, write
 from scrimshaw.engine.health import check_health
 from scrimshaw.errors import NoSemanticSearch, NotFound, PeerFailed
-from scrimshaw.models import Channel, Filters, Status
+from scrimshaw.models import Channel, Filters, PeerTool, Status
 from scrimshaw.router import ask
 from scrimshaw.router.kinds import fill_in
+from scrimshaw.router.peers import connect_peer
 from scrimshaw.search.results import SearchRequest, SearchResult
 
 PATIENT_S = 60.0
@@ -227,8 +228,25 @@ def test_a_peer_that_refuses_is_named(open_with: Open, notes: Notes) -> None:
     assert "search_nodes refused" in faults(search(engine))[0]
     with pytest.raises(NotFound):
         ask.get_from_peer(engine, "peer:nobody/1")
-    with pytest.raises(PeerFailed):
+    with pytest.raises(PeerFailed, match=r"peer notes .* has no 'nothing'"):
         ask.get_from_peer(engine, "peer:notes/nothing")
+
+
+def test_a_program_that_ends_at_once_is_named_with_its_last_words(open_with: Open, tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text("import sys\nprint('starting', file=sys.stderr)\nsys.exit('no such file: /etc/notes')\n")
+    commands = {"ends": [sys.executable, str(script)], "lacks": ["no-such-program", "serve"]}
+    stated = (f'[[peers]]\nname = "{name}"\ncommand = {json.dumps(each)}\n' for name, each in commands.items())
+    engine = open_with("".join(stated))
+    ended, lacking = faults(search(engine))
+    assert f"{sys.executable}: " in ended
+    assert "it last said 'no such file: /etc/notes'" in ended
+    assert "no-such-program: No such file" in lacking
+    with pytest.raises(PeerFailed, match=r"peer lacks .*no-such-program"):
+        ask.get_from_peer(engine, "peer:lacks/1")
+    with pytest.raises(PeerFailed) as failure:
+        connect_peer(engine.settings.peers[1], engine.settings.router).call(PeerTool(tool="x"), {})
+    assert str(failure.value) == "no-such-program: No such file or directory"
 
 
 def test_the_name_that_a_peer_gives_an_entry_is_one_line(open_with: Open, notes: Notes) -> None:
@@ -249,6 +267,7 @@ def test_an_answer_to_an_agent_fences_what_peers_add(open_with: Open, notes: Not
     reply = dispatcher.dispatch("memory_search", {"query": query, "min_confidence": 0}).reply
     assert reply["peers"].count("scrimshaw-memory") == 2
     assert "peer:notes/tide (tide): " in reply["peers"]
+    assert "peer:notes/trap (trap; instruction-like): " in reply["peers"]
     assert reply["sources"].keys() == {"notes"}
     assert reply["hits"]
     assert len(msgspec.json.encode(reply)) <= 600 * 4

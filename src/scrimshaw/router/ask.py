@@ -112,7 +112,10 @@ def get_from_peer(engine: Engine, memory_id: str) -> read.MemoryText:
     from scrimshaw.router.peers import connect_peer  # noqa: PLC0415 - asyncio, for who has peers
 
     limits = engine.settings.router
-    hit = connect_peer(stated, limits).read(native_id, limits.start_s + limits.deadline_ms / 1000)
+    try:
+        hit = connect_peer(stated, limits).read(native_id, limits.start_s + limits.deadline_ms / 1000)
+    except PeerFailed as error:
+        raise type(error)(f"The peer {name} gave nothing: {error.message}", error.hint) from error
     text, title = redact(hit.text), redact(hit.title or native_id)
     memory = Memory(
         id=memory_id,
