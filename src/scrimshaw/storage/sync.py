@@ -14,8 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.errors import DamagedDatabase, UnreadableFile
-from scrimshaw.models import EVERY, Document, Skip, SourceFile, content_hash
+from scrimshaw.models import EVERY, ArtifactClass, Document, Skip, SourceFile, content_hash
 from scrimshaw.storage.index import Index
+from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.ports import FileState
 from scrimshaw.storage.scan import SECOND_NAME, UNREAD, Source, scan
 
@@ -123,7 +124,11 @@ def compare_files(index: Index, sources: Sequence[Source], max_bytes: int) -> di
 
 
 def _find_files(sources: Sequence[Source], max_bytes: int) -> tuple[dict[str, SourceFile], list[tuple[str, Skip]]]:
-    """The files to read by id, and skipped ones with their source; the first source with either keeps it."""
+    """The files to read by id, and skipped ones with their source; the first source with either keeps it.
+
+    A document whose id a memory has keeps the end of its file's name in its id: no memory hides what others wrote.
+    """
+    memories = {source.name for source in sources if source.artifact == ArtifactClass.MEMORY}
     files, skips, paths = dict[str, SourceFile](), list[tuple[str, Skip]](), set[str]()
     each_found = [(source.name, found) for source in sources for found in scan(source, max_bytes)]
     # Links last, so that no file gets another id because something links to it.
@@ -132,10 +137,13 @@ def _find_files(sources: Sequence[Source], max_bytes: int) -> tuple[dict[str, So
             skips.append((source, found))
         elif found.path in paths:
             skips += [(source, Skip(path=found.link, reason=SECOND_NAME))] if found.link else []
-        elif (first := files.setdefault(found.memory_id, found)) is found:
-            paths.add(found.path)
         else:
-            skips.append((source, Skip(path=found.path, reason=f"{found.memory_id} is read from {first.path}")))
+            if found.memory_id in files and files[found.memory_id].source in memories and source not in memories:
+                found = replace(found, memory_id=f"{found.memory_id}{SUFFIX}")
+            if (first := files.setdefault(found.memory_id, found)) is found:
+                paths.add(found.path)
+            else:
+                skips.append((source, Skip(path=found.path, reason=f"{found.memory_id} is read from {first.path}")))
     return files, skips
 
 
