@@ -160,7 +160,8 @@ def test_two_projects_with_one_id_keep_their_copies_apart(
         assert {compare_peer(each, each.settings.peers[0]).in_sync for each in (engine, second)} == {1}
         for asking, text in ((engine, "Cranes are birds, and fly south in October."), (second, "greased on Mondays")):
             result = ask.search(asking, SearchRequest(query="what of the crane", min_confidence=0), wait_s=60.0)
-            foreign = [hit for hit in result.peers if hit.title == "crane"]
+            project = "other" if asking is engine else "project"
+            foreign = [hit for hit in result.peers if hit.title == f"crane, of the project {project}"]
             assert [(hit.id[:5], text in hit.text) for hit in foreign] == [("peer:", True)]
         write.delete(second, ["crane"])
         assert steps(sync(second, full=True)) == [("retire", "crane")]
