@@ -272,5 +272,5 @@ def test_a_pattern_that_cannot_be_judged_closes_all_and_health_names_it(
     assert not get(serena, "rules/law").memory.writable
     health = check_health(serena)
     (fault,) = (each for each in health.degradations if "patterns_unusable" in each.failure_mode)
-    assert f"{settings}: read_only_memory_patterns: ^(?!notes/).*" in fault.failure_mode
+    assert f"{settings}: ^(?!notes/).*" in fault.failure_mode
     assert health.status == "degraded"

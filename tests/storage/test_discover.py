@@ -76,9 +76,7 @@ def test_what_git_ignores_is_left_out(tmp_path: Path) -> None:
 
 
 def test_of_specs_too_what_git_ignores_is_left_out(tmp_path: Path) -> None:
-    put(
-        tmp_path, "specs/001-x/spec.md", "specs/005-local/spec.md", ".specify/memory/constitution.md", "plans/y/spec.md"
-    )
+    put(tmp_path, "specs/001-x/spec.md", "specs/005-local/spec.md", ".specify/memory/law.md", "plans/y/spec.md")
     (tmp_path / ".gitignore").write_text("specs/005-local/\n")
     (tmp_path / ".opencode").mkdir()
     (tmp_path / ".opencode/specs").symlink_to("../plans")

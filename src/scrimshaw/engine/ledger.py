@@ -87,10 +87,7 @@ def read_file(
 
 
 def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Sequence[tuple[str, str]] = ()) -> None:
-    """Change files and record them and the jobs in one commit; when it raises, every file is as it was.
-
-    Raises ReadOnly for a file that Serena's settings close.
-    """
+    """Change files and record them and the jobs in one commit; when it raises, as ReadOnly, every file is as it was."""
     if not changes:
         return
     for each in changes:

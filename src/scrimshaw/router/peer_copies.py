@@ -38,7 +38,7 @@ class PeerCopies:
             try:
                 entries = read_entries(tool, self._peer.call(tool, values))
             except PeerRefused as refusal:
-                if refusal.details["code"] != NotFound.code:
+                if refusal.details.get("code") != NotFound.code:
                     raise
                 entries = []  # a Scrimshaw has no folder without a memory
             for entry in entries:

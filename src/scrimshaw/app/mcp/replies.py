@@ -31,7 +31,6 @@ _DATE = len("2026-01-31")
 NEAREST_ROOM = 240  # characters; names of memories that do not answer are worth no more
 # The peers' part is never cut to nothing, and never pushes out most of the own hits.
 _PEER_SHARE, _PEER_SHARE_ALONE = 0.25, 0.75
-_PEER_LINE = "{0.id} ({0.title}{1}): {0.text}"
 _FOREIGN = "From other memory servers; nobody here vouches for it."
 LONGEST_TITLE = 80  # characters of a hit's title; some are whole prompts
 
@@ -130,7 +129,8 @@ def fit_reply(
 
 
 def _describe_peer_hit(hit: PeerHit) -> str:
-    return _PEER_LINE.format(hit, "".join(f"; {flag}" for flag in warnings(f"{hit.title}\n{hit.text}", Trust.WEB)))
+    flags = warnings(f"{hit.title}\n{hit.text}", Trust.WEB)
+    return f"{hit.id} ({'; '.join((hit.title, *flags))}): {hit.text}"
 
 
 def count_reply(reply: SearchReply, wrap: Callable[[SearchReply], Reply] = lambda reply: reply) -> int:
