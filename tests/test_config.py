@@ -301,6 +301,23 @@ def test_a_bad_source_is_refused(places: tuple[Path, Path], text: str) -> None:
     assert "sources is not allowed" in refused(places, text)
 
 
+PEER = '[[peers]]\nname = "notes"\nurl = "http://127.0.0.1:9/mcp"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (PEER * 2, "several [[peers]] have the name 'notes'"),
+        (f'{PEER}kind = "x"\n', "kind`, which is one of forgetful, memory, scrimshaw"),
+        (f'{PEER}search = {{ tol = "x" }}\n', "`tol`"),
+        (f'{PEER}get = {{ id = "x" }}\n', "array"),
+    ],
+)
+def test_a_bad_peer_is_refused(places: tuple[Path, Path], text: str, said: str) -> None:
+    assert said in refused(places, text)
+    assert said in refused(places, home=text)
+
+
 def test_the_home_is_told_by_the_environment(places: tuple[Path, Path]) -> None:
     (places[1] / CONFIG_FILE).write_text("[search]\nlimit = 7\n")
     settings = load(places[0], environment={"SCRIMSHAW_HOME": str(places[1])})

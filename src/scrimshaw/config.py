@@ -9,6 +9,7 @@ is written as in TOML (`0.2`, `true`, `[0.6, 0.8]`), a string without quotes too
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
@@ -22,7 +23,7 @@ import msgspec.structs
 from msgspec import Meta, Struct
 
 from scrimshaw.errors import ConfigError, describe_os_error, find_nearest
-from scrimshaw.models import ArtifactClass
+from scrimshaw.models import ArtifactClass, PeerTool
 from scrimshaw.toml_text import parse_toml, read_regular_file
 
 PROJECT_FOLDER = ".scrimshaw"
@@ -244,7 +245,7 @@ class PeerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     env: Mapping[str, str] = {}
     url: str = ""
     token: str = ""  #: bearer token for the url
-    #: What differs from the tools of the kind: `tool`, `arguments`, `hits`, `id`, `title`, `text`.
+    #: What differs from the tools of the kind, as in `PeerTool`.
     search: Mapping[str, Any] = {}
     get: Mapping[str, Any] = {}
     list: Mapping[str, Any] = {}
@@ -255,6 +256,8 @@ class PeerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     exclude: tuple[str, ...] = ("private/**",)  #: globs on the ids of memories that never go there
 
     def __post_init__(self) -> None:
+        for use in (self.search, self.get, self.list, self.create, self.update, self.retire):
+            msgspec.convert({"tool": "", **use}, PeerTool)
         if bool(self.command) == bool(self.url):
             raise ValueError(f"the peer {self.name} needs a command or a url, not both")
         if self.url and not _LOCAL_URL.match(self.url) and not (self.url.startswith("https://") and self.token):
@@ -373,6 +376,8 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
         for name, kind in (("sources", SourceSettings), ("rules", dict[str, Any])):
             tables[name] = _tables(table, name, kind, path, problems) or tables.get(name, ())
         stated: tuple[PeerSettings, ...] = _tables(table, "peers", PeerSettings, path, problems)
+        twice = [name for name, many in Counter(peer.name for peer in stated).items() if many > 1]
+        problems += [f"{path}: several [[peers]] have the name {name!r}" for name in twice]
         peers |= {peer.name: peer for peer in stated}
         if path.parent == home:
             tables["vaults"] = _tables(table, "vaults", VaultSettings, path, problems)
@@ -547,7 +552,9 @@ def _tables(table: dict[str, Any], name: str, kind: Any, path: Path, problems: l
     try:
         return tuple(msgspec.convert(table.pop(name, []), list[kind]))
     except msgspec.ValidationError as error:
-        problems.append(f"{path}: {name} is not allowed; {error}")
+        kinds = _describe_range(msgspec.inspect.type_info(PeerSettings.__annotations__["kind"]))
+        allowed = f", which is {kinds}" if ".kind`" in str(error) else ""  # of the tables only peers have one
+        problems.append(f"{path}: {name} is not allowed; {error}{allowed}")
         return ()
 
 

@@ -19,7 +19,8 @@ class ScrimshawError(Exception):
         self.message, self.hint, self.details = message, hint, details
 
     def __str__(self) -> str:
-        return f"{self.message} {self.hint}".strip()
+        stop = "." if self.hint and self.message[-1:] not in ".!?:" else ""
+        return f"{self.message}{stop} {self.hint}".strip()
 
 
 def find_nearest(name: str, known: Iterable[str]) -> str:

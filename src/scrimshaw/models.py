@@ -298,6 +298,22 @@ class Filters(Struct, frozen=True, kw_only=True):
     min_quality_score: float | None = None
 
 
+class PeerTool(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tool of a peer: its arguments, and the names in its answer."""
+
+    tool: str
+    arguments: Mapping[str, Any] = {}
+    by_word: bool = False  #: it searches for its query literally, so each word is searched for separately
+    hits: str = ""  #: the key of the list; if empty, the answer is the only entry
+    id: tuple[str, ...] = ()
+    title: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+    page: int = 0  #: entries of a full page of the list; 0 if all come at once
+    mark: tuple[str, ...] = ()  #: the field with an entry's label, if the answer has entries of others too
+    most_characters: int = 0  #: of a text that it takes; 0 for any number
+    renames: bool = False  #: an update changes the name too
+
+
 EVERY = Filters(include_deprecated=True)  # all memories; a search still asks for its least quality
 CLIENT_TOOL = "client-tool"  # the actor of a row about a memory's file that an agent wrote without this server
 

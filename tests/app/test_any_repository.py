@@ -64,6 +64,13 @@ def test_documents_in_odd_places(cli: Cli, repository: Path) -> None:
     assert 'include = ["build/site/**"]' in said
 
 
+def test_templates_are_told_from_what_git_ignores(cli: Cli, repository: Path) -> None:
+    fill(repository, ".specify/templates/plan-template.md", "build/site/page.md")
+    make_git(repository, "build/\n")
+    assert documents(cli)["left_out"] == {"unfilled": {".specify/templates": 1}, "ignored": {"build/site": 1}}
+    assert "templates and scripts of Spec Kit: .specify/templates (1)" in cli("init").out
+
+
 def test_what_was_left_out_is_read_once_the_settings_say_so(cli: Cli, repository: Path) -> None:
     fill(repository, ".claude/plan.md", "build/site/page.md")
     make_git(repository, "build/\n")

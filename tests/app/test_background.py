@@ -231,3 +231,17 @@ def test_a_folder_that_is_renamed_or_moved_away_is_followed(
     assert until(lambda: [*library.index.get(["old/beef", "new/beef"])] == ["new/beef"])
     (vault / "new").rename(tmp_path / "elsewhere")
     assert until(lambda: not library.index.get(["new/beef"]))
+
+
+def test_a_change_of_serenas_settings_is_followed(project: Path, open_memory: OpenMemory) -> None:
+    write_memory(project / ".serena/memories", "tides", "The tide turns at noon.")
+    engine = open_memory()
+    background = Background(engine)
+    background.start()
+    try:
+        assert until(lambda: bool(engine.index.get(["tides"])))
+        time.sleep(2 * module.WATCH_TIMEOUT_MS / 1000)  # the watch has begun
+        (project / ".serena/project.yml").write_text("ignored_memory_patterns: [tides]\n")
+        assert until(lambda: not engine.index.get(["tides"]))
+    finally:
+        background.stop()

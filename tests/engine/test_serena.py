@@ -14,13 +14,14 @@ from scrimshaw.app.mcp.backend import open_backend
 from scrimshaw.config import load
 from scrimshaw.engine import Engine
 from scrimshaw.engine.checkpoints import create, path_of
+from scrimshaw.engine.health import check_health
 from scrimshaw.engine.history import undo
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.links import link
 from scrimshaw.engine.read import get, search
 from scrimshaw.engine.restore import restore
 from scrimshaw.engine.write import NewText, choose_vault, delete, save, update
-from scrimshaw.errors import AlreadyExists, InvalidRequest, ReadOnly, ScrimshawError
+from scrimshaw.errors import AlreadyExists, InvalidRequest, NotFound, ReadOnly, ScrimshawError
 from scrimshaw.models import MemoryType, Relation, Tier, Trust
 from scrimshaw.search.results import SearchRequest
 
@@ -233,3 +234,43 @@ def test_a_project_opened_for_reading_writes_nothing_of_serenas(memories: Path, 
         with pytest.raises(ScrimshawError):
             save(engine, NewText(content=TEXT, vault="serena"))
         assert not engine.memory("rules/law").writable
+
+
+def test_a_change_of_serenas_settings_holds_for_what_is_indexed(serena: Engine, memories: Path, project: Path) -> None:
+    for name in ("style", "lamp"):
+        write_file(memories / f"{name}.md", f"Of the {name}.\n")
+    scan(serena)
+    (project / ".serena/project.yml").write_text("read_only_memory_patterns: style\nignored_memory_patterns: [lamp]\n")
+    for name in ("style", "lamp"):
+        with pytest.raises(ReadOnly, match="settings"):
+            update(serena, name, {}, content="Another.\n")
+        with pytest.raises(ReadOnly, match="settings"):
+            delete(serena, [name])
+    scan(serena)
+    assert (get(serena, "style").memory.writable, get(serena, "rules/law").memory.writable) == (False, True)
+    with pytest.raises(NotFound):
+        get(serena, "lamp")
+    with pytest.raises(NotFound):
+        update(serena, "lamp", {}, content="Another.\n")
+    assert [(memories / f"{name}.md").read_text() for name in ("style", "lamp")] == [
+        "Of the style.\n",
+        "Of the lamp.\n",
+    ]
+    assert scan(serena).changes == ()
+    assert serena.journal.history("lamp")[0]["new_hash"], "its file is there"
+    (project / ".serena/project.yml").write_text("{}")
+    scan(serena)
+    delete(serena, ["style", "lamp"])
+
+
+def test_a_pattern_that_cannot_be_judged_closes_all_and_health_names_it(
+    serena: Engine, memories: Path, project: Path
+) -> None:
+    settings = project / ".serena/project.yml"
+    settings.write_text("read_only_memory_patterns: ['^(?!notes/).*']\n")
+    scan(serena)
+    assert not get(serena, "rules/law").memory.writable
+    health = check_health(serena)
+    (fault,) = (each for each in health.degradations if "patterns_unusable" in each.failure_mode)
+    assert f"{settings}: ^(?!notes/).*" in fault.failure_mode
+    assert health.status == "degraded"

@@ -75,6 +75,16 @@ def test_what_git_ignores_is_left_out(tmp_path: Path) -> None:
     assert [name for name, _ in found(tmp_path / "sub")["docs"]] == ["d"]
 
 
+def test_of_specs_too_what_git_ignores_is_left_out(tmp_path: Path) -> None:
+    put(tmp_path, "specs/001-x/spec.md", "specs/005-local/spec.md", ".specify/memory/law.md", "plans/y/spec.md")
+    (tmp_path / ".gitignore").write_text("specs/005-local/\n")
+    (tmp_path / ".opencode").mkdir()
+    (tmp_path / ".opencode/specs").symlink_to("../plans")
+    git(tmp_path, "init")
+    names = [".opencode/specs/y/spec", ".specify/memory/law", "specs/001-x/spec"]
+    assert sorted(name for name, _ in found(tmp_path)["specs"]) == names
+
+
 def test_a_walk_without_git_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path, "a.md", "b/c.md", "d/e.md")
     monkeypatch.setattr("scrimshaw.storage.scan.MOST_FOLDERS", 2)
@@ -136,7 +146,7 @@ def test_serenas_rules_are_honoured(tmp_path: Path) -> None:
     assert found(project, home) == expected
     serena = discover(project, home)[0]
     assert serena.artifact is ArtifactClass.MEMORY
-    assert serena.read_only == ("b",)
+    assert not serena.takes("b")
     written = {
         source.name: [file.memory_id for file in scan(source) if isinstance(file, SourceFile) and file.writable]
         for source in discover(project, home)
@@ -148,4 +158,4 @@ def test_broken_serena_settings_are_named(tmp_path: Path) -> None:
     put(tmp_path, ".serena/memories/a.md")
     (tmp_path / ".serena/project.yml").write_text("ignored: [unclosed")
     with pytest.raises(ConfigError, match=r"project\.yml"):
-        discover(tmp_path)
+        found(tmp_path)

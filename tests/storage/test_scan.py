@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from scrimshaw.errors import ConfigError
 from scrimshaw.models import ArtifactClass, Skip, SourceFile
 from scrimshaw.storage.scan import MAX_BYTES, Source, scan
 
@@ -178,14 +177,23 @@ def test_a_linked_root_and_a_linked_start_inside_are_read(tmp_path: Path) -> Non
     assert file.path == os.path.realpath(tmp_path / "real/documentation/a.md")
 
 
-def test_ignored_ids_are_silent_and_read_only_ids_are_marked(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("ignored", "read_only", "files"),
+    [
+        ("[_archive/.*]", "[rules/.*, 'no']", [("note", True), ("rules/one", False)]),
+        ("_archive/.*", "rules/.*", [("note", True), ("rules/one", False)]),
+        ("[_archive/.*]", "['^(?!notes/).*']", [("note", False), ("rules/one", False)]),
+        ("['(?!x)y']", "[]", []),
+        ("7", "{a: b}", [("_archive/old", True), ("note", True), ("rules/one", True)]),
+    ],
+)
+def test_serenas_settings_close_ids_and_what_re2_rejects_closes_all(
+    tmp_path: Path, ignored: str, read_only: str, files: list[tuple[str, bool]]
+) -> None:
     put(tmp_path, "_archive/old.md", "rules/one.md", "note.md")
-    source = Source("serena", tmp_path, writable=True, ignored=("_archive/.*",), read_only=("rules/.*", "no"))
-    files = [file for file in scan(source) if isinstance(file, SourceFile)]
-    assert [(file.memory_id, file.writable) for file in files] == [("note", True), ("rules/one", False)]
+    settings = tuple(tmp_path / name for name in ("project.yml", "project.local.yml"))
+    source = Source("serena", tmp_path, writable=True, settings=settings)
+    assert len([*scan(source)]) == 3
+    settings[0].write_text(f"ignored_memory_patterns: {ignored}\nread_only_memory_patterns: {read_only}\n")
+    assert sorted((file.memory_id, file.writable) for file in scan(source) if isinstance(file, SourceFile)) == files
     assert skips(source) == {}
-
-
-def test_an_expression_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="look"):
-        list(scan(Source("serena", tmp_path, ignored=("(?!x)y",))))

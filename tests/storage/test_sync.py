@@ -16,7 +16,7 @@ from tests.samples import digest, document
 from tests.storage.contract import open_storage
 
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.models import Document, Filters, Skip, SourceFile
+from scrimshaw.models import ArtifactClass, Document, Filters, Skip, SourceFile
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.maintenance import Maintenance
 from scrimshaw.storage.ports import Query
@@ -217,6 +217,29 @@ def test_the_first_source_keeps_an_id(project: Project) -> None:
     report = project.sync()
     assert project.index.bodies(["a"]) == {"a": "mine"}
     assert [skip.reason for skip in report.skipped] == [f"a is read from {os.path.realpath(mine)}"]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_no_memory_hides_a_document(project: Project, is_first: bool) -> None:
+    project.sources[0] = Source("vault", project.root, writable=True, artifact=ArtifactClass.MEMORY)
+    mine = project.write("a", "mine")
+    project.write("a", "theirs", docs=True)
+    if not is_first:
+        mine.unlink()
+        project.sync()
+        assert project.index.bodies(["a", "a.md"]) == {"a": "theirs"}
+        project.write("a", "mine")
+    assert project.sync().skipped == ()
+    assert project.index.bodies(["a", "a.md"]) == {"a": "mine", "a.md": "theirs"}
+    assert {name: each.source for name, each in project.index.get(["a", "a.md"]).items()} == {
+        "a": "vault",
+        "a.md": "docs",
+    }
+    assert project.sync().unchanged == 2
+    mine.unlink()
+    project.sync()
+    assert project.index.bodies(["a", "a.md"]) == {"a": "theirs"}
+    assert project.sync().unchanged == 1
 
 
 def test_a_shadow_comes_to_light_and_goes_again(project: Project) -> None:

@@ -20,7 +20,7 @@ from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, WATCHER, 
 from scrimshaw.errors import InvalidRequest, PeerFailed, ScrimshawError, StorageFailure, VaultBusy
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import DRAFT_JOB, DRAFTS_LOCK, Job, JobState, format_count
-from scrimshaw.storage.scan import IGNORED_FOLDERS, SUFFIXES
+from scrimshaw.storage.scan import IGNORED_FOLDERS, SERENA_SETTINGS, SUFFIXES
 from scrimshaw.storage.transaction import lock
 
 # Answers wait at most so long in all for the first scan, from the first question on: longer than 1,000 unchanged files
@@ -255,7 +255,7 @@ class Background:
         )
         try:
             for number, changes in enumerate(changes_seen):
-                is_ours = any(path.lower().endswith((*SUFFIXES, "links.toml")) for _, path in changes)
+                is_ours = any(path.lower().endswith((*SUFFIXES, "links.toml", *SERENA_SETTINGS)) for _, path in changes)
                 # Of a folder that is new or gone, the system does not name the files.
                 is_ours |= any(what != Change.modified and may_be_folder(path) for what, path in changes)
                 if is_ours or number == 0 or self._find_opening() != self._opening:

@@ -85,7 +85,7 @@ class Engine(AbstractContextManager["Engine"]):
         if not project.writable:
             raise ReadOnly(f"{project.root} was opened for reading only.", "Run `scrimshaw init` to get a vault.")
         if vault == SERENA:
-            self._demand_open_to_writers(memory_id)
+            self.demand_open_to_writers(memory_id)
         if self.serena and (vault or self._find_vault(memory_id)) == SERENA:
             return Vault(self.serena.root, SERENA), memory_id
         return Vault(project.root, project.name), memory_id
@@ -95,7 +95,8 @@ class Engine(AbstractContextManager["Engine"]):
         """Serena's memories of the project, if they are writable."""
         return next((each for each in self.sources if each.name == SERENA and each.writable), None)
 
-    def _demand_open_to_writers(self, memory_id: str) -> None:
+    def demand_open_to_writers(self, memory_id: str) -> None:
+        """Raise ReadOnly for an id that Serena's settings, as they are now, close to writers."""
         if self.serena is None:
             reason = f"there is no {SERENA_MEMORIES} that may be written"
         elif memory_id.startswith(GLOBAL):
@@ -104,8 +105,8 @@ class Engine(AbstractContextManager["Engine"]):
             reason = "Serena's settings close this name to writers"
         else:
             return
-        hint = "Choose another id, or leave the vault out."
-        raise ReadOnly(f"{memory_id!r} cannot be among Serena's memories: {reason}.", hint, id=memory_id)
+        hint = "Choose another id, leave the vault out, or change Serena's settings."
+        raise ReadOnly(f"{memory_id!r} cannot be written among Serena's memories: {reason}.", hint, id=memory_id)
 
     def _find_vault(self, memory_id: str) -> str:
         """The name of the vault that has a memory's file, or had it last; empty for a new one."""
@@ -205,6 +206,8 @@ class Engine(AbstractContextManager["Engine"]):
         if found is None:  # while the index is rebuilt or has not caught up
             with suppress(NotFound, InvalidMemoryId, ReadOnly, UnreadableFile, OSError):
                 vault, name = self.vault_of(memory_id)
+                if vault.name == SERENA:
+                    self.demand_open_to_writers(memory_id)  # the next scan knows whether it may be read
                 path = vault.root.resolve() / f"{check_id(name)}.md"
                 info, raw = path.stat(), vault.read(name)  # in this order: a later scan sees a change in between
                 if len(raw) <= self.settings.index.max_file_bytes:

@@ -325,6 +325,10 @@ def _check_lock(engine: Engine) -> Result | str:
 
 
 def _check_files(engine: Engine) -> Result | str:
+    if engine.serena and (unusable := engine.serena.find_unusable()):
+        what = f"RE2 rejects {', '.join(unusable)}"
+        advice = "Write what is closed without look-around and back-references."
+        return Result(Status.DEGRADED, what, describe_loss("patterns", what, advice))
     if broken := sum(skip.is_found for skip in list_skipped_files(engine)):
         return Result(Status.DEGRADED, f"{format_count(broken, 'file')} to correct, found by the text alone")
     return "no file is found by its text alone"

@@ -87,9 +87,12 @@ def read_file(
 
 
 def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Sequence[tuple[str, str]] = ()) -> None:
-    """Change files and record them and the jobs in one commit; when it raises, every file is as it was."""
+    """Change files and record them and the jobs in one commit; when it raises, as ReadOnly, every file is as it was."""
     if not changes:
         return
+    for each in changes:
+        if each.file.source == SERENA:
+            engine.demand_open_to_writers(each.file.name)
     _record_unseen(engine, changes)
     mark = secrets.token_hex(16) if len(changes) > 1 else ""
     files, entries, texts = list[FileChange](), list[Entry](), list[StoredText]()

@@ -14,16 +14,19 @@ from msgspec.structs import replace
 from scrimshaw.config import PeerSettings, Settings
 from scrimshaw.engine import Engine, read
 from scrimshaw.errors import NoSemanticSearch, NotFound, PeerFailed
-from scrimshaw.ingest.comparison import hash_normalised_text
+from scrimshaw.ingest.comparison import find_heads, hash_normalised_text, normalise_text, space_words
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Channel, Degradation, Filters, Memory, Provenance, Session, Trust
 from scrimshaw.router.copies import MARK, IdMap, label_copies
 from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.results import Hit, PeerHit, SearchRequest, SearchResult
-from scrimshaw.search.tokens import count_tokens
+from scrimshaw.search.tokens import STEM, count_tokens, query_terms
 
 _SPARE = 7  # hits to ask for beyond those wanted, as some are copies of own memories
+# Servers that search by meaning always answer. Of true answers to judged queries 95 to 99 of 100 have this share of the
+# words, of the nearest texts on other subjects 2 to 18, or 68 to queries of four words.
+LEAST_SHARED = 0.2
 _SURENESS = attrgetter("confidence")
 SEPARATOR = ":"  # between a vault and an id in it; no id contains one
 
@@ -112,7 +115,10 @@ def get_from_peer(engine: Engine, memory_id: str) -> read.MemoryText:
     from scrimshaw.router.peers import connect_peer  # noqa: PLC0415 - asyncio, for who has peers
 
     limits = engine.settings.router
-    hit = connect_peer(stated, limits).read(native_id, limits.start_s + limits.deadline_ms / 1000)
+    try:
+        hit = connect_peer(stated, limits).read(native_id, limits.start_s + limits.deadline_ms / 1000)
+    except PeerFailed as error:
+        raise type(error)(f"The peer {name} gave nothing: {error.message}", error.hint) from error
     text, title = redact(hit.text), redact(hit.title or native_id)
     memory = Memory(
         id=memory_id,
@@ -152,18 +158,18 @@ def search_with_peers(engine: Engine, request: SearchRequest, session: Session |
         else:
             answers.append(found)
             sources[peer.name] = round(age, 1)
-    added = choose_added(engine, result, answers, limits.slots if result.hits else wanted - _SPARE)
+    added = choose_added(engine, query, result, answers, limits.slots if result.hits else wanted - _SPARE)
     return replace(result, peers=added, sources=sources, degradations=(*result.degradations, *lost))
 
 
 def choose_added(
-    engine: Engine, own: SearchResult, answers: Sequence[Sequence[PeerHit]], slots: int
+    engine: Engine, query: str, own: SearchResult, answers: Sequence[Sequence[PeerHit]], slots: int
 ) -> tuple[PeerHit, ...]:
-    """The peers' hits to add to the own ones, in turn and without duplicates.
+    """The peers' hits to add to the own ones, in turn and without duplicates or what is on another subject.
 
     A copy of a memory, recognised by id as title, by id and title, or by its text, is left to the own search: it
     is only returned, as that memory, if there are no vectors to find it by, and never if a search would hide it. One
-    labelled as a copy of another project counts as one of this project only by its text.
+    labelled as a copy of another project counts as one of this project only by its text, and is told with its project.
     """
     hits = [hit for hit in chain.from_iterable(zip_longest(*answers)) if hit]
     label = label_copies(engine.settings.project)
@@ -186,8 +192,10 @@ def choose_added(
         seen.add(mark)
         if copy:
             added.append(replace(hit, id=copy, title=visible[copy].title, text=bodies.get(copy, "")))
-        else:
-            added.append(replace(hit, title=redact(hit.title).text, text=redact(hit.text).text))
+        elif shares_words(query, f"{hit.title}\n{hit.text}"):
+            project = find_other_label(hit, label).removeprefix(MARK).rpartition("-")[0]
+            title = f"{hit.title}, of the project {project}" if project else hit.title
+            added.append(replace(hit, title=redact(title).text, text=redact(hit.text).text))
     return tuple(added[:slots])
 
 
@@ -196,8 +204,20 @@ def list_possible_names(hit: PeerHit, label: str) -> tuple[str, ...]:
     native_id = hit.id.partition("/")[2]
     if native_id.startswith(f"{label}/"):
         return (native_id.removeprefix(f"{label}/"),)
-    is_foreign = label not in hit.marks and any(mark.startswith(MARK) for mark in (native_id, *hit.marks))
-    return () if is_foreign else (hit.title, native_id)
+    return () if find_other_label(hit, label) else (hit.title, native_id)
+
+
+def find_other_label(hit: PeerHit, label: str) -> str:
+    """The label of the other project that this is a copy of, empty for what is no such copy."""
+    labels = [mark.partition("/")[0] for mark in (hit.id.partition("/")[2], *hit.marks) if mark.startswith(MARK)]
+    return "" if label in labels else next(iter(labels), "")
+
+
+def shares_words(query: str, text: str) -> bool:
+    """Whether a text has enough of a query's words, by their beginnings; of a script without spaces, its characters."""
+    spaced = space_words(normalise_text(text))
+    stems = {word[:STEM] for word in find_heads(normalise_text(" ".join(query_terms(query))))}
+    return sum((f" {stem}" if stem.isascii() else stem) in spaced for stem in stems) >= LEAST_SHARED * len(stems)
 
 
 def search_vaults(vaults: Mapping[str, Engine], request: SearchRequest) -> SearchResult:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
 
 from scrimshaw.config import PeerSettings
 from scrimshaw.errors import ConfigError, PeerFailed
+from scrimshaw.models import PeerTool
 from scrimshaw.search.results import PeerHit
 from scrimshaw.toml_text import parse_toml
 
@@ -18,22 +18,6 @@ Use = Literal["search", "get", "list", "create", "update", "retire"]
 PREFIX = "peer:"  # of ids at a peer
 LARGEST_LIMIT = 20  # what Forgetful allows
 _NAME = re.compile(r"\{(\w+)\}")  # of a value in a template
-
-
-class PeerTool(Struct, frozen=True, kw_only=True):
-    """A tool of a peer: its arguments, and the names in its answer."""
-
-    tool: str
-    arguments: Mapping[str, Any] = {}
-    by_word: bool = False  #: it searches for its query literally, so each word is searched for separately
-    hits: str = ""  #: the key of the list; if empty, the answer is the only entry
-    id: tuple[str, ...] = ()
-    title: tuple[str, ...] = ()
-    text: tuple[str, ...] = ()
-    page: int = 0  #: entries of a full page of the list; 0 if all come at once
-    mark: tuple[str, ...] = ()  #: the field with an entry's label, if the answer has entries of others too
-    most_characters: int = 0  #: of a text that it takes; 0 for any number
-    renames: bool = False  #: an update changes the name too
 
 
 def choose_tool(peer: PeerSettings, use: Use) -> PeerTool:

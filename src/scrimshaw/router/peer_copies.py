@@ -7,10 +7,11 @@ import msgspec
 
 from scrimshaw.config import PeerSettings, RouterSettings
 from scrimshaw.engine import Engine
-from scrimshaw.errors import PeerRefused
+from scrimshaw.errors import NotFound, PeerRefused
 from scrimshaw.ingest.memory_file import parse_memory_file
+from scrimshaw.models import PeerTool
 from scrimshaw.router.copies import FOLDER, CopyRecord, IdMap, MemoryCopy, collect_copies, hash_text, label_copies
-from scrimshaw.router.kinds import PREFIX, PeerTool, choose_tool, load_kinds, read_entries, read_hits, read_text
+from scrimshaw.router.kinds import PREFIX, choose_tool, load_kinds, read_entries, read_hits, read_text
 from scrimshaw.router.peers import ANSWER_S, connect_peer, parse_native_id
 from scrimshaw.router.sync import Freshness, PeerSync, compare_copies, sync_copies
 from scrimshaw.storage.transaction import lock
@@ -34,7 +35,12 @@ class PeerCopies:
         found, tool, offset = list[tuple[str, CopyRecord]](), self._list, 0
         while True:
             values = {"project": self._project, "limit": tool.page, "offset": offset}
-            entries = read_entries(tool, self._peer.call(tool, values))
+            try:
+                entries = read_entries(tool, self._peer.call(tool, values))
+            except PeerRefused as refusal:
+                if refusal.details.get("code") != NotFound.code:
+                    raise
+                entries = []  # a Scrimshaw has no folder without a memory
             for entry in entries:
                 if not tool.mark or self._project in read_text(entry, tool.mark).splitlines():
                     peer_id = read_text(entry, tool.id)

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, suppress
 from typing import Any
@@ -21,11 +21,14 @@ import msgspec
 
 from scrimshaw.config import PeerSettings, RouterSettings
 from scrimshaw.errors import PeerDenied, PeerFailed, PeerRefused, describe_os_error
-from scrimshaw.router.kinds import LARGEST_LIMIT, PeerTool, choose_tool, fill_in, read_hits
+from scrimshaw.ingest.redact import redact
+from scrimshaw.models import PeerTool
+from scrimshaw.router.kinds import LARGEST_LIMIT, choose_tool, fill_in, read_hits
 from scrimshaw.search.results import PeerHit
 from scrimshaw.search.tokens import query_terms
 
 ANSWER_S = 30.0  # a call or a start that takes longer has failed
+LOG_S = 0.05  # how long the last line of a program that ended may take
 CLOSE_S = 1.0  # how long the end of the process waits for connections to close
 WORDS = 6  # of a query, the longest ones, if each is searched for separately
 ANSWERS = 256  # cached answers of a peer
@@ -44,7 +47,7 @@ class Peer:
         self.name, self.counts = settings.name, Counter[str]()
         self._settings, self._limits, self._loop = settings, limits, loop
         self._fault, self._failed_at = "", 0.0
-        self._again = f"It is asked again after {limits.check_s:g} s."
+        self._last_words = ""  # what a command said last on standard error
         self._session: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[Any] = loop.create_future()
         self._late: Future[Answer] | None = None
@@ -64,7 +67,8 @@ class Peer:
             return question
         self.counts["asked"] += 1
         if self._fault and now - self._failed_at < self._limits.check_s:
-            question.set_exception(PeerFailed(self._fault, self._again))
+            hint = f"It is asked again {self._limits.check_s:g} s after it failed."
+            question.set_exception(PeerFailed(self._fault, hint))
         elif self._late and not self._late.done():
             fault = "it is still answering an earlier question"
             question.set_exception(PeerFailed(fault, "Ask again in a few seconds."))
@@ -79,7 +83,7 @@ class Peer:
         tool = choose_tool(self._settings, "get")
         found = [*read_hits(self.name, tool, self.call(tool, {"id": parse_native_id(native_id)}, patience_s))]
         if not found:
-            raise PeerFailed(f"{self.name} has no {native_id!r}.")
+            raise PeerFailed(f"it has no {native_id!r}.")
         return found[0]
 
     def probe(self) -> float:
@@ -96,7 +100,7 @@ class Peer:
         try:
             return future.result(patience_s)
         except TimeoutError:
-            raise PeerFailed(f"{self.name} did not answer in {patience_s:g} s.", "Ask again.") from None
+            raise PeerFailed(f"it did not answer in {patience_s:g} s.", "Ask again.") from None
 
     def finish(self, question: Future[Answer], patience_s: float) -> Answer:
         """The answer to a question; raises PeerFailed."""
@@ -146,7 +150,8 @@ class Peer:
                 client = await self.open()
                 result = await client.call_tool(tool.tool, fill_in(tool.arguments, values))
         except Exception as error:
-            failure = explain_failure(error, self._again)
+            await asyncio.sleep(LOG_S if self._settings.command else 0)
+            failure = explain_failure(error, self._settings.command[:1], self._last_words)
             self._fault, self._failed_at = failure.message, time.monotonic()
             self.counts["failed"] += 1
             if self._session:
@@ -155,7 +160,10 @@ class Peer:
             raise failure from error
         texts = [block.text for block in result.content if block.type == "text"]
         if result.is_error:
-            raise PeerRefused(f"{tool.tool} refused: {' '.join(' '.join(texts).split())[:200]}")
+            stated = (result.structured_content or {}).get("error")
+            fault = stated if isinstance(stated, dict) else {}  # of another Scrimshaw
+            text = " ".join(str(fault.get("message") or " ".join(texts)).split())[:200]
+            raise PeerRefused(f"{tool.tool} refused: {text}", code=fault.get("code", ""))
         if result.structured_content is not None:
             return result.structured_content
         try:
@@ -163,9 +171,14 @@ class Peer:
         except msgspec.DecodeError as error:
             raise PeerFailed(f"{tool.tool} did not answer in JSON.") from error
 
+    def _listen(self, readable: int) -> None:
+        with os.fdopen(readable, errors="replace") as log:
+            while said := log.readline(1000):
+                self._last_words = " ".join(said.split())[:200] or self._last_words
+
     async def keep_open(self, opened: asyncio.Future[Any]) -> None:
         """Keep a connection until cancelled: the library wants it closed by the task that opened it."""
-        stated, limit_s = self._settings, self._limits.check_ms / 1000
+        stated, limit_s, self._last_words = self._settings, self._limits.check_ms / 1000, ""
         try:
             if stated.url:  # far cheaper than importing the library for a server that is gone
                 url = urlsplit(stated.url)
@@ -183,8 +196,10 @@ class Peer:
                     # Two seconds in the library: this process would end before, and leave a server that hangs behind.
                     stdio.PROCESS_TERMINATION_TIMEOUT = CLOSE_S / 2
                     server = stdio.StdioServerParameters(command=program, args=arguments, env=dict(stated.env))
-                    # What a server logs is not ours to print.
-                    transport = stdio.stdio_client(server, stack.enter_context(open(os.devnull, "w")))  # noqa: PTH123, SIM115
+                    # What a server logs is not ours to print; the last line may say why it ended.
+                    readable, writable = os.pipe()
+                    threading.Thread(target=self._listen, args=(readable,), name="peer-log", daemon=True).start()
+                    transport = stdio.stdio_client(server, stack.enter_context(os.fdopen(writable, "w")))
                 else:
                     headers = {"Authorization": f"Bearer {stated.token}"} if stated.token else {}
                     patience = httpx2.Timeout(ANSWER_S, read=None)  # a stream may be silent
@@ -230,10 +245,11 @@ def parse_native_id(text: str) -> str | int:
     return int(text) if text.isdecimal() else text
 
 
-def explain_failure(error: Exception, hint: str = "") -> PeerFailed:
+def explain_failure(error: Exception, program: Sequence[str] = (), last_words: str = "") -> PeerFailed:
     """The failure of a peer in one line, of several errors the first; PeerDenied if it rejects the credentials."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     is_denied = getattr(getattr(error, "response", None), "status_code", 0) in (401, 403)
     text = "no answer in time" if isinstance(error, TimeoutError) else " ".join(describe_os_error(error).split())[:200]
-    return (PeerDenied if is_denied else PeerFailed)(text, hint)
+    said = f"it last said {redact(last_words).text!r}" if last_words and not isinstance(error, TimeoutError) else ""
+    return (PeerDenied if is_denied else PeerFailed)("; ".join(filter(None, (": ".join((*program, text)), said))))

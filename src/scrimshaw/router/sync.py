@@ -45,7 +45,7 @@ class PeerSync(Struct, frozen=True, kw_only=True):
     in_sync: int
     steps: tuple[Step, ...]  #: what was done
     failed: tuple[Step, ...] = ()  #: what the peer refused
-    left: int = 0  #: number of changes that were not tried
+    left: int | None = 0  #: number of changes that were not tried; None if the peer did not list what it has
     fault: str = ""  #: why the sync ended early
     exit_code: int = 0
 
@@ -89,7 +89,7 @@ def sync_copies(
     try:
         listed = store.list_copies() if full else None
     except PeerFailed as error:
-        return replace(done, fault=str(error), exit_code=error.exit_code)
+        return replace(done, left=None, fault=str(error), exit_code=error.exit_code)
     copies, in_sync, steps = plan_sync(store, wanted, known.copies, listed)
     done = replace(done, in_sync=in_sync, steps=steps)
     if dry_run or (not steps and not known.is_open and copies == known.copies):

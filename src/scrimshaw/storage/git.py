@@ -180,10 +180,11 @@ def list_other_work_trees(project: Path) -> list[Path]:
     return [other / inside for other in tops if other != Path(top).resolve()]
 
 
-def list_visible_files(project: Path, suffixes: Sequence[str]) -> list[str] | None:
-    """The files below a folder with these suffixes that git does not ignore, by path; None if git does not answer."""
+def list_visible_files(project: Path, suffixes: Sequence[str], starts: Sequence[str]) -> list[str] | None:
+    """The files below a folder, whose paths start and end so, that git does not ignore; None if git does not answer."""
     # In a folder without a tracked file git's own `:(icase)` finds nothing.
-    patterns = (re.sub("[a-z]", lambda each: f"[{each[0]}{each[0].upper()}]", f"*{suffix}") for suffix in suffixes)
+    ends = [re.sub("[a-z]", lambda each: f"[{each[0]}{each[0].upper()}]", f"*{suffix}") for suffix in suffixes]
+    patterns = (f"{start}{end}" for start in starts for end in ends)
     return _list_files(project, "--cached", "--others", "--exclude-standard", "--deduplicate", "--", *patterns)
 
 

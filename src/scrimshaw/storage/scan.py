@@ -4,13 +4,14 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import islice, takewhile
+from functools import cache, lru_cache, partial
+from itertools import chain, islice, takewhile
 from math import inf
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
@@ -34,6 +35,8 @@ _SHARED_FOLDERS = (".github", ".cursor/rules", *(each for each in SPEC_FOLDERS i
 _SHARED = re.compile(rf"(?:^|/)(?:{'|'.join(map(re.escape, _SHARED_FOLDERS))})(?=/)")
 _SHARED_TOPS = frozenset(each.partition("/")[0] for each in _SHARED_FOLDERS)
 SERENA_MEMORIES, SERENA = ".serena/memories", "serena"  # the folder, and the name of its source
+SERENA_SETTINGS = ".serena/project.yml", ".serena/project.local.yml"
+_CLOSING_KEYS = ("ignored_memory_patterns", "read_only_memory_patterns")
 _SERENA_CHARACTERS = 150_000  # Serena's own limit of a memory, if its settings state none
 UNREAD = "it cannot be read"  # how the reason begins if the system refuses
 SECOND_NAME = "symbolic link to a file that has its own entry"  # why such a link is skipped
@@ -63,15 +66,29 @@ class Source:
     writable: bool = False
     artifact: ArtifactClass | None = None  #: overrides the class derived from the path
     id_prefix: str = ""  #: prefix of every id
-    ignored: tuple[str, ...] = ()  #: regular expressions (RE2) over whole ids, like `read_only`
-    read_only: tuple[str, ...] = ()
+    #: Serena's: the project's, its local ones, the user's. The ids that they close are asked for each time.
+    settings: tuple[Path, ...] = ()
+    read_only: tuple[str, ...] = ()  #: regular expressions over whole ids that are closed to writers anyway
     trust: Trust = Trust.HUMAN  #: the trust of a file that does not state one
     honours_git: bool = False  #: skip what git ignores
     max_chars: int = 0  #: the longest text that may be written, 0 for any
 
     def takes(self, memory_id: str) -> bool:
-        """Whether the source accepts a memory of this id; raises ConfigError."""
-        return self.writable and not _compile_ids(self.ignored + self.read_only)(memory_id)
+        """Whether the source accepts a memory of this id now; raises ConfigError."""
+        return self.writable and not any(is_closed(memory_id) for is_closed in self.compile_rules())
+
+    def compile_rules(self) -> tuple[_IdTest, _IdTest]:
+        """Tests for the ids that are ignored now and for those that are only read; raises ConfigError."""
+        # Keys of the local file replace those of the project's; the user's are added.
+        project, local, *user = map(_serena_settings, self.settings) if self.settings else ({}, {})
+        stated = ([each.get(key) for each in (*user, project | local)] for key in _CLOSING_KEYS)
+        ignored, read_only = ([*chain.from_iterable(map(_as_patterns, lists))] for lists in stated)
+        return _compile_ids(ignored), _compile_ids([*read_only, *self.read_only])
+
+    def find_unusable(self) -> list[str]:
+        """The patterns of Serena's settings that cannot be compiled and so close every id; raises ConfigError."""
+        values = ((path, _serena_settings(path).get(key)) for path in self.settings for key in _CLOSING_KEYS)
+        return [f"{path}: {each}" for path, value in values for each in _as_patterns(value) if not _compile(each)]
 
 
 class _DocumentFile(NamedTuple):
@@ -87,7 +104,7 @@ def scan(source: Source, max_bytes: int = MAX_BYTES) -> Iterator[SourceFile | Sk
     # Linked folders are not followed. A linked file comes after plain ones, if its target is inside the root and not
     # itself in the source.
     root = os.path.realpath(source.root)
-    classify = partial(_classify, source, max_bytes, _compile_ids(source.ignored), _compile_ids(source.read_only))
+    classify = partial(_classify, source, max_bytes, *source.compile_rules())
     seen, links = set[str](), list[_DocumentFile]()
     for found in _walk_patterns(source, root):
         if found.path in seen:
@@ -119,21 +136,23 @@ def discover(project: Path, serena_home: Path | None = None) -> list[Source]:
     specs = tuple(f"{folder}/**/*" for folder in SPEC_FOLDERS if folder in found)
     no_docs = (*(f"{folder}/**" for folder in SPEC_FOLDERS), *NOT_DOCUMENTS)
     sources = (
-        Source(name="specs", root=project, include=specs, exclude=NOT_DOCUMENTS),
+        Source(name="specs", root=project, include=specs, exclude=NOT_DOCUMENTS, honours_git=True),
         Source(name="docs", root=project, include=("**/*",), exclude=no_docs, honours_git=True),
     )
     return _serena_sources(project, serena_home) + [source for source in sources if source.include]
 
 
 def find_left_out(project: Path, read: Collection[str], exclude: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Name of each document below a project that is not among the paths `read`: `hidden`, `excluded` or `ignored`."""
-    excluded, top = compile_globs(exclude), os.path.realpath(project)
+    """Name of each document below a project that is not among the paths `read`, and why: a key of `init`'s table."""
+    top = os.path.realpath(project)
+    reasons = {"excluded": compile_globs(exclude), "unfilled": compile_globs(NOT_DOCUMENTS)}
     for folder, below, names in islice(os.walk(top), MOST_FOLDERS):
         below[:] = sorted(set(below) - IGNORED_FOLDERS - _MACHINERY)
         for path in (Path(folder, name) for name in names if name.lower().endswith(SUFFIXES)):
             name = path.relative_to(top).as_posix()
             if os.path.realpath(path) not in read:
-                yield name, "hidden" if _is_hidden(name) else "excluded" if excluded.fullmatch(name) else "ignored"
+                reason = next((word for word, names in reasons.items() if names.fullmatch(name)), "ignored")
+                yield name, "hidden" if _is_hidden(name) else reason
 
 
 def classify_artifact(path: PurePosixPath) -> ArtifactClass:
@@ -160,7 +179,8 @@ def compile_globs(globs: Iterable[str]) -> re.Pattern[str]:
 def _walk_patterns(source: Source, root: str) -> Iterator[_DocumentFile | Skip]:
     """The files of each pattern, in turn; a file may occur more than once."""
     excluded = compile_globs(source.exclude)
-    listed = list_visible_files(source.root, SUFFIXES) if source.honours_git else None
+    starts = [glob.partition("*")[0] for glob in source.include]  # git walks through no other folder
+    listed = list_visible_files(source.root, SUFFIXES, starts) if source.honours_git else None
     for glob in source.include:
         # The folders in front of the first wildcard: `docs` of `docs/**/*.md`.
         literal = list(takewhile(lambda segment: not _GLOB_TOKEN.search(segment), glob.split("/")[:-1]))
@@ -172,7 +192,7 @@ def _walk_patterns(source: Source, root: str) -> Iterator[_DocumentFile | Skip]:
         wanted = compile_globs([glob])
         depth = inf if "**" in glob else glob.count("/") - len(literal)
         prefix = f"{start}/" if start else ""
-        if listed is None:
+        if listed is None or (start and folder != f"{root}/{start}"):  # git names nothing below a link
             walk = _walk(folder, prefix, depth, excluded)
             yield from (found for found in walk if isinstance(found, Skip) or _takes(wanted, prefix, found.name))
             continue
@@ -272,18 +292,22 @@ def _classify(
         )
 
 
-def _compile_ids(patterns: tuple[str, ...]) -> _IdTest:
-    """A function that tests whether any of the expressions matches a whole id."""
-    if not patterns:
-        return lambda memory_id: False
+def _compile_ids(patterns: Iterable[str]) -> _IdTest:
+    """A function that tests whether any of the expressions matches a whole id; one that RE2 rejects could match any."""
+    compiled = [*map(_compile, patterns)]
+    return lambda memory_id: any(pattern is None or pattern.fullmatch(memory_id) for pattern in compiled)
+
+
+@cache
+def _compile(pattern: str) -> Any:
+    """An expression compiled by RE2, which matches in linear time; None for one that only other engines accept."""
     import re2  # noqa: PLC0415 - native and needed only where a source has expressions
 
-    try:
-        compiled = [re2.compile(pattern) for pattern in patterns]
-    except re2.error as error:
-        hint = "Use RE2 syntax: no look-around, no back-references."
-        raise ConfigError(f"The sources' id patterns {patterns} cannot be used: {error}.", hint) from error
-    return lambda memory_id: any(pattern.fullmatch(memory_id) for pattern in compiled)
+    options = re2.Options()
+    options.log_errors = False
+    with suppress(re2.error):
+        return re2.compile(pattern, options)
+    return None
 
 
 def _skip(path: str, reason: str) -> Skip:
@@ -294,22 +318,15 @@ def _serena_sources(project: Path, home: Path | None) -> list[Source]:
     """Serena's memories under Serena's own rules; files that its settings ignore must not even be read."""
     if not (project / SERENA_MEMORIES).is_dir():
         return []
-    # Keys of the local file replace those of the project's.
-    own = _serena_settings(project / ".serena/project.yml") | _serena_settings(project / ".serena/project.local.yml")
-    shared = _serena_settings(home / "serena_config.yml") if home else {}
-
-    def patterns(key: str) -> tuple[str, ...]:
-        lists = (shared.get(key), own.get(key))
-        return tuple(str(pattern) for each in lists if isinstance(each, list) for pattern in each)
-
-    limit = shared.get("default_max_tool_answer_chars")
+    settings = tuple(project / each for each in SERENA_SETTINGS)
+    settings += (home / "serena_config.yml",) if home else ()
+    limit = _serena_settings(settings[-1]).get("default_max_tool_answer_chars") if home else None
     memories = Source(
         name=SERENA,
         root=project / SERENA_MEMORIES,
         writable=True,
         artifact=ArtifactClass.MEMORY,
-        ignored=patterns("ignored_memory_patterns"),
-        read_only=patterns("read_only_memory_patterns"),
+        settings=settings,
         trust=Trust.AGENT,  # Serena's tools let agents write them
         max_chars=limit if isinstance(limit, int) and limit > 0 else _SERENA_CHARACTERS,
     )
@@ -321,11 +338,21 @@ def _serena_sources(project: Path, home: Path | None) -> list[Source]:
     return [memories, replace(of_user, root=home / "memories")]
 
 
+def _as_patterns(stated: object) -> list[str]:
+    return [stated] if isinstance(stated, str) else [*map(str, stated)] if isinstance(stated, list) else []
+
+
 def _serena_settings(path: Path) -> dict[str, object]:
+    """The settings in a file, which may be absent; raises ConfigError."""
     try:
-        loaded = YAML(typ="safe", pure=True).load(read_regular_file(path).decode())
+        return _parse_settings(read_regular_file(path))
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, YAMLError) as error:
         raise ConfigError(f"Serena's settings in {path} cannot be read.", "Repair the file.", path=str(path)) from error
+
+
+@lru_cache(maxsize=8)  # they are read for every write
+def _parse_settings(raw: bytes) -> dict[str, object]:
+    loaded = YAML(typ="safe", pure=True).load(raw.decode())
     return loaded if isinstance(loaded, dict) else {}

@@ -6,14 +6,17 @@ part of it. The index records a file after the file was read, so that a failure 
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrimshaw.errors import DamagedDatabase, UnreadableFile
-from scrimshaw.models import Document, Skip, SourceFile, content_hash
+from scrimshaw.models import EVERY, ArtifactClass, Document, Skip, SourceFile, content_hash
 from scrimshaw.storage.index import Index
+from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.ports import FileState
 from scrimshaw.storage.scan import SECOND_NAME, UNREAD, Source, scan
 
@@ -63,6 +66,9 @@ def sync_index(
     incomplete: set[str] = set()
     with suppress(DamagedDatabase):  # its searches report it
         incomplete.update(index.incomplete_files())
+    # A file that Serena's settings open or close to writers is read again too.
+    ruled = [index.select(replace(EVERY, source=source.name)) for source in sources if source.settings]
+    writable = {memory.path: memory.writable for memory in chain.from_iterable(ruled)}
     files, skips = _find_files(sources, max_bytes)
     skipped = [skip for _, skip in skips]
     changes, batch, mended, rewritten, broken = list[Change](), list[Document](), 0, 0, list[Skip]()
@@ -70,7 +76,8 @@ def sync_index(
     newest_first = sorted(files.values(), key=lambda file: (-file.mtime_ns // _DAY_NS, file.size))
     for number, file in enumerate(newest_first, start=1):
         state = known.pop(file.path, None)
-        result = _read_changed(index, parse, file, state, force or file.path in incomplete)
+        is_due = force or file.path in incomplete or writable.get(file.path, file.writable) != file.writable
+        result = _read_changed(index, parse, file, state, is_due)
         if isinstance(result, Document):
             batch.append(result)
             rewritten += bool(state and state.memory_id)
@@ -117,7 +124,11 @@ def compare_files(index: Index, sources: Sequence[Source], max_bytes: int) -> di
 
 
 def _find_files(sources: Sequence[Source], max_bytes: int) -> tuple[dict[str, SourceFile], list[tuple[str, Skip]]]:
-    """The files to read by id, and skipped ones with their source; the first source with either keeps it."""
+    """The files to read by id, and skipped ones with their source; the first source with either keeps it.
+
+    A document whose id a memory has keeps the end of its file's name in its id: no memory hides what others wrote.
+    """
+    memories = {source.name for source in sources if source.artifact == ArtifactClass.MEMORY}
     files, skips, paths = dict[str, SourceFile](), list[tuple[str, Skip]](), set[str]()
     each_found = [(source.name, found) for source in sources for found in scan(source, max_bytes)]
     # Links last, so that no file gets another id because something links to it.
@@ -126,10 +137,13 @@ def _find_files(sources: Sequence[Source], max_bytes: int) -> tuple[dict[str, So
             skips.append((source, found))
         elif found.path in paths:
             skips += [(source, Skip(path=found.link, reason=SECOND_NAME))] if found.link else []
-        elif (first := files.setdefault(found.memory_id, found)) is found:
-            paths.add(found.path)
         else:
-            skips.append((source, Skip(path=found.path, reason=f"{found.memory_id} is read from {first.path}")))
+            if found.memory_id in files and files[found.memory_id].source in memories and source not in memories:
+                found = replace(found, memory_id=f"{found.memory_id}{SUFFIX}")
+            if (first := files.setdefault(found.memory_id, found)) is found:
+                paths.add(found.path)
+            else:
+                skips.append((source, Skip(path=found.path, reason=f"{found.memory_id} is read from {first.path}")))
     return files, skips
 
 

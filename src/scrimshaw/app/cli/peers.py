@@ -44,7 +44,8 @@ def _render_sync(results: Sequence[PeerSync]) -> Lines:
         if len(each.failed) > MOST_SHOWN:
             yield f"  and {len(each.failed) - MOST_SHOWN} more failed; --json names all"
         if each.fault:
-            yield line(("  stopped: ", "bold red"), each.fault, f" Changes left for the next sync: {each.left}.")
+            left = "" if each.left is None else f" Changes left for the next sync: {each.left}."
+            yield line(("  stopped: ", "bold red"), each.fault, left)
 
 
 def _highest(results: Sequence[Any]) -> int:

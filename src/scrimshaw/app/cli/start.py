@@ -46,6 +46,7 @@ _IN_CONFIG = "in .scrimshaw/config.toml"
 _LEFT_OUT = {
     "hidden": ("hidden", f'to read them: [index] include = ["{{}}/**"] {_IN_CONFIG}'),
     "ignored": ("ignored by git", f'to read them: [index] include = ["{{}}/**"] {_IN_CONFIG}'),
+    "unfilled": ("templates and scripts of Spec Kit", f'to read them: [index] include = ["{{}}/**"] {_IN_CONFIG}'),
     "excluded": ("by [index] exclude", f"to read them: change the list exclude below [index] {_IN_CONFIG}"),
     "unnamed": ("not among [[sources]]", f"to read them: add them to a [[sources]] {_IN_CONFIG}"),
 }

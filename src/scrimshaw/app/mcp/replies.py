@@ -23,7 +23,7 @@ from scrimshaw.ingest.instructions import FLAG
 from scrimshaw.models import RECORD, Degradation, Memory, MemoryType, Trust
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.search.passages import TOKEN_CHARACTERS, count_characters, cut_passage, pack_hits, shorten_known
-from scrimshaw.search.results import Hit, SearchResult, StateLine
+from scrimshaw.search.results import Hit, PeerHit, SearchResult, StateLine
 
 _ReplyT = TypeVar("_ReplyT", bound=Struct)
 _USUAL = {"tier": "normal", "type": "general", "artifact": "memory", "trust": "file"}
@@ -31,7 +31,6 @@ _DATE = len("2026-01-31")
 NEAREST_ROOM = 240  # characters; names of memories that do not answer are worth no more
 # The peers' part is never cut to nothing, and never pushes out most of the own hits.
 _PEER_SHARE, _PEER_SHARE_ALONE = 0.25, 0.75
-_PEER_LINE = "{0.id} ({0.title}): {0.text}"
 _FOREIGN = "From other memory servers; nobody here vouches for it."
 LONGEST_TITLE = 80  # characters of a hit's title; some are whole prompts
 
@@ -97,7 +96,7 @@ def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
         degraded=result.degradations,
         intent=(result.intent or "") if trace else "",
         trace=stages or (),
-        peers=fence_list(_FOREIGN, map(_PEER_LINE.format, result.peers)) if result.peers else "",
+        peers=fence_list(_FOREIGN, map(_describe_peer_hit, result.peers)) if result.peers else "",
         sources=result.sources,
         applied_boosts=dict(Counter(chain.from_iterable(map(attrgetter("explanation.boosts"), hits)))),
     )
@@ -127,6 +126,11 @@ def fit_reply(
         return room - count_reply(search_reply(result.keep_hits(hits)), wrap)
 
     return result.keep_hits(pack_hits(result.hits, terms, spare, known=known, margin=room // 2 if is_whole else 0))
+
+
+def _describe_peer_hit(hit: PeerHit) -> str:
+    flags = warnings(f"{hit.title}\n{hit.text}", Trust.WEB)
+    return f"{hit.id} ({'; '.join((hit.title, *flags))}): {hit.text}"
 
 
 def count_reply(reply: SearchReply, wrap: Callable[[SearchReply], Reply] = lambda reply: reply) -> int:
