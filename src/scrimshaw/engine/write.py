@@ -521,12 +521,11 @@ def find_free_id(engine: Engine, title: str, vault_name: str = "") -> str:
 def find_similar_memories(engine: Engine, text: str, *, exclude: str = "") -> tuple[Similar, ...]:
     """Near duplicates and related memories of a text, closest first."""
     settings = engine.settings.search
-    own_sketch = compute_minhash(text)
-    shared = max(1, round(settings.related * _SAMPLE_LUCK * len(own_sketch)))
+    own_sketch, least = compute_minhash(text), max(settings.related, _SAME_WORDS if len(text) <= BRIEF else 0)
+    shared = max(1, round(least * _SAMPLE_LUCK * len(own_sketch)))
     if not (ids := engine.index.near_duplicates(own_sketch, shared=shared, limit=_CANDIDATES + 1)):
         return ()
     memories, own = engine.index.get(ids), split_runs(text, BRIEF)
-    least = max(settings.related, _SAME_WORDS if len(text) <= BRIEF else 0)
     found = []
     for name, body in engine.index.bodies(ids).items():
         similarity = jaccard(own, split_runs(body, BRIEF))
