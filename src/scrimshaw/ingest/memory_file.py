@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain, repeat
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
@@ -144,9 +144,11 @@ def decode_text(raw: bytes, name: str) -> str:
 
 def render_memory_file(values: Mapping[str, object], body: str) -> MemoryFile:
     """A new file: front matter with the keys that have values, then `body` exactly as given."""
-    keys = {key: value for key, value in values.items() if value or isinstance(value, int)}
-    yaml = "\n".join([*map(front.format_entry, keys, keys.values()), ""])
-    parsed = dict(zip(keys, map(front.convert_value, keys.values()), strict=True))
+    yaml, parsed = "", dict[str, Any]()
+    for key, value in values.items():
+        if value or isinstance(value, int):
+            yaml += f"{front.format_entry(key, value)}\n"
+            parsed[key] = front.convert_value(value)
     file = MemoryFile("---\n", yaml, "---\n", body, parsed)
     return file if len(yaml) <= front.LONGEST else parse_memory_file(file.text)
 
