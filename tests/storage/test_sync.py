@@ -280,7 +280,8 @@ def test_a_source_that_is_gone_leaves_nothing_but_records_and_links(project: Pro
     kept, broken = project.write("kept", "one"), project.write("broken", "broken", docs=True)
     project.write("gone", "two", docs=True)
     for source in (RECORD, LINKS_FILE):
-        project.index.record_file(SourceFile(source=source, memory_id="", path=source, size=0, mtime_ns=0), "", skipped="no")
+        file = SourceFile(source=source, memory_id="", path=source, size=0, mtime_ns=0)
+        project.index.record_file(file, "", skipped="no")
     project.sync()
     vault, docs = project.sources
     project.sources = [vault, Source("papers", docs.root, include=("broken.md",))]

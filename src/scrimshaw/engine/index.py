@@ -42,10 +42,8 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
     max_bytes, canonical = engine.settings.index.max_file_bytes, engine.settings.index.canonical
     sources = sorted(engine.sources, key=lambda each: each.name != canonical)  # the first source with an id keeps it
     parse = partial(_parse, engine, CommitDates(engine.settings.project))
-    is_read = partial(_is_read_by_now, engine)
-    report = sync_index(
-        engine.index, sources, parse, max_bytes, force=force, progress=progress, is_read_elsewhere=is_read
-    )
+    is_kept = partial(_is_read_by_now, engine)
+    report = sync_index(engine.index, sources, parse, max_bytes, force=force, progress=progress, is_kept=is_kept)
     renames = _find_renames(engine, report)
     for old, new in renames.items():
         engine.journal.update_review(old, partial(lambda name, review: review and replace(review, memory_id=name), new))

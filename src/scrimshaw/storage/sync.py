@@ -63,14 +63,11 @@ def sync_index(
     *,
     force: bool,
     progress: Progress | None,
-    is_read_elsewhere: Callable[[str], bool] = lambda _: False,
+    is_kept: Callable[[str], bool] = lambda _: False,
 ) -> SyncReport:
-    """Bring an index up to date with the sources; with `force` every file is read again.
-
-    What it has from a source that is not among them is retired, unless `is_read_elsewhere` says so of its name.
-    """
+    """Bring an index up to date with the sources, and others to keep; with `force` every file is read again."""
     # Before the files, so that what another process adds meanwhile does not look deleted.
-    known = _find_known(index, sources, is_read_elsewhere)
+    known = _find_known(index, sources, is_kept)
     incomplete: set[str] = set()
     with suppress(DamagedDatabase):  # its searches report it
         incomplete.update(index.incomplete_files())
@@ -127,13 +124,11 @@ def compare_files(index: Index, sources: Sequence[Source], max_bytes: int) -> di
     return found
 
 
-def _find_known(
-    index: Index, sources: Sequence[Source], is_read_elsewhere: Callable[[str], bool]
-) -> dict[str, FileState]:
+def _find_known(index: Index, sources: Sequence[Source], is_kept: Callable[[str], bool]) -> dict[str, FileState]:
     """The files that the index knows from these sources, and from those that are gone."""
     states = index.manifest()
     others = {state.source for state in states.values()} - {source.name for source in sources}
-    kept = {name for name in others if name in (RECORD, LINKS_FILE) or is_read_elsewhere(name)}
+    kept = {name for name in others if name in (RECORD, LINKS_FILE) or is_kept(name)}
     return {path: state for path, state in states.items() if state.source not in kept}
 
 

@@ -85,6 +85,12 @@ def test_a_session_is_recorded_and_the_next_one_is_told(engine: Engine, project:
     assert "not instruction" in told
 
 
+def test_a_setting_of_another_version_does_not_stop_the_recording(engine: Engine, project: Path) -> None:
+    (project / ".scrimshaw/config.toml").write_text("[search]\nsnippet_tokens = 60\n[gone]\nkey = 1\n")
+    report(project, "UserPromptSubmit", prompt="make the deploy work")
+    assert len(engine.sessions.events("S1")) == 1
+
+
 def test_a_start_is_told_what_takes_longer_than_an_event_may(engine: Engine, project: Path) -> None:
     report(project, "UserPromptSubmit", prompt="Please write the harbour chapter of the pilot book")
     for number in range(3):

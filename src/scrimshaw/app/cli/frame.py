@@ -70,7 +70,7 @@ def demand_folder(place: Path | None) -> Path | None:
 
 def complete_id(incomplete: str) -> list[str]:
     """Shell completion: the ids that begin with the text; none without a memory."""
-    with suppress(ScrimshawError), open_engine(settings_of_memory(None)) as engine:
+    with suppress(ScrimshawError), open_engine(load_memory(find_project(Path.cwd()))) as engine:
         return [each.id for each in engine.index.select(Filters()) if each.id.startswith(incomplete)]
     return []
 
@@ -78,7 +78,8 @@ def complete_id(incomplete: str) -> list[str]:
 def complete_source(incomplete: str) -> list[str]:
     """Shell completion: the project's sources that begin with the text."""
     with suppress(ScrimshawError):
-        return [each.name for each in list_project_sources(settings_of(None)) if each.name.startswith(incomplete)]
+        sources = list_project_sources(load(find_project(Path.cwd())))
+        return [each.name for each in sources if each.name.startswith(incomplete)]
     return []
 
 
@@ -282,9 +283,16 @@ def split_command(command: str, *, on_windows: bool = os.name == "nt") -> list[s
     return [word.strip('"') for word in words] if on_windows else words
 
 
+def find_folder(project: Path | None) -> Path:
+    """The folder of the named project, or of the one around the working folder."""
+    return project.absolute() if project else find_project(Path.cwd())
+
+
 def settings_of(project: Path | None, read: Callable[[Path], Settings] = load) -> Settings:
-    """The settings of the named project, or of the one around the working folder."""
-    return read(project.absolute() if project else find_project(Path.cwd()))
+    """The settings of the named project, or of the one around the working folder; keys without effect are noted."""
+    settings = read(find_folder(project))
+    note(*settings.ignored)
+    return settings
 
 
 settings_of_memory = partial(settings_of, read=load_memory)  # raises ConfigError for a project without a memory

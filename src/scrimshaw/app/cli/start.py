@@ -176,7 +176,7 @@ def serve(
         return
     from scrimshaw.app.serve import serve as run_server  # noqa: PLC0415 - the MCP SDK is heavy, only servers need it
 
-    run_server(settings_of(project).project, toolsets)
+    run_server(frame.find_folder(project), toolsets)
 
 
 @app.command(epilog=example("scrimshaw ui", "scrimshaw ui --edit", "scrimshaw ui --port 8300 --no-open"))
