@@ -310,7 +310,7 @@ def open_memory(project: Path | None, fresh: bool | None = True, *, with_rules: 
         check_rules(settings.rules)
     with open_engine(settings) as engine:
         if fresh or (fresh is None and not engine.index.generation()):
-            index.scan(engine)
+            index.catch_up(engine)
         yield engine
         note_degradations(engine.degradations.of(INDEX))
 

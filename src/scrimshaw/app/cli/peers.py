@@ -103,7 +103,7 @@ def compare(engine: Engine, peer: PeerName = "") -> list[Freshness]:
 
     peers = _find_peers(engine, peer)
     found = [] if peer else [compare_index(engine)]
-    index.scan(engine)  # so that copies are compared with the current files
+    index.catch_up(engine)  # so that copies are compared with the current files
     return found + [compare_peer(engine, stated) for stated in peers]
 
 
