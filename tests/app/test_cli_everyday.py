@@ -164,6 +164,18 @@ def test_a_key_without_effect_is_named_and_stops_nothing(cli: Cli, project: Path
     assert examined.out.count("warning  config: ") == 2
 
 
+def test_a_name_with_a_line_break_or_a_tab_breaks_no_line(cli: Cli, project: Path) -> None:
+    for name in ("docs/new\nline", "docs/tab\tname"):
+        write_memory(project, name, f"# Tide\n\nThe tide of {name.split('/')[1].split()[0]} turns at noon.\n")
+    listed = cli("list").out.splitlines()
+    assert [len(each.split("\t")) for each in listed] == [5] * len(listed)
+    assert {r"docs/new\nline", r"docs/tab\tname"} <= {each.split("\t")[0] for each in listed}
+    found = cli("search", "tide turns at noon").out
+    assert r"   docs/new\nline#tide  docs" in found
+    assert r"   docs/new\nline.md:1" in found
+    assert r"   docs/tab\tname#tide  docs" in found
+
+
 def test_the_last_change_is_taken_back(cli: Cli, notes: Path) -> None:
     cli("save", "One.", "--id", "one")
     cli("save", "Two.", "--id", "two")
