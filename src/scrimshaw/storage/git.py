@@ -77,7 +77,12 @@ def merge_texts(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
 
 
 def ask_git(
-    folder: Path, *arguments: str, answers: Collection[int] = (0,), timeout_s: float | None = None, **variables: str
+    folder: Path,
+    *arguments: str,
+    answers: Collection[int] = (0,),
+    timeout_s: float | None = None,
+    errors: str = "replace",
+    **variables: str,
 ) -> str:
     """The output of git in a folder; raises StorageFailure if it is missing, refuses or takes too long."""
     command = ["git", "-c", "core.quotePath=false", "-C", str(folder), *arguments]
@@ -92,7 +97,7 @@ def ask_git(
         why = " ".join(" ".join(said).split())
         hint = "Make a repository with `git init`." if "a git repository" in why else "Ask git the same yourself."
         raise StorageFailure(f"git could not be asked: {why}.", hint)
-    return done.stdout.decode(errors="replace")
+    return done.stdout.decode(errors=errors)
 
 
 def commit_files(project: Path, paths: Sequence[str], author: str, message: str) -> None:
@@ -189,8 +194,9 @@ def list_visible_files(project: Path, suffixes: Sequence[str]) -> list[str] | No
 
 def _list_files(project: Path, *options: str) -> list[str] | None:
     if any((folder / ".git").exists() for folder in (project, *project.absolute().parents)):
-        with suppress(StorageFailure):
-            return sorted(filter(None, ask_git(project, "ls-files", "-z", *options, timeout_s=PRESENT_S).split("\0")))
+        with suppress(StorageFailure):  # names as Python has those that are not UTF-8
+            listed = ask_git(project, "ls-files", "-z", *options, timeout_s=PRESENT_S, errors="surrogateescape")
+            return sorted(filter(None, listed.split("\0")))
     return None
 
 
