@@ -428,11 +428,9 @@ def environment_for_git() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _OF_GIT_HOOKS}
 
 
-def config_files(
-    project: Path, home: Path | None = None, environment: Mapping[str, str] = os.environ
-) -> tuple[Path, Path]:
+def config_files(project: Path, home: Path | None = None, env: Mapping[str, str] = os.environ) -> tuple[Path, Path]:
     """The files that settings are read from, the later one winning."""
-    home = home or Path(environment.get("SCRIMSHAW_HOME") or Path.home() / PROJECT_FOLDER)
+    home = home or Path(env.get("SCRIMSHAW_HOME") or Path.home() / PROJECT_FOLDER)
     return home / CONFIG_FILE, project / PROJECT_FOLDER / CONFIG_FILE
 
 

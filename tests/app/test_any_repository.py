@@ -89,7 +89,7 @@ def test_memories_of_a_part_are_named_until_they_are_read(cli: Cli, repository: 
     fill(repository, "packages/x/.scrimshaw/memories/till.md", "packages/x/.scrimshaw/drafts/no.md")
     make_git(repository, "nothing\n")
     done = cli("init")
-    assert "1  left out, memories of its parts: packages/x (1)" in done.out
+    assert "1  left out, memories of a part: packages/x (1)" in done.out
     cli("config", "set", "index.include", '["packages/x/.scrimshaw/memories/**"]')
     assert "left out" not in cli("init").out
     assert [each["id"] for each in cli("list", "--json").json["memories"]] == ["packages/x/.scrimshaw/memories/till"]

@@ -66,10 +66,9 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
 
 def _is_read_by_now(engine: Engine, source: str) -> bool:
     """Whether the project has a source that this process, which may have started before, does not know."""
-    try:
+    with suppress(ConfigError):
         return source in (each.name for each in list_project_sources(load(engine.settings.project)))
-    except ConfigError:
-        return True
+    return True
 
 
 def _find_renames(engine: Engine, report: SyncReport) -> dict[str, str]:

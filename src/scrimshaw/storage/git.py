@@ -24,6 +24,7 @@ from scrimshaw.config import environment_for_git
 from scrimshaw.errors import NotFound, StorageFailure, describe_os_error
 from scrimshaw.models import PURGED, Degradation, Traces, format_time
 from scrimshaw.storage.durable import storage_errors
+from scrimshaw.storage.paths import replace_undecodable
 
 TIMEOUT_S = 30.0
 # For commands that read no history: somebody is waiting for the answer.
@@ -77,12 +78,7 @@ def merge_texts(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
 
 
 def ask_git(
-    folder: Path,
-    *arguments: str,
-    answers: Collection[int] = (0,),
-    timeout_s: float | None = None,
-    errors: str = "replace",
-    **variables: str,
+    folder: Path, *arguments: str, answers: Collection[int] = (0,), timeout_s: float | None = None, **variables: str
 ) -> str:
     """The output of git in a folder; raises StorageFailure if it is missing, refuses or takes too long."""
     command = ["git", "-c", "core.quotePath=false", "-C", str(folder), *arguments]
@@ -97,7 +93,8 @@ def ask_git(
         why = " ".join(" ".join(said).split())
         hint = "Make a repository with `git init`." if "a git repository" in why else "Ask git the same yourself."
         raise StorageFailure(f"git could not be asked: {why}.", hint)
-    return done.stdout.decode(errors=errors)
+    # Names to open are as the system has them, even if they are not UTF-8.
+    return done.stdout.decode(errors="surrogateescape" if arguments[:2] == ("ls-files", "-z") else "replace")
 
 
 def commit_files(project: Path, paths: Sequence[str], author: str, message: str) -> None:
@@ -194,9 +191,8 @@ def list_visible_files(project: Path, suffixes: Sequence[str]) -> list[str] | No
 
 def _list_files(project: Path, *options: str) -> list[str] | None:
     if any((folder / ".git").exists() for folder in (project, *project.absolute().parents)):
-        with suppress(StorageFailure):  # names as Python has those that are not UTF-8
-            listed = ask_git(project, "ls-files", "-z", *options, timeout_s=PRESENT_S, errors="surrogateescape")
-            return sorted(filter(None, listed.split("\0")))
+        with suppress(StorageFailure):
+            return sorted(filter(None, ask_git(project, "ls-files", "-z", *options, timeout_s=PRESENT_S).split("\0")))
     return None
 
 
@@ -414,7 +410,7 @@ def _search_repository(top: Path, traces: Traces, paths: Sequence[Path], own: Co
     for name in filter(None, ask_git(top, *changed).split("\0")):
         with storage_errors("read", top / name):
             if (top / name).is_file() and traces.count(os.fsencode(name)) + traces.count((top / name).read_bytes()):
-                places.append(GitPlace(kind="file not committed", path=name))
+                places.append(GitPlace(kind="file not committed", path=replace_undecodable(name)))
     gone = " ".join(f"--path {shlex.quote(place.path)}" for place in files)
     commands = (
         *((f"git filter-repo --force --invert-paths {gone}",) if files else ()),

@@ -25,8 +25,7 @@ from scrimshaw.toml_text import read_regular_file
 MAX_BYTES = 2 * 1024 * 1024
 MOST_FOLDERS = 20_000  # without git, as in a home folder; some two seconds
 IGNORED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages"})
-_OWN = frozenset({".scrimshaw"})
-_MACHINERY = _OWN | {".git", ".venv", ".tox"}  # never searched for documents
+_MACHINERY = frozenset({".git", ".scrimshaw", ".venv", ".tox"})  # never searched for documents
 OTHER_SUFFIXES = (".markdown", ".mdx", ".mdc", ".rst", ".adoc", ".asciidoc")
 SUFFIXES = (SUFFIX, *OTHER_SUFFIXES)
 SPEC_FOLDERS = ("specs", ".specify", ".opencode/specs")
@@ -128,23 +127,18 @@ def discover(project: Path, serena_home: Path | None = None) -> list[Source]:
 
 def find_left_out(project: Path, read: Collection[str], exclude: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Name of each document below a project that is not among the paths `read`, and the first reason that applies."""
-    excluded, top, apart = compile_globs(exclude), os.path.realpath(project), list[str]()
+    excluded, top, apart = compile_globs(exclude), os.path.realpath(project), ""
     for folder, below, names in islice(os.walk(top), MOST_FOLDERS):
-        apart += [f"{folder}{os.sep}"] if folder != top and ".git" in (*below, *names) else []
-        below[:] = sorted(set(below) - IGNORED_FOLDERS - (_MACHINERY if folder == top else _MACHINERY - _OWN))
+        apart = folder if folder != top and ".git" in (*below, *names) else apart  # folders come depth first
+        below[:] = sorted(set(below) - IGNORED_FOLDERS - (_MACHINERY if folder == top else _MACHINERY - {".scrimshaw"}))
         for path in (Path(folder, name) for name in names if name.lower().endswith(SUFFIXES)):
             name = replace_undecodable(path.relative_to(top).as_posix())
-            is_nested = "/.scrimshaw/memories/" in name
-            is_machinery = "/.scrimshaw/" in name and not is_nested
-            reasons = {
-                "": is_machinery or replace_undecodable(os.path.realpath(path)) in read,
-                "nested": is_nested,
-                "hidden": _is_hidden(name),
-                "excluded": bool(excluded.fullmatch(name)),
-                "apart": str(path).startswith((*apart,)),
-            }
-            if reason := next((each for each, applies in reasons.items() if applies), "ignored"):
-                yield name, reason
+            of_part = name.partition("/.scrimshaw/")[2]
+            if replace_undecodable(os.path.realpath(path)) not in read and of_part[:9] in ("", "memories/"):
+                reason = (
+                    "excluded" if excluded.fullmatch(name) else "apart" if path.is_relative_to(apart) else "ignored"
+                )
+                yield name, "nested" if of_part else "hidden" if _is_hidden(name) else reason
 
 
 def classify_artifact(path: PurePosixPath) -> ArtifactClass:

@@ -336,7 +336,7 @@ def test_what_stopped_a_hook_is_named_until_its_log_is_removed(engine: Engine, p
     log.write_text(f"2026-11-28T10:00:00 WARN Redaction applied: private\n{log.read_text()}")
     rows = {row.name: row for row in check_health(engine, more=PROCESS).capabilities}
     assert rows["hook"].status == Status.DEGRADED
-    assert "hooks that failed: 1," in rows["hook"].detail
+    assert "hooks that failed: 1, for lack of time: 0," in rows["hook"].detail
     assert "TypeError in main.py" in rows["hook"].detail
     log.unlink()
     rows = {row.name: row for row in check_health(engine, more=PROCESS).capabilities}
@@ -348,6 +348,8 @@ def test_a_hook_that_runs_out_of_time_is_logged(engine: Engine, project: Path) -
     done = hook(project, b"{}", run=f"{slow}record.handle_payload = lambda *_, **more: time.sleep(60); main.run()")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert (engine.folder / "hook.log").read_text().endswith(" It ran out of time\n")
+    rows = {row.name: row for row in check_health(engine, more=PROCESS).capabilities}
+    assert "hooks that failed: 1, for lack of time: 1," in rows["hook"].detail
 
 
 def test_the_log_keeps_only_its_newer_half_once_it_is_long(

@@ -15,8 +15,7 @@ def run() -> None:
     """The console entry point: answers three small commands before the rest is imported."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # closed; its number must not become that of a database
-            mode = "r" if name == "stdin" else "w"
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
+            setattr(sys, name, Path(os.devnull).open("r+", encoding="utf-8"))  # noqa: SIM115 - until the process ends
     if sys.argv[1:] == ["serve"]:  # the command line that setup writes
         gc.disable()  # imports make no garbage, and looking for it costs 80 ms
         from scrimshaw.app.serve import serve  # noqa: PLC0415 - the MCP SDK is heavy, only servers need it

@@ -42,12 +42,10 @@ def plain(text: str) -> str:
 
 def line(*parts: str | tuple[str, str]) -> Text:
     """Parts of a line, each a text or a text with its style, safe for a terminal; what has a style breaks no line."""
-    return Text.assemble(
-        *(plain(part) if isinstance(part, str) else (keep_on_line(part[0]), part[1]) for part in parts)
-    )
+    return Text.assemble(*(plain(part) if isinstance(part, str) else (flatten(part[0]), part[1]) for part in parts))
 
 
-def keep_on_line(text: str) -> str:
+def flatten(text: str) -> str:
     """A name or title, which may have line breaks and tabs, as part of a line or of a table."""
     return plain(text).replace("\n", "\\n").replace("\t", "\\t")
 

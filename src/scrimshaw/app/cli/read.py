@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import command, open_memory, settings_of_memory
-from scrimshaw.app.cli.output import Lines, console, keep_on_line, line, note, note_degradations
+from scrimshaw.app.cli.output import Lines, console, flatten, line, note, note_degradations
 from scrimshaw.app.hooks.fencing import is_withheld, neutralise, neutralise_state_lines
 from scrimshaw.engine import Engine, counts, index, query_log, read
 from scrimshaw.engine.context import add_state, resume_state
@@ -144,7 +144,7 @@ def _render_page(result: MemoryPage) -> Lines:
         if is_terminal:
             yield line((memory.id, "cyan"), "  ", "  ".join(fields))
         else:
-            sys.stdout.write("\t".join(map(keep_on_line, [memory.id, *fields])) + "\n")
+            sys.stdout.write("\t".join(map(flatten, [memory.id, *fields])) + "\n")
     if is_terminal:
         yield line((f"up to {result.offset + len(result.memories)} of {result.total}", "dim"))
 

@@ -48,10 +48,7 @@ _LEFT_OUT = {
     "ignored": ("ignored by git", f'to read them: [index] include = ["{{}}/**"] {_IN_CONFIG}'),
     "excluded": ("by [index] exclude", f"to read them: change the list exclude below [index] {_IN_CONFIG}"),
     "apart": ("in a repository of its own", f'to read them: [index] include = ["{{}}/**"] {_IN_CONFIG}'),
-    "nested": (
-        "memories of its parts",
-        f'to read them: [index] include = ["PART/.scrimshaw/memories/**"] {_IN_CONFIG}',
-    ),
+    "nested": ("memories of a part", f'[index] include = ["PART/.scrimshaw/memories/**"] {_IN_CONFIG} reads them'),
     "unnamed": ("not among [[sources]]", f"to read them: add them to a [[sources]] {_IN_CONFIG}"),
 }
 _WORDS = {"unchanged": "there already", "read": "read in place", "left": "left out"}
