@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.samples import document
 
-from scrimshaw.errors import DamagedDatabase, StorageFailure
+from scrimshaw.errors import DamagedDatabase
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.sqlite.database import Database
@@ -39,9 +39,3 @@ def use(index: Index) -> None:
     index.manifest("vault")
     index.get(["a"])
     index.put([document("a", "other text")])
-
-
-def test_a_folder_in_place_of_a_database_is_named(tmp_path: Path) -> None:
-    (tmp_path / "index.db").mkdir()
-    with pytest.raises(StorageFailure, match=r"index\.db is a folder, not a file"):
-        Database(tmp_path / "index.db", "index", durable=False, busy_timeout_ms=1000)
