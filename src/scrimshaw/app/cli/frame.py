@@ -145,6 +145,7 @@ def command(
     *arguments: str,
     render: Callable[..., Lines],
     fresh: bool = True,
+    reads: bool = False,
     with_rules: bool = False,
     fails: Callable[[Any], int] = lambda _: 0,
     empty: str = "",
@@ -171,7 +172,9 @@ def command(
                 values["settings"] = settings_of_memory(project)
             with ExitStack() as stack:
                 if "engine" in named:
-                    opening = open_memory(project, None if values.get("no_scan") else fresh, with_rules=with_rules)
+                    opening = open_memory(
+                        project, None if values.get("no_scan") else fresh, reads=reads, with_rules=with_rules
+                    )
                     values["engine"] = stack.enter_context(opening)
                     counts.demand_known(values["engine"], values.get("filters", Filters()))
                 answer = work(**{key: values[key] for key in named})
@@ -299,7 +302,9 @@ settings_of_memory = partial(settings_of, read=load_memory)  # raises ConfigErro
 
 
 @contextmanager
-def open_memory(project: Path | None, fresh: bool | None = True, *, with_rules: bool = False) -> Iterator[Engine]:
+def open_memory(
+    project: Path | None, fresh: bool | None = True, *, reads: bool = False, with_rules: bool = False
+) -> Iterator[Engine]:
     """Open the memory of a project; if `fresh`, including changes of its files since the last scan.
 
     None reads the files only if the index was removed, which would answer with nothing. If the index could not follow
@@ -310,7 +315,7 @@ def open_memory(project: Path | None, fresh: bool | None = True, *, with_rules: 
         check_rules(settings.rules)
     with open_engine(settings) as engine:
         if fresh or (fresh is None and not engine.index.generation()):
-            index.catch_up(engine)
+            (index.catch_up if reads else index.scan)(engine)  # what changes files must know how they are
         yield engine
         note_degradations(engine.degradations.of(INDEX))
 

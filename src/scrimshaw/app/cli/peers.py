@@ -117,7 +117,7 @@ def _render_status(found: Sequence[SourceStatus]) -> Lines:
             yield line(("  no answer: " if each.kind == "peer" else "  ", "bold red"), each.fault)
 
 
-@command(app, "status", "", "--json", render=_render_status, fails=_highest)
+@command(app, "status", "", "--json", render=_render_status, fails=_highest, reads=True)
 def show_status(engine: Engine) -> list[SourceStatus]:
     """List where a search reads from, and check that peers answer.
 

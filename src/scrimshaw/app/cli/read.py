@@ -354,7 +354,7 @@ def get(
     return found
 
 
-@command(app, "list", "--type decision --sort updated --limit 50", render=_render_page)
+@command(app, "list", "--type decision --sort updated --limit 50", render=_render_page, reads=True)
 def list_memories(
     engine: Engine,
     filters: Filters,
@@ -405,7 +405,7 @@ def stats(
     if quality:  # reads only files, no index
         figures = measure_quality(settings_of_memory(project), days=days or DAYS)
         return figures | {"is_missed": check and not all(each["met"] for each in figures["measures"])}
-    with open_memory(project, fresh=None if no_scan else not chosen) as engine:
+    with open_memory(project, fresh=None if no_scan else not chosen, reads=True) as engine:
         if searches or uplift:
             return search_figures(engine, days or DAYS) if searches else measure_uplift(engine)
         return counts.list_tokens(engine) if context else counts.count_memories(engine, filters, exclude=exclude or ())
