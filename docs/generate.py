@@ -49,7 +49,8 @@ def config_page() -> str:
         "",
         "Made from the code by `make docs`. Keys go into `.scrimshaw/config.toml` (the project's) or",
         "`~/.scrimshaw/config.toml` (yours); the environment wins over both. A value that is not allowed stops the",
-        "start and is named with its file, key and range.",
+        "start and is named with its file, key and range. A key that is not known, such as one of another version, has",
+        "no effect; commands and `scrimshaw doctor` name it, and `scrimshaw config edit` opens the file.",
     ]
     section = ""
     for info in config.all_keys():

@@ -167,23 +167,35 @@ def test_thresholds_may_fall_together(places: tuple[Path, Path]) -> None:
 def test_every_bad_value_is_named_at_once(places: tuple[Path, Path]) -> None:
     message = refused(
         places,
-        "[session]\nboost_limit = 3\ndecay_rate = -1\n[search]\nlimit = 0\nnonsense = 1\n",
+        "[session]\nboost_limit = 3\ndecay_rate = -1\n[search]\nlimit = 0\n",
         home="[context]\nquick_tokens = 1\n",
         environment={"SCRIMSHAW_EMBEDDING_TIMEOUT_S": "soon"},
     )
-    for name in ("session.boost_limit", "session.decay_rate", "search.limit", "search.nonsense", "context.quick_tokens",
+    for name in ("session.boost_limit", "session.decay_rate", "search.limit", "context.quick_tokens",
                  "embedding.timeout_s"):  # fmt: skip
         assert name in message
     assert f"{places[1] / CONFIG_FILE}: context.quick_tokens" in message
     assert "environment: embedding.timeout_s" in message
 
 
-def test_unknown_keys_and_sections_are_refused_with_help(places: tuple[Path, Path]) -> None:
-    assert "the keys are limit, query_max" in refused(places, "[search]\nlimits = 3\n")
-    assert "the sections are features, rollout, session" in refused(places, "[serach]\nlimit = 3\n")
-    misplaced = refused(places, "boost_limit = 0.1\n")
+def test_unknown_keys_and_sections_are_named_and_have_no_effect(places: tuple[Path, Path]) -> None:
+    path = places[0] / ".scrimshaw" / CONFIG_FILE
+    unknown = "is not known, and has no effect"
+    settings = loaded(places, "[search]\nlimits = 3\ncandidates = 20\n")
+    assert settings.ignored == (f"{path}: search.limits = 3 {unknown}. Did you mean limit?",)
+    assert settings.search.candidates == 20
+    (section,) = loaded(places, "[serach]\nlimit = 3\n").ignored
+    assert f"{unknown}; the sections are features, rollout, session" in section
+    (misplaced,) = loaded(places, home="boost_limit = 0.1\n").ignored
+    assert misplaced.startswith(f"{places[1] / CONFIG_FILE}: ")
     assert "it belongs to [session] boost_limit: a number from 0 to 0.2" in misplaced
-    assert "is not known" in refused(places, "search = 3\n")
+    (variable,) = loaded(places, environment={"SCRIMSHAW_SEARCH_LIMITS": "3"}).ignored
+    assert variable.startswith(f"environment: SCRIMSHAW_SEARCH_LIMITS {unknown}. Did you mean SCRIMSHAW_SEARCH_LIMIT")
+
+
+def test_a_section_that_is_no_table_is_refused(places: tuple[Path, Path]) -> None:
+    assert "search = 3 is not known" in refused(places, "search = 3\n")
+    assert "storage = 3 is not known" in refused(places, "storage = 3\n")
 
 
 @pytest.mark.parametrize(
@@ -198,8 +210,9 @@ def test_unknown_keys_and_sections_are_refused_with_help(places: tuple[Path, Pat
         "[[embeding]]\napi_key = '7070'\n",
     ],
 )
-def test_a_refused_key_is_not_shown(places: tuple[Path, Path], text: str) -> None:
-    message = refused(places, text)
+def test_a_key_that_is_refused_or_without_effect_is_not_shown(places: tuple[Path, Path], text: str) -> None:
+    is_refused = text == "[embedding]\napi_key = 7070\n"
+    message = refused(places, text) if is_refused else "".join(loaded(places, text).ignored)
     assert "(not shown)" in message
     assert "7070" not in message
 

@@ -311,6 +311,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     rules: tuple[Mapping[str, Any], ...] = ()  #: the user's extraction rules as written
     peers: tuple[PeerSettings, ...] = ()
     vaults: tuple[VaultSettings, ...] = ()
+    ignored: tuple[str, ...] = ()  #: what is said of keys that are not known, with their file
 
     @property
     def folder(self) -> Path:
@@ -329,7 +330,7 @@ SECTIONS: Mapping[str, type[Struct]] = {
     if isinstance(value, Struct)
 }
 _TABLES = (*SECTIONS, "sources", "rules", "peers", "vaults")
-_ENVIRONMENT = "environment"
+_ENVIRONMENT, _UNKNOWN = "environment", "is not known, and has no effect"
 _OF_GIT_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
 _Given = dict[str, dict[str, tuple[Any, str]]]  # by section and key: a value, and where it is stated
 
@@ -365,12 +366,13 @@ def all_keys() -> Iterator[KeyInfo]:
 
 
 def load(project: Path, *, home: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
-    """The settings of `project`; raises ConfigError naming every value that cannot be used."""
+    """The settings of `project`; raises ConfigError naming every value that cannot be used, not keys unknown to it."""
     env = os.environ if environment is None else environment
     serena_home = None if home else Path.home() / ".serena"
-    home = home or Path(env.get("SCRIMSHAW_HOME") or Path.home() / PROJECT_FOLDER)
-    given, problems, tables, peers = _Given(), list[str](), dict[str, Any](), find_local_peers(project)
-    for path in config_files(project, home):
+    home = (files := config_files(project, home, env))[0].parent
+    given, tables, peers = _Given(), dict[str, Any](), find_local_peers(project)
+    problems, ignored = list[str](), list[str]()
+    for path in files:
         if not (table := _read_toml(path)):
             continue
         for name, kind in (("sources", SourceSettings), ("rules", dict[str, Any])):
@@ -383,13 +385,15 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
             tables["vaults"] = _tables(table, "vaults", VaultSettings, path, problems)
         else:  # what came with a clone must not run a command or send text away
             foreign = [f"the peer {peer.name}" for peer in stated if not peer.is_harmless]
-            foreign += [f"{key} of [{section}]" for section, key in _OF_USER if key in table.get(section, ())]
+            stated_in = {section: content for section, content in table.items() if isinstance(content, dict)}
+            foreign += [f"{key} of [{section}]" for section, key in _OF_USER if key in stated_in.get(section, ())]
             problems += [f"{path}: {each} belongs in {home / CONFIG_FILE}" for each in foreign]
-        _merge(table, str(path), given, problems)
+        _merge(table, str(path), given, problems, ignored)
     if own := {name: env[name] for name in env if name.startswith(_PREFIXES) and name != "SCRIMSHAW_HOME"}:
-        problems += _merge_environment(own, given)
+        ignored += _merge_environment(own, given)
     sections: dict[str, Any] = {
-        name: _section(name, given[name], problems) if name in given else kind() for name, kind in SECTIONS.items()
+        name: _section(name, given[name], problems, ignored) if name in given else kind()
+        for name, kind in SECTIONS.items()
     }
     if problems:
         raise ConfigError("\n  ".join(("The configuration cannot be used:", *problems)), "Correct it and start again.")
@@ -397,7 +401,8 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
         switches = [field.encode_name for field in msgspec.structs.fields(FeatureSettings) if field.type is not str]
         off = {key: False for key in switches if key != "profile" and key not in given.get("features", ())}
         sections["features"] = msgspec.structs.replace(sections["features"], **off)
-    return Settings(project=project, home=home, serena_home=serena_home, **tables, peers=(*peers.values(),), **sections)
+    tables |= {"peers": (*peers.values(),), "ignored": (*ignored,)}
+    return Settings(project=project, home=home, serena_home=serena_home, **tables, **sections)
 
 
 def load_memory(project: Path) -> Settings:
@@ -428,8 +433,9 @@ def environment_for_git() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _OF_GIT_HOOKS}
 
 
-def config_files(project: Path, home: Path) -> tuple[Path, Path]:
+def config_files(project: Path, home: Path | None = None, env: Mapping[str, str] = os.environ) -> tuple[Path, Path]:
     """The files that settings are read from, the later one winning."""
+    home = home or Path(env.get("SCRIMSHAW_HOME") or Path.home() / PROJECT_FOLDER)
     return home / CONFIG_FILE, project / PROJECT_FOLDER / CONFIG_FILE
 
 
@@ -488,7 +494,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(problem, "Correct the file or remove it.") from error
 
 
-def _merge(table: Mapping[str, Any], origin: str, given: _Given, problems: list[str]) -> None:
+def _merge(table: Mapping[str, Any], origin: str, given: _Given, problems: list[str], ignored: list[str]) -> None:
     for section, content in table.items():
         if section in SECTIONS and isinstance(content, dict):
             given.setdefault(section, {}).update({key: (value, origin) for key, value in content.items()})
@@ -497,11 +503,12 @@ def _merge(table: Mapping[str, Any], origin: str, given: _Given, problems: list[
         else:
             places = [f"[{info.section}] {info.key}: {info.allowed}" for info in all_keys() if info.key == section]
             hint = f"it belongs to {', '.join(places)}" if places else f"the sections are {', '.join(_TABLES)}"
-            problems.append(f"{origin}: {_quote(section, content)} is not known; {hint}")
+            found = problems if section in SECTIONS else ignored
+            found.append(f"{origin}: {_quote(section, content)} {_UNKNOWN}; {hint}")
 
 
 def _merge_environment(env: Mapping[str, str], given: _Given) -> list[str]:
-    """Merge the values of variables; returns unknown names, with the nearest known one."""
+    """Merge the values of variables; returns what is said of unknown names, with the nearest known one."""
     known = set[str]()
     for section, kind in SECTIONS.items():
         for key in kind.__struct_encode_fields__:
@@ -513,7 +520,7 @@ def _merge_environment(env: Mapping[str, str], given: _Given) -> list[str]:
     unknown = [(name, find_nearest(name, known)) for name in sorted(env.keys() - known)]
     # Spec-kit has its own variables; one that is unlike any of ours is not a mistake.
     ours = [(name, hint) for name, hint in unknown if hint or name.startswith(_PREFIXES[0])]
-    return [f"{_ENVIRONMENT}: {name} is not known. {hint}".strip() for name, hint in ours]
+    return [f"{_ENVIRONMENT}: {name} {_UNKNOWN}. {hint}".strip() for name, hint in ours]
 
 
 @cache
@@ -522,13 +529,13 @@ def _types(kind: type[Struct]) -> dict[str, Any]:
     return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
 
 
-def _section(name: str, stated: Mapping[str, tuple[Any, str]], problems: list[str]) -> Any:
-    """The checked section; every unusable value is added to `problems`."""
+def _section(name: str, stated: Mapping[str, tuple[Any, str]], problems: list[str], ignored: list[str]) -> Any:
+    """The checked section; every unusable value is added to `problems`, and every unknown key to `ignored`."""
     kinds, good = _types(SECTIONS[name]), dict[str, Any]()
     for key, (value, origin) in stated.items():
         what = f"{origin}: {name}.{_quote(key, value)}"
         if key not in kinds:
-            problems.append(f"{what} is not known; the keys are {', '.join(kinds)}")
+            ignored.append(f"{what} {_UNKNOWN}. {find_nearest(key, kinds) or 'Remove it.'}")
             continue
         try:
             good[key] = msgspec.convert(value, kinds[key], strict=origin != _ENVIRONMENT)

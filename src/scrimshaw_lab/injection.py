@@ -213,7 +213,7 @@ def _render(report: InjectionReport) -> Lines:
     yield f"real texts flagged: {_share(report.false_flags)}"
     yield f"time for 10 KB: median {report.p50_ms:.2f} ms, 95 % within {report.p95_ms:.2f} ms"
     for title, rates in (("Attacks", report.attacks_by_source), ("Real texts", report.benign_by_source)):
-        yield line((f"\n{title} flagged", "bold"))
+        yield line("\n", (f"{title} flagged", "bold"))
         yield from (f"{rate.hit:>6} of {rate.total:<6}{rate.value:7.1%}  {name}" for name, rate in rates.items())
 
 

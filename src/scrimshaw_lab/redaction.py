@@ -126,7 +126,7 @@ def evaluate_redact(
 def _render(figures: RedactionFigures) -> Lines:
     yield from (f"{name}: {value}" for name, value in _totals(figures).items())
     for title, rates in _tables(figures).items():
-        yield line((f"\n{title}", "bold"))
+        yield line("\n", (title, "bold"))
         yield from (f"{rate.hit:>6} of {rate.total:<6}{rate.value:7.1%}  {name or '-'}" for name, rate in rates.items())
 
 

@@ -185,7 +185,7 @@ def render_forms(report: FormReport) -> Lines:
         "Contexts with misses": {name: rate for name, rate in report.by_context.items() if rate.hit < rate.total},
     }
     for title, shown in titles.items():
-        yield line((f"\n{title}", "bold"))
+        yield line("\n", (title, "bold"))
         for name, rate in sorted(shown.items(), key=lambda row: row[1].value) if shown is not rates else shown.items():
             yield f"{rate.hit:>6} of {rate.total:<6}{rate.value:7.1%}  {name}"
     yield from report.misses

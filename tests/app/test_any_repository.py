@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,36 @@ def test_templates_are_told_from_what_git_ignores(cli: Cli, repository: Path) ->
     make_git(repository, "build/\n")
     assert documents(cli)["left_out"] == {"unfilled": {".specify/templates": 1}, "ignored": {"build/site": 1}}
     assert "templates and scripts of Spec Kit: .specify/templates (1)" in cli("init").out
+
+
+def test_why_git_lists_no_document_is_told_of_submodules_and_odd_names(cli: Cli, repository: Path) -> None:
+    fill(repository / "lib", "guide.md")
+    fill(repository, "plain.md", "ignored/x.md")
+    for folder, ignored in ((repository / "lib", ""), (repository, "ignored/\n")):
+        make_git(folder, ignored)
+    odd = os.fsdecode(os.fsencode(repository) + b"/caf\xe9.md")
+    Path(odd).write_text("# Coffee\n")
+    for folder in (repository / "lib", repository):
+        git = ("git", "-C", str(folder), "-c", "user.name=A", "-c", "user.email=a@b.c")
+        for command in (("add", "--all"), ("commit", "--quiet", "--message", "Begin")):
+            subprocess.run([*git, *command], check=True, capture_output=True)
+    done = cli("init")
+    assert "1  left out, in a repository of its own: lib (1)" in done.out
+    assert "1  left out, ignored by git: ignored (1)" in done.out
+    assert f"{repository}/caf\N{REPLACEMENT CHARACTER}.md: its name is not UTF-8" in done.out
+    assert "its name is not UTF-8" in cli("doctor").out
+    cli("config", "set", "index.include", '["lib/**"]')
+    assert {"lib/guide", "plain"} == {each["id"] for each in cli("list", "--json").json["memories"]}
+
+
+def test_memories_of_a_part_are_named_until_they_are_read(cli: Cli, repository: Path) -> None:
+    fill(repository, "packages/x/.scrimshaw/memories/till.md", "packages/x/.scrimshaw/drafts/no.md")
+    make_git(repository, "nothing\n")
+    done = cli("init")
+    assert "1  left out, memories of a part: packages/x (1)" in done.out
+    cli("config", "set", "index.include", '["packages/x/.scrimshaw/memories/**"]')
+    assert "left out" not in cli("init").out
+    assert [each["id"] for each in cli("list", "--json").json["memories"]] == ["packages/x/.scrimshaw/memories/till"]
 
 
 def test_what_was_left_out_is_read_once_the_settings_say_so(cli: Cli, repository: Path) -> None:

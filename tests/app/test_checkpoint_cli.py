@@ -122,6 +122,13 @@ def test_a_disk_that_cannot_be_written_is_backed_up(cli: Cli, tmp_path: Path) ->
     assert back.json["written"] == ["memories/a.md", "memories/b.md"]
 
 
+@pytest.mark.usefixtures("read_only")
+@pytest.mark.parametrize("command", ["list", "status", "stats", "freshness"])
+def test_what_only_reads_answers_on_a_disk_that_cannot_be_written(cli: Cli, command: str) -> None:
+    done = cli(command)
+    assert (done.code, done.out != "", done.err.count("index_behind")) == (int(command == "freshness"), True, 1)
+
+
 def test_the_exact_state_is_asked_for_even_if_only_the_journal_would_change(project: Path, cli: Cli) -> None:
     cli("checkpoint", "create", "one")
     with open_engine(load(project)) as engine:

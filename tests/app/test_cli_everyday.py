@@ -134,8 +134,46 @@ def test_one_key_is_set_and_all_else_stays(cli: Cli, project: Path) -> None:
 def test_an_edited_configuration_is_checked(cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_editor(monkeypatch, "import sys; open(sys.argv[1], 'a').write('[search]\\nlimit = 9\\n')")
     assert cli("config", "edit").code == 0
-    use_editor(monkeypatch, "import sys; open(sys.argv[1], 'a').write('nonsense = 1\\n')")
+    use_editor(monkeypatch, "import sys; open(sys.argv[1], 'a').write('limit = 0\\n')")
     assert cli("config", "edit").code == 2
+
+
+@pytest.mark.parametrize("broken", ["[search]\nlimit = 0\n", "[search\n", "[[vaults]]\n"])
+def test_a_configuration_that_cannot_be_used_can_be_edited(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    file = project / ".scrimshaw/config.toml"
+    file.write_text(broken)
+    assert cli("list").code == 2
+    use_editor(monkeypatch, "import sys; open(sys.argv[1], 'w').write('[search]\\nlimit = 9\\n')")
+    assert (cli("config", "edit").code, cli("config", "get", "search.limit").out) == (0, "search.limit = 9\n")
+    file.unlink()
+    project.joinpath(".scrimshaw").rename(project / "moved")
+    assert "has no memory yet" in cli("config", "edit").err
+
+
+def test_a_key_without_effect_is_named_and_stops_nothing(cli: Cli, project: Path) -> None:
+    (project / ".scrimshaw/config.toml").write_text("[search]\nsnippet_tokens = 60\n[serach]\nlimit = 2\n")
+    listed, got = cli("list", "--json"), cli("config", "get", "search.limit")
+    assert (listed.code, listed.json["memories"], got.code) == (0, [], 0)
+    for said in (listed.err, got.err):
+        assert said.count("config.toml: search.snippet_tokens = 60 is not known, and has no effect.") == 1
+        assert said.count("config.toml: serach (not shown) is not known, and has no effect; the sections are") == 1
+    examined = cli("doctor")
+    assert (examined.code, examined.err) == (0, "")
+    assert examined.out.count("warning  config: ") == 2
+
+
+def test_a_name_with_a_line_break_or_a_tab_breaks_no_line(cli: Cli, project: Path) -> None:
+    for name in ("docs/new\nline", "docs/tab\tname"):
+        write_memory(project, name, f"# Tide\n\nThe tide of {name.split('/')[1].split()[0]} turns at noon.\n")
+    listed = cli("list").out.splitlines()
+    assert [len(each.split("\t")) for each in listed] == [5] * len(listed)
+    assert {r"docs/new\nline", r"docs/tab\tname"} <= {each.split("\t")[0] for each in listed}
+    found = cli("search", "tide turns at noon").out
+    assert r"   docs/new\nline#tide  docs" in found
+    assert r"   docs/new\nline.md:1" in found
+    assert r"   docs/tab\tname#tide  docs" in found
 
 
 def test_the_last_change_is_taken_back(cli: Cli, notes: Path) -> None:
@@ -161,8 +199,8 @@ def test_unknown_names_are_errors_that_name_the_nearest(cli: Cli, notes: Path, m
     assert "Did you mean vault?" in cli("search", "x", "--source", "valt").err
     assert "'important'" in cli("list", "--tier", "importnt").err
     monkeypatch.setenv("SCRIMSHAW_SERCH_LIMIT", "3")
-    refused = cli("list")
-    assert (refused.code, "Did you mean SCRIMSHAW_SEARCH_LIMIT" in refused.err) == (2, True)
+    told = cli("list")
+    assert (told.code, "Did you mean SCRIMSHAW_SEARCH_LIMIT" in told.err) == (0, True)
     monkeypatch.delenv("SCRIMSHAW_SERCH_LIMIT")
     monkeypatch.setenv("SPECKIT_TEMPLATE_FOLDER", "of another tool")
     assert cli("list").code == 0

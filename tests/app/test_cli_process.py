@@ -195,3 +195,17 @@ def test_a_note_is_found_by_its_meaning_right_after_it_was_saved(
     counted = run("stats")
     assert (counted["vectors"], counted["waiting_jobs"]) == ([2, 2], 0)
     assert run("doctor")["healthy"]
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+@pytest.mark.parametrize("command", [["status", "--json"], ["list"], ["statusline"], ["--version"]])
+def test_a_closed_stream_is_like_a_reader_that_is_gone(
+    memory: Path, command: list[str], closed: tuple[int, ...]
+) -> None:
+    code = f"import os, sys\nfor number in {closed}: os.close(number)\n"
+    code += (
+        "os.execv(sys.executable, [sys.executable, '-c', 'from scrimshaw.app.cli import run; run()', *sys.argv[1:]])"
+    )
+    asked = [sys.executable, "-c", code, *command]
+    done = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, cwd=memory, check=False)
+    assert (done.returncode, done.stderr, done.stdout != b"") == (0, b"", 1 not in closed)

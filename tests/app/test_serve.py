@@ -86,6 +86,16 @@ def test_a_memory_that_cannot_be_opened_is_the_answer_until_it_can(serve: Start,
         assert [hit["id"] for hit in call(session, "memory_search", query="harbour gate")["hits"]][:1] == ["gate"]
 
 
+def test_a_setting_of_another_version_is_named_and_the_server_starts(serve: Start, project: Path, vault: Path) -> None:
+    write_memory(vault, "gate", "# Gate\nThe harbour gate shuts at dusk.")
+    (vault.parent / "config.toml").write_text("[search]\nsnippet_tokens = 60\n")
+    with serve() as session:
+        assert [hit["id"] for hit in call(session, "memory_search", query="harbour gate")["hits"]][:1] == ["gate"]
+    done = subprocess.run(PROGRAM, cwd=project, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"snippet_tokens = 60 is not known, and has no effect" in done.stderr
+
+
 def test_settings_that_cannot_be_used_end_the_server_before_it_says_anything(project: Path, vault: Path) -> None:
     (vault.parent / "config.toml").write_text("[search]\nlimit = -1\n")
     done = subprocess.run(PROGRAM, cwd=project, capture_output=True, stdin=subprocess.DEVNULL, check=False)

@@ -41,6 +41,12 @@ def test_it_says_in_red_what_cannot_be_read_and_nothing_where_there_is_no_memory
     assert ask({"session_id": "s"}, tmp_path).startswith("\033[31m")
 
 
+def test_a_configuration_that_cannot_be_used_is_one_short_line(project: Path, vault: Path) -> None:
+    (vault.parent / "config.toml").write_text("[search]\nlimit = 0\ncandidates = 0\n")
+    said = "memory: The configuration cannot be used. See `scrimshaw doctor`."
+    assert ask({}, project) == f"\033[31m{said}\033[0m\n"
+
+
 def test_it_loads_no_engine() -> None:
     code = "import sys; import scrimshaw.app.statusline; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

@@ -21,6 +21,7 @@ from scrimshaw.engine.read import get, search, validate
 from scrimshaw.engine.write import NewText, delete, save, update
 from scrimshaw.ingest.quality import BANDS
 from scrimshaw.models import Action, Filters, JobState, Memory, Retention, Tier
+from scrimshaw.router.sync import compare_index
 from scrimshaw.search.candidates import presence
 from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.search.results import SearchRequest
@@ -202,6 +203,32 @@ def test_a_vault_that_was_removed_leaves_nothing(engine: Engine, vault: Path) ->
     shutil.rmtree(vault)
     assert scan(engine).removed == 1
     assert ids(engine) == []
+
+
+def test_what_no_source_reads_any_more_is_forgotten(open_memory: OpenMemory, project: Path) -> None:
+    for name in ("private/plan", "plans/next", ".serena/memories/one", "specs/001/spec", ".venv/kept"):
+        write_memory(project, name, f"The text of {name}.")
+    own = '[[sources]]\nname = "plans"\nroot = "plans"\ninclude = ["**/*.md"]\n'
+    included = '[index]\ninclude = ["private/**", ".venv/**"]\n'
+    first = open_memory(included)
+    scan(first)
+    assert ids(first) == [".venv/kept", "one", "plans/next", "private/plan", "specs/001/spec"]
+    open_memory(f"{included.replace('private/**', 'no/**')}{own}")
+    scan(first)  # as by a server that was started before
+    assert ids(first) == [".venv/kept", "one", "plans/next", "private/plan", "specs/001/spec"]
+    second = open_memory(f"{included.replace('private/**', 'no/**')}{own}")
+    assert compare_index(second).orphaned == ("one", "private/plan", "specs/001/spec")
+    scan(second)
+    assert ids(second) == [".venv/kept", "next"]
+    shutil.rmtree(project / "specs")
+    shutil.rmtree(project / ".serena")
+    third = open_memory()
+    assert [report.removed for report in (scan(third), scan(third))] == [1, 0]
+    assert {memory.id: memory.source for memory in third.index.select(Filters())} == {
+        "plans/next": "docs",
+        "private/plan": "docs",
+    }
+    assert compare_index(third).exit_code == 0
 
 
 # Vectors

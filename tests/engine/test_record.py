@@ -83,6 +83,7 @@ def test_the_title_of_the_memory_names_the_record(engine: Engine) -> None:
     title = engine.memory(drafted.memory_id).title
     assert before == "Read the notes of yesterday first."
     assert hit.memory.title == read.get(engine, hit.memory.id).memory.title == title != before
+    assert hit.memory.content_hash == ""  # it has no file
 
 
 def test_several_passages_of_one_session_come_back(engine: Engine) -> None:

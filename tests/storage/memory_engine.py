@@ -351,6 +351,7 @@ class MemoryIndex:
         self._sources[file.path] = file.source
         self._files[file.path] = FileState(
             path=file.path,
+            source=file.source,
             size=file.size,
             mtime_ns=file.mtime_ns,
             content_hash=content_hash,

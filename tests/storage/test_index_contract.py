@@ -167,8 +167,8 @@ def test_retiring_all_forgets_everything(index: Index, index_storage: OpenStorag
 
 def test_the_manifest_is_per_source(index: Index) -> None:
     index.put([document("a"), document("d", file=source_file("d", source="docs"))])
-    state = FileState(path="/vault/a.md", size=10, mtime_ns=1, content_hash=index.get(["a"])["a"].content_hash,
-                      memory_id="a")  # fmt: skip
+    state = FileState(path="/vault/a.md", source="vault", size=10, mtime_ns=1, memory_id="a",
+                      content_hash=index.get(["a"])["a"].content_hash)  # fmt: skip
     assert index.manifest("vault") == {"/vault/a.md": state}
     assert list(index.manifest("docs")) == ["/vault/d.md"]
     assert list(index.manifest()) == ["/vault/a.md", "/vault/d.md"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import time
@@ -62,6 +63,14 @@ def test_a_file_of_the_past_is_found_with_its_commit(repository: Path) -> None:
     assert told.found == 1
     assert [(place.kind, place.path) for place in told.places] == [("blob", NOTE)]
     assert told.places[0].commit == later
+
+
+def test_a_file_not_committed_is_found_by_a_name_that_is_not_utf_8(repository: Path) -> None:
+    commit(repository, "once", f"It is {NEEDLE}.\n")
+    (repository / NOTE).write_text("A note.\n")
+    Path(os.fsdecode(os.fsencode(repository) + b"/caf\xe9.txt")).write_text(NEEDLE)
+    found = [place.path for place in look(repository).places if place.kind == "file not committed"]
+    assert found == ["caf\N{REPLACEMENT CHARACTER}.txt"]
 
 
 def test_what_no_commit_has_any_more_is_found(repository: Path) -> None:

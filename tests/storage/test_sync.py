@@ -16,13 +16,14 @@ from tests.samples import digest, document
 from tests.storage.contract import open_storage
 
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.models import ArtifactClass, Document, Filters, Skip, SourceFile
+from scrimshaw.models import RECORD, ArtifactClass, Document, Filters, Skip, SourceFile
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.maintenance import Maintenance
 from scrimshaw.storage.ports import Query
 from scrimshaw.storage.scan import MAX_BYTES, Source, scan
 from scrimshaw.storage.sqlite.index import SqliteIndex
 from scrimshaw.storage.sync import Change, SyncReport, compare_files, sync_index
+from scrimshaw.storage.toml_files import LINKS_FILE
 
 
 class Project:
@@ -296,6 +297,25 @@ def test_a_file_known_by_the_name_of_a_link_gets_its_own_again(project: Project)
     assert [change.memory_id for change in project.sync().changes] == ["kept"]
     assert (project.ids(), project.sync().changes) == (["kept"], ())
     assert compare_files(project.index, project.sources, MAX_BYTES)["fresh"] == ["kept"]
+
+
+def test_a_source_that_is_gone_leaves_nothing_but_records_and_links(project: Project) -> None:
+    kept, broken = project.write("kept", "one"), project.write("broken", "broken", docs=True)
+    project.write("gone", "two", docs=True)
+    for source in (RECORD, LINKS_FILE):
+        file = SourceFile(source=source, memory_id="", path=source, size=0, mtime_ns=0)
+        project.index.record_file(file, "", skipped="no")
+    project.sync()
+    vault, docs = project.sources
+    project.sources = [vault, Source("papers", docs.root, include=("broken.md",))]
+    assert compare_files(project.index, project.sources, MAX_BYTES)["orphaned"] == ["gone"]
+    assert (project.sync().removed, project.ids()) == (1, ["kept"])
+    assert {path: state.source for path, state in project.index.manifest().items()} == {
+        RECORD: RECORD,
+        LINKS_FILE: LINKS_FILE,
+        os.path.realpath(kept): "vault",
+        os.path.realpath(broken): "papers",
+    }
 
 
 def test_progress_counts_to_the_end(project: Project) -> None:

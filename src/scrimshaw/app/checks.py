@@ -55,14 +55,15 @@ def _check_hook(engine: Engine) -> Result | str:
         return Result(Status.DEGRADED, "capture is paused", expected=True, advice=advice)
     try:
         found = setup.find_programs()
-        from scrimshaw.app.hooks import record  # noqa: PLC0415 - that it can be imported is what is measured
+        from scrimshaw.app.hooks import main, record  # noqa: PLC0415 - that it can be imported is what is measured
     except (ConfigError, ImportError) as error:
         return off(str(error))
     log = engine.settings.folder / "hook.log"
     lines = log.read_text("utf-8").splitlines() if log.exists() else []
     if failed := [line for line in lines if " WARN " not in line]:
-        text = f"hooks that failed: {len(failed)}, the last at {failed[-1]}"
-        return Result(Status.DEGRADED, text, expected=True, advice=f"Once all else is well, remove {log}.")
+        late = sum(main.OUT_OF_TIME in line for line in failed)
+        text = f"hooks that failed: {len(failed)}, for lack of time: {late}, the last at {failed[-1]}"
+        return Result(Status.DEGRADED, text, expected=True, advice=f"Each line of {log} says why; then remove it.")
     return f"{found.hook} runs {record.handle_payload.__module__}"
 
 

@@ -29,6 +29,8 @@ def serve(project: Path, toolsets: str = DEFAULT_TOOLSETS) -> None:
     """Serve until the client hangs up; raises ConfigError and InvalidRequest before the first byte."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="scrimshaw: %(message)s")
     (tools, prompts), settings = read_listing(toolsets), load(project)
+    for ignored in settings.ignored:
+        logging.getLogger(__name__).warning(ignored)
     if settings.rules:
         from scrimshaw.ingest.rule_checks import check_rules  # noqa: PLC0415 - few users have rules of their own
 

@@ -36,5 +36,6 @@ def describe_memory(folder: Path, session: str) -> str:
             memories = sum(storage.index.count(Filters()).values())
             tokens = sum(each.tokens for each in storage.sessions.injections(session)) if session else 0
     except ScrimshawError as error:
-        return _RED.format(f"memory: {error.message} See `scrimshaw doctor`.")
+        first = error.message.partition("\n")[0].rstrip(":.")
+        return _RED.format(f"memory: {first}. See `scrimshaw doctor`.")
     return f"{format_count(memories, 'memory', ',')}, {format_count(tokens, 'token', ',')} given"

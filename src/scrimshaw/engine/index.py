@@ -9,11 +9,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from scrimshaw.engine.core import PRIVATE, Engine
+from scrimshaw.config import load
+from scrimshaw.engine.core import PRIVATE, Engine, list_project_sources
 from scrimshaw.engine.degradations import INDEX, describe_loss
 from scrimshaw.engine.ledger import links_path, record_external_changes
 from scrimshaw.engine.record import sync_record
-from scrimshaw.errors import DamagedDatabase, ScrimshawError, UnreadableFile
+from scrimshaw.errors import ConfigError, DamagedDatabase, ScrimshawError, UnreadableFile
 from scrimshaw.ingest.comparison import BRIEF, compute_minhash, jaccard, split_runs
 from scrimshaw.ingest.front_matter import CREATED
 from scrimshaw.ingest.markdown import SUPERSEDED_BY, relate_neighbours
@@ -41,7 +42,8 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
     max_bytes, canonical = engine.settings.index.max_file_bytes, engine.settings.index.canonical
     sources = sorted(engine.sources, key=lambda each: each.name != canonical)  # the first source with an id keeps it
     parse = partial(_parse, engine, CommitDates(engine.settings.project))
-    report = sync_index(engine.index, sources, parse, max_bytes, force=force, progress=progress)
+    is_kept = partial(_is_read_by_now, engine)
+    report = sync_index(engine.index, sources, parse, max_bytes, force=force, progress=progress, is_kept=is_kept)
     renames = _find_renames(engine, report)
     for old, new in renames.items():
         engine.journal.update_review(old, partial(lambda name, review: review and replace(review, memory_id=name), new))
@@ -60,6 +62,13 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
         what = f"{format_count(len(unread), 'memory file')} cannot be read: {', '.join(unread[:NEAREST])}"
         engine.degradations.put(INDEX, describe_loss(INDEX, what, "Give yourself permission to read them"))
     return replace(report, files=report.files - len(report.skipped) + len(public), skipped=(*public, *skipped))
+
+
+def _is_read_by_now(engine: Engine, source: str) -> bool:
+    """Whether the project has a source that this process, which may have started before, does not know."""
+    with suppress(ConfigError):
+        return source in (each.name for each in list_project_sources(load(engine.settings.project)))
+    return True
 
 
 def _find_renames(engine: Engine, report: SyncReport) -> dict[str, str]:

@@ -24,6 +24,7 @@ from scrimshaw.config import environment_for_git
 from scrimshaw.errors import NotFound, StorageFailure, describe_os_error
 from scrimshaw.models import PURGED, Degradation, Traces, format_time
 from scrimshaw.storage.durable import storage_errors
+from scrimshaw.storage.paths import replace_undecodable
 
 TIMEOUT_S = 30.0
 # For commands that read no history: somebody is waiting for the answer.
@@ -92,7 +93,8 @@ def ask_git(
         why = " ".join(" ".join(said).split())
         hint = "Make a repository with `git init`." if "a git repository" in why else "Ask git the same yourself."
         raise StorageFailure(f"git could not be asked: {why}.", hint)
-    return done.stdout.decode(errors="replace")
+    # Names to open are as the system has them, even if they are not UTF-8.
+    return done.stdout.decode(errors="surrogateescape" if arguments[:2] == ("ls-files", "-z") else "replace")
 
 
 def commit_files(project: Path, paths: Sequence[str], author: str, message: str) -> None:
@@ -409,7 +411,7 @@ def _search_repository(top: Path, traces: Traces, paths: Sequence[Path], own: Co
     for name in filter(None, ask_git(top, *changed).split("\0")):
         with storage_errors("read", top / name):
             if (top / name).is_file() and traces.count(os.fsencode(name)) + traces.count((top / name).read_bytes()):
-                places.append(GitPlace(kind="file not committed", path=name))
+                places.append(GitPlace(kind="file not committed", path=replace_undecodable(name)))
     gone = " ".join(f"--path {shlex.quote(place.path)}" for place in files)
     commands = (
         *((f"git filter-repo --force --invert-paths {gone}",) if files else ()),

@@ -100,6 +100,6 @@ def rank_passages(rows: Sequence[tuple[str, int, float]], limit: int) -> list[Ma
 
 
 def make_passage(record: Memory, anchor: str, at: str, length: int, trust: str, worth: float | None) -> Memory:
-    """A chunk of a session's record as a memory."""
+    """A chunk of a session's record as a memory, which no file has."""
     origin, name = replace(record.provenance, trust=Trust(trust)), f"{record.id}#{anchor}"
-    return replace(record, id=name, updated=at, length=length, provenance=origin, worth=worth)
+    return replace(record, id=name, updated=at, length=length, provenance=origin, worth=worth, content_hash="")

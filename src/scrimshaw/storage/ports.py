@@ -36,6 +36,7 @@ class FileState(Struct, frozen=True, kw_only=True):
     """The last known state of a file."""
 
     path: str
+    source: str
     size: int
     mtime_ns: int
     content_hash: str

@@ -144,15 +144,18 @@ def discover(project: Path, serena_home: Path | None = None) -> list[Source]:
 
 def find_left_out(project: Path, read: Collection[str], exclude: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Name of each document below a project that is not among the paths `read`, and why: a key of `init`'s table."""
-    top = os.path.realpath(project)
+    top, apart = os.path.realpath(project), ""
     reasons = {"excluded": compile_globs(exclude), "unfilled": compile_globs(NOT_DOCUMENTS)}
     for folder, below, names in islice(os.walk(top), MOST_FOLDERS):
-        below[:] = sorted(set(below) - IGNORED_FOLDERS - _MACHINERY)
+        apart = folder if folder != top and ".git" in (*below, *names) else apart  # folders come depth first
+        below[:] = sorted(set(below) - IGNORED_FOLDERS - (_MACHINERY if folder == top else _MACHINERY - {".scrimshaw"}))
         for path in (Path(folder, name) for name in names if name.lower().endswith(SUFFIXES)):
-            name = path.relative_to(top).as_posix()
-            if os.path.realpath(path) not in read:
-                reason = next((word for word, names in reasons.items() if names.fullmatch(name)), "ignored")
-                yield name, "hidden" if _is_hidden(name) else reason
+            name = replace_undecodable(path.relative_to(top).as_posix())
+            of_part = name.partition("/.scrimshaw/")[2]
+            if replace_undecodable(os.path.realpath(path)) not in read and of_part[:9] in ("", "memories/"):
+                reason = "nested" if of_part else "hidden" if _is_hidden(name) else ""
+                reason = reason or next((why for why, globs in reasons.items() if globs.fullmatch(name)), "")
+                yield name, reason or ("apart" if path.is_relative_to(apart) else "ignored")
 
 
 def classify_artifact(path: PurePosixPath) -> ArtifactClass:

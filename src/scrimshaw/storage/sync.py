@@ -14,11 +14,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.errors import DamagedDatabase, UnreadableFile
-from scrimshaw.models import EVERY, ArtifactClass, Document, Skip, SourceFile, content_hash
+from scrimshaw.models import EVERY, RECORD, ArtifactClass, Document, Skip, SourceFile, content_hash
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.ports import FileState
 from scrimshaw.storage.scan import SECOND_NAME, UNREAD, Source, scan
+from scrimshaw.storage.toml_files import LINKS_FILE
 
 BATCH = 100  # a commit costs about as much as indexing a few files
 _DAY_NS = 86_400 * 10**9  # within a day, such as in a fresh clone, the smallest files come first
@@ -58,11 +59,18 @@ class SyncReport(Struct, frozen=True):
 
 
 def sync_index(
-    index: Index, sources: Sequence[Source], parse: Parse, max_bytes: int, *, force: bool, progress: Progress | None
+    index: Index,
+    sources: Sequence[Source],
+    parse: Parse,
+    max_bytes: int,
+    *,
+    force: bool,
+    progress: Progress | None,
+    is_kept: Callable[[str], bool] = lambda _: False,
 ) -> SyncReport:
-    """Bring an index up to date with the sources; with `force` every file is read again."""
+    """Bring an index up to date with the sources, and others to keep; with `force` every file is read again."""
     # Before the files, so that what another process adds meanwhile does not look deleted.
-    known = {path: state for source in sources for path, state in index.manifest(source.name).items()}
+    known = _find_known(index, sources, is_kept)
     incomplete: set[str] = set()
     with suppress(DamagedDatabase):  # its searches report it
         incomplete.update(index.incomplete_files())
@@ -110,7 +118,7 @@ def sync_index(
 def compare_files(index: Index, sources: Sequence[Source], max_bytes: int) -> dict[str, list[str]]:
     """The ids that are `fresh`, `stale`, `missing` and `orphaned` in an index, given the files; changes nothing."""
     found: dict[str, list[str]] = {"fresh": [], "stale": [], "missing": [], "orphaned": []}
-    known = {path: state for source in sources for path, state in index.manifest(source.name).items()}
+    known = _find_known(index, sources, lambda _: False)
     incomplete = set(index.incomplete_files())
     for file in _find_files(sources, max_bytes)[0].values():
         state = known.pop(file.path, None)
@@ -121,6 +129,14 @@ def compare_files(index: Index, sources: Sequence[Source], max_bytes: int) -> di
             found["missing" if state is None else "fresh" if is_same else "stale"].append(file.memory_id)
     found["orphaned"] += (state.memory_id for state in known.values() if state.memory_id)
     return found
+
+
+def _find_known(index: Index, sources: Sequence[Source], is_kept: Callable[[str], bool]) -> dict[str, FileState]:
+    """The files that the index knows from these sources, and from those that are gone."""
+    states = index.manifest()
+    others = {state.source for state in states.values()} - {source.name for source in sources}
+    kept = {name for name in others if name in (RECORD, LINKS_FILE) or is_kept(name)}
+    return {path: state for path, state in states.items() if state.source not in kept}
 
 
 def _find_files(sources: Sequence[Source], max_bytes: int) -> tuple[dict[str, SourceFile], list[tuple[str, Skip]]]:
@@ -151,7 +167,8 @@ def _read_changed(
     index: Index, parse: Parse, file: SourceFile, state: FileState | None, force: bool
 ) -> Document | Skip | None:
     """The parsed file, why it cannot be parsed, or None when its content did not change."""
-    force = force or bool(state and state.memory_id not in ("", file.memory_id))  # it had the id of a link to it
+    # It may have had the id of a link to it, or have come from another source.
+    force = force or bool(state and (state.source != file.source or state.memory_id not in ("", file.memory_id)))
     if state and not force and (state.size, state.mtime_ns) == (file.size, file.mtime_ns):
         return _remember_skip(state)
     try:
@@ -179,7 +196,7 @@ def _update_skips(
 ) -> list[Change]:
     """Of the files `left`, forget those that are gone and store why the others are skipped."""
     reasons = {skip.path: (source, skip.reason) for source, skip in skips if skip.path not in read}
-    gone = {path: state for path, state in left.items() if path not in reasons or reasons[path][1] != state.reason}
+    gone = {path: state for path, state in left.items() if reasons.get(path) != (state.source, state.reason)}
     if gone:
         index.retire(list(gone))
     for path, (source, reason) in reasons.items():

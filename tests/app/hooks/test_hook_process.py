@@ -85,6 +85,12 @@ def test_a_session_is_recorded_and_the_next_one_is_told(engine: Engine, project:
     assert "not instruction" in told
 
 
+def test_a_setting_of_another_version_does_not_stop_the_recording(engine: Engine, project: Path) -> None:
+    (project / ".scrimshaw/config.toml").write_text("[search]\nsnippet_tokens = 60\n[gone]\nkey = 1\n")
+    report(project, "UserPromptSubmit", prompt="make the deploy work")
+    assert len(engine.sessions.events("S1")) == 1
+
+
 def test_a_start_is_told_what_takes_longer_than_an_event_may(engine: Engine, project: Path) -> None:
     report(project, "UserPromptSubmit", prompt="Please write the harbour chapter of the pilot book")
     for number in range(3):
@@ -330,7 +336,7 @@ def test_what_stopped_a_hook_is_named_until_its_log_is_removed(engine: Engine, p
     log.write_text(f"2026-11-28T10:00:00 WARN Redaction applied: private\n{log.read_text()}")
     rows = {row.name: row for row in check_health(engine, more=PROCESS).capabilities}
     assert rows["hook"].status == Status.DEGRADED
-    assert "hooks that failed: 1," in rows["hook"].detail
+    assert "hooks that failed: 1, for lack of time: 0," in rows["hook"].detail
     assert "TypeError in main.py" in rows["hook"].detail
     log.unlink()
     rows = {row.name: row for row in check_health(engine, more=PROCESS).capabilities}
@@ -342,6 +348,8 @@ def test_a_hook_that_runs_out_of_time_is_logged(engine: Engine, project: Path) -
     done = hook(project, b"{}", run=f"{slow}record.handle_payload = lambda *_, **more: time.sleep(60); main.run()")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert (engine.folder / "hook.log").read_text().endswith(" It ran out of time\n")
+    rows = {row.name: row for row in check_health(engine, more=PROCESS).capabilities}
+    assert "hooks that failed: 1, for lack of time: 1," in rows["hook"].detail
 
 
 def test_the_log_keeps_only_its_newer_half_once_it_is_long(

@@ -32,6 +32,13 @@ def test_a_sure_match_is_brought_within_its_budget(engine: Engine, project: Path
     assert not {line for line in told.splitlines() if line[:1] == "-"} & {*again.splitlines()}
 
 
+def test_a_session_is_not_told_of_its_own_memory(engine: Engine, project: Path, vault: Path) -> None:
+    write_memory(vault, "crane", FACT, "provenance: {source: session, trust: tool, session: S1}\ntype: session")
+    scan(engine)
+    assert report(project, "UserPromptSubmit", prompt=CRANE) == ""
+    assert "memory crane" in context_of(report(project, "UserPromptSubmit", session="S2", prompt=CRANE))
+
+
 @pytest.mark.parametrize(
     "prompt",
     [

@@ -1,6 +1,7 @@
 """The command line: the same verbs as the tools. A server is not made to wait until it is loaded."""
 
 import gc
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,9 @@ from scrimshaw.errors import ScrimshawError
 
 def run() -> None:
     """The console entry point: answers three small commands before the rest is imported."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed; its number must not become that of a database
+            setattr(sys, name, Path(os.devnull).open("r+", encoding="utf-8"))  # noqa: SIM115 - until the process ends
     if sys.argv[1:] == ["serve"]:  # the command line that setup writes
         gc.disable()  # imports make no garbage, and looking for it costs 80 ms
         from scrimshaw.app.serve import serve  # noqa: PLC0415 - the MCP SDK is heavy, only servers need it

@@ -13,7 +13,7 @@ from scrimshaw.app.checks import ALL_CHECKS, PROCESS, list_peer_checks, list_pro
 from scrimshaw.app.cli import frame, project_files
 from scrimshaw.app.cli.frame import Texts, command, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, line, note, print_lines, show
-from scrimshaw.config import Settings
+from scrimshaw.config import Settings, load_memory
 from scrimshaw.engine import Engine, canary, index, open_engine
 from scrimshaw.engine import lint as engine_lint
 from scrimshaw.engine.core import MEMORIES
@@ -148,7 +148,7 @@ def doctor(
         secret = frame.content_of(token_file, None if token_file in ("", frame.STDIN) else Path(token_file))
         findings = tuple(examine_server(server, secret.strip()))
     else:
-        findings = tuple(_examine(settings_of_memory(project)))
+        findings = tuple(_examine(load_memory(frame.find_folder(project))))  # which names keys without effect itself
     verdicts = {finding.verdict for finding in findings}
     status = "broken" if Severity.PROBLEM in verdicts else "degraded" if Severity.WARNING in verdicts else "healthy"
     return {"status": status, "healthy": status == "healthy", "findings": findings}
@@ -157,6 +157,7 @@ def doctor(
 def _examine(settings: Settings) -> Iterator[Finding]:
     """The findings on a project's memory, files first, then databases, then the clients that use it."""
     yield Finding("project", Severity.OK, str(settings.project))
+    yield from (Finding("config", Severity.WARNING, each, "Correct or remove it.") for each in settings.ignored)
     vault = settings.folder / MEMORIES
     parts: tuple[tuple[str, type[ScrimshawError], Severity, Callable[[Settings], Iterable[Finding]]], ...] = (
         ("vault", StorageFailure, Severity.PROBLEM, lambda _: [Finding("vault", Severity.OK, write_test_file(vault))]),

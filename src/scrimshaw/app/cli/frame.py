@@ -70,7 +70,7 @@ def demand_folder(place: Path | None) -> Path | None:
 
 def complete_id(incomplete: str) -> list[str]:
     """Shell completion: the ids that begin with the text; none without a memory."""
-    with suppress(ScrimshawError), open_engine(settings_of_memory(None)) as engine:
+    with suppress(ScrimshawError), open_engine(load_memory(find_project(Path.cwd()))) as engine:
         return [each.id for each in engine.index.select(Filters()) if each.id.startswith(incomplete)]
     return []
 
@@ -78,7 +78,8 @@ def complete_id(incomplete: str) -> list[str]:
 def complete_source(incomplete: str) -> list[str]:
     """Shell completion: the project's sources that begin with the text."""
     with suppress(ScrimshawError):
-        return [each.name for each in list_project_sources(settings_of(None)) if each.name.startswith(incomplete)]
+        sources = list_project_sources(load(find_project(Path.cwd())))
+        return [each.name for each in sources if each.name.startswith(incomplete)]
     return []
 
 
@@ -144,6 +145,7 @@ def command(
     *arguments: str,
     render: Callable[..., Lines],
     fresh: bool = True,
+    reads: bool = False,
     with_rules: bool = False,
     fails: Callable[[Any], int] = lambda _: 0,
     empty: str = "",
@@ -170,7 +172,9 @@ def command(
                 values["settings"] = settings_of_memory(project)
             with ExitStack() as stack:
                 if "engine" in named:
-                    opening = open_memory(project, None if values.get("no_scan") else fresh, with_rules=with_rules)
+                    opening = open_memory(
+                        project, None if values.get("no_scan") else fresh, reads=reads, with_rules=with_rules
+                    )
                     values["engine"] = stack.enter_context(opening)
                     counts.demand_known(values["engine"], values.get("filters", Filters()))
                 answer = work(**{key: values[key] for key in named})
@@ -282,16 +286,25 @@ def split_command(command: str, *, on_windows: bool = os.name == "nt") -> list[s
     return [word.strip('"') for word in words] if on_windows else words
 
 
+def find_folder(project: Path | None) -> Path:
+    """The folder of the named project, or of the one around the working folder."""
+    return project.absolute() if project else find_project(Path.cwd())
+
+
 def settings_of(project: Path | None, read: Callable[[Path], Settings] = load) -> Settings:
-    """The settings of the named project, or of the one around the working folder."""
-    return read(project.absolute() if project else find_project(Path.cwd()))
+    """The settings of the named project, or of the one around the working folder; keys without effect are noted."""
+    settings = read(find_folder(project))
+    note(*settings.ignored)
+    return settings
 
 
 settings_of_memory = partial(settings_of, read=load_memory)  # raises ConfigError for a project without a memory
 
 
 @contextmanager
-def open_memory(project: Path | None, fresh: bool | None = True, *, with_rules: bool = False) -> Iterator[Engine]:
+def open_memory(
+    project: Path | None, fresh: bool | None = True, *, reads: bool = False, with_rules: bool = False
+) -> Iterator[Engine]:
     """Open the memory of a project; if `fresh`, including changes of its files since the last scan.
 
     None reads the files only if the index was removed, which would answer with nothing. If the index could not follow
@@ -302,7 +315,7 @@ def open_memory(project: Path | None, fresh: bool | None = True, *, with_rules: 
         check_rules(settings.rules)
     with open_engine(settings) as engine:
         if fresh or (fresh is None and not engine.index.generation()):
-            index.scan(engine)
+            (index.catch_up if reads else index.scan)(engine)  # what changes files must know how they are
         yield engine
         note_degradations(engine.degradations.of(INDEX))
 

@@ -41,8 +41,13 @@ def plain(text: str) -> str:
 
 
 def line(*parts: str | tuple[str, str]) -> Text:
-    """Parts of a line, each a text or a text with its style, safe for a terminal."""
-    return Text.assemble(*(plain(part) if isinstance(part, str) else (plain(part[0]), part[1]) for part in parts))
+    """Parts of a line, each a text or a text with its style, safe for a terminal; what has a style breaks no line."""
+    return Text.assemble(*(plain(part) if isinstance(part, str) else (flatten(part[0]), part[1]) for part in parts))
+
+
+def flatten(text: str) -> str:
+    """A name or title, which may have line breaks and tabs, as part of a line or of a table."""
+    return plain(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def percent(share: float | None) -> str:
@@ -71,7 +76,7 @@ def show(value: object, as_json: bool, render: Callable[[Any], Lines]) -> None:
 
 def note(*texts: str) -> None:
     """Print remarks on standard error."""
-    print_lines((line((text, "yellow")) for text in texts), stderr=True)
+    print_lines((Text(plain(text), "yellow") for text in texts), stderr=True)
 
 
 def note_degradations(degradations: Iterable[Degradation]) -> None:
@@ -88,7 +93,7 @@ def complain(error: ScrimshawError, as_json: bool) -> None:
         fault = {"code": error.code, "message": error.message, "hint": error.hint, "details": error.details}
         typer.echo(msgspec.json.encode({"error": fault}, enc_hook=str), err=True)
     else:
-        hint = [line((error.hint, "dim"))] if error.hint else []
+        hint = [Text(plain(error.hint), "dim")] if error.hint else []
         print_lines([line(("Error: ", "bold red"), error.message), *hint], stderr=True)
 
 

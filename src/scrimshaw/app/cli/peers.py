@@ -104,7 +104,7 @@ def compare(engine: Engine, peer: PeerName = "") -> list[Freshness]:
 
     peers = _find_peers(engine, peer)
     found = [] if peer else [compare_index(engine)]
-    index.scan(engine)  # so that copies are compared with the current files
+    index.catch_up(engine)  # so that copies are compared with the current files
     return found + [compare_peer(engine, stated) for stated in peers]
 
 
@@ -118,7 +118,7 @@ def _render_status(found: Sequence[SourceStatus]) -> Lines:
             yield line(("  no answer: " if each.kind == "peer" else "  ", "bold red"), each.fault)
 
 
-@command(app, "status", "", "--json", render=_render_status, fails=_highest)
+@command(app, "status", "", "--json", render=_render_status, fails=_highest, reads=True)
 def show_status(engine: Engine) -> list[SourceStatus]:
     """List where a search reads from, and check that peers answer.
 

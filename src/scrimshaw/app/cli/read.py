@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import command, open_memory, settings_of_memory
-from scrimshaw.app.cli.output import Lines, console, line, note, note_degradations, plain
+from scrimshaw.app.cli.output import Lines, console, flatten, line, note, note_degradations
 from scrimshaw.app.hooks.fencing import is_withheld, neutralise, neutralise_state_lines
 from scrimshaw.engine import Engine, counts, index, query_log, read
 from scrimshaw.engine.context import add_state, resume_state
@@ -144,7 +144,7 @@ def _render_page(result: MemoryPage) -> Lines:
         if is_terminal:
             yield line((memory.id, "cyan"), "  ", "  ".join(fields))
         else:
-            sys.stdout.write(plain("\t".join([memory.id, *fields])) + "\n")
+            sys.stdout.write("\t".join(map(flatten, [memory.id, *fields])) + "\n")
     if is_terminal:
         yield line((f"up to {result.offset + len(result.memories)} of {result.total}", "dim"))
 
@@ -354,7 +354,7 @@ def get(
     return found
 
 
-@command(app, "list", "--type decision --sort updated --limit 50", render=_render_page)
+@command(app, "list", "--type decision --sort updated --limit 50", render=_render_page, reads=True)
 def list_memories(
     engine: Engine,
     filters: Filters,
@@ -405,7 +405,7 @@ def stats(
     if quality:  # reads only files, no index
         figures = measure_quality(settings_of_memory(project), days=days or DAYS)
         return figures | {"is_missed": check and not all(each["met"] for each in figures["measures"])}
-    with open_memory(project, fresh=None if no_scan else not chosen) as engine:
+    with open_memory(project, fresh=None if no_scan else not chosen, reads=True) as engine:
         if searches or uplift:
             return search_figures(engine, days or DAYS) if searches else measure_uplift(engine)
         return counts.list_tokens(engine) if context else counts.count_memories(engine, filters, exclude=exclude or ())

@@ -9,7 +9,7 @@ import typer
 from tomlkit.exceptions import ParseError
 
 from scrimshaw.app.cli import frame
-from scrimshaw.app.cli.frame import command, command_group
+from scrimshaw.app.cli.frame import command, command_group, settings_of, settings_of_memory
 from scrimshaw.app.cli.output import Lines, line
 from scrimshaw.config import Settings, all_keys, config_files, load
 from scrimshaw.errors import ConfigError, InvalidRequest, find_nearest
@@ -68,11 +68,13 @@ def set_value(
 
 
 @command(config, "edit", "", render=lambda path: [str(path)])
-def edit_file(settings: Settings, user: User = False) -> Path:
+def edit_file(project: Path | None, user: User = False) -> Path:
     """Open the configuration in your $EDITOR, and check it afterwards."""
-    path = config_files(settings.project, settings.home)[not user]
+    path = config_files(frame.find_folder(project))[not user]
+    if not path.exists():  # one that exists may be what keeps the settings from being read
+        settings_of_memory(project)
     frame.run_editor(path)
-    load(settings.project)
+    settings_of(project)
     return path
 
 

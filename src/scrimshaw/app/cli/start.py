@@ -48,6 +48,8 @@ _LEFT_OUT = {
     "ignored": ("ignored by git", f'to read them: [index] include = ["{{}}/**"] {_IN_CONFIG}'),
     "unfilled": ("templates and scripts of Spec Kit", f'to read them: [index] include = ["{{}}/**"] {_IN_CONFIG}'),
     "excluded": ("by [index] exclude", f"to read them: change the list exclude below [index] {_IN_CONFIG}"),
+    "apart": ("in a repository of its own", f'to read them: [index] include = ["{{}}/**"] {_IN_CONFIG}'),
+    "nested": ("memories of a part", f'[index] include = ["PART/.scrimshaw/memories/**"] {_IN_CONFIG} reads them'),
     "unnamed": ("not among [[sources]]", f"to read them: add them to a [[sources]] {_IN_CONFIG}"),
 }
 _WORDS = {"unchanged": "there already", "read": "read in place", "left": "left out"}
@@ -177,7 +179,7 @@ def serve(
         return
     from scrimshaw.app.serve import serve as run_server  # noqa: PLC0415 - the MCP SDK is heavy, only servers need it
 
-    run_server(settings_of(project).project, toolsets)
+    run_server(frame.find_folder(project), toolsets)
 
 
 @app.command(epilog=example("scrimshaw ui", "scrimshaw ui --edit", "scrimshaw ui --port 8300 --no-open"))

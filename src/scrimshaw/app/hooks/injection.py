@@ -142,8 +142,8 @@ def _recall_memories(
     found += _find_memories(index, prompt, words, bound, filters)
     best = dict[str, tuple[Memory, str]]()  # by session, whose record and memory tell the same
     for each, whole in found:
-        is_known = each.id in known and known[each.id].startswith(each.content_hash)
         key = (each.provenance.session if each.provenance.source == "session" else "") or each.id
+        is_known = key == event.session or (each.id in known and known[each.id].startswith(each.content_hash))
         first, _, rest = whole.lstrip("#> ").partition("\n")  # the title is in the label
         text = rest if rest and first.startswith(each.title[:_LONGEST_TITLE]) else whole
         if not is_known and (key not in best or _count_shared(text, words) > _count_shared(best[key][1], words)):

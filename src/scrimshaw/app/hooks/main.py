@@ -17,6 +17,7 @@ from functools import partial
 
 DEADLINE_S, LONG_DEADLINE_S, PATIENCE_S = 0.25, 2.0, 5.0
 _WATCH_S, _LOG_S = 0.02, 0.1
+OUT_OF_TIME = "It ran out of time"
 
 
 def run() -> None:
@@ -53,6 +54,6 @@ def _give_up_in_time(limits: dict[str, float], log: Callable[[str], None]) -> No
     until = time.monotonic() + PATIENCE_S
     while time.process_time() < limits["work"] and time.monotonic() < until:
         time.sleep(_WATCH_S)
-    _thread.start_new_thread(log, ("It ran out of time",))
+    _thread.start_new_thread(log, (OUT_OF_TIME,))
     time.sleep(_LOG_S)  # a disk that does not answer must not keep the client waiting
     os._exit(0)

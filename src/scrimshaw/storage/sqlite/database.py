@@ -147,6 +147,8 @@ class Database(SqlDatabase):
         """The failure for an error of SQLite; None for violated constraints of the journal, which callers explain."""
         if isinstance(error, OverflowError):
             return InvalidRequest("A number has more than 64 bits.", "Give a smaller one.")
+        if self.path.is_dir():
+            return StorageFailure(f"{self.path} is a folder, not a file.", "Move it away.", path=str(self.path))
         if isinstance(error, (apsw.BusyError, *_UNUSABLE)):
             hint = "Check free space and permissions, then try again."
             return StorageFailure(f"{self.path} could not be used: {error}.", hint, path=str(self.path))
