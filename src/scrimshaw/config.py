@@ -559,8 +559,7 @@ def _tables(table: dict[str, Any], name: str, kind: Any, path: Path, problems: l
     try:
         return tuple(msgspec.convert(table.pop(name, []), list[kind]))
     except msgspec.ValidationError as error:
-        kinds = _describe_range(msgspec.inspect.type_info(PeerSettings.__annotations__["kind"]))
-        allowed = f", which is {kinds}" if ".kind`" in str(error) else ""  # of the tables only peers have one
+        allowed = ", which is forgetful, scrimshaw or memory" if ".kind`" in str(error) else ""  # of a peer
         problems.append(f"{path}: {name} is not allowed; {error}{allowed}")
         return ()
 
@@ -576,10 +575,9 @@ def _environment_value(text: str, kind: Any) -> Any:
         return text
     if text.strip().lower() in {"on", "yes", "off", "no"}:
         return text.strip().lower() in {"on", "yes"}
-    try:
+    with suppress(ValueError):
         return parse_toml(f"value = {text}")["value"]
-    except ValueError:
-        return text
+    return text
 
 
 def _describe_range(info: Any) -> str:
