@@ -559,7 +559,7 @@ def _tables(table: dict[str, Any], name: str, kind: Any, path: Path, problems: l
     try:
         return tuple(msgspec.convert(table.pop(name, []), list[kind]))
     except msgspec.ValidationError as error:
-        allowed = ", which is forgetful, scrimshaw or memory" if ".kind`" in str(error) else ""  # of a peer
+        allowed = ", which is one of forgetful, memory, scrimshaw" if ".kind`" in str(error) else ""  # of a peer
         problems.append(f"{path}: {name} is not allowed; {error}{allowed}")
         return ()
 
