@@ -220,9 +220,6 @@ def _memory_id(created: str, title: str, session_id: str) -> str:
     return f"{SESSIONS}/{created[:10]}-{short or 'session'}-{slug(session_id)[-6:].strip('-')}"
 
 
-# Rejected drafts
-
-
 def list_rejected(engine: Engine) -> list[RejectedDraft]:
     """The rejected drafts, newest first."""
     found = []
@@ -327,9 +324,6 @@ def _parse_rejected(engine: Engine, name: str) -> tuple[MemoryFile, Document]:
 
 def _vault(engine: Engine) -> Vault:
     return Vault(engine.settings.folder / DRAFTS, DRAFTS)
-
-
-# Several sessions of one topic
 
 
 class Consolidation(Struct, frozen=True, kw_only=True):

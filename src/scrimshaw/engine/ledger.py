@@ -133,9 +133,6 @@ def _record_unseen(engine: Engine, changes: Sequence[RecordedChange]) -> None:
         engine.journal.record(entries, (), texts)
 
 
-# Changes by hand
-
-
 def _find_unrecorded(engine: Engine) -> Iterator[tuple[LedgerFile, str | None]]:
     """Files of the vaults that are not as the ledger says, with the hash it says, None for one it never recorded."""
     if not engine.sources[0].writable:

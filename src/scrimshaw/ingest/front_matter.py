@@ -57,9 +57,6 @@ _PIECE = re.compile(rf"\"[^\"\\]*\"|'[^']*'|{_FLOW.pattern}|{_MOMENT.pattern}|[0
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
-# Read
-
-
 def compose_yaml(yaml: str, name: str) -> Node | None:
     """A YAML text's nodes with marks into it, None for none; raises UnreadableFile, naming `name` and the line."""
     if len(yaml) > LONGEST:
@@ -198,9 +195,6 @@ def _invalid(name: str, line: int, column: int, why: str) -> UnreadableFile:
     return UnreadableFile(message, hint, line=line)
 
 
-# Write
-
-
 class Verbatim(str):
     """YAML text that is written unchanged."""
 
@@ -238,9 +232,6 @@ def format_value(value: object, plain: re.Pattern[str] = _FLOW) -> str:
         case None | bool() | int() | float():
             return json.dumps(value)
     return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(str(value), ensure_ascii=False))
-
-
-# Meaning
 
 
 def find_spelling(values: Values, key: str) -> str:

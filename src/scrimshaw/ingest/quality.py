@@ -91,9 +91,6 @@ class QualityVerdict(Struct, frozen=True):
         return self.score >= ACCEPTED
 
 
-# The contents of a file
-
-
 class Field(NamedTuple):
     """One entry of a file: its heading, its name (or the heading's), and its text."""
 

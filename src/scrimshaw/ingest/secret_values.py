@@ -143,9 +143,6 @@ def is_made_up(value: str) -> bool:
     return bool(re.match(PATTERNS["made_up"], value[:_SAMPLE])) and not is_placeholder(value) and not is_masked(value)
 
 
-# Values announced by a name
-
-
 class _Pair(NamedTuple):
     """A name, what joins it to its value (stripped), and the value; `lead` is `<`, `-`, `--` or nothing."""
 

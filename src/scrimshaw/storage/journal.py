@@ -19,8 +19,7 @@ from scrimshaw.storage.sql import SqlConnection, SqlDatabase, insert, make_struc
 LEDGER = (
     "seq, at, action, memory_id, reason, prior_hash, new_hash, linked_memory_ids, decision_meta, actor, session, chain"
 )
-_APPENDED = LEDGER.removeprefix("seq, ")
-_APPEND = f"INSERT INTO ledger ({_APPENDED}) VALUES (?,?,?,?,?,?,?,?,?,?,?) RETURNING seq"
+_APPEND = f"INSERT INTO ledger ({LEDGER.removeprefix('seq, ')}) VALUES (?,?,?,?,?,?,?,?,?,?,?) RETURNING seq"
 MOST_ROWS = 2**63 - 1  # for no limit
 _PUT_CONTENT = "INSERT INTO contents (content_hash, memory_id, content, at) VALUES (?,?,?,?) ON CONFLICT DO NOTHING"
 KEPT_DONE_S = 30 * 86_400.0  # how long a finished job is kept
