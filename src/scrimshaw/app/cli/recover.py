@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import Texts, command, command_group, open_memory, settings_of_memory
-from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, note_degradations, plain
+from scrimshaw.app.cli.output import Lines, confirm, flatten, is_interactive, line, note, note_degradations
 from scrimshaw.app.importing import search_transcripts
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, checkpoints, history, index, open_engine, purge
@@ -44,11 +44,6 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The checkpoint's name
 ClearExisting = Annotated[bool, typer.Option("--clear-existing", help="Exactly that state, not just what is missing.")]
 OverwriteEdits = Annotated[bool, typer.Option("--overwrite-edits", help="Replace files edited by hand too.")]
 Global = Annotated[bool, typer.Option("--global", help="Include your own vault for all projects.")]
-
-
-def _one_line(text: str) -> str:
-    """A name from an archive or disk, on one line and safe for a terminal."""
-    return plain(text).replace("\n", "\N{REPLACEMENT CHARACTER}")
 
 
 def _render_rows(rows: Sequence[Row]) -> Lines:
@@ -89,21 +84,21 @@ def _describe_size(made: Checkpoint) -> str:
 
 
 def _render_made(made: Checkpoint) -> Lines:
-    yield line((_one_line(made.name), "cyan"), f"  {_describe_size(made)}")
-    yield line((_one_line(made.path), "dim"))
+    yield line((made.name, "cyan"), f"  {_describe_size(made)}")
+    yield line((made.path, "dim"))
     why = "left out, since it is not UTF-8 text or its name cannot be restored"
-    yield from (line((f"{why}: {_one_line(name)}", "yellow")) for name in made.left_out)
+    yield from (line((f"{why}: {name}", "yellow")) for name in made.left_out)
     if made.dropped:
-        yield line((f"dropped: {_one_line(', '.join(made.dropped))}", "dim"))
+        yield line((f"dropped: {', '.join(made.dropped)}", "dim"))
 
 
 def _render_checkpoints(found: Sequence[Checkpoint]) -> Lines:
     for each in found:
         moment = datetime.fromtimestamp(each.created, UTC).strftime("%Y-%m-%d %H:%MZ")
         what = each.problem or _describe_size(each)
-        made_as = f"  (made as {_one_line(each.made_as)})" if each.made_as else ""
-        yield line((f"{moment}  ", "dim"), (_one_line(each.name), "cyan"), made_as, f"  {_one_line(what)}")
-        yield from (line((_one_line(f"    {key}: {text}"), "dim")) for key, text in each.metadata.items())
+        made_as = f"  (made as {flatten(each.made_as)})" if each.made_as else ""
+        yield line((f"{moment}  ", "dim"), (each.name, "cyan"), made_as, f"  {flatten(what)}")
+        yield from (line((f"    {key}: {text}", "dim")) for key, text in each.metadata.items())
 
 
 def _render_deleted(gone: Mapping[str, Any]) -> Lines:
@@ -115,18 +110,18 @@ def _render_restored(restored: Restored) -> Lines:
     if restored.name:
         would = "would be " if restored.dry_run else ""
         for verb, names in (("written", restored.written), ("removed", restored.removed)):
-            yield from (line(f"{would}{verb}  ", (_one_line(name), "cyan")) for name in names)
-        doubts = [f"edited by hand: {_one_line(name)}" for name in restored.edits]
-        doubts += (f"purged since, left as it is: {_one_line(name)}" for name in restored.purged)
-        doubts += (f"not written, as Serena's folder is not here or closes it: {_one_line(n)}" for n in restored.closed)
-        doubts += (f"restored with redactions: {_one_line(name)}" for name in restored.redacted)
+            yield from (line(f"{would}{verb}  ", (name, "cyan")) for name in names)
+        doubts = [f"edited by hand: {name}" for name in restored.edits]
+        doubts += (f"purged since, left as it is: {name}" for name in restored.purged)
+        doubts += (f"not written, as Serena's folder is not here or closes it: {n}" for n in restored.closed)
+        doubts += (f"restored with redactions: {name}" for name in restored.redacted)
         if restored.is_purged_since:
             doubts.append("Something was purged after this backup was made and may be in it: purge it again.")
         if restored.unrecorded:
             doubts.append(f"Files newer than the ledger, which recorded them as they are: {restored.unrecorded}.")
         yield from (line((doubt, "yellow")) for doubt in doubts)
         counts = f"{len(restored.written)} written, {len(restored.removed)} removed, {restored.kept} left as they are"
-        yield f"{_one_line(restored.name)}: {counts}, {format_count(sum(restored.rows.values()), 'row')}."
+        yield f"{flatten(restored.name)}: {counts}, {format_count(sum(restored.rows.values()), 'row')}."
         if restored.sampled:
             yield f"A search finds {restored.found} of {format_count(restored.sampled, 'memory')} that it looked for."
         if restored.backup:
@@ -261,7 +256,7 @@ def undo(
     if dry_run or not planned.undone:
         return planned
     shown = [] if yes else [step for step in planned.steps if not step.trouble][:_NAMES_SHOWN]
-    note(*(_one_line(f"Entry {each.entry}: {each.action} {each.memory_id}, {each.reason}") for each in shown))
+    note(*(flatten(f"Entry {each.entry}: {each.action} {each.memory_id}, {each.reason}") for each in shown))
     note(*(f"Entry {step.entry}: {step.note}." for step in planned.steps if step.note))
     confirm(f"Undo {planned.undone} of {format_count(len(planned.steps), 'change')}?", yes)
     return take_back()
