@@ -203,10 +203,10 @@ def _check_text(engine: Engine) -> Result | str:
     words = ((memory, word) for memory in memories for word in query_terms(memory.title) if word.isascii())
     memory, word = next(words, (None, "memory"))
     filters = Filters(only=None if memory is None else (memory.id,), include_deprecated=True)
-    is_found = bool(engine.index.match_text(Query(((word,),)), filters, 1))
+    found = engine.index.match_text(Query(((word,),)), filters, 1)
     if memory is None:
         return f"{engine.maintenance.version}; answers, and holds no memory yet"
-    if not is_found:
+    if not found:
         return off(f"the word {word!r} does not find {memory.id}, which holds it")
     return f"{engine.maintenance.version}; a word of a memory finds it"  # unnamed, as reports leave the machine
 

@@ -76,8 +76,7 @@ class Journal:
         """Ledger rows, newest first: of a memory, a session, a `mark` in decision_meta, a new hash, or all."""
         columns = {" AND memory_id = ?": memory_id, " AND session = ?": session, " AND new_hash = ?": new_hash}
         wanted = dict(filter(itemgetter(1), (columns | {_MARKED: mark}).items()))
-        where = "".join(wanted)
-        sql = f"SELECT {LEDGER} FROM ledger WHERE true{where} ORDER BY seq DESC LIMIT ?"
+        sql = f"SELECT {LEDGER} FROM ledger WHERE true{''.join(wanted)} ORDER BY seq DESC LIMIT ?"
         return self._database.read(sql, (*wanted.values(), limit if limit >= 0 else MOST_ROWS), _ledger_row)
 
     def last_hashes(self) -> dict[str, str]:

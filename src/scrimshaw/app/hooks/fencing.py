@@ -120,8 +120,7 @@ def _replace_marks(text: str, mark: re.Pattern[str]) -> str:
 
 
 def _find_whole(read: str, mark: re.Pattern[str]) -> list[_Stretch]:
-    letters = _NO_LETTER.sub("", read)
-    return [found.span() for found in mark.finditer(read)] if _ANY_NAME.search(letters) else []
+    return [found.span() for found in mark.finditer(read)] if _ANY_NAME.search(_NO_LETTER.sub("", read)) else []
 
 
 def _find_parted(read: str, mark: re.Pattern[str]) -> list[_Stretch]:

@@ -341,8 +341,7 @@ class _Handlers:
             if spec is None:
                 known = ", ".join(backend.prompts) or "none"
                 raise NotFound(f"There is no prompt `{params.name}`.", f"Prompts: {known}.", parameter="name")
-            arguments = decode(params.name, spec, params.arguments or {})
-            text = spec.run(backend.dispatcher.engine, **arguments)
+            text = spec.run(backend.dispatcher.engine, **decode(params.name, spec, params.arguments or {}))
             message = wire.PromptMessage(role="user", content=wire.TextContent(text=text))
             return wire.GetPromptResult(description=spec.description, messages=[message])
 
