@@ -23,7 +23,6 @@ from scrimshaw.ingest.payload import section
 from scrimshaw.storage.durable import read_if_there, remove_file, replace_file, storage_errors
 from scrimshaw.toml_text import parse_toml
 
-BACKUP = ".before-scrimshaw"
 CORRECT_IT = "Correct it, then run setup again."
 Json = dict[str, Any]
 
@@ -152,7 +151,7 @@ def read_file(path: Path) -> str | None:
 
 def backup_of(path: Path) -> Path:
     """The path for the copy of a file from before our part was added."""
-    return path.with_name(path.name + BACKUP)
+    return path.with_name(path.name + ".before-scrimshaw")
 
 
 def find_programs() -> Programs:

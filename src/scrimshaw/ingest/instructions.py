@@ -23,8 +23,6 @@ _NEAR = 500  # characters: about a paragraph
 _REACH = 200  # characters that the expression after a word may read
 _QUOTED = 0.5
 _LONGEST_QUOTE = 160
-_QUOTES = (('"', '"'), ("`", "`"), ("“", "”"))
-_VALUE_FOLLOWS = (":", "=", "[", "{")
 _REPEATED = 3  # hiding characters, in a row or spread over words
 
 _WORD = re.compile(r"[a-z']+")
@@ -148,9 +146,9 @@ def _is_quoted(folded: str, fences: Sequence[int], sign: _Sign) -> bool:
         return True
     before = folded[max(sign.start - _LONGEST_QUOTE, 0) : sign.start].rpartition("\n")[2]
     after = folded[sign.start : sign.start + _LONGEST_QUOTE].partition("\n")[0]
-    for opening, closing in _QUOTES:
+    for opening, closing in (('"', '"'), ("`", "`"), ("“", "”")):
         head, mark, inside = before.rpartition(opening)
         is_open = before.count(opening) % 2 == 1 if opening == closing else bool(mark) and closing not in inside
-        if is_open and closing in after and not head.rstrip().endswith(_VALUE_FOLLOWS):
+        if is_open and closing in after and not head.rstrip().endswith((":", "=", "[", "{")):
             return True
     return False

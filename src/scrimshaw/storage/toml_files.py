@@ -20,7 +20,6 @@ LINKS_FILE = "links.toml"
 GOLDEN_FILE = "golden.toml"
 GOLDEN_HEAD = "# Questions whose answers are known: `scrimshaw doctor` and `scrimshaw eval golden` ask them.\n"
 
-_LINKS_HEAD = "# Relations from documents that Scrimshaw reads but never writes.\n"
 _LINK_NUMBER, _LINK_TABLE = re.compile(r"\$\.link\[(\d+)\]"), re.compile(r"\s*\[\[\s*link\s*\]\]")
 _QUERY_TABLE = re.compile(r"""\s*\[\[\s*["']?query["']?\s*\]\]""")
 _HINT = "Correct the file."
@@ -82,7 +81,7 @@ def read_links(path: Path, clean: Callable[[str], str]) -> tuple[Edge, ...]:
 
 def render_links(links: Iterable[Edge]) -> str:
     """The text of a links file, in a fixed order so that two branches merge; comments are lost."""
-    tables = [_LINKS_HEAD]
+    tables = ["# Relations from documents that Scrimshaw reads but never writes.\n"]
     for link in sorted(links, key=attrgetter("source", "relation", "target")):
         names = ("source", "target", "relation", "strength", *(["evidence"] if link.evidence else []))
         lines = [f"{name} = {_toml_value(getattr(link, name))}" for name in names]

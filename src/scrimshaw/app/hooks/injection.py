@@ -44,7 +44,6 @@ _LEAST_EXCERPT, _LONGEST_TITLE = 80, 50  # characters
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
 _MOST_EARLIER = 20  # last sessions, among which is the one that this one continues
 _OTHERS_NOTE = "What others did to this project's memories since its last session began; `scrimshaw digest` shows more."
-_RULES_NOTE = "What the people of this project decided for good."
 _RECALL_NOTE = "Notes of this project that the prompt brings up; memory_get reads one whole."
 
 
@@ -126,7 +125,7 @@ def _tell_rules(index: Index, limit: int) -> tuple[str, dict[str, str]]:
         longer = f"{text}{memory.title} (memory {memory.id}):\n{bodies.get(memory.id, '').strip()}\n"
         if trusts.get(memory.id, Trust.HUMAN) == Trust.HUMAN and max_tokens(longer) <= limit:
             text, hashes[memory.id] = longer, memory.content_hash
-    return fence(_RULES_NOTE, text.rstrip()) if hashes else "", hashes
+    return fence("What the people of this project decided for good.", text.rstrip()) if hashes else "", hashes
 
 
 def _recall_memories(

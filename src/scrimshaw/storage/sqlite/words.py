@@ -24,8 +24,6 @@ _TOKENIZER, _FOR_QUERY = ("porter", ["unicode61"]), apsw.FTS5_TOKENIZE_QUERY
 _NEW_ROWS = "SELECT id, sz FROM memory_text_docsize WHERE id > ? ORDER BY id LIMIT 100000"
 _COUNT = "SELECT count(*) FROM memory_text_docsize WHERE id <= ?"
 _PRESENT = "SELECT id FROM memory_text_docsize WHERE id <= ? ORDER BY id"
-_IS_PREPARED = "SELECT count(*) FROM temp.sqlite_master WHERE name = 'words'"
-_PREPARE = "CREATE VIRTUAL TABLE temp.words USING fts5vocab (main, memory_text, instance)"
 # One text of numbers, at a third of the cost of as many rows: each is a row, and whether the word is in its body.
 _OF_WORD = "SELECT group_concat((doc << 1) + (col = 'body')) FROM temp.words WHERE term = ?"
 _OF_PHRASE = (
@@ -112,9 +110,9 @@ class WordScan:
         """The lists of these words, in their order; none for texts that are not words."""
         found, last = list[WordList](), int(self._rows[-1]) if len(self._rows) else -1
         with self._database.lend() as connection:
-            if not connection.execute(_IS_PREPARED).get:
+            if not connection.execute("SELECT count(*) FROM temp.sqlite_master WHERE name = 'words'").get:
                 connection.register_fts5_function("weigh", self.weigh)
-                connection.execute(_PREPARE)
+                connection.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab (main, memory_text, instance)")
             tokenize = connection.fts5_tokenizer(*_TOKENIZER)
             for word in words:
                 tokens = tokenize(word.encode(), _FOR_QUERY, None, include_offsets=False, include_colocated=False)
