@@ -62,7 +62,7 @@ def lower_earlier(passages: Iterable[Memory]) -> dict[str, float]:
         files.setdefault(each.provenance.session, frozenset(each.topics))
     losses = dict[str, float]()
     for place, (session, own) in enumerate(files.items()):
-        is_same = [2 * len(own & other) >= max(1, min(len(own), len(other))) for other in files.values()]
+        is_same = [not own.isdisjoint(x) and 2 * len(own & x) >= min(len(own), len(x)) for x in files.values()]
         later, before = sum(is_same[:place]), sum(is_same[place + 1 :])
         losses[session] = round(-EARLIER * max(0, later - before) / max(1, later + before), DIGITS)
     return losses
