@@ -19,7 +19,8 @@ from scrimshaw.storage.sql import SqlConnection, SqlDatabase, insert, make_struc
 LEDGER = (
     "seq, at, action, memory_id, reason, prior_hash, new_hash, linked_memory_ids, decision_meta, actor, session, chain"
 )
-_APPEND = f"INSERT INTO ledger ({LEDGER.removeprefix('seq, ')}) VALUES (?,?,?,?,?,?,?,?,?,?,?) RETURNING seq"
+_APPENDED = LEDGER.removeprefix("seq, ")
+_APPEND = f"INSERT INTO ledger ({_APPENDED}) VALUES (?,?,?,?,?,?,?,?,?,?,?) RETURNING seq"
 MOST_ROWS = 2**63 - 1  # for no limit
 _PUT_CONTENT = "INSERT INTO contents (content_hash, memory_id, content, at) VALUES (?,?,?,?) ON CONFLICT DO NOTHING"
 KEPT_DONE_S = 30 * 86_400.0  # how long a finished job is kept
@@ -76,7 +77,8 @@ class Journal:
         """Ledger rows, newest first: of a memory, a session, a `mark` in decision_meta, a new hash, or all."""
         columns = {" AND memory_id = ?": memory_id, " AND session = ?": session, " AND new_hash = ?": new_hash}
         wanted = dict(filter(itemgetter(1), (columns | {_MARKED: mark}).items()))
-        sql = f"SELECT {LEDGER} FROM ledger WHERE true{''.join(wanted)} ORDER BY seq DESC LIMIT ?"
+        where = "".join(wanted)
+        sql = f"SELECT {LEDGER} FROM ledger WHERE true{where} ORDER BY seq DESC LIMIT ?"
         return self._database.read(sql, (*wanted.values(), limit if limit >= 0 else MOST_ROWS), _ledger_row)
 
     def last_hashes(self) -> dict[str, str]:
