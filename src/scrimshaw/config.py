@@ -134,7 +134,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     min_confidence: Annotated[float, _within(0, 1, "probability", "no hits unless one is this sure; 0 shows all")] = 0.5
     min_quality_score: Annotated[float, _within(0, 1, "score", "hide memories below, unless a person wrote them")] = 0.3
     near_duplicate: Annotated[float, _within(0.5, 1, "Jaccard of word triples", "near duplicates have this much")] = 0.8
-    related: Annotated[float, _within(0.05, 1, "Jaccard of word triples", "related memories have this much")] = 0.3
+    related: Annotated[float, _within(0.05, 1, "Jaccard of word triples", "related ones have it; brief ones .5")] = 0.3
     log: Annotated[bool, _note("log searches in a file next to the journal, for `stats` and `eval shadow`")] = True
 
 
