@@ -46,8 +46,14 @@ def quantize(name: str) -> Any:
     return node("DynamicQuantizeLinear", [name], f"{name}.q", f"{name}.scale", f"{name}.zero")
 
 
+def second_name(matrix: str) -> str:
+    """The same weights under another name: where onnxruntime converts weights, each may be used once."""
+    return f"{matrix}_again"
+
+
 def multiply(name: str, matrix: str, output: str) -> Any:
-    inputs = [f"{name}.q", matrix, f"{name}.scale", matrix.replace("_q", "_columns"), f"{name}.zero"]
+    columns = f"{matrix.partition('_q')[0]}_columns"
+    inputs = [f"{name}.q", matrix, f"{name}.scale", columns, f"{name}.zero"]
     return node("MatMulIntegerToFloat", inputs, output, domain=MICROSOFT)
 
 
@@ -57,7 +63,7 @@ def multiply_finely(name: str, matrix: str, output: str) -> Iterator[Any]:
     yield node("Sub", [name, f"{name}.near"], f"{name}.rest")
     yield quantize(f"{name}.rest")
     yield multiply(name, matrix, f"{output}.near")
-    yield multiply(f"{name}.rest", matrix, f"{output}.rest")
+    yield multiply(f"{name}.rest", second_name(matrix), f"{output}.rest")
     yield node("Add", [f"{output}.near", f"{output}.rest"], output)
 
 
@@ -118,9 +124,17 @@ def make_graph() -> bytes:
         scale = weights.pop(name.replace("_q", "_scale"))
         scale.name, scale.dims[:] = name.replace("_q", "_columns"), scale.dims[1:]
         weights[scale.name] = scale
+    nodes = [*make_nodes(iter(matrices))]
+    used = {name for each in nodes for name in each.input}
+    for name in matrices:
+        if second_name(name) in used:
+            again = TensorProto()
+            again.CopyFrom(weights[name])
+            again.name = second_name(name)
+            weights[again.name] = again
     zero = helper.make_tensor("zero", TensorProto.INT64, [1], [0])
     graph = helper.make_graph(
-        [*make_nodes(iter(matrices))],
+        nodes,
         "minilm",
         [helper.make_tensor_value_info("input_ids", TensorProto.INT64, [1, "tokens"])],
         [helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, [1, "tokens", 384])],

@@ -311,6 +311,8 @@ def _load_session(path: Path) -> Any:
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
         options.enable_cpu_mem_arena = options.enable_mem_pattern = False
         options.log_severity_level = 3
+        # Without it processors that have AVX2 and no VNNI cut off large sums of products.
+        options.add_session_config_entry("session.x64quantprecision", "1")
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
         session = onnxruntime.InferenceSession(GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"])
     except EmbedderUnavailable:
