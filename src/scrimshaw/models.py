@@ -245,7 +245,6 @@ class Metadata(Struct, frozen=True, kw_only=True):
     created: str = ""
     updated: str = ""
     tokens: int = 0  #: of the body
-    label_tokens: int = 0  #: of id and title
 
 
 class Document(Metadata, frozen=True, kw_only=True):

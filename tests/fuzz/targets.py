@@ -43,7 +43,6 @@ from scrimshaw.ingest.references import find_references, rewrite_references
 from scrimshaw.ingest.rule_checks import find_problems, read_rules, usable_rules
 from scrimshaw.ingest.tool_calls import ToolCall, describe_call
 from scrimshaw.models import Relation
-from scrimshaw.search.tokens import count_tokens
 
 Check = Callable[[str], None]
 PLACE = "/home/dev/project"  # where the recorded payloads come from
@@ -78,7 +77,7 @@ def _read(path: Path) -> bytes:
 def _documents(text: str) -> None:
     try:
         raw = text.encode("utf-8", "surrogatepass")
-        document = build_document(source_file("fuzzed"), parse_memory_file(raw), redact, count_tokens=count_tokens)
+        document = build_document(source_file("fuzzed"), parse_memory_file(raw), redact)
     except ScrimshawError:
         return
     body = document.body.text

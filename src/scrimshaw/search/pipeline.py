@@ -12,6 +12,7 @@ from msgspec.structs import asdict, replace
 
 from scrimshaw.config import Settings
 from scrimshaw.errors import InvalidRequest, ScrimshawError
+from scrimshaw.ingest.comparison import count_tokens
 from scrimshaw.models import QUESTIONS, Channel, Degradation, Filters, Match, Relation, Retention, Stage, Tier, Trust
 from scrimshaw.search import lineage, rerank
 from scrimshaw.search.candidates import Candidate, CandidateFinder, SearchState, presence, tokens_pending
@@ -19,7 +20,7 @@ from scrimshaw.search.confidence import CALIBRATIONS, NAMED, has_identifier, jud
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import OTHER_WORDS, Fused, fuse, scale_scores
-from scrimshaw.search.passages import SENTENCE, count_sent, cut_passage, find_copies, list_open_items
+from scrimshaw.search.passages import SENTENCE, cut_passage, find_copies, list_open_items
 from scrimshaw.search.rerank import DIGITS
 from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, SessionSignals
 from scrimshaw.search.routing import LISTS, route
@@ -119,7 +120,7 @@ class Searcher:
                 for memory in memories
                 if memory.id in bodies  # another process may have deleted one meanwhile
             ]
-            sums = accumulate(count_sent(f"{hit.memory.id}{hit.memory.title}{hit.text}") for hit in hits)
+            sums = accumulate(count_tokens(f"{hit.memory.id}{hit.memory.title}{hit.text}") for hit in hits)
             room = self._settings.constitutional_tokens
             fitting = (hit for hit, tokens in zip(hits, sums, strict=True) if tokens <= room)
             self._always_on = (generation, tuple(fitting))
