@@ -29,6 +29,7 @@ from scrimshaw.errors import ScrimshawError
 from scrimshaw.ingest import chatter, instructions
 from scrimshaw.ingest.extraction import default_rules, extract
 from scrimshaw.ingest.front_matter import find_spelling
+from scrimshaw.ingest.markdown import parse_headings
 from scrimshaw.ingest.memory_file import (
     MemoryFile,
     add_relation,
@@ -82,7 +83,7 @@ def _documents(text: str) -> None:
         return
     body = document.body.text
     assert "".join(body[chunk.start : chunk.end] for chunk in document.chunks) == body, "chunks do not cover the body"
-    assert all(body[each.start :].lstrip(" >-\t") for each in document.headings), "a heading is beyond the body"
+    assert all(body[each.start :].lstrip(" >-\t") for each in parse_headings(body)), "a heading is beyond the body"
 
 
 def _edits(text: str) -> None:

@@ -203,8 +203,8 @@ quality: {score: 1, flags: [pin-8]}
 """
     found = document(raw, gate=without_pin)
     assert "pin-" not in repr(found)
-    assert found.headings[0].text == "[REDACTED:pin]"
-    assert found.body.text[found.headings[0].start :].startswith("# [REDACTED:pin]")
+    assert found.chunks[0].heading == "[REDACTED:pin]"
+    assert found.body.text[found.chunks[0].start :].startswith("# [REDACTED:pin]")
 
 
 def test_aliases_that_nest_end() -> None:

@@ -431,7 +431,6 @@ def build_document(source: SourceFile, file: MemoryFile, redact: Redact) -> Docu
         triggers=triggers,
         topics=front.parse_phrases(values, "topics", clean),
         questions=questions,
-        headings=headings,
         chunks=tuple(chunks),
         edges=(*edges, *(markdown.parse_status(page, source.memory_id) if is_decision else ())),
         provenance=replace(provenance, trust=trust),
