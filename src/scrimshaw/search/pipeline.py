@@ -24,7 +24,7 @@ from scrimshaw.search.passages import SENTENCE, cut_passage, find_copies, list_o
 from scrimshaw.search.rerank import DIGITS
 from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, SessionSignals
 from scrimshaw.search.routing import LISTS, route
-from scrimshaw.search.token_vectors import compare_vectors, is_packed, match_tokens
+from scrimshaw.search.token_vectors import compare_vectors, match_tokens
 from scrimshaw.search.tokens import find_names, query_terms
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.ports import Piece, Query, Review
@@ -247,7 +247,7 @@ class Searcher:
             asked = {places[name]: (name, QUESTIONS + at) for name, at in state.questions.items() if name in places}
             found = self._finder.read_vectors({*places.values(), *near.values(), *asked.values()})
             compared = {place: found[place].tokens for place in (*places.values(), *asked.values()) if place in found}
-            packed = {place: tokens for place, tokens in compared.items() if is_packed(tokens)}
+            packed = {place: tokens for place, tokens in compared.items() if tokens}
             if len(packed) < len(compared) and state.has_all_vectors:  # otherwise that is already reported
                 state.degradations.note(tokens_pending(len(compared) - len(packed), len(compared)))
             means, coverage = match_tokens(state.query_tokens, [*packed.values()])
