@@ -1,4 +1,4 @@
-"""Comparing texts: the same text, phrases that occur in a text, and how similar two are; and how long they are.
+"""Comparing and measuring texts: the same text, phrases that occur in one, how similar two are, length, where to cut.
 
 A phrase of words is found by its longest word, a phrase of a script without spaces by its first character, so the time
 to find phrases in a text grows with the text and not with the number of phrases.
@@ -45,6 +45,12 @@ def count_tokens(text: str) -> int:
     """
     plain = len(text.encode("ascii", "ignore"))
     return -(-plain // TOKEN_CHARACTERS) + len(text) - plain
+
+
+def find_break(text: str, start: int, end: int) -> int:
+    """Where to cut a text between two places: behind a paragraph, else a line, sentence or word, else at the end."""
+    places = ((text.rfind(mark, start, end), mark) for mark in ("\n\n", "\n", ". ", " "))
+    return next((place + len(mark) for place, mark in places if place >= 0), end)
 
 
 def normalise_text(text: str) -> str:
