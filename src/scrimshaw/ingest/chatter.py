@@ -39,6 +39,7 @@ _TRACE_HINT = re.compile(rf"Tool(?: call| used?| result)?:|Used tool|toolu_|\"to
 _ITEM = re.compile(_MARK, re.MULTILINE)
 _CELL = re.compile(r"(?:\\.|[^|\\\n])+")
 _INDENTED = re.compile(r" {4}| {0,3}\t")
+FENCED = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t\r]*$|\Z)")  # code between fences
 
 
 class Line(NamedTuple):

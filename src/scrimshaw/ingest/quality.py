@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.ingest.chatter import Line, find_chatter, split_lines
+from scrimshaw.ingest.chatter import FENCED, Line, find_chatter, split_lines
 from scrimshaw.ingest.extraction import shorten
 from scrimshaw.ingest.front_matter import compose_yaml, convert_node, parse_line, parse_phrases, parse_provenance
 from scrimshaw.ingest.memory_file import MERGE_MARKS, MemoryFile
@@ -52,7 +52,7 @@ _quote = partial(shorten, longest=60)
 
 # Signs of a text of nothing but filler, output or repetition.
 _FILLER_SHARE, _OUTPUT_SHARE, _FEWEST_LINES, _FEWEST_PIECES, _MOST_REPEATED = 0.25, 0.6, 5, 8, 3
-_FENCED, _DIGITS = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)"), re.compile(r"\d+")
+_DIGITS = re.compile(r"\d+")
 _TABLE_ROW = re.compile(r"\s*\|")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 # Weights of the parts of a session's file, by section; fitted on drafts read by a person.
@@ -366,7 +366,7 @@ def _find_boilerplate(file: FileContents) -> _Defect | None:
 
 def _find_filling(file: FileContents) -> _Defect | None:
     """A text without content."""
-    words, prose = _WORD.findall(file.body.lower()), _FENCED.sub("", file.body)
+    words, prose = _WORD.findall(file.body.lower()), FENCED.sub("", file.body)
     telling = filterfalse(_words("acknowledgements").__contains__, filter(_TELLING.fullmatch, words))
     if not words:
         return f"{_BOILERPLATE}the file has no words of its own", True
