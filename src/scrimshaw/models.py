@@ -245,7 +245,6 @@ class Metadata(Struct, frozen=True, kw_only=True):
     created: str = ""
     updated: str = ""
     tokens: int = 0  #: of the body
-    label_tokens: int = 0  #: of id and title
 
 
 class Document(Metadata, frozen=True, kw_only=True):
@@ -254,7 +253,6 @@ class Document(Metadata, frozen=True, kw_only=True):
     file: SourceFile
     text_hash: str  #: SHA-256 of the body without case, white space and last full stop; exact duplicates share it
     body: Redacted
-    headings: tuple[Heading, ...] = ()
     chunks: tuple[Chunk, ...] = ()
     edges: tuple[Edge, ...] = ()
     aliases: tuple[str, ...] = ()  #: other titles

@@ -23,9 +23,9 @@ from scrimshaw.app.clients import all_clients
 from scrimshaw.engine import Engine
 from scrimshaw.engine.importers import read_session
 from scrimshaw.errors import InvalidRequest
+from scrimshaw.ingest.comparison import TOKEN_CHARACTERS
 from scrimshaw.ingest.events import StoredSession
 from scrimshaw.models import EventKind
-from scrimshaw.search.passages import TOKEN_CHARACTERS
 from scrimshaw_lab.recorded_sessions import call_tool
 from scrimshaw_lab.search_quality import JudgedQuery, read_queries
 from scrimshaw_lab.shadow import copy_engine, find_known_items

@@ -20,9 +20,9 @@ from scrimshaw.app.mcp.protocol import AfterToolCallbacks, FinishedCall
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
+from scrimshaw.ingest.comparison import count_tokens
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import EventKind, Item, ItemKind, Trust
-from scrimshaw.search.passages import count_sent
 
 SECRET = "ghp_" + "a1B2" * 9
 NOTES = {
@@ -211,7 +211,7 @@ async def test_what_a_session_is_sent_is_counted_in_tokens(engine: Engine) -> No
         ("memory_search", {"query": "sings"}),
         ("memory_context", {"input": "port of the walrus"}),
     )
-    sent = [count_sent(answer.content[0].text) for answer in answers]
+    sent = [count_tokens(answer.content[0].text) for answer in answers]
     hits = [len(answers[0].structured_content["hits"]), len(answers[1].structured_content["hits"])]
     context, search = engine.sessions.injections("S")
     assert (search.occasion, search.times, search.tokens, search.hits) == ("memory_search", 2, sum(sent[:2]), sum(hits))

@@ -177,14 +177,16 @@ def test_rubbish_in_inner_pages_is_noticed_at_open(used: Cli, project: Path, jou
     assert mended["lost"] == 2
 
 
-def test_a_large_journal_is_not_read_whole_at_open(journal: Path, used: Cli) -> None:
+def test_a_large_journal_is_not_read_whole_at_open(journal: Path, used: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     database = databases.open_journal(journal.parent, busy_timeout_ms=1000)
     data = bytearray(journal.read_bytes())
     data[-4096:] = b"\xa5" * 4096
     database.close()
     journal.write_bytes(data)
     storage = databases.Storage(journal.parent, busy_timeout_ms=1000)
-    storage.demand_sound(most_bytes=4096)
+    with monkeypatch.context() as patched:
+        patched.setattr(databases, "CHECKED_AT_OPEN_BYTES", 4096)
+        storage.demand_sound()
     with pytest.raises(DamagedDatabase):
         storage.demand_sound()
 

@@ -31,7 +31,6 @@ from scrimshaw.models import DRAFTS, EventKind, ItemKind, ItemSource, JobState, 
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.durable import TEMP_PREFIX
 from scrimshaw.storage.ports import Admission, Learning
-from scrimshaw.storage.sqlite import maintenance
 
 # Nothing that the redaction gate knows, so that it stands wherever it is put.
 NEEDLE = "zanzibar-walrus-77-keel"
@@ -490,8 +489,7 @@ def test_another_process_that_reads_nothing_is_no_hindrance(engine: Engine) -> N
 
 
 @pytest.mark.slow
-def test_what_another_process_holds_is_told_and_goes_later(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "PATIENCE_S", 0.2)
+def test_what_another_process_holds_is_told_and_goes_later(engine: Engine) -> None:
     with ExitStack() as stack:
         in_prior_content(engine, stack)
         with beside(engine, "reading"):

@@ -17,9 +17,9 @@ from scrimshaw.engine.links import list_dependencies
 from scrimshaw.engine.read import get, match_triggers, search, validate
 from scrimshaw.engine.write import NewText, save
 from scrimshaw.errors import NotFound, UnreadableFile
+from scrimshaw.ingest.comparison import count_tokens
 from scrimshaw.models import Channel, Filters, Intent, MemoryType, Mode, Stage, Tier
 from scrimshaw.search.embedders import MiniLMEmbedder
-from scrimshaw.search.passages import count_sent
 from scrimshaw.search.results import SearchRequest, SearchResult
 
 find_triggered = partial(match_triggers, folder="", session=None, turn=None, cognitive=True)
@@ -163,7 +163,7 @@ def test_constitutional_memories_come_first_within_their_room(open_memory: OpenM
     vouch_for(engine, *(f"law/{number}" for number in range(5)))
     result = ask(engine, "walrus")
     assert [hit.memory.id for hit in result.always_on] == ["law/0", "law/1"]
-    assert sum(count_sent(hit.text) for hit in result.always_on) <= 150
+    assert sum(count_tokens(hit.text) for hit in result.always_on) <= 150
 
 
 def test_vectors_that_are_missing_yet_still_leave_words(open_memory: OpenMemory, vault: Path) -> None:

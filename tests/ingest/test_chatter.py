@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.ingest.chatter import (
-    default_phrases,
     find_chatter,
     remove_chatter,
     split_blocks,
@@ -142,13 +141,12 @@ def test_kinds_and_places_are_told() -> None:
 
 
 def test_a_users_phrase_is_plain_text_and_begins_a_sentence() -> None:
-    phrases = (*default_phrases(), "As your (.*) assistant", "Beep")
-    assert remove_chatter("As your (.*) assistant, I care. Beep boop. It beeps.", phrases) == "It beeps."
-    assert remove_chatter("As your coding assistant, I care.", phrases) == "As your coding assistant, I care."
-
-
-def test_no_phrases_leave_narration_alone() -> None:
-    assert remove_chatter("Let me check.", ()) == "Let me check."
+    phrases, text = ("As your (.*) assistant", "Beep"), "As your (.*) assistant, I care. Beep boop. It beeps."
+    assert [text[each.start : each.end] for each in find_chatter(text, phrases)] == [
+        "As your (.*) assistant, I care. ",
+        "Beep boop. ",
+    ]
+    assert not find_chatter("As your coding assistant, I care.", phrases)
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.ingest import quality
-from scrimshaw.ingest.chatter import default_phrases
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.quality import ACCEPTED, QualityVerdict, find_decisions, read_contents
 
@@ -50,9 +48,7 @@ provenance: {source: session, session: S-1, trust: agent}
 DECIDED = "## Decisions\n\n- Use 8443 because the proxy already terminates TLS there.\n"
 
 
-def judge(
-    text: str, *, name: str = "note", tool_calls: int | None = None, phrases: Sequence[str] = default_phrases()
-) -> QualityVerdict:
+def judge(text: str, *, name: str = "note", tool_calls: int = 0, phrases: tuple[str, ...] = ()) -> QualityVerdict:
     return quality.judge(parse_memory_file(text, name), tool_calls=tool_calls, phrases=phrases)
 
 
@@ -190,7 +186,7 @@ def test_a_session_that_tells_more_scores_more() -> None:
 def test_a_users_phrase_counts() -> None:
     note = "Beep boop. The port is 8443.\n"
     assert judge(note).is_accepted
-    assert judge(note, phrases=(*default_phrases(), "Beep")).flags == ("has_contamination",)
+    assert judge(note, phrases=("Beep",)).flags == ("has_contamination",)
 
 
 @pytest.mark.parametrize("text", ["", "\n", "---\n---\n", "# Port\n"])
@@ -219,8 +215,8 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@given(st.lists(PIECES, max_size=20).map("".join) | st.text(max_size=300), st.none() | st.integers(0, 99))
-def test_any_text_is_judged_alike_twice(text: str, tool_calls: int | None) -> None:
+@given(st.lists(PIECES, max_size=20).map("".join) | st.text(max_size=300), st.integers(0, 99))
+def test_any_text_is_judged_alike_twice(text: str, tool_calls: int) -> None:
     verdict = judge(text, name="n", tool_calls=tool_calls)
     assert verdict == judge(text, name="n", tool_calls=tool_calls)
     assert 0.0 <= verdict.score <= 1.0

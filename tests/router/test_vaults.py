@@ -18,7 +18,7 @@ from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResu
 def make_hit(name: str, confidence: float) -> Hit:
     provenance = Provenance(source="agent", trust=Trust.AGENT)
     about: dict[str, Any] = {"source": "vault", "path": name, "title": name, "type": MemoryType.GENERAL}
-    memory = Memory(id=name, tokens=1, label_tokens=1, length=1, provenance=provenance, **about)
+    memory = Memory(id=name, tokens=1, length=1, provenance=provenance, **about)
     reason = Explanation(ranks={}, raw={}, fused=0)
     return Hit(memory=memory, score=1.0, text="", explanation=reason, confidence=confidence)
 

@@ -15,9 +15,9 @@ from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, open_engine, sessions
+from scrimshaw.ingest.comparison import count_tokens
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import EventKind, Item, ItemKind, ItemSource, NewItem, Observation
-from scrimshaw.search.passages import count_sent
 from scrimshaw.session import working_memory
 
 START = datetime(2026, 6, 1, 9, tzinfo=UTC)
@@ -120,4 +120,4 @@ def cost(reply: dict[str, Any]) -> int:
     """The tokens of four characters of a reply as it is sent, always-on memories apart."""
     hits = [hit for hit in reply["result"]["hits"] if not hit.get("always_on")]
     sent = reply | {"result": reply["result"] | {"hits": hits}}
-    return count_sent(msgspec.json.encode(sent).decode())  # `json` writes 2e-06 where the server sends 2e-6
+    return count_tokens(msgspec.json.encode(sent).decode())  # `json` writes 2e-06 where the server sends 2e-6

@@ -363,17 +363,6 @@ def silent(handler: BaseHTTPRequestHandler, _: dict[str, Any]) -> None:
     time.sleep(1.0)
 
 
-def dripping(handler: BaseHTTPRequestHandler, _: dict[str, Any]) -> None:
-    handler.send_response(200)
-    handler.end_headers()
-    for _second in range(1200):
-        try:
-            handler.wfile.write(b" ")
-        except OSError:
-            return
-        time.sleep(0.05)
-
-
 @pytest.fixture
 def server() -> Iterator[Server]:
     with Server() as running:
@@ -447,7 +436,6 @@ def test_http_learns_the_dimension_once(server: Server) -> None:
         (always(404), "embedder_refused"),
         (always(302, location="http://127.0.0.1:9/elsewhere"), "embedder_refused"),
         (silent, "embedder_unreachable"),
-        (dripping, "embedder_unreachable"),
     ],
 )
 def test_http_failures_are_embedder_errors(server: Server, reply: Reply, mode: str) -> None:
@@ -466,12 +454,6 @@ def test_http_refused_connection_names_the_server_but_no_password() -> None:
     message = refusal(embedder).failure_mode
     assert "127.0.0.1:9" in message
     assert "pass" not in message
-
-
-def test_http_an_endless_answer_is_cut_off(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedders, "LARGEST_ANSWER", 1000)
-    server.reply = always(200, b" " * 2000)
-    assert "too large" in refusal(remote(server, timeout_s=60.0)).failure_mode
 
 
 def test_http_a_dead_server_is_asked_again_only_after_a_while(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

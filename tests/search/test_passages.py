@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.app.hooks.test_fencing import hit_of
 
+from scrimshaw.ingest.comparison import count_characters, count_tokens
 from scrimshaw.models import Trust
 from scrimshaw.search.passages import (
     LEAST,
     PASSAGE,
-    count_characters,
-    count_sent,
     cut_passage,
     list_open_items,
     pack_hits,
@@ -130,7 +129,7 @@ def test_the_room_holds_and_every_part_is_of_the_text(text: str, terms: list[str
 
 
 def test_a_token_is_four_ascii_characters_or_another_one() -> None:
-    assert [count_sent(text) for text in ("", "a", "abcd", "abcde", "日本", "ab日")] == [0, 1, 1, 2, 2, 2]
+    assert [count_tokens(text) for text in ("", "a", "abcd", "abcde", "日本", "ab日")] == [0, 1, 1, 2, 2, 2]
 
 
 def hits(*texts: str) -> list[Hit]:

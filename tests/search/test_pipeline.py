@@ -15,6 +15,7 @@ from tests.storage.contract import open_storage
 
 from scrimshaw.config import SearchSettings, Settings
 from scrimshaw.errors import InvalidRequest
+from scrimshaw.ingest.comparison import count_tokens
 from scrimshaw.models import (
     ArtifactClass,
     Channel,
@@ -29,11 +30,9 @@ from scrimshaw.models import (
     Trust,
 )
 from scrimshaw.search.embedders import EmbedderUnavailable
-from scrimshaw.search.passages import count_sent
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.results import SearchRequest, SearchResult, SessionSignals
 from scrimshaw.search.token_vectors import pack_tokens
-from scrimshaw.search.tokens import count_tokens
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.ports import Query, Review
 
@@ -72,9 +71,8 @@ def configured(**settings: Any) -> Settings:
 
 
 def measured(each: Document) -> Document:
-    """A document with its token counts, as the parser gives it."""
-    label = f"{each.file.memory_id}\n{each.title}"
-    return replace(each, tokens=count_tokens(each.body.text), label_tokens=count_tokens(label))
+    """A document with its count of tokens, as the parser gives it."""
+    return replace(each, tokens=count_tokens(each.body.text))
 
 
 def ids(result: SearchResult) -> list[str]:
@@ -304,7 +302,7 @@ def test_constitutional_memories_keep_to_their_room(index: Index, room: int) -> 
     laws = [note(f"law/{number}", "wal " * 20, tier=Tier.CONSTITUTIONAL) for number in range(9)]
     search = Search(index, *laws, constitutional_tokens=room)
     result = search.ask("wal", limit=20)
-    assert sum(count_sent(f"{hit.memory.title}{hit.text}") for hit in result.always_on) <= room
+    assert sum(count_tokens(f"{hit.memory.title}{hit.text}") for hit in result.always_on) <= room
     assert len(result.always_on) + len(result.hits) == 9
 
 

@@ -22,7 +22,7 @@ from scrimshaw.search.rerank import (
 MEMORY = Memory(
     id="a", source="vault", path="/a.md", title="A", type=MemoryType.GENERAL, tier=Tier.NORMAL,
     artifact=ArtifactClass.MEMORY, triggers=(), topics=(), provenance=Provenance(), quality=None, created="",
-    updated="", content_hash="", tokens=100, label_tokens=5, length=1000, writable=True,
+    updated="", content_hash="", tokens=100, length=1000, writable=True,
 )  # fmt: skip
 
 

@@ -679,8 +679,8 @@ class MemorySessions:
                 return
         raise NotFound(f"Session {session!r} has no item {number}.", "")
 
-    def items(self, session: str, *, held: bool | None = None) -> list[Item]:
-        return [row for row in self._rows("items") if row.session == session and held in (None, row.held)]
+    def items(self, session: str, *, held: bool = False) -> list[Item]:
+        return [row for row in self._rows("items") if row.session == session and row.held >= held]
 
     def record_draft(self, draft: Drafted) -> None:
         rows = self._rows("drafts")
@@ -718,10 +718,10 @@ class MemorySessions:
         key = (row.folder, row.task, row.phase)
         rows[:] = [*(known for known in rows if (known.folder, known.task, known.phase) != key), row]
 
-    def learnings(self, folder: str, *, session: str = "", limit: int = 10) -> list[Learning]:
+    def learnings(self, folder: str, *, session: str = "") -> list[Learning]:
         found = [row for row in self._rows("learnings") if row.folder == folder and session in ("", row.session)]
         found.reverse()
-        return sorted(found, key=lambda row: -row.at)[:limit]
+        return sorted(found, key=lambda row: -row.at)
 
     def _rows(self, table: str) -> list[Any]:
         return self._tables[table]

@@ -134,7 +134,7 @@ def test_another_writer_is_waited_for_and_then_told(tmp_path: Path, monkeypatch:
 
 
 def test_a_long_log_is_taken_into_the_file_once_nobody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "_LONG_LOG_BYTES", 100_000)
+    monkeypatch.setattr(database, "_LONG_LOG_BYTES", 300_000)
     index = Database(tmp_path / "index.db", "index", durable=False, busy_timeout_ms=BUSY_MS)
     log = tmp_path / "index.db-wal"
 
@@ -144,9 +144,11 @@ def test_a_long_log_is_taken_into_the_file_once_nobody_reads(tmp_path: Path, mon
 
     with closing(apsw.Connection(str(tmp_path / "index.db"))) as reader:
         reader.execute("BEGIN; SELECT count(*) FROM files").fetchall()
-        put("one")
-        assert log.stat().st_size > 200_000
-    put("two")
-    assert log.stat().st_size < 100_000
-    assert index.value("SELECT count(*) FROM files") == 2
+        for number in range(30):
+            put(str(number))
+        assert log.stat().st_size > 5_000_000
+    put("into the file")
+    put("from the start of the log")
+    assert log.stat().st_size <= 300_000
+    assert index.value("SELECT count(*) FROM files") == 32
     index.close()

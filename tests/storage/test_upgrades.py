@@ -32,6 +32,7 @@ from scrimshaw_lab.proving.proof import rewind
 
 JOURNAL, INDEX = "journal.db", "index.db"
 OLDER = range(1, find_newest_migration("journal"))
+LABEL_TOKENS = "ALTER TABLE memories ADD COLUMN label_tokens INTEGER NOT NULL DEFAULT 0"  # as in an older index
 WAL = "# The log is reset\n\nWe chose apsw because the interpreter's SQLite loses its log: see the wal reset.\n"
 
 # A process that dies where the migration has changed many pages of the file and is not done.
@@ -163,6 +164,7 @@ def test_the_words_of_an_older_index_are_numbered_as_those_of_a_new_one(
         "DELETE FROM migrations WHERE number > 3; DROP TABLE vector_blocks; DROP TABLE token_vectors;DROP TABLE renames"
     )
     connection.execute("ALTER TABLE memories DROP COLUMN questions; ALTER TABLE chunks DROP COLUMN worth")
+    connection.execute(LABEL_TOKENS)
     open_memory().close()
     assert list(connection.execute(numbers)) == expected
     connection.close()
@@ -178,6 +180,7 @@ def test_an_older_index_reads_the_questions_of_its_files(open_memory: OpenMemory
         "ALTER TABLE memories DROP COLUMN questions"
     )
     connection.execute("DELETE FROM chunks WHERE ordinal > 0; ALTER TABLE chunks DROP COLUMN worth")
+    connection.execute(LABEL_TOKENS)
     connection.close()
     with open_memory() as engine:
         index.scan(engine)
@@ -197,6 +200,7 @@ def test_an_older_index_rates_the_passages_of_sessions_that_are_over(open_memory
     connection.execute(
         "DELETE FROM migrations WHERE number > 11; DROP TABLE vector_blocks; ALTER TABLE chunks DROP COLUMN worth"
     )
+    connection.execute(LABEL_TOKENS)
     with open_memory() as engine:
         index.scan(engine)
     assert list(connection.execute(worths)) == expected

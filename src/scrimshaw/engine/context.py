@@ -12,8 +12,8 @@ from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import SESSION
 from scrimshaw.engine.read import search
 from scrimshaw.engine.sessions import find_shown
+from scrimshaw.ingest.comparison import count_tokens
 from scrimshaw.models import Intent, Mode, Pressure, Session
-from scrimshaw.search.passages import count_sent
 from scrimshaw.search.results import SearchRequest, SearchResult, StateLine
 from scrimshaw.session import pressure
 from scrimshaw.session.resume import RECALL, Occasion, asks_only_for_session
@@ -99,7 +99,7 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
 
 def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: int) -> tuple[list[StateLine], int, int]:
     """The summary of a session for this occasion within a budget: lines, their tokens, how many were left out."""
-    return fit_lines(tell_state(engine.sessions, engine.index, session, occasion, engine.folder), budget, count_sent)
+    return fit_lines(tell_state(engine.sessions, engine.index, session, occasion, engine.folder), budget, count_tokens)
 
 
 def add_state(engine: Engine, query: str, found: SearchResult, session: Session | None, budget: int) -> SearchResult:
@@ -108,5 +108,5 @@ def add_state(engine: Engine, query: str, found: SearchResult, session: Session 
     with engine.degradations.note_failure(SESSION):
         if asks_only_for_session(query) and (about := session or next(iter(engine.sessions.latest()), None)):
             lines = tell_state(engine.sessions, engine.index, about, Occasion.START, engine.folder)
-            state, *_ = fit_lines(lines, int(budget * _STATE_SHARE), lambda text: count_sent(text) + _LINE_TOKENS)
+            state, *_ = fit_lines(lines, int(budget * _STATE_SHARE), lambda text: count_tokens(text) + _LINE_TOKENS)
     return replace(found, state=tuple(state), nearest=()) if state else found

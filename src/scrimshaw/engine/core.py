@@ -24,7 +24,6 @@ from scrimshaw.ingest.redact import Redact, redact
 from scrimshaw.models import CLIENT_TOOL, Action, ArtifactClass, Degradation, Document, Memory, SourceFile, Trust
 from scrimshaw.search.embedders import Embedder, open_embedder
 from scrimshaw.search.pipeline import Searcher
-from scrimshaw.search.tokens import count_tokens
 from scrimshaw.storage import transaction
 from scrimshaw.storage.databases import Storage, move_journal, note_ledger_end
 from scrimshaw.storage.durable import PRIVATE_FOLDER, make_folders
@@ -159,7 +158,7 @@ class Engine(AbstractContextManager["Engine"]):
             raise UnreadableFile(PRIVATE)
         if not source.is_vouched and self.is_vouched(name, parsed.content_hash):
             source = structs.replace(source, is_vouched=True)
-        document = build_document(source, parsed, clean, count_tokens=count_tokens)
+        document = build_document(source, parsed, clean)
         if not source.writable and (blank := find_blank_title(document.title)):  # its examples are no knowledge
             raise UnreadableFile(f"{source.path}: its title has {blank}, so it is a template.", "Fill it in.")
         if source.artifact == ArtifactClass.MEMORY and not source.writable:  # none of our own tools has judged it

@@ -33,7 +33,7 @@ def record(engine: Engine, row: Learning) -> TaskProgress:
     """Record the scores before or after a task and answer what it taught; raises NotFound without a preflight."""
     folder, task, gaps = redact(row.folder).text, redact(row.task).text, tuple(redact(gap).text for gap in row.gaps)
     row = replace(row, folder=folder, task=task, session=redact_id(row.session), gaps=gaps, at=engine.clock())
-    rows = engine.sessions.learnings(folder, limit=_ALL)
+    rows = engine.sessions.learnings(folder)
     if row.phase == POST and not any(each.task == task and each.phase == PRE for each in rows):
         raise NotFound(f"The task {task!r} has no preflight.", "Call task_preflight when a task begins.")
     engine.sessions.record_learning(row)
@@ -44,7 +44,7 @@ def list_tasks(
     engine: Engine, folder: str, *, session: str = "", limit: int = 10, complete: bool = False
 ) -> list[TaskProgress]:
     """What the tasks of a folder taught, newest first; with `complete` only those that ended."""
-    rows = engine.sessions.learnings(redact(folder).text, session=redact_id(session), limit=_ALL)
+    rows = engine.sessions.learnings(redact(folder).text, session=redact_id(session))
     tasks = dict.fromkeys(row.task for row in rows)
     found = [_compare_phases([row for row in rows if row.task == task]) for task in tasks]
     return [each for each in found if each.index is not None or not complete][:limit]

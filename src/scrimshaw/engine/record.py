@@ -6,11 +6,11 @@ from itertools import accumulate, repeat
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.errors import NotFound
+from scrimshaw.ingest.comparison import count_tokens
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import RECORD, Chunk, Document, Memory, Provenance, SourceFile, format_time
 from scrimshaw.search.candidates import DAY_S
 from scrimshaw.search.lineage import lowest_trust
-from scrimshaw.search.tokens import count_tokens
 from scrimshaw.session.record import Passage, Record, find_passage, make_passages, name_edited_files
 from scrimshaw.session.selection import rate_passages
 from scrimshaw.storage.ports import SessionRecord
@@ -102,7 +102,6 @@ def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document
         chunks=tuple(chunks),
         provenance=_provenance(record.session, passages),
         updated=format_time(passages[-1].at),
-        label_tokens=count_tokens(title),
     )
 
 

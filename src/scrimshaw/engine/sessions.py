@@ -6,11 +6,12 @@ from functools import partial
 
 from scrimshaw.config import RolloutSettings
 from scrimshaw.engine.core import Engine
+from scrimshaw.ingest.comparison import count_tokens
 from scrimshaw.ingest.events import redact_id
 from scrimshaw.models import EventKind, Injected, Item, Memory, MemoryType, Observation, Provenance, Relation, Session
 from scrimshaw.search.rerank import cap_boosts, causal_boosts
 from scrimshaw.search.results import Boosts, Explanation, Hit, SessionSignals
-from scrimshaw.search.tokens import clip, count_tokens
+from scrimshaw.search.tokens import clip
 from scrimshaw.session import working_memory
 from scrimshaw.session.resume import recall_items
 
@@ -89,7 +90,6 @@ def item_as_memory(item: Item) -> Memory:
         type=MemoryType.SESSION,
         provenance=Provenance(source=tool or "session", trust=item.source.trust, session=item.session),
         tokens=count_tokens(item.text),
-        label_tokens=count_tokens(title),
         length=len(item.text),
     )
 

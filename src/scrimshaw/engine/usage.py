@@ -19,9 +19,9 @@ from scrimshaw.engine.context import resume_state
 from scrimshaw.engine.core import GLOBAL, Engine
 from scrimshaw.engine.read import get
 from scrimshaw.errors import ScrimshawError
-from scrimshaw.ingest.comparison import split_runs
+from scrimshaw.ingest.comparison import TOKEN_CHARACTERS, split_runs
 from scrimshaw.models import EventKind, RecordedEvent, Session
-from scrimshaw.search.passages import PASSAGE, TOKEN_CHARACTERS, cut_passage
+from scrimshaw.search.passages import PASSAGE, cut_passage
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.session.resume import Occasion
 from scrimshaw.storage.sessions import Sessions

@@ -93,7 +93,7 @@ class NewText(Struct, frozen=True, kw_only=True):
     trust: Trust = Trust.AGENT
     reason: str = "saved"
     created: str = ""  #: An ISO time, now when empty.
-    tool_calls: int | None = None  #: The number of calls in the session that the text was made from.
+    tool_calls: int = 0  #: The number of calls in the session that the text was made from.
     relations: tuple[Edge, ...] = ()
     facts: Mapping[str, object] = {}  #: Further keys of the front matter.
     vault: str = ""  #: `serena` for Serena's memories, without front matter; otherwise the project's own vault.

@@ -7,7 +7,7 @@ One pass, linear in the length of the text.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import filterfalse, groupby
 from operator import attrgetter
 from typing import Literal, NamedTuple
@@ -39,6 +39,7 @@ _TRACE_HINT = re.compile(rf"Tool(?: call| used?| result)?:|Used tool|toolu_|\"to
 _ITEM = re.compile(_MARK, re.MULTILINE)
 _CELL = re.compile(r"(?:\\.|[^|\\\n])+")
 _INDENTED = re.compile(r" {4}| {0,3}\t")
+FENCED = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t\r]*$|\Z)")  # code between fences
 
 
 class Line(NamedTuple):
@@ -139,21 +140,10 @@ class Chatter(NamedTuple):
     block: Block
 
 
-@cache
-def default_phrases() -> tuple[str, ...]:
-    """The beginnings of chatter sentences."""
-    return (
-        *(f"Let me {verb}" for verb in sorted(_words("looking", "doing"))),
-        *(f"{intent} {verb}" for intent in _lines("intents") for verb in sorted(_words("looking"))),
-        *_lines("progress"),
-        *_lines("replies"),
-    )
-
-
-def remove_chatter(text: str, phrases: Sequence[str] | None = None) -> str:
-    """The text without its chatter. A sentence that begins with one of `phrases` is removed as a whole."""
+def remove_chatter(text: str) -> str:
+    """The text without its chatter."""
     pieces, at = list[str](), 0
-    for block, group in groupby(find_chatter(text, phrases), attrgetter("block")):
+    for block, group in groupby(find_chatter(text), attrgetter("block")):
         starts = {piece.start for piece in group}
         sentences = [] if block.is_trace else split_sentences(text, block.start, block.end)
         rest = "".join(text[start:end] for start, end in sentences if start not in starts)
@@ -166,9 +156,9 @@ def remove_chatter(text: str, phrases: Sequence[str] | None = None) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def find_chatter(text: str, phrases: Sequence[str] | None = None) -> tuple[Chatter, ...]:
-    """The pieces that `remove_chatter` would remove from the text, in order."""
-    known, spoken = _kinds_by_opening(default_phrases() if phrases is None else tuple(phrases)), {*_split_words(text)}
+def find_chatter(text: str, phrases: tuple[str, ...] = ()) -> tuple[Chatter, ...]:
+    """The pieces that `remove_chatter` would remove from the text, in order; more `phrases` also begin chatter."""
+    known, spoken = _kinds_by_opening(phrases), {*_split_words(text)}
     openings = [each for word in known.keys() & spoken for each in known[word] if spoken.issuperset(each[0])]
     pieces, may_trace = list[Chatter](), _TRACE_HINT.search(text)
     if not (openings or may_trace or ("!" in text and spoken & _words("cheers"))):  # as in most texts
@@ -205,10 +195,15 @@ def _judge_sentence(sentence: str, openings: _Openings) -> ChatterKind | None:
 
 @lru_cache(maxsize=8)
 def _kinds_by_opening(phrases: tuple[str, ...]) -> Mapping[str, _Openings]:
-    """The beginnings and kinds of chatter by first word, shorter ones first."""
+    """The beginnings and kinds of chatter by first word, shorter ones first, with these phrases of a user."""
     replies = [*map(_split_words, _lines("replies"))]
+    narration = (
+        *(f"Let me {verb}" for verb in sorted(_words("looking", "doing"))),
+        *(f"{intent} {verb}" for intent in _lines("intents") for verb in sorted(_words("looking"))),
+        *_lines("progress"),
+    )
     openings: dict[str, list[tuple[list[str], ChatterKind]]] = {}
-    for words in sorted(filter(None, map(_split_words, phrases)), key=len):
+    for words in sorted([*map(_split_words, narration), *replies, *filter(None, map(_split_words, phrases))], key=len):
         openings.setdefault(words[0], []).append((words, "chat reply" if words in replies else "narration"))
     return openings
 

@@ -1,4 +1,4 @@
-"""Comparing texts: the same text, phrases that occur in a text, and how similar two are.
+"""Comparing and measuring texts: the same text, phrases that occur in one, how similar two are, length, where to cut.
 
 A phrase of words is found by its longest word, a phrase of a script without spaces by its first character, so the time
 to find phrases in a text grows with the text and not with the number of phrases.
@@ -20,6 +20,7 @@ BRIEF, _BEGINNING = 600, re.compile(r"\b(?:\w{4,5}|\d+)")
 # A text's smallest hashes are a random sample of its runs. Of 24, texts that share 80 % of their runs have about 20
 # in common, texts that share 30 % about 11.
 MINHASH_SIZE = 24
+TOKEN_CHARACTERS = 4  # of a token
 
 
 @lru_cache(maxsize=16)  # a save needs it twice
@@ -29,6 +30,27 @@ def hash_normalised_text(body: str) -> str:
 
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", body).casefold())
     return hashlib.sha256(" ".join(folded.split()).removesuffix(".").encode()).hexdigest()
+
+
+def count_characters(text: str) -> int:
+    """The length of a text in budgets; a character outside of ASCII counts as four."""
+    others = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
+    return len(text) + (TOKEN_CHARACTERS - 1) * others
+
+
+def count_tokens(text: str) -> int:
+    """The tokens that a text costs a client: four ASCII characters each, or one other character.
+
+    The model's word pieces are not a client's tokens either, and counting a whole reply this way takes microseconds.
+    """
+    plain = len(text.encode("ascii", "ignore"))
+    return -(-plain // TOKEN_CHARACTERS) + len(text) - plain
+
+
+def find_break(text: str, start: int, end: int) -> int:
+    """Where to cut a text between two places: behind a paragraph, else a line, sentence or word, else at the end."""
+    places = ((text.rfind(mark, start, end), mark) for mark in ("\n\n", "\n", ". ", " "))
+    return next((place + len(mark) for place, mark in places if place >= 0), end)
 
 
 def normalise_text(text: str) -> str:

@@ -12,7 +12,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
-from itertools import chain
 from typing import TypeVar
 
 from msgspec import Struct
@@ -70,6 +69,8 @@ def compose_yaml(yaml: str, name: str) -> Node | None:
     reader.composer.warn_double_anchors = False
     try:
         root = reader.compose(yaml)
+        if root is not None and "*" in yaml:
+            convert_node(root)  # never ends for an alias inside the value that it names
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (2 + mark.line, 1 + mark.column) if mark else (2, 1)
@@ -78,8 +79,6 @@ def compose_yaml(yaml: str, name: str) -> Node | None:
         raise _invalid(name, 1, 1, str(error).partition("\n")[0]) from error
     except RecursionError as error:
         raise _invalid(name, 1, 1, "it is nested too deeply") from error
-    if root is not None and "*" in yaml and _has_cycle(root, {}):
-        raise _invalid(name, 1, 1, "an alias is inside the value it names")
     return root  # type: ignore[no-any-return]  # untyped in ruamel.yaml
 
 
@@ -145,19 +144,18 @@ def _make_scalar(text: str, begin: tuple[int, int], at: int) -> ScalarNode:
     return ScalarNode(_STRING, value, _Mark(start + at, line, at), _Mark(start + end, line, end), style=style)
 
 
-def convert_node(node: Node, seen: dict[int, object] | None = None) -> object:
-    """A node as plain mappings, lists, None and text; `seen` has the targets of aliases."""
-    seen = {} if seen is None else seen
-    if id(node) in seen:
-        return seen[id(node)]
+def convert_node(node: Node, known: dict[int, object] | None = None) -> object:
+    """A node as plain mappings, lists, None and text; `known` has the values of those that aliases may name."""
+    known = {} if known is None else known
+    if id(node) in known:
+        return known[id(node)]
     if isinstance(node, MappingNode):
-        values = seen[id(node)] = dict[str, object]()
+        values = dict[str, object]()
         for key, value in node.value:
-            values[_join_surrogates(str(key.value))] = convert_node(value, seen)
-        return values
+            values[_join_surrogates(str(key.value))] = convert_node(value, known)
+        return known.setdefault(id(node), values)
     if isinstance(node, SequenceNode):
-        items = seen[id(node)] = [*map(partial(convert_node, seen=seen), node.value)]
-        return items
+        return known.setdefault(id(node), [*map(partial(convert_node, known=known), node.value)])
     return None if str(node.tag) == _NULL else _join_surrogates(node.value)
 
 
@@ -172,16 +170,6 @@ def convert_value(value: object) -> object:
         case bool() | int() | float():
             return json.dumps(value)
     return None if value is None else _join_surrogates(str(value))
-
-
-def _has_cycle(node: Node, is_open: dict[int, bool]) -> bool:
-    """Whether an alias leads back to a node that contains it; `is_open` has the nodes that the walk is in."""
-    if id(node) in is_open or not isinstance(node, MappingNode | SequenceNode):
-        return is_open.get(id(node), False)
-    is_open[id(node)] = True
-    parts = chain.from_iterable(node.value) if isinstance(node, MappingNode) else node.value
-    is_open[id(node)] = any(_has_cycle(part, is_open) for part in parts)
-    return is_open[id(node)]
 
 
 def _join_surrogates(text: str) -> str:

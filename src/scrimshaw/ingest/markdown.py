@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
+from scrimshaw.ingest.comparison import find_break
 from scrimshaw.models import Chunk, Edge, EdgeKind, Heading, Relation
 
 # Maximum characters of a chunk, without outer blanks and headings above its text. Measured: 1,200 ranks alike but is
@@ -61,7 +62,6 @@ _STATUS = re.compile(
 )
 SUPERSEDED_BY = "superseded by"  # the relation as the older one states it
 _FoundHeading = tuple[int, str, int]  # its level, text and place
-_BREAKS = ("\n\n", "\n", ". ", " ")
 # Without the table rule, a table followed by `---` would be one long heading.
 _MARKDOWN = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
 
@@ -320,9 +320,8 @@ def _merge_pieces(body: str, headings: Sequence[Heading], size: int) -> list[tup
     for number, (start, stop) in enumerate(pairwise(starts), start=-1):
         while start < stop:
             end = min(start + size, stop)
-            if end < stop:  # at the coarsest break in the last two thirds of the room
-                breaks = ((body.rfind(mark, start + size // 3, end), mark) for mark in _BREAKS)
-                end = next((at + len(mark) for at, mark in breaks if at > start), end)
+            if end < stop:  # in the last two thirds of the room
+                end = find_break(body, start + size // 3, end)
             piece, text = (start, end, number), body[start:end]
             is_bare = not _HEADING_LINE.sub("", text).strip()
             if merged and (end - merged[-1][0] <= size or not text.strip() or last_is_bare):

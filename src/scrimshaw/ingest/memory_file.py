@@ -5,7 +5,7 @@ planned on the YAML that was parsed first, so editing a file, even several times
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain, repeat
@@ -18,7 +18,7 @@ from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, Seq
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest import front_matter as front
 from scrimshaw.ingest import markdown
-from scrimshaw.ingest.comparison import compute_minhash, find_head, hash_normalised_text
+from scrimshaw.ingest.comparison import compute_minhash, count_tokens, find_head, hash_normalised_text
 from scrimshaw.ingest.redact import Redact
 from scrimshaw.models import (
     BROKEN,
@@ -378,9 +378,7 @@ _DATED_LINE = re.compile(r"^[\W_]*(?:date|created)\b[\W_]*(\d{4}-\d\d-\d\d)\b", 
 _HEAD = 2000  # characters
 
 
-def build_document(
-    source: SourceFile, file: MemoryFile, redact: Redact, *, count_tokens: Callable[[str], int]
-) -> Document:
+def build_document(source: SourceFile, file: MemoryFile, redact: Redact) -> Document:
     """The document that the index stores of a file, redacted by `redact`.
 
     One with broken front matter or conflict marks says so in `problem`; without its front matter its author is
@@ -433,7 +431,6 @@ def build_document(
         triggers=triggers,
         topics=front.parse_phrases(values, "topics", clean),
         questions=questions,
-        headings=headings,
         chunks=tuple(chunks),
         edges=(*edges, *(markdown.parse_status(page, source.memory_id) if is_decision else ())),
         provenance=replace(provenance, trust=trust),
@@ -441,7 +438,6 @@ def build_document(
         created=created,
         updated=updated,
         tokens=count_tokens(body.text),
-        label_tokens=count_tokens(f"{source.memory_id}\n{title}"),
         aliases=aliases,
         phrases=tuple(phrases),
         sketch=compute_minhash(body.text),

@@ -6,7 +6,7 @@ Each rule looks for one class of defect and says what to do about it. Empty word
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache, partial
 from itertools import chain, filterfalse
 from operator import attrgetter
@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.ingest.chatter import Line, default_phrases, find_chatter, split_lines
+from scrimshaw.ingest.chatter import FENCED, Line, find_chatter, split_lines
 from scrimshaw.ingest.extraction import shorten
 from scrimshaw.ingest.front_matter import compose_yaml, convert_node, parse_line, parse_phrases, parse_provenance
 from scrimshaw.ingest.memory_file import MERGE_MARKS, MemoryFile
@@ -52,7 +52,7 @@ _quote = partial(shorten, longest=60)
 
 # Signs of a text of nothing but filler, output or repetition.
 _FILLER_SHARE, _OUTPUT_SHARE, _FEWEST_LINES, _FEWEST_PIECES, _MOST_REPEATED = 0.25, 0.6, 5, 8, 3
-_FENCED, _DIGITS = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)"), re.compile(r"\d+")
+_DIGITS = re.compile(r"\d+")
 _TABLE_ROW = re.compile(r"\s*\|")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 # Weights of the parts of a session's file, by section; fitted on drafts read by a person.
@@ -118,14 +118,12 @@ class FileContents(NamedTuple):
     body: str
     folder: str  #: The piece of work that the file is filed under.
     broken: str = ""  #: What could not be read as YAML, empty if all could.
-    chatter: Sequence[str] | None = None  #: The beginnings of chatter sentences, None for the built-in ones.
+    phrases: tuple[str, ...] = ()  #: More beginnings of chatter sentences.
     is_session: bool = False  #: Whether the file is the record of a session, and not a note somebody wrote.
 
 
 @lru_cache(maxsize=1)  # a record is judged right after it was found to be one
-def read_contents(
-    file: MemoryFile, tool_calls: int | None = None, chatter: tuple[str, ...] | None = None
-) -> FileContents:
+def read_contents(file: MemoryFile, tool_calls: int = 0, phrases: tuple[str, ...] = ()) -> FileContents:
     """The contents of any Markdown file; never raises."""
     values, body, broken = file.values, file.body, file.problem.message if file.problem else ""
     broken = broken or (_BOTH_SIDES if MERGE_MARKS.search(file.text) else "")
@@ -161,10 +159,10 @@ def read_contents(
         body=body,
         folder=parse_line(values.get("spec_folder")),
         broken=broken,
-        chatter=chatter,
+        phrases=phrases,
         is_session=parse_provenance(values).source == "session"
         or "session_id" in chain(values, map(_SECTION_OF, fields), map(_NAME_OF, fields))
-        or (tool_calls or 0) >= _MANY_TOOL_CALLS,
+        or tool_calls >= _MANY_TOOL_CALLS,
     )
 
 
@@ -313,7 +311,7 @@ def _find_fallback_decision(file: FileContents) -> _Defect | None:
 def _find_narration(file: FileContents) -> _Defect | None:
     """Narration, tool traces and chat replies, even in the title."""
     for text in filter(None, (file.title, parse_line(file.values.get("description")), file.body)):
-        for piece in find_chatter(text, file.chatter):
+        for piece in find_chatter(text, file.phrases):
             if not _QUOTED_EVENT.search(text, piece.block.start, piece.block.end):
                 said = " ".join(text[piece.start : piece.end].split())
                 return f"{piece.kind} \u2014 remove '{_quote(said)}' and the like", True
@@ -323,7 +321,7 @@ def _find_narration(file: FileContents) -> _Defect | None:
 def _find_sparse_semantics(file: FileContents) -> _Defect | None:
     """A session's file without anything to find it by."""
     body = file.body
-    chatter = (body[piece.start : piece.end] for piece in find_chatter(body, file.chatter))
+    chatter = (body[piece.start : piece.end] for piece in find_chatter(body, file.phrases))
     noise = {word for text in (file.folder, *chatter) for word in _plain_words(text).split()} | _words("generic_words")
     phrases = [each for each in parse_phrases(file.values, "trigger_phrases") if "/" not in each]
     own = [each for each in phrases if _plain_words(each) not in _sentences("default_triggers")]
@@ -342,7 +340,7 @@ def _find_generic_title(file: FileContents) -> _Defect | None:
     for title in (file.title, file.top):
         words = [*filterfalse(str.isdigit, _plain_words(title).split())]
         is_generic = bool(words) and _words("generic_title_words").issuperset(words)
-        if title and (is_generic or _pattern("session_title").fullmatch(title) or find_chatter(title, file.chatter)):
+        if title and (is_generic or _pattern("session_title").fullmatch(title) or find_chatter(title, file.phrases)):
             reason = f"generic title \u2014 '{_quote(title)}' fits any session; name what the file is about"
             return reason, file.is_session and not find_decisions(file)
     return None
@@ -368,7 +366,7 @@ def _find_boilerplate(file: FileContents) -> _Defect | None:
 
 def _find_filling(file: FileContents) -> _Defect | None:
     """A text without content."""
-    words, prose = _WORD.findall(file.body.lower()), _FENCED.sub("", file.body)
+    words, prose = _WORD.findall(file.body.lower()), FENCED.sub("", file.body)
     telling = filterfalse(_words("acknowledgements").__contains__, filter(_TELLING.fullmatch, words))
     if not words:
         return f"{_BOILERPLATE}the file has no words of its own", True
@@ -445,9 +443,9 @@ _RULES: tuple[tuple[str, Callable[[FileContents], _Defect | None], str], ...] = 
 )
 
 
-def judge(file: MemoryFile, *, tool_calls: int | None = None, phrases: Sequence[str] = ()) -> QualityVerdict:
+def judge(file: MemoryFile, *, tool_calls: int = 0, phrases: tuple[str, ...] = ()) -> QualityVerdict:
     """The verdict on a file of a session with so many tool calls; never raises. `phrases` also begin chatter."""
-    contents = read_contents(file, tool_calls, (*default_phrases(), *phrases))
+    contents = read_contents(file, tool_calls, phrases)
     rejecting, bearable = dict[str, str](), dict[str, str]()
     for flag, find, needed in _RULES:
         if (not needed or getattr(contents, needed)) and (defect := find(contents)):
@@ -466,14 +464,13 @@ def band(score: float) -> str:
     return next(name for name, least in BANDS.items() if score >= least)
 
 
-def grade_record(document: Document, file: MemoryFile, phrases: Sequence[str] = ()) -> Document:
+def grade_record(document: Document, file: MemoryFile, phrases: tuple[str, ...]) -> Document:
     """A document with the gate's verdict, if it is the record of a session; in the lowest band it becomes temporary.
 
     Such a file's own claims of quality and tier were written by the tool that made it, whatever its content.
     """
     # The first test spares most notes the second, which takes milliseconds.
-    chatter = (*default_phrases(), *phrases)
-    if not _SESSION_ID.search(file.text) or not read_contents(file, None, chatter).is_session:
+    if not _SESSION_ID.search(file.text) or not read_contents(file, phrases=phrases).is_session:
         return document
     verdict = judge(file, phrases=phrases)
     tier = Tier.TEMPORARY if band(verdict.score) == "D" and document.tier != Tier.DEPRECATED else document.tier

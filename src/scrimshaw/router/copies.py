@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from scrimshaw.engine import Engine
 from scrimshaw.engine.read import may_leave
+from scrimshaw.ingest.comparison import find_break
 from scrimshaw.models import ArtifactClass, Filters, Memory, Tier
 from scrimshaw.storage.durable import PRIVATE_FILE, read_if_there, storage_errors, write_file
 from scrimshaw.storage.place import name_project
@@ -120,9 +121,7 @@ def cut_text(text: str, most_characters: int) -> str:
         return text
     end = f"\n\n[Cut: the whole memory has {len(text)} characters, SHA-256 {hash_text(text)}.]"
     head = text[: most_characters - len(end)]
-    half = len(head) // 2
-    places = (head.rfind(mark, half) + len(mark) for mark in ("\n\n", "\n", ". ", " ") if mark in head[half:])
-    return head[: next(places, len(head))].rstrip() + end
+    return head[: find_break(head, len(head) // 2, len(head))].rstrip() + end
 
 
 def hash_text(text: str) -> str:

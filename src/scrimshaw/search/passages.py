@@ -1,8 +1,6 @@
 """Cuts texts to the sentences that answer, and packs these passages into a budget.
 
-A token of a budget is four ASCII characters of what is sent, or one other character. The model's word pieces are not a
-client's tokens either, and counting a whole reply this way takes microseconds. Lengths are in characters; one outside
-of ASCII counts as four.
+Lengths are in characters; one outside of ASCII counts as four.
 """
 
 import re
@@ -11,11 +9,11 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
+from scrimshaw.ingest.comparison import TOKEN_CHARACTERS, count_characters
 from scrimshaw.models import Memory
 from scrimshaw.search.results import Hit
 from scrimshaw.search.tokens import STEM
 
-TOKEN_CHARACTERS = 4
 # Characters of a passage, cross-validated on questions about recorded sessions (docs/evaluation.md): longer ones leave
 # no room for others, and shorter ones lose the sentence next to the query's words.
 PASSAGE = 450
@@ -41,17 +39,6 @@ _LIST_LINE = re.compile(r"(?m)^(?:##+ +(?P<heading>.*\S)|[ \t]*(?:[-*+]|\d+\.) \
 
 # The characters left after sending these hits, negative if they are too many.
 Spare = Callable[[Sequence[Hit]], int]
-
-
-def count_characters(text: str) -> int:
-    """The length of a text in budgets."""
-    others = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
-    return len(text) + (TOKEN_CHARACTERS - 1) * others
-
-
-def count_sent(text: str) -> int:
-    """The tokens that a sent text costs."""
-    return -(-count_characters(text) // TOKEN_CHARACTERS)
 
 
 def cut_passage(text: str, terms: Iterable[str], room: int) -> str:

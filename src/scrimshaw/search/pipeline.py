@@ -12,6 +12,7 @@ from msgspec.structs import asdict, replace
 
 from scrimshaw.config import Settings
 from scrimshaw.errors import InvalidRequest, ScrimshawError
+from scrimshaw.ingest.comparison import count_tokens
 from scrimshaw.models import QUESTIONS, Channel, Degradation, Filters, Match, Relation, Retention, Stage, Tier, Trust
 from scrimshaw.search import lineage, rerank
 from scrimshaw.search.candidates import Candidate, CandidateFinder, SearchState, presence, tokens_pending
@@ -19,11 +20,11 @@ from scrimshaw.search.confidence import CALIBRATIONS, NAMED, has_identifier, jud
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import OTHER_WORDS, Fused, fuse, scale_scores
-from scrimshaw.search.passages import SENTENCE, count_sent, cut_passage, find_copies, list_open_items
+from scrimshaw.search.passages import SENTENCE, cut_passage, find_copies, list_open_items
 from scrimshaw.search.rerank import DIGITS
 from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, SessionSignals
 from scrimshaw.search.routing import LISTS, route
-from scrimshaw.search.token_vectors import compare_vectors, is_packed, match_tokens
+from scrimshaw.search.token_vectors import compare_vectors, match_tokens
 from scrimshaw.search.tokens import find_names, query_terms
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.ports import Piece, Query, Review
@@ -119,7 +120,7 @@ class Searcher:
                 for memory in memories
                 if memory.id in bodies  # another process may have deleted one meanwhile
             ]
-            sums = accumulate(count_sent(f"{hit.memory.id}{hit.memory.title}{hit.text}") for hit in hits)
+            sums = accumulate(count_tokens(f"{hit.memory.id}{hit.memory.title}{hit.text}") for hit in hits)
             room = self._settings.constitutional_tokens
             fitting = (hit for hit, tokens in zip(hits, sums, strict=True) if tokens <= room)
             self._always_on = (generation, tuple(fitting))
@@ -246,7 +247,7 @@ class Searcher:
             asked = {places[name]: (name, QUESTIONS + at) for name, at in state.questions.items() if name in places}
             found = self._finder.read_vectors({*places.values(), *near.values(), *asked.values()})
             compared = {place: found[place].tokens for place in (*places.values(), *asked.values()) if place in found}
-            packed = {place: tokens for place, tokens in compared.items() if is_packed(tokens)}
+            packed = {place: tokens for place, tokens in compared.items() if tokens}
             if len(packed) < len(compared) and state.has_all_vectors:  # otherwise that is already reported
                 state.degradations.note(tokens_pending(len(compared) - len(packed), len(compared)))
             means, coverage = match_tokens(state.query_tokens, [*packed.values()])

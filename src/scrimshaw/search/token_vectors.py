@@ -53,11 +53,6 @@ def pack_tokens(rows: Rows) -> bytes:
     return packed
 
 
-def is_packed(tokens: bytes) -> bool:
-    """Whether these are the bytes of at least one whole token."""
-    return len(tokens) > 0 and len(tokens) % _HALF == 0
-
-
 def match_tokens(query: Rows, passages: Sequence[bytes]) -> tuple[list[float], float]:
     """The mean over query tokens of the best cosine with a token: of each non-empty passage, and of all of them."""
     import numpy as np  # noqa: PLC0415 - heavy, only where vectors are searched

@@ -1,11 +1,6 @@
-"""Words and tokens of texts: query terms, trigger phrases; counting and cutting with the bundled tokenizer.
+"""Words and tokens of texts: query terms, trigger phrases; the pieces that the bundled model reads.
 
-A token here is a WordPiece. White space costs nothing: the pieces alone are already slightly more than the
-tokens, white space included, that language models count (1.03-1.16 times one of a large vendor and 1.13-1.27 times
-cl100k_base on notes, specifications, Python, JavaScript and JSON), so a budget kept here is kept there.
-A word outside the vocabulary (emoji, rare scripts) costs one token per character.
-
-The pieces are those of Hugging Face's tokenizers, which would bring six packages and 36 MB for this alone.
+They are those of Hugging Face's tokenizers, which would bring six packages and 36 MB for this alone.
 """
 
 import re
@@ -13,7 +8,6 @@ import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from itertools import islice
-from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 from unicodedata import category, normalize
@@ -43,11 +37,6 @@ STEM = 5  # first characters by which words are compared
 _WORD = re.compile(r"[^\W_]+")
 _NAME = re.compile(r"[^\W_]+(?:[_./:]+[^\W_]+)+")
 MAX_NAMES = 8
-# A word that has more than visible ASCII, from its start on; of others, the characters that are not punctuation.
-_OTHER_WORD = re.compile(r"((?<![^ \t\r\n])[!-~]*+[^ \t\r\n!-~][^ \t\r\n]*)")
-_OTHER = re.compile(r"[^ \t\r\n!-~]")
-_SPACED = str.maketrans(string.punctuation, " " * len(string.punctuation))
-_UNMARKED = f"{string.ascii_lowercase}{string.digits} \t\r\n".encode()
 # English words that name no subject, and the rests of contractions split at the apostrophe.
 # Without the list nDCG@10 falls by .07 on the memories of a real project (docs/evaluation).
 _STOP_LIST = """
@@ -63,7 +52,10 @@ STOP_WORDS = frozenset(_STOP_LIST.split())
 
 
 class WordPiece(NamedTuple):
-    """A piece of a text: its id in the vocabulary, its characters, and the number of tokens it counts as."""
+    """A piece of a text: its id in the vocabulary, its characters, and its cost where a text is cut.
+
+    A word outside the vocabulary (emoji, rare scripts) counts as one per character.
+    """
 
     id: int
     start: int
@@ -90,19 +82,6 @@ def find_phrases(text: str, look_up: Callable[..., Iterable[tuple[str, str]]]) -
     for phrase, memory_id in look_up(find_heads(text), holds=holds):
         found.setdefault(memory_id, set()).add(phrase)
     return {memory_id: sorted(own, key=lambda phrase: (-len(phrase), phrase)) for memory_id, own in found.items()}
-
-
-def count_tokens(text: str) -> int:
-    """The number of tokens in `text`; 0 for white space only."""
-    plain, *others = _OTHER_WORD.split(text) if _OTHER.search(text) else [text]
-    plain = " ".join([plain, *others[1::2]]).lower()
-    marks = len(plain.encode().translate(None, _UNMARKED))  # each is a token
-    return marks + sum(map(_count_word_tokens, [*plain.translate(_SPACED).split(), *others[::2]]))
-
-
-@lru_cache(maxsize=16_384)  # texts share most of their words
-def _count_word_tokens(word: str) -> int:
-    return sum(map(attrgetter("cost"), find_pieces(word)))
 
 
 def clip(text: str, limit: int) -> str:

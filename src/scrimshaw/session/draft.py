@@ -49,7 +49,7 @@ _strip_kind = partial(
 
 
 class Draft(Struct, frozen=True, kw_only=True):
-    """What a session leaves behind; times are in seconds since 1970."""
+    """What a session leaves behind; `ended` is in seconds since 1970."""
 
     session: str
     title: str
@@ -64,7 +64,6 @@ class Draft(Struct, frozen=True, kw_only=True):
     topics: tuple[str, ...]
     trigger_phrases: tuple[str, ...]
     tool_calls: int
-    started: float
     ended: float
     requests: tuple[Statement, ...] = ()  #: later requests of the user
     findings: tuple[Statement, ...] = ()  #: how the work ended, as an answer reports it
@@ -128,7 +127,6 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         topics=topics,
         trigger_phrases=phrases,
         tool_calls=record.calls,
-        started=events[0].at if events else session.started,
         ended=events[-1].at if events else session.last_event,
         requests=requests,
         is_worth_keeping=bool(is_wanted and (record.calls or is_chosen)),

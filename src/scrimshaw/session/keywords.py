@@ -9,9 +9,10 @@ from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import NamedTuple
 
+from scrimshaw.ingest.chatter import FENCED
 from scrimshaw.models import MemoryType
 from scrimshaw.search.tokens import STEM, STOP_WORDS, query_terms
-from scrimshaw.session.statements import FENCE, LANGUAGES, PATTERNS, WORDS, cut_line
+from scrimshaw.session.statements import LANGUAGES, PATTERNS, WORDS, cut_line
 
 MOST_PHRASES, MOST_WORDS, MOST_TOPICS = 8, 4, 4
 _LONGEST_PHRASE, _SHORTEST_WORD = 40, 3
@@ -110,7 +111,7 @@ def _choose_topics(counts: dict[str, float], paths: Sequence[str]) -> tuple[str,
 
 def describe_text(title: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Trigger phrases and topics of a written text; headings count more than lines, code not at all."""
-    prose = FENCE.sub("", text)
+    prose = FENCED.sub("", text)
     lines = [(line, 1.5 if line.startswith("#") else 1.0) for line in prose.splitlines() if line]
     paths = [path for line, _ in lines if "/" in line for path in _PATH.findall(line)]
     return find_keywords([(title, 2.5), *lines], file_stems(paths), paths, prose)
@@ -118,7 +119,7 @@ def describe_text(title: str, text: str) -> tuple[tuple[str, ...], tuple[str, ..
 
 def find_title(text: str) -> str:
     """The first line that is no code, table or rule, up to its last sentence or word within _LONGEST_TITLE."""
-    prose = _TABLE_LINE.sub("", FENCE.sub("", text))
+    prose = _TABLE_LINE.sub("", FENCED.sub("", text))
     found = _TITLE_LINE.search(prose) or _TITLE_LINE.search(text)
     line = " ".join(found[1].rstrip(" #*_-|\t").split()) if found else ""
     sentences = _SENTENCES.match(line) if len(line) > _LONGEST_TITLE else None
@@ -127,7 +128,7 @@ def find_title(text: str) -> str:
 
 def find_type(title: str, text: str) -> MemoryType:
     """The type that a text's title and first lines suggest, otherwise general."""
-    lines = filter(str.strip, FENCE.sub("", text).splitlines())
+    lines = filter(str.strip, FENCED.sub("", text).splitlines())
     opening = "\n".join([title, *islice(lines, _OPENING_LINES)]).lower()  # ignoring case takes twice as long
     for kind, cue in PATTERNS["types"].items():
         if cue.search(opening):

@@ -12,6 +12,7 @@ from operator import attrgetter
 
 from msgspec import Struct
 
+from scrimshaw.ingest.comparison import find_break
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, Item, RecordedEvent, Trust
 from scrimshaw.session import failures, statements
@@ -30,7 +31,6 @@ _NEED, _REMEDY, _TEST = PATTERNS["requests"]["need"], PATTERNS["failures"]["reme
 PASSAGE_CHARACTERS = 600
 PROMPT_CHARACTERS = 120  # of the prompt that a passage follows, embedded before it
 LINE_CHARACTERS, ERROR_LINES = 200, 3  # of a call, its result line and each line of its error
-_BOUNDARIES = ("\n\n", "\n", ". ", " ")  # where a text may be cut, best first
 _SILENT_TOOLS = ("Read", "Grep", "Glob", "TodoWrite", "TaskCreate", "TaskUpdate", "TaskOutput")
 _TELLING_TOOLS = ("Ask", "Plan", "Agent", "ReportFindings")  # what they show or report is recorded whole
 _ERROR = re.compile(r"(?i)\b(?:\w*(?:error|exception)|fail(?:ed|ure)?|fatal|cannot|denied|not found|traceback)\b")
@@ -378,8 +378,7 @@ def _cut(text: str) -> Iterator[str]:
     """The text in pieces of at most PASSAGE_CHARACTERS, cut between paragraphs, lines, sentences or words."""
     rest = text.strip()
     while len(rest) > PASSAGE_CHARACTERS:
-        found = (rest.rfind(mark, PASSAGE_CHARACTERS // 2, PASSAGE_CHARACTERS) + len(mark) for mark in _BOUNDARIES)
-        place = next((each for each in found if each > PASSAGE_CHARACTERS // 2), PASSAGE_CHARACTERS)
+        place = find_break(rest, PASSAGE_CHARACTERS // 2, PASSAGE_CHARACTERS)
         yield rest[:place].strip()
         rest = rest[place:].strip()
     if rest:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from scrimshaw.ingest.chatter import remove_chatter
+from scrimshaw.ingest.chatter import FENCED, remove_chatter
 from scrimshaw.ingest.tables import load_table
 from scrimshaw.models import EventKind, RecordedEvent
 
@@ -40,7 +40,6 @@ USER, AGENT, SUMMARY = "user", "agent", "summary"
 LONGEST_SENTENCE, SHORTEST_SENTENCE, SHORTEST_PROMPT = 360, 9, 4  # characters
 
 _CUE = PATTERNS["statements"]
-FENCE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t\r]*$|\Z)")
 _WRAPPED = 76  # a line at least this long continues in the next one
 _CUT = "\n\f\n"  # marks an omission; a form feed breaks paragraphs and never occurs in a prompt
 _ITEM = re.compile(r"\s*(?:[-*+•☐☒✓✔]|\d{1,2}[.)])\s+\S")
@@ -113,7 +112,7 @@ def _repeats_answers(text: str, answers: Sequence[str]) -> bool:
 def prose_parts(event: RecordedEvent) -> list[str]:
     """The coherent pieces of a prompt, answer or summary: client noise and code separate them."""
     text = strip_client_noise(event.text) if event.kind == EventKind.PROMPT else event.text
-    return [part for part in FENCE.sub(_CUT, text).split(_CUT) if part.strip()]
+    return [part for part in FENCED.sub(_CUT, text).split(_CUT) if part.strip()]
 
 
 def split_code(part: str) -> list[str]:

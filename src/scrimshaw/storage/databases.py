@@ -132,11 +132,12 @@ class Storage:
         """The folder of the journal and checkpoints."""
         return self.journal_database.path.parent
 
-    def demand_sound(self, most_bytes: int = CHECKED_AT_OPEN_BYTES) -> None:
-        """Open all, and check each page of a journal up to that size; closes all if it raises."""
+    def demand_sound(self) -> None:
+        """Open all, and check each page of a journal that is not too large; closes all if it raises."""
         try:
             _, journal = self.index_database, self.journal_database
-            if journal.size_bytes() <= most_bytes and (fault := str(journal.value("PRAGMA quick_check(1)"))) != "ok":
+            is_checked = journal.size_bytes() <= CHECKED_AT_OPEN_BYTES
+            if is_checked and (fault := str(journal.value("PRAGMA quick_check(1)"))) != "ok":
                 what = " ".join(fault.split())
                 raise DamagedDatabase(f"{journal.path} is damaged: {what}.", _HINT, path=str(journal.path))
         except ScrimshawError:

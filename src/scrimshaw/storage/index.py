@@ -101,9 +101,7 @@ _PUT_EDGE = (
     " DO UPDATE SET kind = excluded.kind, strength = excluded.strength, evidence = excluded.evidence"
 )
 # The columns of a memory named after fields of a document, and those after fields of its file.
-_OF_DOCUMENT = (
-    "title", "type", "tier", "created", "updated", "content_hash", "text_hash", "tokens", "label_tokens"
-)  # fmt: skip
+_OF_DOCUMENT = ("title", "type", "tier", "created", "updated", "content_hash", "text_hash", "tokens")
 _OF_FILE = ("source", "path", "artifact", "writable")
 _PUT_SKETCH = "INSERT INTO sketches (hash, memory) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _PUT_TOPIC = "INSERT INTO topics (topic, memory) VALUES (?, ?) ON CONFLICT DO NOTHING"

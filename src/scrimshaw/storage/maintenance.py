@@ -98,7 +98,7 @@ class Maintenance(ABC):
     def rewrite_ledger(write: Any) -> AbstractContextManager[None]:
         """Let the block change rows of the ledger, inside the transaction of `write`, and recompute the chain after it.
 
-        Only a purge does this, and it records that it did. Raises StorageFailure if the new chain is not sound.
+        Only a purge does this, and it records that it did.
         """
 
     def size_bytes(self, database: DatabaseName, *, tokens: bool = False) -> int:

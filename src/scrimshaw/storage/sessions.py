@@ -223,10 +223,10 @@ class Sessions:
             if not write.changes():
                 raise NotFound(f"Session {session!r} has no item {number}.", "List its items.", session=session)
 
-    def items(self, session: str, *, held: bool | None = None) -> list[Item]:
-        """The items of a session in order; only those in working memory, or only those outside, if asked."""
+    def items(self, session: str, *, held: bool = False) -> list[Item]:
+        """The items of a session in order; with `held` only those in working memory."""
         with self._home(session).lend() as connection:
-            return _items(connection, session, "" if held is None else "AND held" if held else "AND NOT held")
+            return _items(connection, session, "AND held" if held else "")
 
     def record_draft(self, draft: Drafted) -> None:
         """Store or replace the state of a session's last draft."""
@@ -266,11 +266,11 @@ class Sessions:
             write.execute(same, (row.folder, row.task, row.phase))
             insert(write, "learnings", asdict(row) | {"gaps": msgspec.json.encode(row.gaps).decode()})
 
-    def learnings(self, folder: str, *, session: str = "", limit: int = 10) -> list[Learning]:
+    def learnings(self, folder: str, *, session: str = "") -> list[Learning]:
         """Pre- and postflights of a folder's tasks, newest first."""
-        which = "folder = ? AND ? IN ('', session) ORDER BY at DESC, rowid DESC LIMIT ?"
+        which = "folder = ? AND ? IN ('', session) ORDER BY at DESC, rowid DESC"
         sql = f"SELECT {', '.join(_LEARNING)} FROM learnings WHERE {which}"
-        rows = [dict(zip(_LEARNING, row, strict=True)) for row in self._database.rows(sql, (folder, session, limit))]
+        rows = [dict(zip(_LEARNING, row, strict=True)) for row in self._database.rows(sql, (folder, session))]
         return [msgspec.convert(row | {"gaps": msgspec.json.decode(row["gaps"])}, Learning) for row in rows]
 
 

@@ -94,7 +94,7 @@ class SqlDatabase(ABC):
 
 _PLAIN = (
     "id", "source", "path", "title", "type", "tier", "artifact", "created", "updated", "content_hash", "tokens",
-    "label_tokens", "length", "writable",
+    "length", "writable",
 )  # fmt: skip
 MEMORY_COLUMNS = (
     f"m.{', m.'.join(_PLAIN)}, m.triggers, m.topics, m.questions, m.origin, m.trust, m.session, m.quality, m.flags"

@@ -126,7 +126,6 @@ def hit_of(text: str, trust: Trust) -> Hit:
         updated="",
         content_hash="",
         tokens=1,
-        label_tokens=1,
         length=1,
         writable=True,
     )

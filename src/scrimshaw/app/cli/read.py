@@ -31,11 +31,12 @@ from scrimshaw.engine.revisions import search_past
 from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.engine.uplift import Uplift, measure_uplift
 from scrimshaw.errors import InvalidRequest, NotFound
+from scrimshaw.ingest.comparison import TOKEN_CHARACTERS, count_characters
 from scrimshaw.ingest.instructions import FLAG
 from scrimshaw.models import EVERY, RECORD, Filters, Memory, MemoryType, Session, Tier, Trust, format_count
 from scrimshaw.router import ask
 from scrimshaw.router.kinds import PREFIX
-from scrimshaw.search.passages import PASSAGE, TOKEN_CHARACTERS, count_characters, cut_passage, pack_hits
+from scrimshaw.search.passages import PASSAGE, cut_passage, pack_hits
 from scrimshaw.search.results import Hit, SearchRequest, SearchResult
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.session.resume import Occasion, shorten_origins

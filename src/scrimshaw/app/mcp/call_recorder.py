@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from scrimshaw.app.mcp.protocol import AfterTool, FinishedCall
 from scrimshaw.app.processes import list_ancestors
 from scrimshaw.engine import Engine, sessions
+from scrimshaw.ingest.comparison import count_tokens
 from scrimshaw.ingest.events import Event, find_redactions, make_observation, redact_id
 from scrimshaw.ingest.extraction import Rule, compile_pattern, order_rules
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import EventKind, Injected, ItemKind, MemoryType, Observation, Session, Trust
-from scrimshaw.search.passages import count_sent
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ def record_call(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> No
         return
     found = call.reply.get("result", call.reply)
     hits = found.get("hits") or found.get("matches") or ()
-    tokens, now = count_sent(call.text), engine.clock()
+    tokens, now = count_tokens(call.text), engine.clock()
     injected = Injected(session=session.id, occasion=call.tool, tokens=tokens, hits=len(hits), at=now)
     seen = _observe_call(engine, rules, session, call)
     if seen is None:

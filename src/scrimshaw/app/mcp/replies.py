@@ -19,10 +19,11 @@ from msgspec.structs import replace
 
 from scrimshaw.app.hooks.fencing import fence, fence_if_suspicious, fence_list, is_withheld, remove_marks
 from scrimshaw.app.mcp.schema import Reply
+from scrimshaw.ingest.comparison import TOKEN_CHARACTERS, count_characters
 from scrimshaw.ingest.instructions import FLAG
 from scrimshaw.models import RECORD, Degradation, Memory, MemoryType, Trust
 from scrimshaw.search.lineage import lowest_trust
-from scrimshaw.search.passages import TOKEN_CHARACTERS, count_characters, cut_passage, pack_hits, shorten_known
+from scrimshaw.search.passages import cut_passage, pack_hits, shorten_known
 from scrimshaw.search.results import Hit, PeerHit, SearchResult, StateLine
 
 _ReplyT = TypeVar("_ReplyT", bound=Struct)

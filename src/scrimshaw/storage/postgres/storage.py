@@ -70,7 +70,7 @@ class PostgresStorage(Storage):
     def place(self) -> Path:
         return find_place(self.folder)
 
-    def demand_sound(self, most_bytes: int = 0) -> None:
+    def demand_sound(self) -> None:
         """Open both; the server looks after its pages itself."""
         _ = self.index_database, self.journal_database
 

@@ -9,7 +9,7 @@ from _blake2 import blake2b  # `hashlib` and `threading` take a hook a milliseco
 from _thread import RLock, get_ident
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from scrimshaw.storage.sql import SqlDatabase, read_migrations
 
 _Identity = list[tuple[int, int] | None]
 _RETRY_S = 0.01
-_LONG_LOG_BYTES = 32 * 1024 * 1024  # SQLite uses a log again from its start, and never shortens it
+_LONG_LOG_BYTES = 32 * 1024 * 1024  # to which SQLite shortens a log that it uses again from its start
 # How SQLite says that the disk or its permissions are in the way, and not another process.
 _UNUSABLE = (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.ProtocolError)
 _DAMAGED = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeDecodeError)
@@ -119,11 +119,6 @@ class Database(SqlDatabase):
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-            if not self._durable and self.log.exists() and self.log.stat().st_size > _LONG_LOG_BYTES:
-                connection.set_busy_timeout(0)
-                with suppress(apsw.Error):  # while somebody reads; the next commit tries again
-                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                connection.set_busy_timeout(self._busy_timeout_ms)
 
     def check(self) -> list[str]:
         """Faults that SQLite's integrity check reports, a wrong schema, and rows that were not written here."""
@@ -236,6 +231,7 @@ class Database(SqlDatabase):
             connection.pragma("synchronous", "full" if self._durable else "normal")
             connection.pragma("foreign_keys", True)
             connection.pragma("secure_delete", True)
+            connection.pragma("journal_size_limit", _LONG_LOG_BYTES)
             return connection
         except _UNUSABLE:
             if not self.path.exists() or (self.log.exists() and self.log.stat().st_size):

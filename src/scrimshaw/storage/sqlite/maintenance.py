@@ -21,9 +21,6 @@ from scrimshaw.storage.sqlite.database import Database, find_newest_migration
 from scrimshaw.storage.sqlite.index import BELONGING, MERGE_WORDS
 
 SCHEMA = "journal"
-# Readers hold the log for milliseconds; one that reads longer than this is reported.
-PATIENCE_S = 3.0
-_RETRY_S = 0.05
 _BUSY_MS = 10_000
 
 _HINT = "Use another checkpoint."
@@ -172,13 +169,9 @@ def _check_type(place: str, declared: str, value: Any) -> Any:
 
 def _compact(database: Database) -> list[Path]:
     """Rewrite the file without free pages and empty its log; returns the files that another process prevents."""
-    patience = time.monotonic() + PATIENCE_S
-    with database.lend() as connection:
-        while time.monotonic() <= patience:
-            with suppress(apsw.BusyError):
-                connection.execute("VACUUM")
-                # A reader of an older state keeps the log from being merged into the file and emptied.
-                if not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]:
-                    return []
-            time.sleep(_RETRY_S)
+    with database.lend() as connection, suppress(apsw.BusyError):
+        connection.execute("VACUUM")
+        # A reader of an older state keeps the log from being merged into the file and emptied.
+        if not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]:
+            return []
     return [path for path in (database.path, database.log) if path.stat().st_size]

@@ -20,6 +20,7 @@ from scrimshaw.engine.degradations import INDEX, SESSION
 from scrimshaw.engine.fixes import recall_fixes
 from scrimshaw.engine.trust import describe_claim
 from scrimshaw.errors import InvalidRequest
+from scrimshaw.ingest.comparison import TOKEN_CHARACTERS
 from scrimshaw.ingest.events import redact_id
 from scrimshaw.ingest.markdown import parse_headings
 from scrimshaw.ingest.memory_file import LONGEST_QUESTION, MOST_QUESTIONS
@@ -38,7 +39,6 @@ from scrimshaw.models import (
 )
 from scrimshaw.router import ask
 from scrimshaw.router.kinds import PREFIX
-from scrimshaw.search.passages import TOKEN_CHARACTERS
 from scrimshaw.search.results import SearchRequest, SearchResult, StateLine
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.session.resume import RECALL, shorten_origins
