@@ -51,7 +51,6 @@ def test_the_toolset_holds_four_tools() -> None:
     assert [spec.name for spec in choose("analysis")] == [
         "memory_causal_link", "memory_causal_unlink", "memory_causal_stats", "memory_drift_why",
     ]  # fmt: skip
-    assert {spec.layer for spec in choose("analysis")} == {"L6"}
 
 
 def test_a_link_is_written_and_taken_back_by_unlink(call: Client, vault: Path) -> None:

@@ -106,7 +106,7 @@ class TextReply(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-@tool(toolset="core", layer="L2", read_only=True)
+@tool(toolset="core", read_only=True)
 def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
     """Find memories.
 
@@ -116,19 +116,19 @@ def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
     return SearchReply(hits=(hit,) if call.limit > 1 else ())
 
 
-@tool(toolset="core", layer="L3", destructive=True, idempotent=True)
+@tool(toolset="core", destructive=True, idempotent=True)
 def memory_edit(engine: Engine, call: TextCall) -> TextReply:
     """Always refused: somebody else was faster."""
     raise Conflict("The file changed.", "Read it again.", current_hash="abc", path=Path("a.md"))
 
 
-@tool(toolset="core", layer="L3")
+@tool(toolset="core")
 def memory_break(engine: Engine, call: TextCall) -> TextReply:
     """Has a bug that quotes content."""
     raise ValueError(SECRET)
 
 
-@tool(toolset="core", layer="L3")
+@tool(toolset="core")
 def memory_print(engine: Engine, call: TextCall) -> TextReply:
     """Prints where the wire would be."""
     sys.stdout.write("not JSON\n")
@@ -139,7 +139,7 @@ def memory_print(engine: Engine, call: TextCall) -> TextReply:
 ANSWERED = threading.Event()
 
 
-@tool(toolset="core", layer="L3")
+@tool(toolset="core")
 def memory_wait(engine: Engine, call: TextCall) -> TextReply:
     """Waits until another call is answered."""
     return TextReply(text="late" if ANSWERED.wait(60) else "never")
@@ -676,7 +676,7 @@ def test_a_tool_is_read_off_its_function() -> None:
     assert memory_search.name == "memory_search"
     assert memory_search.description == "Find memories.\n\nBest first."
     assert (memory_search.call, memory_search.reply) == (SearchCall, SearchReply)
-    assert (memory_search.toolset, memory_search.layer) == ("core", "L2")
+    assert memory_search.toolset == "core"
     assert memory_search.run(Engine(), SearchCall(query="q", limit=1)) == SearchReply(hits=())
 
 
@@ -702,7 +702,7 @@ def test_every_tool_says_what_it_does_and_takes_nothing_unknown() -> None:
 
 
 def test_parameters_may_stand_in_the_signature() -> None:
-    @tool(toolset="core", layer="L1")
+    @tool(toolset="core")
     def repeat(engine: Engine, text: str, times: Annotated[int, msgspec.Meta(ge=1)] = 2) -> TextReply:
         """Repeat a text."""
         return TextReply(text=text * times)

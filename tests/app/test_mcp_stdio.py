@@ -36,13 +36,13 @@ class NoteReply(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-@tool(toolset="core", layer="L3")
+@tool(toolset="core")
 def note_echo(_: Any, call: NoteCall) -> NoteReply:
     """Says the same."""
     return NoteReply(text=call.text)
 
 
-@tool(toolset="core", layer="L3")
+@tool(toolset="core")
 def note_slowly(_: Any, call: NoteCall) -> NoteReply:
     """Writes a file after a while."""
     time.sleep(SHORT_S)
@@ -50,7 +50,7 @@ def note_slowly(_: Any, call: NoteCall) -> NoteReply:
     return NoteReply(text="done")
 
 
-@tool(toolset="core", layer="L3")
+@tool(toolset="core")
 def note_child(_: Any, call: NoteCall) -> NoteReply:
     """Runs a program that reads its input and prints."""
     code = "import sys; print('stray', flush=True); sys.exit(len(sys.stdin.read()))"

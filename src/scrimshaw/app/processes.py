@@ -12,7 +12,6 @@ from scrimshaw.errors import VaultBusy
 from scrimshaw.models import DRAFTS_LOCK
 from scrimshaw.storage.databases import Storage
 
-_MOST = 16
 # With less than the usual priority; Windows takes that from the flags of the start.
 _WORKER = "import os; hasattr(os, 'nice') and os.nice(10); from scrimshaw.app.background import {0}; {0}()"
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "busybox"})
@@ -23,7 +22,7 @@ def list_ancestors() -> tuple[int, ...]:
     """Process ids of the ancestors; only the parent on systems without /proc."""
     found: list[int] = []
     process = os.getppid()
-    while process > 1 and len(found) < _MOST:
+    while process > 1:
         found.append(process)
         # The parent is the second field after the name, which may contain anything.
         process = int((_read_proc(process, "stat").rpartition(")")[2].split() or ["", "0"])[1])

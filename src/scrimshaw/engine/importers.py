@@ -7,7 +7,6 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
@@ -359,9 +358,7 @@ def _save_other(engine: Engine, new: NewText, result: partial[ImportResult], dry
             tier = Tier.TEMPORARY if band(saved.quality.score) == "D" else new.tier
             saved = save(engine, replace(new, tier=tier), force=True, dry_run=dry_run)
         if saved.status == "saved":
-            # An old memory would count as forgotten; importing it today counts as a recall.
-            with suppress(StorageFailure):
-                touch(engine, [engine.memory(saved.id)])
+            _count_as_recalled(engine, saved.id)
         return _describe_saved(saved, new.content, result)
     memory = engine.memory(earlier[0])
     if memory.id in engine.index.find_ids(text_hash=hash_normalised_text(redact(new.content).text)):
@@ -372,6 +369,11 @@ def _save_other(engine: Engine, new: NewText, result: partial[ImportResult], dry
     if not dry_run:
         update(engine, memory.id, {}, content=new.content, reason=new.reason, actor=new.origin)
     return result(status="found" if dry_run else "taken", memories=(memory.id,))
+
+
+def _count_as_recalled(engine: Engine, memory_id: str) -> None:
+    """Let an imported memory be fresh: by the day that it is from it would count as forgotten."""
+    touch(engine, engine.index.get([memory_id]).values())
 
 
 def _read_text(file: Path) -> str:
@@ -413,9 +415,7 @@ def import_session(
     if not outcome.memory_id:
         return result(status=status, reasons=outcome.reasons)
     if outcome.status == "accepted":
-        # A session's memory fades within weeks of its day; importing it today counts as a recall.
-        with suppress(StorageFailure):
-            touch(engine, [engine.memory(outcome.memory_id)])
+        _count_as_recalled(engine, outcome.memory_id)
     return result(status="taken", memories=(outcome.memory_id,), reasons=outcome.reasons)
 
 

@@ -131,9 +131,7 @@ class Saved(Struct, frozen=True, kw_only=True):
     proposals: tuple[Proposal, ...] = ()  #: Relations worth stating; none was written.
     quality: Quality | None = None
     reasons: tuple[str, ...] = ()  #: Why the quality gate rejects it.
-    notices: tuple[
-        str, ...
-    ] = ()  #: What happened to a claim to the constitutional tier, or happens to a temporary one.
+    notices: tuple[str, ...] = ()  #: What becomes of a claim to the constitutional tier, or of a temporary memory.
 
 
 def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = False) -> Saved:

@@ -14,14 +14,14 @@ from msgspec.structs import replace
 from scrimshaw.config import PeerSettings, Settings
 from scrimshaw.engine import Engine, read
 from scrimshaw.errors import NoSemanticSearch, NotFound, PeerFailed
-from scrimshaw.ingest.comparison import count_tokens, find_heads, hash_normalised_text, normalise_text, space_words
+from scrimshaw.ingest.comparison import count_tokens, find_heads, hash_normalised_text
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Channel, Degradation, Filters, Memory, Provenance, Session, Trust
 from scrimshaw.router.copies import MARK, IdMap, label_copies
 from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.results import Hit, PeerHit, SearchRequest, SearchResult
-from scrimshaw.search.tokens import STEM, query_terms
+from scrimshaw.search.tokens import STEM, count_shared, query_terms
 
 _SPARE = 7  # hits to ask for beyond those wanted, as some are copies of own memories
 # Servers that search by meaning always answer. Of true answers to judged queries 95 to 99 of 100 have this share of the
@@ -215,9 +215,8 @@ def find_other_label(hit: PeerHit, label: str) -> str:
 
 def shares_words(query: str, text: str) -> bool:
     """Whether a text has enough of a query's words, by their beginnings; of a script without spaces, its characters."""
-    spaced = space_words(normalise_text(text))
-    stems = {word[:STEM] for word in find_heads(normalise_text(" ".join(query_terms(query))))}
-    return sum((f" {stem}" if stem.isascii() else stem) in spaced for stem in stems) >= LEAST_SHARED * len(stems)
+    stems = {word[:STEM] for word in find_heads(" ".join(query_terms(query)))}
+    return count_shared(text, stems) >= LEAST_SHARED * len(stems)
 
 
 def search_vaults(vaults: Mapping[str, Engine], request: SearchRequest) -> SearchResult:

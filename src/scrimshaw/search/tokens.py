@@ -69,6 +69,13 @@ def query_terms(query: str, *, limit: int = MAX_TERMS) -> tuple[str, ...]:
     return (tuple(word for word in words if word not in STOP_WORDS) or words)[:limit]
 
 
+def count_shared(text: str, words: Iterable[str]) -> int:
+    """How many of the words have their beginning at that of a word of a text; in other scripts than ASCII anywhere."""
+    spaced = space_words(normalise_text(text))
+    stems = [word[:STEM].casefold() for word in words]
+    return sum((f" {stem}" if stem.isascii() else stem) in spaced for stem in stems)
+
+
 def find_names(query: str) -> tuple[str, ...]:
     """The names in a query that contain punctuation, such as `a_b`, `a.b` and `a/b.c`, at most a few."""
     return tuple(dict.fromkeys(_NAME.findall(query)))[:MAX_NAMES]

@@ -20,6 +20,7 @@ import typer
 
 from scrimshaw import config
 from scrimshaw.app import processes
+from scrimshaw.app.background import LEASE_S
 from scrimshaw.app.cli.output import Advance, Lines, confirm, line, note, note_degradations, progress, show
 from scrimshaw.config import Settings, find_project, load, load_memory
 from scrimshaw.engine import Engine, counts, index, open_engine
@@ -35,7 +36,6 @@ from scrimshaw.storage.sql import earliest
 
 _WorkT = TypeVar("_WorkT", bound=Callable[..., Any])
 STDIN = "-"
-LEASE_S = 60.0  # enough for a few batches on a slow machine; then another process may take over a silent job
 SKIPS_SHOWN, NAMES_SHOWN = 20, 8
 _AGO, _UNITS = re.compile(r"(\d{1,4})([hdw])"), {"h": "hours", "d": "days", "w": "weeks"}
 IN_BACKGROUND = (

@@ -22,7 +22,6 @@ SERVER, HOOK = "scrimshaw", "scrimshaw-hook"
 PATIENCE_S = 5  # the hook gives up after a quarter of a second itself; this is for a machine too busy to start it
 # A transcript's beginning has its session and folder: its first line, which may be 50 KB, and this much.
 HEAD_BYTES = 64 * 1024
-LARGEST_FILE = 256 * 1024 * 1024  # a larger file would take gigabytes of memory to read as a whole
 
 # What the agent said at a stop; the summary that a compaction leaves.
 _OUTPUT_KEYS = {EventKind.STOP: "last_assistant_message", EventKind.COMPACT: "compact_summary"}
@@ -315,8 +314,8 @@ def _read_head(file: Path) -> str:
     try:
         with file.open("rb") as stream:
             if file.suffix == ".json":
-                return stream.read(LARGEST_FILE).decode("utf-8", "replace")
-            return (stream.readline(LARGEST_FILE) + stream.read(HEAD_BYTES)).decode("utf-8", "replace")
+                return stream.read().decode("utf-8", "replace")
+            return (stream.readline() + stream.read(HEAD_BYTES)).decode("utf-8", "replace")
     except OSError:
         return ""
 
@@ -325,8 +324,6 @@ def _read_texts(files: Iterable[Path]) -> list[str]:
     texts = []
     for file in files:
         try:
-            if file.stat().st_size > LARGEST_FILE:
-                raise UnreadableFile(f"{file} is larger than {LARGEST_FILE >> 20} MB.", "Split it, or leave it.")
             texts.append(file.read_bytes().decode("utf-8", "replace"))
         except OSError as error:
             raise UnreadableFile(f"{file} cannot be read: {error.strerror}.", "Check its permissions.") from error

@@ -16,13 +16,12 @@ from scrimshaw.app.clients.client import Client
 from scrimshaw.app.hooks.fencing import CHARACTERS_PER_TOKEN, fence, fence_list, fence_state, is_withheld, max_tokens
 from scrimshaw.config import TEAM, Settings
 from scrimshaw.errors import StorageFailure
-from scrimshaw.ingest.comparison import normalise_text, space_words
 from scrimshaw.ingest.events import Event
 from scrimshaw.models import DRAFTS, RECORD, WAITS, EventKind, Filters, Injected, Memory, Tier, Trust
 from scrimshaw.search import lineage
 from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.passages import cut_passage, find_copies
-from scrimshaw.search.tokens import STEM, find_phrases, query_terms
+from scrimshaw.search.tokens import count_shared, find_phrases, query_terms
 from scrimshaw.session.resume import Occasion
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.index import Index
@@ -194,8 +193,7 @@ def _find_passages(index: Index, words: Sequence[str], bound: float, event: Even
 
 def _count_shared(text: str, words: Sequence[str]) -> int:
     """How many of the words begin words of a text; 0 if too few."""
-    spaced = space_words(normalise_text(text))
-    count = sum(f" {word[:STEM].casefold()}" in spaced for word in words)
+    count = count_shared(text, words)
     return count if count >= max(LEAST_WORDS, LEAST_SHARE * len(words)) else 0
 
 

@@ -1,6 +1,6 @@
 """A tool, independent of any protocol: a plain function, its parameters, and the struct it returns.
 
-    @tool(toolset="core", layer="L1", read_only=True)
+    @tool(toolset="core", read_only=True)
     def echo(engine: Engine, text: Annotated[str, Meta(description="What to repeat.", max_length=200)]) -> EchoReply:
         "Repeat a text."
 
@@ -63,13 +63,12 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
     reply: type
     run: Run
     toolset: str = ""  #: the group that users switch on or off
-    layer: str = ""  #: its level, from L1 to L7
     read_only: bool = False  #: this and the next two are MCP hints of these names
     destructive: bool = False
     idempotent: bool = False
 
 
-def tool(*, toolset: str = "", layer: str = "", **hints: bool) -> Callable[[Run], ToolSpec]:
+def tool(*, toolset: str = "", **hints: bool) -> Callable[[Run], ToolSpec]:
     """Make a `ToolSpec` of `(engine, parameters...) -> reply`, or of one that takes them as a `Call` named `call`."""
 
     def build(run: Run) -> ToolSpec:
@@ -90,7 +89,6 @@ def tool(*, toolset: str = "", layer: str = "", **hints: bool) -> Callable[[Run]
             reply=reply,
             run=run,
             toolset=toolset,
-            layer=layer,
             **hints,
         )
 

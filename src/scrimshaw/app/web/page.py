@@ -41,7 +41,6 @@ class Page(NamedTuple):
     title: str
     content: Html
     current: str
-    status: int = 200
 
 
 @dataclass

@@ -168,7 +168,7 @@ def _send_asset(request: Request) -> Response:
 def _send_page(site: Site, view: View, request: Request) -> Response:
     site.refresh_index()
     page = view(site, {**request.query_params, **request.path_params})
-    return HTMLResponse(render_page(site, page, request.query_params.get("done", "")), page.status)
+    return HTMLResponse(render_page(site, page, request.query_params.get("done", "")))
 
 
 async def _perform_action(site: Site, act: Action, request: Request) -> Response:
@@ -191,5 +191,5 @@ def _send_error(site: Site, _: Request, error: Exception) -> Response:
         _log.error("%s", redact("".join(traceback.format_exception(error))).text)
         status, message = 500, "A bug in Scrimshaw stopped this page."
         hint = "The terminal of `scrimshaw ui` says where."
-    page = Page("This did not work", join(tag("p", message, class_="note"), tag("p", hint)), "", status)
+    page = Page("This did not work", join(tag("p", message, class_="note"), tag("p", hint)), "")
     return HTMLResponse(render_page(site, page), status)

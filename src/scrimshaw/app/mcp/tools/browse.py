@@ -118,7 +118,7 @@ class LearningHistoryReply(Reply, frozen=True, omit_defaults=True):
     summary: Mapping[str, Any] = {}
 
 
-@tool(toolset="core", layer="L3", read_only=True, idempotent=True)
+@tool(toolset="core", read_only=True, idempotent=True)
 def memory_health(
     engine: Engine, thorough: Annotated[bool, Meta(description="Read both databases completely.")] = False
 ) -> HealthReply:
@@ -131,7 +131,7 @@ def memory_health(
     return copy_fields(HealthReply, found, vectors=vectors, degraded=found.degradations, skipped=skipped)
 
 
-@tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
+@tool(toolset="discovery", read_only=True, idempotent=True)
 def memory_list(engine: Engine, call: ListCall) -> ListReply:
     """Page through memories in a fixed order."""
     page = counts.page(engine, core.filters_of(engine, call), sort=call.sort_by, limit=call.limit, offset=call.offset)
@@ -139,7 +139,7 @@ def memory_list(engine: Engine, call: ListCall) -> ListReply:
     return copy_fields(ListReply, page, memories=memories, degraded=behind)
 
 
-@tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
+@tool(toolset="discovery", read_only=True, idempotent=True)
 def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
     """Count memories exactly."""
     found = counts.count_memories(engine, core.filters_of(engine, call), exclude=call.exclude_patterns)
@@ -156,7 +156,7 @@ def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
     )
 
 
-@tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
+@tool(toolset="discovery", read_only=True, idempotent=True)
 def memory_dependencies(
     engine: Engine,
     id: core.MemoryId,
@@ -168,7 +168,7 @@ def memory_dependencies(
     return DependenciesReply(id=id, edges=public_words(edges))
 
 
-@tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
+@tool(toolset="discovery", read_only=True, idempotent=True)
 def memory_history(
     engine: Engine,
     id: Annotated[str, Meta(max_length=400, description="Only of this memory.")] = "",
@@ -189,7 +189,7 @@ def memory_history(
     return HistoryReply(entries=entries)
 
 
-@tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)
+@tool(toolset="analysis", read_only=True, idempotent=True)
 def memory_causal_stats(engine: Engine) -> CausalStatsReply:
     """Count causal relations, and find dangling ones."""
     found = links.count_relations(engine)
@@ -200,7 +200,7 @@ def memory_causal_stats(engine: Engine) -> CausalStatsReply:
     return copy_fields(CausalStatsReply, found, dangling_count=len(found.dangling), dangling=dangling)
 
 
-@tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)
+@tool(toolset="analysis", read_only=True, idempotent=True)
 def memory_drift_why(
     engine: Engine,
     id: core.MemoryId,
@@ -221,7 +221,7 @@ def memory_drift_why(
     )
 
 
-@tool(toolset="learning", layer="L6", read_only=True, idempotent=True)
+@tool(toolset="learning", read_only=True, idempotent=True)
 def memory_get_learning_history(
     engine: Engine,
     folder: Annotated[str, Meta(description="The folder of the tasks.", min_length=1, max_length=240)],

@@ -71,7 +71,7 @@ class PostflightReply(Reply, frozen=True):
     learning_index: float
 
 
-@tool(toolset="mutation", layer="L4", destructive=True)
+@tool(toolset="mutation", destructive=True)
 def memory_delete(
     engine: Engine,
     confirm: Confirm,
@@ -89,7 +89,7 @@ def memory_delete(
     return DeleteReply(deleted=deleted, count=len(deleted), degraded=engine.degradations.of(INDEX))
 
 
-@tool(toolset="mutation", layer="L4", destructive=True)
+@tool(toolset="mutation", destructive=True)
 def memory_bulk_delete(
     engine: Engine,
     tier: Annotated[Tier, Meta(description="All of this tier.")],
@@ -112,7 +112,7 @@ def memory_bulk_delete(
     return DeleteReply(deleted=deleted, count=len(deleted), checkpoint=checkpoint, degraded=degraded)
 
 
-@tool(toolset="mutation", layer="L4")
+@tool(toolset="mutation")
 def memory_validate(
     engine: Engine, id: MemoryId, was_useful: Annotated[bool, Meta(description="Whether it helped.")]
 ) -> read.Validated:
@@ -120,7 +120,7 @@ def memory_validate(
     return read.validate(engine, id, useful=was_useful)
 
 
-@tool(toolset="analysis", layer="L6", idempotent=True)
+@tool(toolset="analysis", idempotent=True)
 def memory_causal_link(
     engine: Engine,
     source_id: MemoryId,
@@ -136,7 +136,7 @@ def memory_causal_link(
     return copy_fields(CausalLinkReply, linked, source_id=linked.source, target_id=linked.target)
 
 
-@tool(toolset="analysis", layer="L6")
+@tool(toolset="analysis")
 def memory_causal_unlink(
     engine: Engine,
     source_id: MemoryId,
@@ -149,14 +149,14 @@ def memory_causal_unlink(
     return copy_fields(CausalLinkReply, linked, source_id=linked.source, target_id=linked.target)
 
 
-@tool(toolset="learning", layer="L6", idempotent=True)
+@tool(toolset="learning", idempotent=True)
 def task_preflight(engine: Engine, call: FlightCall) -> PreflightReply:
     """Record what you know before a task begins."""
     learning.record(engine, _make_record(call, learning.PRE))
     return PreflightReply(task_id=call.task_id, recorded=True)
 
 
-@tool(toolset="learning", layer="L6", idempotent=True)
+@tool(toolset="learning", idempotent=True)
 def task_postflight(engine: Engine, call: FlightCall) -> PostflightReply:
     """Record what you know after a task; returns what it taught."""
     found = learning.record(engine, _make_record(call, learning.POST))

@@ -167,7 +167,7 @@ class TriggersReply(Reply, frozen=True, omit_defaults=True):
     degraded: Sequence[Degradation] = ()
 
 
-@tool(toolset="core", layer="L1", read_only=True)
+@tool(toolset="core", read_only=True)
 def memory_context(
     engine: Engine,
     query: Annotated[str, Meta(description="The task or question at hand.", min_length=1, max_length=20_000)],
@@ -217,7 +217,7 @@ def memory_context(
     return reply
 
 
-@tool(toolset="core", layer="L2", read_only=True)
+@tool(toolset="core", read_only=True)
 def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
     """Search memories by meaning and words. Look here before deciding or debugging: it may be known already."""
     if bool(call.query.strip()) == bool(call.concepts):
@@ -258,7 +258,7 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
     return tell(replies.search_reply(result, trace=call.include_trace))
 
 
-@tool(toolset="core", layer="L2", read_only=True, idempotent=True)
+@tool(toolset="core", read_only=True, idempotent=True)
 def memory_get(
     engine: Engine,
     id: MemoryId,
@@ -288,7 +288,7 @@ def memory_get(
     )
 
 
-@tool(toolset="core", layer="L2")
+@tool(toolset="core")
 def memory_save(
     engine: Engine,
     content: Annotated[str, Meta(description="Markdown.", max_length=1_000_000)] = "",
@@ -334,7 +334,7 @@ def memory_save(
     return _save_reply(engine, links.supersede(engine, saved, replaced, session) if replaced else saved)
 
 
-@tool(toolset="core", layer="L4", idempotent=True)
+@tool(toolset="core", idempotent=True)
 def memory_update(
     engine: Engine,
     id: MemoryId,
@@ -361,7 +361,7 @@ def memory_update(
     return _save_reply(engine, saved)
 
 
-@tool(toolset="core", layer="L2", read_only=True)
+@tool(toolset="core", read_only=True)
 def memory_match_triggers(
     engine: Engine,
     prompt: Annotated[str, Meta(description="The person's prompt.", min_length=1, max_length=100_000)],

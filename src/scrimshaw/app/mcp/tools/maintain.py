@@ -71,7 +71,7 @@ class DeleteCheckpointReply(Reply, frozen=True):
     deleted: str
 
 
-@tool(toolset="maintenance", layer="L7", idempotent=True)
+@tool(toolset="maintenance", idempotent=True)
 def memory_index_scan(
     engine: Engine, force: Annotated[bool, Meta(description="Read every file again.")] = False
 ) -> ScanReply:
@@ -80,7 +80,7 @@ def memory_index_scan(
     return copy_fields(ScanReply, report, skipped=[*map(public_words, report.skipped)])
 
 
-@tool(toolset="maintenance", layer="L7")
+@tool(toolset="maintenance")
 def memory_ingest_start(
     engine: Engine,
     paths: Annotated[tuple[str, ...], Meta(min_length=1, max_length=50, description="Markdown files or folders.")],
@@ -89,13 +89,13 @@ def memory_ingest_start(
     return _job_reply(importers.find_ingest_job(engine, importers.start_ingest(engine, paths)))
 
 
-@tool(toolset="maintenance", layer="L7", read_only=True, idempotent=True)
+@tool(toolset="maintenance", read_only=True, idempotent=True)
 def memory_ingest_status(engine: Engine, job_id: JobId) -> JobReply:
     """Show the progress of an import."""
     return _job_reply(importers.find_ingest_job(engine, job_id))
 
 
-@tool(toolset="maintenance", layer="L7", idempotent=True)
+@tool(toolset="maintenance", idempotent=True)
 def memory_ingest_cancel(engine: Engine, job_id: JobId) -> JobReply:
     """Stop an import; already saved files stay."""
     importers.find_ingest_job(engine, job_id)
@@ -103,7 +103,7 @@ def memory_ingest_cancel(engine: Engine, job_id: JobId) -> JobReply:
     return _job_reply(importers.find_ingest_job(engine, job_id))
 
 
-@tool(toolset="maintenance", layer="L5")
+@tool(toolset="maintenance")
 def checkpoint_create(
     engine: Engine,
     name: CheckpointName,
@@ -113,7 +113,7 @@ def checkpoint_create(
     return _checkpoint_reply(checkpoints.create(engine, name, metadata=metadata or {}))
 
 
-@tool(toolset="maintenance", layer="L5", read_only=True, idempotent=True)
+@tool(toolset="maintenance", read_only=True, idempotent=True)
 def checkpoint_list(
     engine: Engine, limit: Annotated[int, Meta(ge=1, le=100, description="Maximum checkpoints.")] = checkpoints.KEPT
 ) -> ListCheckpointsReply:
@@ -122,7 +122,7 @@ def checkpoint_list(
     return ListCheckpointsReply(checkpoints=public_words([*map(_checkpoint_reply, found)]))
 
 
-@tool(toolset="maintenance", layer="L5", destructive=True)
+@tool(toolset="maintenance", destructive=True)
 def checkpoint_restore(
     engine: Engine,
     name: CheckpointName,
@@ -137,7 +137,7 @@ def checkpoint_restore(
     return copy_fields(RestoreReply, restored, degraded=engine.degradations.of(INDEX))
 
 
-@tool(toolset="maintenance", layer="L5", destructive=True)
+@tool(toolset="maintenance", destructive=True)
 def checkpoint_delete(
     engine: Engine, name: CheckpointName, confirm_name: Annotated[str, Meta(description="The same name again.")]
 ) -> DeleteCheckpointReply:
