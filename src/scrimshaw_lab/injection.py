@@ -23,7 +23,6 @@ from scrimshaw.errors import InvalidRequest, describe_os_error
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.invisible_characters import fold_text
 from scrimshaw.search.results import StateLine
-from scrimshaw.session.resume import Occasion
 from scrimshaw_lab.metrics import Rate, count_hits, group_hits, percentile
 
 _LEAST_TIMED = 2_000  # characters: shorter texts are too quick to time
@@ -158,7 +157,7 @@ def evaluate(
 
 def _in_state(text: str) -> str:
     line_of_state = StateLine(part="decisions", text=text, origin="session:s/1", trust="tool")
-    return fencing.fence_state([line_of_state], Occasion.START, _WHOLE)
+    return fencing.fence_state("Where the last session ended.", [line_of_state], _WHOLE)
 
 
 def _in_recall(text: str) -> str:

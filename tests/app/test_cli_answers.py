@@ -65,7 +65,9 @@ def test_drafts_and_parts_of_sessions_take_short_ids_too(worked: Cli, project: P
     assert worked("drafts", "review", "0e24ab", "--reject").code == 1
 
 
-@pytest.mark.parametrize("query", ["what is left to do?", "Where were we", "what's next?", "open points", "today"])
+@pytest.mark.parametrize(
+    "query", ["what is left to do?", "Where were we", "what's next?", "open points", "what is left today?"]
+)
 def test_who_asks_only_where_the_work_stands_is_told(worked: Cli, project: Path, query: str) -> None:
     assert "Please mend the gate of the harbour crane" in worked("search", query).out
     assert "Nothing is known" not in worked("search", query).out
@@ -75,6 +77,21 @@ def test_who_asks_only_where_the_work_stands_is_told(worked: Cli, project: Path,
         assert outcome.reply["state"][0]["text"] == "Please mend the gate of the harbour crane"
         assert len(outcome.text) <= 200 * 4
     assert not worked("search", "what is left to do for the lighthouse", "--json").json["state"]
+
+
+@pytest.mark.parametrize("query", ["What did we do today?", "today", "show me the sessions of this week", "{day}"])
+def test_who_asks_what_was_done_on_days_is_told_their_sessions(worked: Cli, project: Path, query: str) -> None:
+    day = f"{datetime.now():%Y-%m-%d}"
+    found = worked("search", query.format(day=day), "--json").json
+    assert [each["part"] for each in found["state"] if each["text"].startswith("Please mend")] == [day, day]
+    assert {each["origin"].partition("#")[0] for each in found["state"]} == {"session:0e24ab-1", "session:0e24cd-2"}
+    assert not found["hits"]
+    with open_engine(load(project)) as engine:
+        for tool in ("memory_search", "memory_context"):
+            outcome = Dispatcher(choose("core"), engine).dispatch(tool, {"query": query.format(day=day)})
+            assert outcome.reply["state"][0]["part"] == day
+    assert not worked("search", "what did we do in the last year?", "--json").json["state"]
+    assert not worked("search", "what did we do today for the lighthouse", "--json").json["state"]
 
 
 @pytest.mark.parametrize("occasion", ["start", "resume", "compact", "clear"])

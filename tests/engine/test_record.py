@@ -22,7 +22,7 @@ from scrimshaw.errors import NotFound
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import RECORD, EventKind, Filters, MemoryType, Observation, Tier
 from scrimshaw.search.embedders import MiniLMEmbedder
-from scrimshaw.search.rerank import DIGITS, EARLIER, RETOLD_FACTOR, USUAL_WORTH, WORTH
+from scrimshaw.search.rerank import DIGITS, EARLIER, OTHER_DAYS, RETOLD_FACTOR, USUAL_WORTH, WORTH
 from scrimshaw.search.results import Hit, SearchRequest
 
 WHY = "We chose gettext catalogues for the walrus printer, since people edit them by hand."
@@ -251,6 +251,20 @@ def test_what_was_said_before_a_later_session_that_edited_the_same_files_goes_be
     assert hits[0].memory.provenance.session == first
     losses = {hit.memory.provenance.session: hit.explanation.terms.get("earlier") for hit in hits}
     assert losses == {"old": -EARLIER if first == "new" else None, "new": None}
+
+
+@pytest.mark.parametrize("ago", [2, 4])
+def test_the_sessions_of_the_days_that_a_question_names_come_first(engine: Engine, ago: int) -> None:
+    texts = {
+        2: "Honey may contain at most 18 percent of water, wrote the office of the harbour.",
+        4: "Honey may contain at most 19 percent of water in a jar of that kind, they said.",
+    }
+    for days, text in texts.items():
+        tell(engine, EventKind.ANSWER, text, f"s{days}", engine.clock() - days * 86_400)
+    scan(engine)
+    first, other = find(engine, f"how many percent of water may honey contain, as said {ago} days ago")
+    assert first.memory.provenance.session == f"s{ago}"
+    assert (first.explanation.factors, other.explanation.factors) == ({}, {"other days": OTHER_DAYS})
 
 
 def test_a_session_that_goes_on_is_rated_again_with_its_next_memory(engine: Engine) -> None:

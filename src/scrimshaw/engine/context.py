@@ -16,8 +16,8 @@ from scrimshaw.ingest.comparison import count_tokens
 from scrimshaw.models import Intent, Mode, Pressure, Session
 from scrimshaw.search.results import SearchRequest, SearchResult, StateLine
 from scrimshaw.session import pressure
-from scrimshaw.session.resume import RECALL, Occasion, asks_only_for_session
-from scrimshaw.session.state import fit_lines, tell_state
+from scrimshaw.session.resume import RECALL, Occasion, asks_only_for_session, find_asked_days
+from scrimshaw.session.state import fit_lines, tell_days, tell_state
 
 _QUESTION = re.compile(r"(what|how|where|when|why|who|which)\b", re.IGNORECASE)
 _SHORT_QUERY = 50  # characters
@@ -83,15 +83,19 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
     budget = pressure.token_budget(mode, view.level, settings, share=share, high=high, shown=shown)
     about = session or next(iter(engine.sessions.latest()), None)
     state, state_omitted = list[StateLine](), 0
-    if mode == Mode.RESUME and about:
-        state, _, state_omitted = resume_state(engine, about, Occasion.RESUME, int(budget * _STATE_SHARE))
     request = replace(asked, limit=asked.limit or getattr(settings, f"{mode}_limit"))
+    result = find(engine, request, session)
+    if days := find_asked_days(asked.query, result.period):
+        lines = tell_days(engine.sessions, engine.index, days, session.id if session else "")
+        state, _, state_omitted = fit_lines(lines, int(budget * _STATE_SHARE), count_tokens)
+    elif mode == Mode.RESUME and about:
+        state, _, state_omitted = resume_state(engine, about, Occasion.RESUME, int(budget * _STATE_SHARE))
     return Context(
         mode=mode,
         requested_mode=asked.mode,
         token_budget=budget,
         pressure=view,
-        result=find(engine, request, session),
+        result=result,
         state=tuple(state),
         state_omitted=state_omitted,
     )
@@ -103,10 +107,17 @@ def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: i
 
 
 def add_state(engine: Engine, query: str, found: SearchResult, session: Session | None, budget: int) -> SearchResult:
-    """The result; of a query that only asks where the work stands, such as "what is left?", with that for `nearest`."""
-    state = list[StateLine]()
+    """The result; of a query that only asks where the work stands, or what was done when, with that for `nearest`."""
+    days, state = find_asked_days(query, found.period), list[StateLine]()
+    if not (days or asks_only_for_session(query)):
+        return found
     with engine.degradations.note_failure(SESSION):
-        if asks_only_for_session(query) and (about := session or next(iter(engine.sessions.latest()), None)):
-            lines = tell_state(engine.sessions, engine.index, about, Occasion.START, engine.folder)
-            state, *_ = fit_lines(lines, int(budget * _STATE_SHARE), lambda text: count_tokens(text) + _LINE_TOKENS)
+        about = session or next(iter(engine.sessions.latest()), None)
+        if days:
+            lines = tell_days(engine.sessions, engine.index, days, session.id if session else "")
+        else:
+            lines = tell_state(engine.sessions, engine.index, about, Occasion.START, engine.folder) if about else []
+        state, *_ = fit_lines(lines, int(budget * _STATE_SHARE), lambda text: count_tokens(text) + _LINE_TOKENS)
+    if days and state:  # no word of the query leads to a hit
+        found = replace(found, hits=(), next_offset=None)
     return replace(found, state=tuple(state), nearest=()) if state else found

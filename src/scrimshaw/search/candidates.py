@@ -28,6 +28,7 @@ from scrimshaw.search import decay, lineage
 from scrimshaw.search.degradation import WITHOUT, Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder, EmbedderUnavailable
 from scrimshaw.search.fusion import Fused
+from scrimshaw.search.periods import Period
 from scrimshaw.search.results import Hit, SearchRequest, SessionSignals, StageTrace
 from scrimshaw.search.routing import Profile
 from scrimshaw.search.tokens import find_names, find_phrases
@@ -63,6 +64,7 @@ class SearchState(Struct, kw_only=True):
     limit: int
     terms: Sequence[str]
     profile: Profile
+    period: Period | None  #: the days that the query names
     filters: Filters
     always_on: tuple[Hit, ...]
     degradations: Degradations
@@ -110,13 +112,13 @@ class CandidateFinder:
     def find(self, state: SearchState) -> None:
         """Add to the state what each requested channel finds, or why it could not search."""
         query, channels, degradations = state.request.query, state.request.channels, state.degradations
-        found = self._match_words_and_vectors(state, state.filters)
         if Channel.TRIGGER in channels:
             with degradations.tolerate(IndexPart.TRIGGERS):
                 state.phrases = self.match_phrases(query, titles=True)
-            if state.phrases:  # scored by the share of the query it covers
-                scores = {name: min(1.0, sum(map(len, each)) / len(query)) for name, each in state.phrases.items()}
-                found[Channel.TRIGGER] = self._select_matches(scores, state)[: self._depth]
+        found = self._match_words_and_vectors(state, state.filters)
+        if state.phrases:  # scored by the share of the query it covers
+            scores = {name: min(1.0, sum(map(len, each)) / len(query)) for name, each in state.phrases.items()}
+            found[Channel.TRIGGER] = self._select_matches(scores, state)[: self._depth]
         state.lists = {channel: matches for channel, matches in found.items() if matches}
         near = state.lists.get(Channel.VECTOR, ())
         state.nearest = {match.id: match.chunk for match in near if match.chunk >= 0}
@@ -224,7 +226,9 @@ class CandidateFinder:
             state.degradations.note(self._embedder)
             return []
         try:
-            vector, tokens = self._embed_query(state.request.query)
+            # A session's text does not say on which day it was, but a note may be named by its day.
+            days = None if state.phrases else state.period
+            vector, tokens = self._embed_query((days and days.rest) or state.request.query)
         except EmbedderUnavailable as error:
             state.degradations.note(error.degradation)
             return []

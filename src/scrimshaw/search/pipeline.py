@@ -21,6 +21,7 @@ from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import OTHER_WORDS, Fused, fuse, scale_scores
 from scrimshaw.search.passages import SENTENCE, cut_passage, find_copies, list_open_items
+from scrimshaw.search.periods import find_period
 from scrimshaw.search.rerank import DIGITS
 from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, SessionSignals
 from scrimshaw.search.routing import LISTS, route
@@ -150,6 +151,7 @@ class Searcher:
             signals=signals,
             terms=query_terms(query),
             profile=route(query),
+            period=find_period(query, signals.now) if signals.now else None,
             filters=filters,
             always_on=always_on,
             degradations=degradations,
@@ -222,6 +224,7 @@ class Searcher:
                     retrievability=each.retrievability if request.decay else 1.0,
                     length_penalty=request.length_penalty,
                     recorded=losses,
+                    period=state.period,
                 )
                 each.terms = {**each.terms, **rerank.score_session(each.memory, losses)}
             score = max(0.0, round(each.fused.score, DIGITS) + sum(each.terms.values()))
@@ -347,6 +350,7 @@ class Searcher:
             always_on=always_on,
             intent=request.intent,
             artifact=profile.artifact,
+            period=state.period,
             offset=request.offset,
             archived=len(state.archived),
             next_offset=following if following < len(ranked) else None,

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 
 from scrimshaw.models import ArtifactClass, Memory, MemoryType, Neighbor, Relation, Retention, Tier
+from scrimshaw.search.periods import Period
 
 FLOOR = 0.80
 _BELOW = 1 - 1e-12  # so that rounding cannot carry a scaled sum over the cap
@@ -40,6 +41,7 @@ SHORT, SHORT_FACTOR = 50, 0.90
 LONG, LONG_FACTOR = 20_000, 0.97
 # The memory of a session says in few words what the session said itself, so that holds the answer more often.
 RETOLD_FACTOR = 0.80
+OTHER_DAYS = 0.8  # a session of other days than the query names
 UNTRUSTED_FACTOR = 0.90  # validated as not useful: confidence falls from 0.5 to 0
 # Most hits per state if limits are requested; unused room passes to the next state.
 STATE_LIMITS: Mapping[Retention, int] = dict(zip(Retention, (5, 10, 3, 2, 1), strict=True))
@@ -86,6 +88,7 @@ def score_factors(
     retrievability: float = 1.0,
     length_penalty: bool = True,
     recorded: Collection[str] = (),
+    period: Period | None = None,
 ) -> dict[str, float]:
     """The factors other than 1, by name; `confidence` is the share of validations that found it useful, or 0.5.
 
@@ -100,8 +103,10 @@ def score_factors(
         lowering["length"] = SHORT_FACTOR if memory.length < SHORT else LONG_FACTOR
     if confidence < 0.5:
         lowering["validation"] = 1.0 - (1.0 - UNTRUSTED_FACTOR) * (0.5 - confidence) * 2
-    if memory.type == MemoryType.SESSION and memory.provenance.session in recorded:
-        lowering["retold"] = RETOLD_FACTOR
+    if session := memory.provenance.session:
+        is_retold = memory.type == MemoryType.SESSION and session in recorded
+        is_elsewhen = period and not period.includes(memory.created or memory.updated)
+        lowering |= {"retold": RETOLD_FACTOR if is_retold else 1.0, "other days": OTHER_DAYS if is_elsewhen else 1.0}
     if retrievability < 1.0:
         lowering["retrievability"] = 0.9 + 0.1 * retrievability
     if not lowering:  # as for most

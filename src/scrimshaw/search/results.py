@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.models import ArtifactClass, Channel, Degradation, Filters, Intent, ItemSource, Memory, Retention, Stage
+from scrimshaw.search.periods import Period
 from scrimshaw.storage.ports import Review
 
 
@@ -124,7 +125,10 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     archived: int = 0  #: memories that match by words, but are left out because they have faded
     trace: tuple[StageTrace, ...]
     degradations: tuple[Degradation, ...]
-    state: tuple[StateLine, ...] = ()  #: where the last session ended, if nothing else was asked
+    period: Period | None = None  #: the days that the query names
+    state: tuple[
+        StateLine, ...
+    ] = ()  #: where the last session ended, or what those of days did, if only that was asked
     peers: tuple[PeerHit, ...] = ()  #: hits of other memory servers; they never change `hits`
     sources: Mapping[str, float] = {}  #: the peers that answered, and how many seconds ago
 

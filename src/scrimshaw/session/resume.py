@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.models import Item
+from scrimshaw.search.periods import Period
 from scrimshaw.search.results import StateLine
 from scrimshaw.search.tokens import STEM, STOP_WORDS, query_terms
 
@@ -27,7 +28,13 @@ RECALL = re.compile(
 )
 # Words that name no subject: "recent work", "the last changes".
 _SUBJECTLESS = STOP_WORDS.union(
-    ["change", "changes", "context", "done", "session", "stuff", "thing", "things", "work", "worked", "working"]
+    ["change", "changes", "changed", "context", "day", "days", "decide", "decided", "decisions", "done", "happen"],
+    ["happened", "finish", "finished", "make", "morning", "recap", "session", "sessions", "show", "stuff", "summarise"],
+    ["summarize", "summary", "tell", "thing", "things", "week", "work", "worked", "working", "yesterday"],
+)
+# Wording that asks how the work goes on, not what was done: "where did we leave off yesterday?".
+_GOES_ON = re.compile(
+    r"\b(next|left|leave|open|missing|remain\w*|todos?|unfinished|continue|resume|where)\b", re.IGNORECASE
 )
 # Without recall wording, half of the words that name a subject must occur in an entry.
 _LEAST_SHARE = 0.5
@@ -36,7 +43,16 @@ _RECALLED = 0.5  # the least score of a recalled entry; the rest comes from its 
 
 def asks_only_for_session(query: str) -> bool:
     """Whether a text names nothing but the session itself: "where were we?", "continue"."""
-    return bool(RECALL.search(query)) and _SUBJECTLESS.issuperset(query_terms(RECALL.sub(" ", query)))
+    return bool(RECALL.search(query)) and _names_no_subject(query)
+
+
+def find_asked_days(query: str, period: Period | None) -> Period | None:
+    """The days that a text names, if it asks for nothing but what was done then: "what did we do yesterday?"."""
+    return period if period and _names_no_subject(period.rest) and not _GOES_ON.search(query) else None
+
+
+def _names_no_subject(query: str) -> bool:
+    return _SUBJECTLESS.issuperset(query_terms(RECALL.sub(" ", query)))
 
 
 class RecalledItem(Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from itertools import chain, islice
 from operator import attrgetter, itemgetter
@@ -18,7 +19,8 @@ from msgspec.structs import replace
 
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.tool_calls import is_own_tool
-from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent, Session, SessionState, Trust
+from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent, Session, SessionState, Trust, format_time
+from scrimshaw.search.periods import Period
 from scrimshaw.search.results import StateLine
 from scrimshaw.session import sections, statements
 from scrimshaw.session.decisions import find_decisions
@@ -38,6 +40,7 @@ MOST_LAST_ANSWERS = 10  # last answers to look for telling ones in
 LONGEST_HEARD = 4_000  # characters of a text in which the subjects of earlier points are looked for
 MOST_HEARD = 120  # last events whose agent texts are read: a start must take only milliseconds
 MOST_EMPTY, MOST_PARALLEL, MOST_EARLIER = 20, 2, 5  # sessions
+MOST_DATED, DETAILS = 1_000, 24  # sessions among which those of given days are, and lines about these beside titles
 MOST_FOLDERS = 300  # among which a start looks for files
 LONGEST_AGO_S, FEW_EVENTS, MOST_LEFT = 14 * 86_400, 12, 6  # of earlier sessions: age, events without a memory, lines
 _RECENT = 0.85  # of the events of a session; an agent's earlier plans are mostly done
@@ -68,6 +71,7 @@ _PARTS: Mapping[Occasion, Mapping[str, int]] = {
 }
 _ENDS, _INTERRUPTED = {*_ENDING, *_OUTCOME}, {"task": 1, "broke off": 1}
 _LEFT = {"beside it": {"next": 1, "open": 3, "decisions": 2, "commits": 1}, "before": {"next": 1, "open": 4}}
+_DID = {"decisions": 4, "done": 4, "commits": 2, "learned": 2, "next": 1}
 _SAID = ("later task", "said", "also said")
 # The parts of a session that changed nothing: its questions are no work that is to be continued.
 _ASKING = {"task", "later task", "said", "also said", "next", "files", "results", "noticed"}
@@ -294,6 +298,25 @@ def tell_state(
     if not (recent and lines) or occasion == Occasion.CLEAR:
         return lines
     return [*lines, *islice(_find_left_open(sessions, index, recent, events), MOST_LEFT)]
+
+
+def tell_days(sessions: Sessions, index: Index | None, period: Period, own: str) -> list[StateLine]:
+    """What the sessions of these days but the own one did, newest first: the fewer there are, the more of each."""
+    found = [
+        each
+        for each in sessions.latest(before=own, limit=MOST_DATED, with_work=True)
+        if format_time(each.started) < period.end and period.start <= format_time(each.last_event)
+    ]
+    lines = list[StateLine]()
+    for each in found:
+        if not (told := _find_notes(sessions, index, each.id, ())):
+            record = Record(sessions.events(each.id), sessions.items(each.id), MOST_HEARD)
+            told = _find_lines(record, {"task", *_DID})
+        day = datetime.fromtimestamp(each.started).strftime("%Y-%m-%d")
+        lines += [replace(line, part=day) for line in _choose_lines(told.get("title") or told["task"], 1, [])]
+        did = chain.from_iterable(_choose_lines(told.get(part, ()), most, []) for part, most in _DID.items())
+        lines += islice(did, DETAILS // len(found))
+    return lines
 
 
 def _judge_work(events: Sequence[RecordedEvent], items: Sequence[Item], parts: Set[str]) -> tuple[bool, bool]:

@@ -34,7 +34,7 @@ _READINGS = 3  # a text is read as is, and with its entities decoded once and tw
 # tokenizer, which would cost a hook 20 ms.
 CHARACTERS_PER_TOKEN = 3
 
-_NOTES = {
+NOTES = {
     Occasion.START: "Where the last session of this project ended.",
     Occasion.RESUME: "What this session was working with.",
     Occasion.COMPACT: "What this session recorded before its context was compacted.",
@@ -56,12 +56,12 @@ def fence_list(note: str, lines: Iterable[str]) -> str:
     return _between_marks(note, body) if body else ""
 
 
-def fence_state(lines: Sequence[StateLine], occasion: Occasion, budget: int) -> str:
-    """The state of a session as a fenced text with so many tokens of lines; empty if there is nothing to say."""
-    from scrimshaw.session.state import fit_lines  # noqa: PLC0415 - only a start needs its many patterns
+def fence_state(note: str, lines: Sequence[StateLine], budget: int) -> str:
+    """The state of sessions as a fenced text with so many tokens of lines; empty if there is nothing to say."""
+    from scrimshaw.session.state import fit_lines  # noqa: PLC0415 - few hooks need its many patterns
 
     fitting, _, _ = fit_lines(lines, budget, max_tokens)
-    return fence_list(_NOTES[occasion], map(_STATE_LINE.format, shorten_origins(fitting)))
+    return fence_list(note, map(_STATE_LINE.format, shorten_origins(fitting)))
 
 
 def fence_if_suspicious(text: str, trust: str, part: slice = slice(None)) -> str:

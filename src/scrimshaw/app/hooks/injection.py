@@ -13,7 +13,15 @@ from operator import attrgetter
 from msgspec.structs import replace
 
 from scrimshaw.app.clients.client import Client
-from scrimshaw.app.hooks.fencing import CHARACTERS_PER_TOKEN, fence, fence_list, fence_state, is_withheld, max_tokens
+from scrimshaw.app.hooks.fencing import (
+    CHARACTERS_PER_TOKEN,
+    NOTES,
+    fence,
+    fence_list,
+    fence_state,
+    is_withheld,
+    max_tokens,
+)
 from scrimshaw.config import TEAM, Settings
 from scrimshaw.errors import StorageFailure
 from scrimshaw.ingest.events import Event
@@ -21,8 +29,9 @@ from scrimshaw.models import DRAFTS, RECORD, WAITS, EventKind, Filters, Injected
 from scrimshaw.search import lineage
 from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.passages import cut_passage, find_copies
+from scrimshaw.search.periods import find_period
 from scrimshaw.search.tokens import count_shared, find_phrases, query_terms
-from scrimshaw.session.resume import Occasion
+from scrimshaw.session.resume import Occasion, find_asked_days
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.place import find_arrivals
@@ -43,6 +52,7 @@ _LEAST_EXCERPT, _LONGEST_TITLE = 80, 50  # characters
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
 _MOST_EARLIER = 20  # last sessions, among which is the one that this one continues
 _OTHERS_NOTE = "What others did to this project's memories since its last session began; `scrimshaw digest` shows more."
+_DAYS_NOTE = "The sessions of the days that the prompt names."
 _RECALL_NOTE = "Notes of this project that the prompt brings up; memory_get reads one whole."
 
 
@@ -57,8 +67,14 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
         if asked.kind is EventKind.START and settings.features.auto_resume:
             text = _tell_state(storage, asked, settings)
         elif asked.kind is EventKind.PROMPT and not asked.agent and storage.has_index:
-            known = sessions.hashes_shown(asked.session, since=now - settings.session.shown_minutes * 60)
-            text, recalled = _recall_memories(storage.index, known, asked, settings)
+            if days := find_asked_days(asked.prompt, find_period(asked.prompt, now)):
+                from scrimshaw.session.state import tell_days  # noqa: PLC0415 - few prompts need its many patterns
+
+                lines = tell_days(sessions, storage.index, days, asked.session)
+                text = fence_state(_DAYS_NOTE, lines, RECALL_TOKENS)
+            else:
+                known = sessions.hashes_shown(asked.session, since=now - settings.session.shown_minutes * 60)
+                text, recalled = _recall_memories(storage.index, known, asked, settings)
         if asked.kind is EventKind.START and asked.occasion != "resume" and storage.has_index:
             rules, recalled = _tell_rules(storage.index, settings.search.constitutional_tokens)
             text = "\n".join(filter(None, (rules, text)))
@@ -90,7 +106,7 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)
     if goes_on and lines and not lines[0].origin.startswith((f"session:{event.session}#", f"session:{event.session}/")):
         occasion = Occasion.START  # its own has no work yet
-    text = fence_state(lines, occasion, budget)
+    text = fence_state(NOTES[occasion], lines, budget)
     waiting = count_waiting_drafts(settings) if settings.drafts.review else 0
     note = f"Drafts of sessions that wait for review: {waiting}; see `scrimshaw review`." if waiting else ""
     earlier, others = storage.sessions.latest(before=event.session, limit=_MOST_EARLIER), ""

@@ -245,7 +245,7 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
     known = sessions.find_shown(engine, session) if session and call.enable_dedup else {}
     result = _leave_out_old_news(engine, result, session, call.include_trace)
     budget = call.token_budget or settings.token_budget
-    if RECALL.search(call.query):  # few queries do; the rest is left out of their path
+    if result.period or RECALL.search(call.query):  # few queries do; the rest is left out of their path
         result = add_state(engine, call.query, result, session, budget)
         result = replace(result, state=(*shorten_origins(neutralise_state_lines(result.state)),))
     found = () if request.offset else tuple(replies.public_words(recall_fixes(engine, call.query, budget)))
