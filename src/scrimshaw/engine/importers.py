@@ -282,10 +282,18 @@ def _read_source(engine: Engine, source: str, place: Path, all_projects: bool) -
             for file in list_markdown_files(place):
                 name = file.relative_to(top).with_suffix("").as_posix()
                 yield from read_page(source, file, other_memories.parse_note, name)
+        case "instructions" if known := find_document(engine, place):  # a copy would soon say something else
+            yield ImportResult(source=source, place=str(place), status="read", memories=(known,))
         case "instructions":
             yield from read_page(source, place, other_memories.parse_guidance, place.stem)
         case _:
             yield from _read_decisions(engine)
+
+
+def find_document(engine: Engine, path: Path) -> str:
+    """The id under which a source reads a file where it is; empty if none does."""
+    state = engine.index.manifest().get(str(path.resolve()))
+    return state.memory_id if state else ""
 
 
 def _list_parsed(source: str, place: Path, parsed: ParsedMemories) -> FoundMemories:
