@@ -333,6 +333,14 @@ def test_a_file_that_is_no_database_of_the_tool_is_refused(engine: Engine, home:
             take(engine, home, "forgetful", path=path)
 
 
+@pytest.mark.parametrize("source", ["mem0", "memory-json"])
+def test_a_file_without_json_is_refused(engine: Engine, home: Path, tmp_path: Path, source: str) -> None:
+    file = tmp_path / "README.md"
+    file.write_text("# Harbour\n\nThe gate shuts at dusk.\n", encoding="utf-8")
+    with pytest.raises(UnreadableFile, match=r"README\.md has no memories; lines that are not JSON: 2\."):
+        take(engine, home, source, path=file)
+
+
 @pytest.mark.parametrize(
     ("source", "more", "error"),
     [

@@ -276,7 +276,12 @@ def _read_source(engine: Engine, source: str, place: Path, all_projects: bool) -
             yield from _list_parsed(source, place, parse(tables, "" if all_projects else engine.settings.project.name))
         case "mem0" | "memory-json":
             parse_text = other_memories.parse_mem0 if source == MEM0 else other_memories.parse_graph
-            yield from _list_parsed(source, place, parse_text(_read_text(place)))
+            found, left = parse_text(_read_text(place))
+            if not found and (count := left[other_memories.NO_JSON]):
+                raise UnreadableFile(
+                    f"{place} has no memories; {other_memories.NO_JSON}: {count}.", "Name another file."
+                )
+            yield from _list_parsed(source, place, (found, left))
         case "basic-memory":
             top = place if place.is_dir() else place.parent
             for file in list_markdown_files(place):
