@@ -156,6 +156,7 @@ def test_other_markup(cli: Cli, repository: Path) -> None:
     fill(repository, "doc/guide.adoc", text="= Guide\n\n== Harpoons\n\nNobody throws a harpoon here.\n")
     assert documents(cli) == {"kinds": {"document": 2, "readme": 1}, "left_out": {}}
     assert ".cursorrules" in cli("search", "answer in Cornish").out
+    assert cli("import", ".cursorrules").out.splitlines()[-1] == "1 read in place; 0 events, 0 memories"
     assert "README.rst" in cli("search", "which one dives deepest").out
     assert "sperm whale" in cli("get", "README.rst", "--anchor", "depths").out
     assert "harpoon here" in cli("get", "doc/guide.adoc", "--anchor", "harpoons").out

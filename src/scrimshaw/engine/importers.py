@@ -185,7 +185,7 @@ def leave_out(source: str, place: str, reason: str | ScrimshawError, skipped: in
 
 
 def _check_path(engine: Engine, path: Path) -> Path:
-    """The resolved file; raises NotFound, InvalidRequest if it is not Markdown, UnreadableFile for a broken name."""
+    """The resolved file; raises NotFound, InvalidRequest if it is not read as Markdown, UnreadableFile by name."""
     path = path if path.is_absolute() else engine.settings.project / path
     if (name := replace_undecodable(str(path))) != str(path):  # no database can store it
         raise UnreadableFile(f"{name} cannot be imported: its name is not UTF-8.", "Rename the file.")
@@ -193,7 +193,7 @@ def _check_path(engine: Engine, path: Path) -> Path:
         is_there = path.is_file()
     if not is_there:
         raise NotFound(f"There is no file {path}.", "Check the path; it is relative to the project's folder.")
-    if path.suffix.lower() not in SUFFIXES:
+    if path.suffix.lower() not in SUFFIXES and not find_document(engine, path):
         raise InvalidRequest(f"{path} is not a Markdown file.", f"Files that end in {' or '.join(SUFFIXES)} are read.")
     return path.resolve()
 
