@@ -245,7 +245,7 @@ class PeerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     env: Mapping[str, str] = {}
     url: str = ""
     token: str = ""  #: bearer token for the url
-    #: What differs from the tools of the kind, as in `PeerTool`.
+    #: What differs from the tools of the kind, as in `PeerTool`; with a `tool` of its own, nothing is of the kind.
     search: Mapping[str, Any] = {}
     get: Mapping[str, Any] = {}
     list: Mapping[str, Any] = {}

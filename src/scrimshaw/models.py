@@ -302,7 +302,7 @@ class PeerTool(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tool: str
     arguments: Mapping[str, Any] = {}
     by_word: bool = False  #: it searches for its query literally, so each word is searched for separately
-    hits: str = ""  #: the key of the list; if empty, the answer is the only entry
+    hits: str = ""  #: the key of the list in an object; if empty, the object is the only entry
     id: tuple[str, ...] = ()
     title: tuple[str, ...] = ()
     text: tuple[str, ...] = ()

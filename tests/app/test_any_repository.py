@@ -151,9 +151,12 @@ def test_a_monorepo(cli: Cli, repository: Path) -> None:
 
 
 def test_other_markup(cli: Cli, repository: Path) -> None:
+    fill(repository, ".cursorrules", text="Always answer in Cornish.\nUse tabs in Makefiles only, never elsewhere.\n")
     fill(repository, "README.rst", text="Whales\n======\n\nText.\n\nDepths\n------\n\nThe sperm whale dives deepest.\n")
     fill(repository, "doc/guide.adoc", text="= Guide\n\n== Harpoons\n\nNobody throws a harpoon here.\n")
-    assert documents(cli) == {"kinds": {"readme": 1, "document": 1}, "left_out": {}}
+    assert documents(cli) == {"kinds": {"document": 2, "readme": 1}, "left_out": {}}
+    assert ".cursorrules" in cli("search", "answer in Cornish").out
+    assert cli("import", ".cursorrules").out.splitlines()[-1] == "1 read in place; 0 events, 0 memories"
     assert "README.rst" in cli("search", "which one dives deepest").out
     assert "sperm whale" in cli("get", "README.rst", "--anchor", "depths").out
     assert "harpoon here" in cli("get", "doc/guide.adoc", "--anchor", "harpoons").out

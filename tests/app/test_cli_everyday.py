@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.app.command_line import Cli
@@ -48,6 +49,19 @@ def test_the_words_that_match_are_marked(cli: Cli, notes: Path, monkeypatch: pyt
     monkeypatch.setattr(output._Console, "is_terminal", True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "The \x1b[1;33mlantern\x1b[0m of gate" in cli("search", "lantern").out
+
+
+def test_progress_is_told_in_a_pipe_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(output, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with output.progress("Making vectors") as advance:
+        for done in range(100):
+            now[0] = done
+            advance(done, 100)
+    lines = [f"Making vectors: {done} of 100" for done in (30, 60, 90)]
+    assert capsys.readouterr().err.splitlines() == lines
 
 
 def test_a_hit_opens_in_the_editor(cli: Cli, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,16 +50,20 @@ def cli(project: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
 
 
 @pytest.fixture
-def memory(cli: Cli) -> Cli:
-    """The same with a memory that holds what there was."""
+def memory(cli: Cli, tmp_path: Path) -> Cli:
+    """The same with a memory that holds what there was, and the guidance of another project."""
     assert cli("init", "--import").code == 0
+    guidance = tmp_path / "elsewhere/CLAUDE.md"
+    guidance.parent.mkdir()
+    guidance.write_text(STYLE, encoding="utf-8")
+    assert cli("import", "instructions", str(guidance)).code == 0
     return cli
 
 
 def test_init_takes_in_what_exists_when_told_to(cli: Cli) -> None:
     done = cli("init", "--import", "--json")
     assert (done.code, done.err) == (0, "")
-    assert (done.json["imported"]["counts"], done.json["imported"]["memories"]) == ({"taken": 2}, 2)
+    assert (done.json["imported"]["counts"], done.json["imported"]["memories"]) == ({"taken": 1, "read": 1}, 1)
     hits = cli("search", "gettext catalogues", "--json").json["hits"]
     assert {hit["memory"]["provenance"]["session"] for hit in hits} == {"s-1"}
 
@@ -72,13 +76,13 @@ def test_init_without_a_terminal_takes_nothing_and_asks_nothing(cli: Cli, argume
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("answer", "memories"), [(b"y\n", 3), (b"n\n", 1)])
+@pytest.mark.parametrize(("answer", "memories"), [(b"y\n", 2), (b"n\n", 1)])
 def test_init_asks_a_person(project: Path, answer: bytes, memories: int, cli: Cli) -> None:
     code, seen = on_a_terminal(["init"], answer)
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
     assert code == 0
     assert "claude  1" in plain
-    assert "instructions  1" in plain
+    assert "CLAUDE.md read in place, nothing to import" in " ".join(plain.split())
     assert cli("stats", "--json").json["total"] == memories
 
 
@@ -97,16 +101,16 @@ def test_import_tells_what_it_took_and_why_it_left_something(cli: Cli) -> None:
     done = cli("import", "all")
     assert done.code == 0
     assert "taken  claude" in done.out
-    assert "guidance/claude-style" in done.out
-    assert done.out.splitlines()[-1] == "2 taken; 11 events, 2 memories"
+    assert re.search(r"^read   instructions  .*/CLAUDE.md\n       CLAUDE$", done.out, re.MULTILINE)
+    assert done.out.splitlines()[-1] == "1 read in place, 1 taken; 11 events, 1 memory"
     again = cli("import", "all", "--json").json
-    assert (again["counts"], again["events"], again["interrupted"]) == ({"unchanged": 2}, 0, False)
+    assert (again["counts"], again["events"], again["interrupted"]) == ({"unchanged": 1, "read": 1}, 0, False)
 
 
 def test_a_dry_run_says_what_would_be_taken(cli: Cli) -> None:
     cli("init")
     done = cli("import", "all", "--dry-run", "--json").json
-    assert (done["counts"], done["vectors"]) == ({"found": 2}, None)
+    assert (done["counts"], done["vectors"]) == ({"found": 1, "read": 1}, None)
     assert cli("stats", "--json").json["total"] == 1  # its instructions, read in place
 
 
@@ -160,9 +164,9 @@ def test_a_session_whose_draft_could_not_be_written_is_no_success(cli: Cli, monk
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "record", refuse)
         done = cli("import", "all", "--json")
-    assert (done.code, done.json["counts"]) == (3, {"failed": 2})
+    assert (done.code, done.json["counts"]) == (3, {"failed": 1, "read": 1})
     again = cli("import", "all", "--json")
-    assert (again.code, again.json["counts"]) == (0, {"taken": 2})
+    assert (again.code, again.json["counts"]) == (0, {"taken": 1, "read": 1})
 
 
 def test_without_a_memory_there_is_nothing_to_import_into(cli: Cli) -> None:

@@ -14,7 +14,10 @@ from tests.app.command_line import Cli, command_line
 
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine
+from scrimshaw.engine.sessions import record_event
 from scrimshaw.engine.write import NewText, save
+from scrimshaw.ingest.events import Event, make_observation
+from scrimshaw.models import EventKind
 from scrimshaw.session.digest import describe_changes, list_others_changes
 
 HOOK = "from scrimshaw.app.hooks import main; main.PATIENCE_S = main.DEADLINE_S = 120; main.run()"
@@ -173,6 +176,23 @@ def test_a_start_tells_once_what_came_since_the_last_session_began(pair: Pair) -
     assert pair.bo.run("digest", "--since", LONG_AGO)["sessions"] == []  # nobody asked anything in them
     rewrite_log(pair.bo.clone, "1640995200")
     assert "Ana" not in pair.bo.start("three")
+
+
+def test_own_sessions_are_a_line_each_newest_first(pair: Pair) -> None:
+    task = "Mend the crane of pier four,\n```\nand read all of this log\n```\n" + "the hook hangs " * 40
+    day, start = 86_400, 1_772_366_400.0  # noon of 2026-03-01
+    with open_engine(load(pair.bo.clone)) as engine:
+        for number in range(22):
+            event = Event(
+                kind=EventKind.PROMPT, client="claude", session=f"s-{number}", prompt=task, cwd=str(pair.bo.clone)
+            )
+            seen = make_observation(event, (), process=0, extraction=True, drop_ratio=0.5)
+            record_event(engine, seen, at=start + number * day)
+    lines = pair.bo.cli("digest", "--since", LONG_AGO, "--project", str(pair.bo.clone)).out.splitlines()
+    first = lines.index("Your sessions") + 1
+    title = "Mend the crane of pier four, ``` and read all of this log ``` the hook ..."
+    assert lines[first : first + 2] == [f"  2026-03-22  {title}  s-21", f"  2026-03-21  {title}  s-20"]
+    assert lines[first + 20 :] == ["  and 2 more; --json names all"]
 
 
 def test_what_a_server_wrote_in_this_checkout_is_told_by_its_ledger(pair: Pair) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -142,6 +143,19 @@ def test_an_id_carries_the_vault_under_another_name_of_its_parameter(team: Team)
 )
 def test_what_no_vault_answers(team: Team, tool: str, arguments: dict[str, Any], code: str) -> None:
     assert team.server.call(team.secret, tool, **arguments)["error"]["code"] == code
+
+
+def test_a_token_for_one_vault_may_name_it(team: Team) -> None:
+    secret = team.server.token("cy", {team.root / "shop": TokenScope.WRITE})
+    for path in ("/mcp", "/mcp/shop"):
+        call = partial(team.server.call, secret, path=path)
+        assert call("memory_get", id="shop:gate") == call("memory_get", id="gate")
+        assert "of shop" in call("memory_get", id="gate", vault="shop")["content"]
+        assert "gate" in ids(call("memory_search", query="harbour gate shuts at dusk", vault="shop"))
+        assert call("memory_get", id="billing:gate")["error"]["code"] == "not_found"
+        assert "no parameter" in call("memory_search", query="gate", vault="billing")["error"]["message"]
+        refused = call("memory_save", content="The buoy is lit.", id="buoy", vault="serena")
+        assert "there is no .serena/memories" in refused["error"]["message"]
 
 
 def test_resources_prompts_and_schemas_name_the_vault(team: Team) -> None:

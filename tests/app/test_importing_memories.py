@@ -14,7 +14,7 @@ from tests.app.clients.record import write_rows
 from tests.app.test_importing_sessions import SECRET, put_session, statuses, take
 
 from scrimshaw.app.importing import FoundSource, find_sources
-from scrimshaw.engine import Engine, write
+from scrimshaw.engine import Engine, index, write
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
 from scrimshaw.models import MemoryType, Tier, Trust
 from scrimshaw.storage.git import Commit
@@ -83,6 +83,18 @@ def test_guidance_is_taken_once_and_brought_up_to_date_until_somebody_changes_it
     file.write_text(GUIDANCE.replace("120", "80"), encoding="utf-8")
     (last,) = take(engine, home, "instructions")
     assert (last.status, last.reasons) == ("left", (f"{memory.id} was changed here since",))
+
+
+def test_guidance_that_is_read_in_place_is_not_copied(engine: Engine, home: Path) -> None:
+    file = engine.settings.project / "GEMINI.md"
+    file.write_text(GUIDANCE, encoding="utf-8")
+    (copied,) = take(engine, home, "instructions")  # as before the first scan
+    index.scan(engine)
+    file.write_text(GUIDANCE.replace("120", "100"), encoding="utf-8")
+    (read,) = take(engine, home, "instructions")
+    assert (read.status, read.memories) == ("read", ("GEMINI",))
+    assert "120" in engine.index.bodies([*copied.memories])[copied.memories[0]]
+    assert [each.live for each in find_sources(engine, home)] == [True]
 
 
 def test_the_graph_of_a_memory_server_named_in_the_project(engine: Engine, home: Path) -> None:
@@ -321,6 +333,14 @@ def test_a_file_that_is_no_database_of_the_tool_is_refused(engine: Engine, home:
             take(engine, home, "forgetful", path=path)
 
 
+@pytest.mark.parametrize("source", ["mem0", "memory-json"])
+def test_a_file_without_json_is_refused(engine: Engine, home: Path, tmp_path: Path, source: str) -> None:
+    file = tmp_path / "README.md"
+    file.write_text("# Harbour\n\nThe gate shuts at dusk.\n", encoding="utf-8")
+    with pytest.raises(UnreadableFile, match=r"README\.md has no memories; lines that are not JSON: 2\."):
+        take(engine, home, source, path=file)
+
+
 @pytest.mark.parametrize(
     ("source", "more", "error"),
     [
@@ -346,7 +366,7 @@ def test_what_cannot_be_imported_is_said(
 
 def test_every_source_of_memories_is_found(engine: Engine, home: Path) -> None:
     project = engine.settings.project
-    assert find_sources(project, home) == []
+    assert find_sources(engine, home) == []
     put_session(home, project, "s-1")
     (project / "GEMINI.md").write_text(GUIDANCE, encoding="utf-8")
     (project / ".serena/memories").mkdir(parents=True)
@@ -356,7 +376,7 @@ def test_every_source_of_memories_is_found(engine: Engine, home: Path) -> None:
     config = home / ".basic-memory/config.json"
     config.parent.mkdir()
     config.write_bytes(msgspec.json.encode({"projects": {"shop": {"path": str(notes)}, "main": "/elsewhere"}}))
-    found = find_sources(project, home)
+    found = find_sources(engine, home)
     assert [(each.kind, each.count, each.live) for each in found] == [
         ("claude", 1, False),
         ("serena", 1, True),

@@ -353,7 +353,7 @@ def test_a_damaged_database_of_a_client_is_told_and_hides_no_other(engine: Engin
     put_session(home, engine.settings.project, "s-1")
     taken = take(engine, home)
     assert sorted((each.source, each.status) for each in taken) == [("claude", "taken"), ("opencode", "left")]
-    assert [each.kind for each in find_sources(engine.settings.project, home)] == ["claude"]
+    assert [each.kind for each in find_sources(engine, home)] == ["claude"]
 
 
 def test_a_file_by_name_is_taken_wherever_it_ran(engine: Engine, home: Path, tmp_path: Path) -> None:

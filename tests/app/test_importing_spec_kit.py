@@ -196,6 +196,7 @@ def test_records_outside_the_project_are_saved_and_the_poor_ones_as_temporary(
     _put(specs / "002-bar/memory", {"02-01-26_10-30__poor": POOR})
     dry = take(engine, home, "speckit", path=specs, dry_run=True)
     assert (statuses(dry), engine.index.count(Filters())[""]) == (["left", "found", "found"], 0)
+    assert dry[0].reasons == ("documents that are not records of sessions: 1; searches read them in the project",)
     taken = take(engine, home, "speckit", path=specs)
     assert [(each.status, each.memories) for each in taken] == [
         ("left", ()),
@@ -207,6 +208,16 @@ def test_records_outside_the_project_are_saved_and_the_poor_ones_as_temporary(
     assert good.triggers == ("receipt languages", "gettext catalogue")
     assert SECRET not in Path(good.path).read_text(encoding="utf-8")
     assert statuses(take(engine, home, "speckit", path=specs)) == ["left", "unchanged", "unchanged"]
+
+
+def test_documents_that_the_project_excludes_are_not_told_as_elsewhere(
+    open_memory: OpenMemory, project: Path, home: Path
+) -> None:
+    _put(project / "specs/001-till", {"spec": "# Till\n\nThe till prints receipts.\n", "plan": "# Plan\n\nPrinter.\n"})
+    engine = open_memory('[index]\nexclude = ["specs/*/plan.md"]\n')
+    left = take(engine, home, "speckit")[-1]
+    reason = "documents that are not records of sessions: 1; `scrimshaw init` says why no search reads them"
+    assert (left.status, left.reasons) == ("left", (reason,))
 
 
 def test_another_database_is_refused(engine: Engine, home: Path, tmp_path: Path) -> None:

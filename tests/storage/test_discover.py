@@ -35,6 +35,9 @@ def test_documents_are_found_wherever_they_are(tmp_path: Path, has_git: bool) ->
         "CHANGELOG.rst",
         "AGENTS.md",
         ".cursor/rules/style.mdc",
+        ".cursorrules",
+        ".eslintrc",
+        "packages/web/.windsurfrules",
         ".github/CONTRIBUTING.md",
         ".github/instructions/api.md",
         ".claude/private/x.md",
@@ -52,6 +55,7 @@ def test_documents_are_found_wherever_they_are(tmp_path: Path, has_git: bool) ->
         (tmp_path / ".gitignore").write_text("*.log\n")
     assert sorted(name for name, _ in found(tmp_path)["docs"]) == [
         ".cursor/rules/style.mdc",
+        ".cursorrules",
         ".github/CONTRIBUTING",
         ".github/instructions/api",
         "AGENTS",
@@ -59,6 +63,7 @@ def test_documents_are_found_wherever_they_are(tmp_path: Path, has_git: bool) ->
         "README",
         "old/.opencode/specs/001/spec",
         "packages/api/adr/0001-x",
+        "packages/web/.windsurfrules",
         "packages/web/docs/deep/guide.adoc",
         "wissen/2024/notiz.markdown",
     ]

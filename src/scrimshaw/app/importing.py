@@ -50,9 +50,9 @@ class FoundSource(Struct, frozen=True, kw_only=True):
     live: bool = False  #: whether every scan reads it in place, so that no import is needed
 
 
-def find_sources(project: Path, home: Path) -> list[FoundSource]:
+def find_sources(engine: Engine, home: Path) -> list[FoundSource]:
     """All sources for this project, in the project and in the user's `home`; unreadable ones are left out."""
-    found: list[FoundSource] = []
+    project, found = engine.settings.project, list[FoundSource]()
     for name, client in _transcript_clients().items():
         with suppress(UnreadableFile):
             if sessions := sorted(client.find_sessions(project, home), key=_AGE):
@@ -61,7 +61,9 @@ def find_sources(project: Path, home: Path) -> list[FoundSource]:
     serena = project / SERENA_MEMORIES
     found += [replace(_count_files(SERENA, serena), live=True)] if serena.is_dir() else []
     for name in (importers.NOTES, importers.GUIDANCE, importers.GRAPH):
-        found += (_count_files(name, place) for place in _FINDERS[name](project, home))
+        for place in _FINDERS[name](project, home):
+            is_live = name == importers.GUIDANCE and bool(importers.find_document(engine, place))
+            found.append(replace(_count_files(name, place), live=is_live))
     with suppress(StorageFailure):
         if deleted := importers.find_deleted_decisions(project):
             found.append(FoundSource(kind=importers.DECISIONS, place=str(project), count=len(deleted), size=0))

@@ -185,7 +185,7 @@ def leave_out(source: str, place: str, reason: str | ScrimshawError, skipped: in
 
 
 def _check_path(engine: Engine, path: Path) -> Path:
-    """The resolved file; raises NotFound, InvalidRequest if it is not Markdown, UnreadableFile for a broken name."""
+    """The resolved file; raises NotFound, InvalidRequest if it is not read as Markdown, UnreadableFile by name."""
     path = path if path.is_absolute() else engine.settings.project / path
     if (name := replace_undecodable(str(path))) != str(path):  # no database can store it
         raise UnreadableFile(f"{name} cannot be imported: its name is not UTF-8.", "Rename the file.")
@@ -193,7 +193,7 @@ def _check_path(engine: Engine, path: Path) -> Path:
         is_there = path.is_file()
     if not is_there:
         raise NotFound(f"There is no file {path}.", "Check the path; it is relative to the project's folder.")
-    if path.suffix.lower() not in SUFFIXES:
+    if path.suffix.lower() not in SUFFIXES and not find_document(engine, path):
         raise InvalidRequest(f"{path} is not a Markdown file.", f"Files that end in {' or '.join(SUFFIXES)} are read.")
     return path.resolve()
 
@@ -276,16 +276,29 @@ def _read_source(engine: Engine, source: str, place: Path, all_projects: bool) -
             yield from _list_parsed(source, place, parse(tables, "" if all_projects else engine.settings.project.name))
         case "mem0" | "memory-json":
             parse_text = other_memories.parse_mem0 if source == MEM0 else other_memories.parse_graph
-            yield from _list_parsed(source, place, parse_text(_read_text(place)))
+            found, left = parse_text(_read_text(place))
+            if not found and (count := left[other_memories.NO_JSON]):
+                raise UnreadableFile(
+                    f"{place} has no memories; {other_memories.NO_JSON}: {count}.", "Name another file."
+                )
+            yield from _list_parsed(source, place, (found, left))
         case "basic-memory":
             top = place if place.is_dir() else place.parent
             for file in list_markdown_files(place):
                 name = file.relative_to(top).with_suffix("").as_posix()
                 yield from read_page(source, file, other_memories.parse_note, name)
+        case "instructions" if known := find_document(engine, place):  # a copy would soon say something else
+            yield ImportResult(source=source, place=str(place), status="read", memories=(known,))
         case "instructions":
             yield from read_page(source, place, other_memories.parse_guidance, place.stem)
         case _:
             yield from _read_decisions(engine)
+
+
+def find_document(engine: Engine, path: Path) -> str:
+    """The id under which a source reads a file where it is; empty if none does."""
+    state = engine.index.manifest().get(str(path.resolve()))
+    return state.memory_id if state else ""
 
 
 def _list_parsed(source: str, place: Path, parsed: ParsedMemories) -> FoundMemories:

@@ -69,8 +69,9 @@ def _read_folder(engine: Engine, place: Path) -> FoundMemories:
     for file in records:
         yield from read_page(SPEC_KIT, file, parse_record, file.relative_to(top).with_suffix("").as_posix())
     if left := len(unread) - len(records):
-        reason = f"documents that are not records of sessions, and are read once they are in the project: {left}"
-        yield leave_out(SPEC_KIT, str(place), reason)
+        is_inside = top.is_relative_to(engine.settings.project.resolve())
+        remedy = "`scrimshaw init` says why no search reads them" if is_inside else "searches read them in the project"
+        yield leave_out(SPEC_KIT, str(place), f"documents that are not records of sessions: {left}; {remedy}")
 
 
 def _read_rows(path: Path, rows: Sequence[Json], known: Mapping[str, str]) -> FoundMemories:

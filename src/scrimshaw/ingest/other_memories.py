@@ -74,6 +74,7 @@ class OtherMemory(Struct, frozen=True, kw_only=True):
 
 
 # The memories of a file, and the number of skipped ones by reason.
+NO_JSON = "lines that are not JSON"  # a reason
 ParsedMemories = tuple[list[OtherMemory], Counter[str]]
 
 
@@ -105,7 +106,7 @@ def parse_graph(source: str) -> ParsedMemories:
         rows += [{**each, "type": "relation"} for each in sections(whole.get("relations"))]
     else:
         rows, broken = parse_rows(source)
-        left["lines that are not JSON"] = broken
+        left[NO_JSON] = broken
     links: dict[str, list[tuple[str, str]]] = {}
     entities: dict[str, tuple[str, list[str]]] = {}
     for row in rows:
@@ -209,7 +210,7 @@ def parse_mem0(source: str) -> ParsedMemories:
         rows = list(sections(whole))
     else:
         rows, broken = parse_rows(source)
-        left += Counter({"lines that are not JSON": broken})
+        left += Counter({NO_JSON: broken})
     for row in rows:
         if not (words := first_text(row, "memory", "data", "content", "text").strip()):
             left["entries without a text"] += 1

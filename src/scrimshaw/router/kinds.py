@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -21,12 +22,18 @@ _NAME = re.compile(r"\{(\w+)\}")  # of a value in a template
 
 
 def choose_tool(peer: PeerSettings, use: Use) -> PeerTool:
-    """The tool of the peer's kind for this use, overridden by the settings; raises ConfigError if there is none."""
-    stated = {**load_kinds()[peer.kind].get(use, {}), **getattr(peer, use)}
-    if "tool" not in stated:
+    """The tool of a peer for this use; raises ConfigError if there is none."""
+    if (tool := find_tool(peer, use)) is None:
         hint = f"Name its tool in [peers.{use}] of your configuration."
         raise ConfigError(f"The peer {peer.name} has no tool to {use} memories with.", hint)
-    return msgspec.convert(stated, PeerTool)
+    return tool
+
+
+def find_tool(peer: PeerSettings, use: Use) -> PeerTool | None:
+    """The tool of the peer's kind with what the settings change; a peer whose settings name a tool has only those."""
+    has_own = any("tool" in getattr(peer, each) for each in get_args(Use))
+    stated = {**({} if has_own else load_kinds()[peer.kind].get(use, {})), **getattr(peer, use)}
+    return msgspec.convert(stated, PeerTool) if "tool" in stated else None
 
 
 @cache
@@ -47,7 +54,7 @@ def fill_in(template: Any, values: Mapping[str, Any]) -> Any:
 
 def read_hits(peer: str, tool: PeerTool, answer: Any) -> Iterator[PeerHit]:
     """The hits in an answer; raises PeerFailed if it does not have the form that the tool's names describe."""
-    for entry in read_entries(tool, answer):
+    for entry in filter(None, read_entries(tool, answer)):
         # On one line each: a line break could forge further output.
         name, title = (" ".join(read_text(entry, names).splitlines()) for names in (tool.id, tool.title))
         text = read_text(entry, tool.text).strip()
@@ -56,13 +63,24 @@ def read_hits(peer: str, tool: PeerTool, answer: Any) -> Iterator[PeerHit]:
 
 
 def read_entries(tool: PeerTool, answer: Any) -> list[dict[str, Any]]:
-    """The entries of an answer as they are; raises PeerFailed for another form."""
-    if isinstance(answer, dict) and answer.keys() == {"result"}:  # how some libraries wrap what a tool returns
-        answer = answer["result"]
-    entries = answer.get(tool.hits) if tool.hits and isinstance(answer, dict) else [answer]
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise PeerFailed(f"{tool.tool} did not answer with a list of {tool.hits or 'fields'}.")
-    return entries
+    """The entries of an answer, empty for one that is no object; raises PeerFailed for an answer of another form."""
+    content = unpack_answer(answer)
+    if isinstance(content, dict):
+        content = content.get(tool.hits) if tool.hits else [content]
+    if not isinstance(content, list):
+        raise PeerFailed(f"{tool.tool} did not answer with a list of {tool.hits or 'fields'} in JSON.")
+    return [entry if isinstance(entry, dict) else {} for entry in content]
+
+
+def unpack_answer(answer: Any) -> Any:
+    """The content of a tool's answer: JSON in its texts or in `{"result": ...}`, as libraries wrap what it returns."""
+    if isinstance(answer, tuple):
+        return unpack_answer(answer[0]) if len(answer) == 1 else [unpack_answer(text) for text in answer]
+    if isinstance(answer, dict) and answer.keys() == {"result"}:
+        return unpack_answer(answer["result"])
+    with suppress(msgspec.DecodeError):
+        return msgspec.json.decode(answer) if isinstance(answer, str) else answer
+    return answer
 
 
 def read_text(entry: Mapping[str, Any], names: tuple[str, ...]) -> str:

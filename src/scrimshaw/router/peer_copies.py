@@ -11,7 +11,7 @@ from scrimshaw.errors import NotFound, PeerRefused
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.models import PeerTool
 from scrimshaw.router.copies import FOLDER, CopyRecord, IdMap, MemoryCopy, collect_copies, hash_text, label_copies
-from scrimshaw.router.kinds import PREFIX, choose_tool, load_kinds, read_entries, read_hits, read_text
+from scrimshaw.router.kinds import PREFIX, choose_tool, find_tool, read_entries, read_hits, read_text
 from scrimshaw.router.peers import ANSWER_S, connect_peer, parse_native_id
 from scrimshaw.router.sync import Freshness, PeerSync, compare_copies, sync_copies
 from scrimshaw.storage.transaction import lock
@@ -27,8 +27,8 @@ class PeerCopies:
         self._peer = connect_peer(stated, limits)
         self._list, self._create = choose_tool(stated, "list"), choose_tool(stated, "create")
         self._retire = choose_tool(stated, "retire")
-        self.can_update = bool(stated.update or "update" in load_kinds()[stated.kind])
-        self._update = choose_tool(stated, "update") if self.can_update else PeerTool(tool="")
+        self.can_update = bool(update := find_tool(stated, "update"))
+        self._update = update or PeerTool(tool="")
         self.can_rename, self.most_characters = self._update.renames, self._create.most_characters
 
     def list_copies(self) -> list[tuple[str, CopyRecord]]:
@@ -41,7 +41,7 @@ class PeerCopies:
                 if refusal.details.get("code") != NotFound.code:
                     raise
                 entries = []  # a Scrimshaw has no folder without a memory
-            for entry in entries:
+            for entry in filter(None, entries):
                 if not tool.mark or self._project in read_text(entry, tool.mark).splitlines():
                     peer_id = read_text(entry, tool.id)
                     text = read_text(entry, tool.text) if tool.text else self._peer.read(peer_id, ANSWER_S).text

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from scrimshaw.config import PeerSettings, RouterSettings
-from scrimshaw.errors import PeerDenied, PeerFailed, PeerRefused, describe_os_error
+from scrimshaw.errors import ConfigError, PeerDenied, PeerFailed, PeerRefused, describe_os_error
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import PeerTool
 from scrimshaw.router.kinds import LARGEST_LIMIT, choose_tool, fill_in, read_hits
@@ -73,9 +73,8 @@ class Peer:
             fault = "it is still answering an earlier question"
             question.set_exception(PeerFailed(fault, "Ask again in a few seconds."))
         else:
-            tool = choose_tool(self._settings, "search")
             values = {"query": query, "limit": min(limit, LARGEST_LIMIT)}
-            question = asyncio.run_coroutine_threadsafe(self.find(key, tool, values), self._loop)
+            question = asyncio.run_coroutine_threadsafe(self.find(key, values), self._loop)
         return question
 
     def read(self, native_id: str, patience_s: float) -> PeerHit:
@@ -111,6 +110,8 @@ class Peer:
             self.counts["late"] += 1
             fault = f"it has not {doing} in {patience_s * 1000:.0f} ms"
             raise PeerFailed(fault, "Ask again in a few seconds.") from None
+        except ConfigError as error:
+            raise PeerFailed(error.message, error.hint) from error
 
     def start(self) -> None:
         """Connect in advance, without waiting."""
@@ -130,9 +131,9 @@ class Peer:
             with suppress(asyncio.CancelledError):
                 await self._session
 
-    async def find(self, key: tuple[object, ...], tool: PeerTool, values: Mapping[str, Any]) -> Answer:
+    async def find(self, key: tuple[object, ...], values: Mapping[str, Any]) -> Answer:
         """Ask, and cache the answer; hits of more words of the query come first."""
-        query = values["query"]
+        query, tool = values["query"], choose_tool(self._settings, "search")
         asked = sorted(query_terms(query), key=len)[-WORDS:] if tool.by_word else [query]
         answers = await asyncio.gather(*(self._call(tool, {**values, "query": each}) for each in asked))
         hits = Counter(hit for answer in answers for hit in read_hits(self.name, tool, answer) if hit.text)
@@ -158,18 +159,13 @@ class Peer:
                 self._session.cancel()
                 self._session = None
             raise failure from error
-        texts = [block.text for block in result.content if block.type == "text"]
+        texts = tuple(block.text for block in result.content if block.type == "text")
         if result.is_error:
             stated = (result.structured_content or {}).get("error")
             fault = stated if isinstance(stated, dict) else {}  # of another Scrimshaw
             text = " ".join(str(fault.get("message") or " ".join(texts)).split())[:200]
             raise PeerRefused(f"{tool.tool} refused: {text}", code=fault.get("code", ""))
-        if result.structured_content is not None:
-            return result.structured_content
-        try:
-            return msgspec.json.decode("".join(texts)) if tool.id or tool.text else None
-        except msgspec.DecodeError as error:
-            raise PeerFailed(f"{tool.tool} did not answer in JSON.") from error
+        return texts if result.structured_content is None else result.structured_content
 
     def _listen(self, readable: int) -> None:
         with os.fdopen(readable, errors="replace") as log:

@@ -27,7 +27,8 @@ MAX_BYTES = 2 * 1024 * 1024
 MOST_FOLDERS = 20_000  # without git, as in a home folder; some two seconds
 IGNORED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages"})
 _MACHINERY = frozenset({".git", ".scrimshaw", ".venv", ".tox"})  # never searched for documents
-OTHER_SUFFIXES = (".markdown", ".mdx", ".mdc", ".rst", ".adoc", ".asciidoc")
+RULES_FILES = (".cursorrules", ".clinerules", ".windsurfrules")  # Markdown without a suffix, for all in the project
+OTHER_SUFFIXES = (*RULES_FILES, ".markdown", ".mdx", ".mdc", ".rst", ".adoc", ".asciidoc")
 SUFFIXES = (SUFFIX, *OTHER_SUFFIXES)
 SPEC_FOLDERS = ("specs", ".specify", ".opencode/specs")
 # Hidden folders are private to a tool, except these, wherever they are.
@@ -271,7 +272,7 @@ def _classify(
             yield _skip(found.path, f"{UNREAD}: {error.strerror}")
         return
     objections = {
-        "hidden file": found.entry.name.startswith("."),
+        "hidden file": found.entry.name.startswith(".") and found.entry.name not in RULES_FILES,
         "its name ends in capital letters": not found.entry.name.endswith(SUFFIXES),
         f"a memory's name ends in {SUFFIX}": source.writable and not found.name.endswith(SUFFIX),
         "its name is not UTF-8": not found.path.isascii() and replace_undecodable(found.path) != found.path,

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +18,7 @@ from scrimshaw.ingest.invisible_characters import escape_invisible, replace_invi
 from scrimshaw.models import Degradation
 
 Lines = Iterable[str | Text]  # the result of a renderer: lines for people, plain or with styles
+LINE_S = 30.0  # between lines of progress in a log; most commands end before the first
 Advance = Callable[[int, int], None]
 
 
@@ -99,10 +101,19 @@ def complain(error: ScrimshawError, as_json: bool) -> None:
 
 @contextmanager
 def progress(what: str) -> Iterator[Advance]:
-    """A progress bar on a terminal, nothing elsewhere; call the result with (done, total)."""
-    target = console(stderr=True)
+    """A progress bar on a terminal, elsewhere a line now and then; call the result with (done, total)."""
+    target, told = console(stderr=True), [time.monotonic()]
+    if not target.is_terminal:
+
+        def tell(done: int, total: int) -> None:
+            if time.monotonic() - told[0] >= LINE_S:
+                told[0] = time.monotonic()
+                target.print(f"{what}: {done} of {total}")
+
+        yield tell
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=target, transient=True, disable=not target.is_terminal) as bar:
+    with Progress(*columns, console=target, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

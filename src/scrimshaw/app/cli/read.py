@@ -47,7 +47,7 @@ SESSIONS_SHOWN = 20
 MOST_HITS, MOST_LISTED = 5, 20  # on a screen by default
 _USUAL = frozenset({Tier.NORMAL, MemoryType.GENERAL, "vault", Trust.HUMAN, Trust.FILE})
 _TELLING = 60  # characters of a passage used to find its line in the file
-_NO_FIX = "No session met this error."
+_NO_FIX = "No recorded session failed with this."
 Sort = Literal["id", "title", "created", "updated"]
 Group = StrEnum("Group", "tier type artifact source folder")  # for counting memories
 

@@ -306,7 +306,7 @@ def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> dict[st
         return None
     home = Path.home()
     if wanted is None:
-        found = find_sources(engine.settings.project, home)
+        found = find_sources(engine, home)
         if all(each.live for each in found):
             return None
         for each in found:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,8 @@ from scrimshaw.app.hooks.fencing import neutralise
 from scrimshaw.app.http.tokens import TokenFile, TokenScope, find_vaults
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine
+from scrimshaw.engine.record import title_session
+from scrimshaw.engine.usage import MOST_SESSIONS
 from scrimshaw.errors import NotFound, find_nearest
 from scrimshaw.models import format_time
 from scrimshaw.session.digest import list_others_changes
@@ -25,7 +28,7 @@ token = command_group(app, "token", "Tokens for access over HTTP.", "create ana 
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program.")]
 
-MOST_SESSIONS, _DEFAULT = 20, "1w"
+_SHOWN, _DEFAULT = 20, "1w"  # sessions, and the period without an earlier session
 
 
 def _render_digest(found: Mapping[str, Any]) -> Lines:
@@ -35,7 +38,12 @@ def _render_digest(found: Mapping[str, Any]) -> Lines:
         yield line(f"  {each['what']:<8} ", (each["id"], "cyan"), *about)
     if not found["changes"]:
         yield "  Nobody else changed a memory."
-    yield from (line(("  session  ", "dim"), (each["id"], "cyan"), f"  {each['task']}") for each in found["sessions"])
+    if found["sessions"]:
+        yield line(("Your sessions", "bold"))
+    for each in found["sessions"][:_SHOWN]:
+        yield line((f"  {each['started'][:10]}  ", "dim"), each["title"], (f"  {each['id']}", "cyan"))
+    if (more := len(found["sessions"]) - _SHOWN) > 0:
+        yield f"  and {more} more; --json names all"
 
 
 @command(app, "digest", "--since 2d", "--since 2026-01-31T08:00:00Z --json", render=_render_digest)
@@ -46,7 +54,7 @@ def digest(
     """Show what others did while you were away.
 
     The memories that others saved, changed or deleted: in commits that came here, and through a server in this
-    checkout. Private memories are left out. Your own sessions are listed too.
+    checkout. Private memories are left out. Your own sessions are listed too, newest first.
     """
     sessions = engine.sessions.latest(limit=MOST_SESSIONS)
     # The period that the newest session's start reported: it may be the session this is run in.
@@ -56,11 +64,18 @@ def digest(
     changes = list_others_changes(engine.storage, engine.settings, moment)
     titles = {each.id: each.title for each in engine.index.get([each.id for each in changes]).values()}
     own = [each for each in sessions if each.last_event >= moment and each.task]
+    own.sort(key=attrgetter("started"), reverse=True)
+    records = {each.session: each for each in engine.sessions.records()}
     return {
         "since": format_time(moment),
         "changes": [{**to_builtins(each), "title": titles.get(each.id, "")} for each in changes],
         "sessions": [
-            {"id": each.id, "client": each.client, "task": neutralise(each.task), "started": format_time(each.started)}
+            {
+                "id": each.id,
+                "client": each.client,
+                "title": neutralise(title_session(engine, records[each.id])),
+                "started": format_time(each.started),
+            }
             for each in own
         ],
     }

@@ -82,6 +82,13 @@ def choose_vault(names: Collection[str], arguments: Mapping[str, Any]) -> tuple[
     return next(iter(found), ""), rest
 
 
+def drop_vault(vault: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call without the only vault, which a call may name as if there were several."""
+    is_other = str(arguments.get("vault") or vault).partition(SEPARATOR)[0] != vault  # a value of the tool's own
+    _, rest = choose_vault((vault,), {key: value for key, value in arguments.items() if key != "vault" or not is_other})
+    return {**rest, "vault": arguments["vault"]} if is_other else rest
+
+
 def add_vault(schema: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     """The schema of a tool's parameters, with the vault added; values of a `vault` of its own come behind the name."""
     about = f"Only this vault; else a search goes over all. An id may name it too: VAULT{SEPARATOR}ID."

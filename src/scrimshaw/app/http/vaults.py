@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace as replace_fields
 
 from scrimshaw.app.background import Background
-from scrimshaw.app.http.across import AcrossDispatcher, AcrossMemories
+from scrimshaw.app.http.across import AcrossDispatcher, AcrossMemories, drop_vault
 from scrimshaw.app.http.commits import Exchange, commit_changes
 from scrimshaw.app.http.metrics import Metrics
 from scrimshaw.app.http.tokens import Token, TokenScope
@@ -110,6 +110,7 @@ class Vaults:
                 [_limit_tool(spec, caller.scopes[name], self._commits.get(name)) for spec in self._tools],
                 engine,
                 partial(self.metrics.observe, (name,)),
+                name if len(names) == 1 else "",
             )
             for name, engine in engines.items()
         }
@@ -143,16 +144,19 @@ class Vaults:
 
 
 class CountingDispatcher(Dispatcher):
-    """Runs tools, and reports how long each took."""
+    """Runs tools, and reports how long each took; calls may name the vault, if it is the only one."""
 
-    def __init__(self, tools: Sequence[ToolSpec], engine: Engine, observe: Callable[[str, float, str], None]) -> None:
+    def __init__(
+        self, tools: Sequence[ToolSpec], engine: Engine, observe: Callable[[str, float, str], None], vault: str = ""
+    ) -> None:
         super().__init__(tools, engine)
-        self._observe = observe
+        self._observe, self._vault = observe, vault
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> Any:
         began, error = time.perf_counter(), "internal"
         try:
-            reply, error = super().run(name, arguments), ""
+            given = drop_vault(self._vault, arguments) if self._vault else arguments
+            reply, error = super().run(name, given), ""
         except ScrimshawError as refusal:
             error = refusal.code
             raise
