@@ -63,9 +63,9 @@ def digest(
     moment = datetime.fromisoformat(earliest(since)).replace(tzinfo=UTC).timestamp() if since else earlier[0]
     changes = list_others_changes(engine.storage, engine.settings, moment)
     titles = {each.id: each.title for each in engine.index.get([each.id for each in changes]).values()}
-    own = [each for each in sessions if each.last_event >= moment and each.task]
-    own.sort(key=attrgetter("started"), reverse=True)
     records = {each.session: each for each in engine.sessions.records()}
+    own = [each for each in sessions if each.last_event >= moment and each.task and each.id in records]
+    own.sort(key=attrgetter("started"), reverse=True)
     return {
         "since": format_time(moment),
         "changes": [{**to_builtins(each), "title": titles.get(each.id, "")} for each in changes],
