@@ -90,8 +90,30 @@ def test_who_asks_what_was_done_on_days_is_told_their_sessions(worked: Cli, proj
         for tool in ("memory_search", "memory_context"):
             outcome = Dispatcher(choose("core"), engine).dispatch(tool, {"query": query.format(day=day)})
             assert outcome.reply["state"][0]["part"] == day
-    assert not worked("search", "what did we do in the last year?", "--json").json["state"]
     assert not worked("search", "what did we do today for the lighthouse", "--json").json["state"]
+    of_decisions = worked("search", "what did we do today", "--type", "decision", "--json").json["state"]
+    assert day not in {each["part"] for each in of_decisions}
+    (none,) = worked("search", "what did we do last year?", "--json").json["state"]
+    assert none["text"] == "no session was recorded here"
+
+
+def test_beside_the_sessions_of_a_day_is_what_has_the_date(worked: Cli, project: Path) -> None:
+    day = f"{datetime.now():%Y-%m-%d}"
+    write_memory(project / ".scrimshaw/memories", day, "Standup with Ana: the lighthouse gets a new lamp.\n")
+    write_memory(project / ".scrimshaw/memories", "other", "What we did with the lamp of the lighthouse.\n")
+    for query in (day, f"what did we do on {day}?"):
+        found = worked("search", query, "--json").json
+        assert [hit["memory"]["id"] for hit in found["hits"]] == [day]
+        assert found["state"]
+    assert worked("search", f"notes of {day}", "--json").json["hits"][0]["memory"]["id"] == day
+
+
+def test_of_many_sessions_of_a_day_the_titles_are_told_and_how_many_more(cli: Cli, project: Path) -> None:
+    for number in range(40):
+        report(project, "UserPromptSubmit", f"s{number}", prompt=f"Please mend the gate {number} of the harbour crane")
+    state = cli("search", "what did we do today?", "--json").json["state"]
+    assert state[-1]["text"] == f"{40 - (len(state) - 1)} more sessions; ask for fewer days"
+    assert state[0]["text"] == "Please mend the gate 39 of the harbour crane"
 
 
 @pytest.mark.parametrize("occasion", ["start", "resume", "compact", "clear"])

@@ -4,6 +4,8 @@ import logging
 import re
 from collections.abc import Callable
 from functools import cache
+from itertools import compress
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,9 +17,10 @@ from scrimshaw.engine.sessions import find_shown
 from scrimshaw.ingest.comparison import count_tokens
 from scrimshaw.models import Intent, Mode, Pressure, Session
 from scrimshaw.search.results import SearchRequest, SearchResult, StateLine
+from scrimshaw.search.tokens import query_terms
 from scrimshaw.session import pressure
 from scrimshaw.session.resume import RECALL, Occasion, asks_only_for_session, find_asked_days
-from scrimshaw.session.state import fit_lines, tell_days, tell_state
+from scrimshaw.session.state import JOURNAL, fit_lines, tell_days, tell_state
 
 _QUESTION = re.compile(r"(what|how|where|when|why|who|which)\b", re.IGNORECASE)
 _SHORT_QUERY = 50  # characters
@@ -86,8 +89,8 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
     request = replace(asked, limit=asked.limit or getattr(settings, f"{mode}_limit"))
     result = find(engine, request, session)
     if days := find_asked_days(asked.query, result.period):
-        lines = tell_days(engine.sessions, engine.index, days, session.id if session else "")
-        state, _, state_omitted = fit_lines(lines, int(budget * _STATE_SHARE), count_tokens)
+        own, room = session.id if session else "", int(budget * _STATE_SHARE)
+        state = tell_days(engine.sessions, engine.index, days, own, engine.folder, room, count_tokens)
     elif mode == Mode.RESUME and about:
         state, _, state_omitted = resume_state(engine, about, Occasion.RESUME, int(budget * _STATE_SHARE))
     return Context(
@@ -109,15 +112,27 @@ def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: i
 def add_state(engine: Engine, query: str, found: SearchResult, session: Session | None, budget: int) -> SearchResult:
     """The result; of a query that only asks where the work stands, or what was done when, with that for `nearest`."""
     days, state = find_asked_days(query, found.period), list[StateLine]()
-    if not (days or asks_only_for_session(query)):
+    if found.offset or not (days or asks_only_for_session(query)):
         return found
+    room, own = int(budget * _STATE_SHARE), session.id if session else ""
     with engine.degradations.note_failure(SESSION):
-        about = session or next(iter(engine.sessions.latest()), None)
         if days:
-            lines = tell_days(engine.sessions, engine.index, days, session.id if session else "")
-        else:
-            lines = tell_state(engine.sessions, engine.index, about, Occasion.START, engine.folder) if about else []
-        state, *_ = fit_lines(lines, int(budget * _STATE_SHARE), lambda text: count_tokens(text) + _LINE_TOKENS)
-    if days and state:  # no word of the query leads to a hit
-        found = replace(found, hits=(), next_offset=None)
+            state = tell_days(engine.sessions, engine.index, days, own, engine.folder, room, _count_line)
+        elif about := session or next(iter(engine.sessions.latest()), None):
+            lines = tell_state(engine.sessions, engine.index, about, Occasion.START, engine.folder)
+            state, *_ = fit_lines(lines, room, _count_line)
+    if (
+        days and state and state[0].origin != JOURNAL
+    ):  # these sessions answer, and beside them what has the date in its text
+        words = {*query_terms(query)} - {*query_terms(days.rest)}
+        is_date = any(map(str.isdecimal, words))
+        texts = [f"{hit.memory.id} {hit.memory.title} {hit.text}".lower() for hit in found.hits]
+        has_date = (is_date and words.issubset(re.findall(r"\w+", text)) for text in texts)
+        hits = tuple(compress(found.hits, has_date))
+        sure = max(map(attrgetter("confidence"), hits), default=0.0)
+        found = replace(found, hits=hits, next_offset=None, confidence=sure)
     return replace(found, state=tuple(state), nearest=()) if state else found
+
+
+def _count_line(text: str) -> int:
+    return count_tokens(text) + _LINE_TOKENS

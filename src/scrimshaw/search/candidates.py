@@ -31,13 +31,15 @@ from scrimshaw.search.fusion import Fused
 from scrimshaw.search.periods import Period
 from scrimshaw.search.results import Hit, SearchRequest, SessionSignals, StageTrace
 from scrimshaw.search.routing import Profile
-from scrimshaw.search.tokens import find_names, find_phrases
+from scrimshaw.search.tokens import find_names, find_phrases, query_terms
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.ports import Piece, Query, Review
 
 # The share of its seed's score that a causal neighbour gets per hop.
 HOP_SHARE = 0.5
 DAY_S = 86_400.0
+MOST_VECTORS = 0.9  # the share of the chunks from which on the missing vectors are those of the last session
+TELLING_REST = 2  # words of a question besides those that name days, from which on only they are embedded
 MOST_REMEMBERED = 5_000  # memories without their texts, about 2 KB each
 
 
@@ -81,6 +83,8 @@ class SearchState(Struct, kw_only=True):
     vectors: tuple[int, int] = (0, 0)  #: the chunks searched by meaning: how many have a vector, and all
     searched: int = 0  #: about how many chunks the filters let the search by meaning compare
     has_all_vectors: bool = True
+    has_most_vectors: bool = True
+    wants_sessions: bool = False  #: sessions may answer: no filter asks for what their passages do not have
     archived: list[str] = []  #: memories that words or phrases found, and that are not shown since they have faded
     trace: list[StageTrace] = []
     reached: float  #: when the last stage ended
@@ -129,11 +133,12 @@ class CandidateFinder:
                 state.questions.setdefault(match.id, match.question)
         asked = state.filters
         of_memories = asked.tiers or asked.types or asked.artifacts or asked.topics or asked.folder or asked.source
-        if state.request.record and asked.only is None and not of_memories:  # which no passage of a record has
+        state.wants_sessions = state.request.record and asked.only is None and not of_memories
+        if state.wants_sessions:
             with degradations.tolerate(IndexPart.FULL_TEXT):
                 self._find_passages(state)
         done, total = state.vectors
-        state.has_all_vectors = done >= total
+        state.has_all_vectors, state.has_most_vectors = done >= total, done >= MOST_VECTORS * total
         if not state.has_all_vectors:
             state.degradations.note(vectors_pending(done, total))
             state.without_vector = self._find_without_vector(state)
@@ -227,8 +232,9 @@ class CandidateFinder:
             return []
         try:
             # A session's text does not say on which day it was, but a note may be named by its day.
-            days = None if state.phrases else state.period
-            vector, tokens = self._embed_query((days and days.rest) or state.request.query)
+            rest = state.period.rest if state.period and not state.phrases else ""
+            is_telling = len(query_terms(rest)) >= TELLING_REST
+            vector, tokens = self._embed_query(rest if is_telling else state.request.query)
         except EmbedderUnavailable as error:
             state.degradations.note(error.degradation)
             return []

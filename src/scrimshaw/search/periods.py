@@ -14,7 +14,7 @@ _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NEAR = {"today": 0, "this morning": 0, "this afternoon": 0, "yesterday": 1, "last night": 1, "day before yesterday": 2}
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "couple of": 2, "three": 3, "few": 3, "four": 4, "five": 5, "six": 6}
-_DAYS = {"day": 1, "week": 7, "month": 30}
+_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 
 class Period(Struct, frozen=True):
@@ -32,22 +32,28 @@ class Period(Struct, frozen=True):
 def find_period(question: str, now: float) -> Period | None:
     """The days that a question names, or None; without a year or a week those that came last before `now`, in seconds.
 
-    A day is that of the clock here. Dates in a long text are part of what it tells.
+    A day is that of the clock here. Dates in a long text are part of what it tells. Two days, "before July 8" and "the
+    week of July 6" are not understood.
     """
     today, text = date.fromtimestamp(now), " ".join(question.lower().split())
     if len(text) > LONGEST_QUESTION:
         return None
     for pattern, (read, needs_word) in _READERS.items():
-        for found in pattern.finditer(text):
-            before = _BEFORE.search(text, max(0, found.start() - _LONGEST_BEFORE), found.start())
-            if before is None and needs_word:
-                continue
-            with suppress(ValueError):  # no such day: "February 30"
-                start, end = read(today, **found.groupdict(""))
-                end = today + timedelta(1) if before and before[1] == "since" else end
-                first, after = (format_time(datetime.combine(day, time.min).timestamp()) for day in (start, end))
-                rest = f"{text[: before.start() if before else found.start()]} {text[found.end() :]}"
-                return Period(first, after, " ".join(rest.split()))
+        named = list[tuple[re.Match[str], re.Match[str] | None]]()
+        for each in pattern.finditer(text):
+            before = _BEFORE.search(text, max(0, each.start() - _LONGEST_BEFORE), each.start())
+            named += [(each, before)] if before or not needs_word else []
+        if not named:
+            continue
+        (found, before), *others = named
+        if others or _UNLESS.search(text, 0, found.start()):
+            return None
+        with suppress(ValueError, OSError):  # no such day: "February 30"
+            start, end = read(today, **found.groupdict(""))
+            end = today + timedelta(1) if before and before[1] == "since" else end
+            first, after = (format_time(datetime.combine(day, time.min).timestamp()) for day in (start, end))
+            rest = f"{text[: before.start() if before else found.start()]} {text[found.end() :]}"
+            return Period(first, after, " ".join(rest.split()))
     return None
 
 
@@ -69,6 +75,8 @@ def _read_recent(today: date, count: str, unit: str) -> tuple[date, date]:
 
 
 def _read_calendar(today: date, which: str, unit: str) -> tuple[date, date]:
+    if which == "past":
+        return today - timedelta(_DAYS[unit]), today + timedelta(1)
     ago = int(which != "this")
     if unit == "month":
         return _find_month(today.year, today.month - ago)
@@ -116,15 +124,16 @@ _MONTH = (
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 )
 _WEEKDAY = "(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
-_LONGEST_BEFORE = 12  # characters of "during the "
-_BEFORE = re.compile(r"(?<!\w)(since|on|in|of|from|by|during|for|over|within|last)(?: the)? $")
+_LONGEST_BEFORE = 12  # characters of "within last "
+_BEFORE = re.compile(r"(?<!\w)(since|on|in|of|from|by|during|for|over|within|last)(?: the| last)? $")
+_UNLESS = re.compile(r"(?<!\w)(?:before|after|until|till|through|than|to|between|week of|day of)(?: the)? $")
 # By pattern: the function that reads it, and whether it names days only after such a word, as "may" and a "Sunday".
 _READERS: dict[re.Pattern[str], tuple[Callable[..., tuple[date, date]], bool]] = {
     _compile(rf"{_YEAR}-(?P<month>\d\d)(?:-(?P<day>\d\d))?"): (_read_date, False),
     _compile(rf"{_DAY}(?P<month>\d{{1,2}})\.{_YEAR}"): (_read_date, False),
-    _compile(rf"{_MONTH} {_DAY}(?:,? {_YEAR})?"): (_read_date, False),
+    _compile(rf"{_MONTH}\.? {_DAY}(?:,? {_YEAR})?"): (_read_date, False),
     _compile(rf"{_DAY} (?:of )?(?!may [a-z]){_MONTH}(?: {_YEAR})?"): (_read_date, False),
-    _compile(rf"{_MONTH} {_YEAR}"): (_read_date, False),
+    _compile(rf"{_MONTH}\.?(?: of|,)? {_YEAR}"): (_read_date, False),
     _compile(_MONTH): (_read_date, True),
     _compile(rf"(?P<near>{'|'.join(_NEAR)})"): (_read_near, False),
     _compile(rf"{_AGO} (?:ago|back)"): (_read_ago, False),

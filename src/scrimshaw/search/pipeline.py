@@ -34,7 +34,7 @@ SEEDS = 5  # hits whose causal neighbours are looked at; more seeds lift what an
 # Beside a sure hit others are shown that are at least this part of the asked confidence sure; of fewer passages than
 # FEW, among which the others hardly answer, it is more, by the square root of how many fewer (docs/evaluation.md).
 BESIDE, MOST_BESIDE, FEW = 0.04, 0.3, 2_000
-PENDING = 0.4  # the part of the asked confidence that is enough while vectors are missing (docs/evaluation.md)
+PENDING = 0.4  # the part of the asked confidence that is enough while many vectors are missing (docs/evaluation.md)
 FALL = 4  # a hit is as sure as the answer times its share of the best score to this power (docs/evaluation.md)
 NEAREST = 3  # hits that are named where nothing is sure to answer
 RECALLED_STAY = 3  # so many hits from the session's record stay, however good the memories are
@@ -330,7 +330,7 @@ class Searcher:
         # refuse only what was searched by meaning, with a calibrated model
         by_meaning = Channel.VECTOR in state.lists and self._model in CALIBRATIONS
         may_refuse = by_meaning and not (request.all_of or state.signals.recalled)
-        needed = request.min_confidence if state.has_all_vectors else PENDING * request.min_confidence
+        needed = request.min_confidence * (1 if state.has_most_vectors else PENDING)
         beside = min(BESIDE * max(1.0, math.sqrt(FEW / max(state.searched, 1))), MOST_BESIDE)
         least = beside * (min(request.min_confidence, confidence) if request.first else request.min_confidence)
         if confidence < needed and may_refuse and request.first:
@@ -350,7 +350,7 @@ class Searcher:
             always_on=always_on,
             intent=request.intent,
             artifact=profile.artifact,
-            period=state.period,
+            period=state.period if state.wants_sessions else None,
             offset=request.offset,
             archived=len(state.archived),
             next_offset=following if following < len(ranked) else None,

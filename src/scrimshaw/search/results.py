@@ -125,7 +125,7 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     archived: int = 0  #: memories that match by words, but are left out because they have faded
     trace: tuple[StageTrace, ...]
     degradations: tuple[Degradation, ...]
-    period: Period | None = None  #: the days that the query names
+    period: Period | None = None  #: the days that the query names, if sessions may answer it
     state: tuple[
         StateLine, ...
     ] = ()  #: where the last session ended, or what those of days did, if only that was asked

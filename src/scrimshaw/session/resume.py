@@ -34,7 +34,15 @@ _SUBJECTLESS = STOP_WORDS.union(
 )
 # Wording that asks how the work goes on, not what was done: "where did we leave off yesterday?".
 _GOES_ON = re.compile(
-    r"\b(next|left|leave|open|missing|remain\w*|todos?|unfinished|continue|resume|where)\b", re.IGNORECASE
+    r"\b(next|left|leave|open|missing|remain\w*|todos?|unfinished|continue|resume|where|plan\w*|tomorrow|let'?s|"
+    r"should|shall|will|can|could|must|want|need|have to|going to)\b",
+    re.IGNORECASE,
+)
+# Wording that asks what was done; so does a text that is nothing but days.
+_WAS_DONE = re.compile(
+    r"\b(did|was|were|have|happened|done|worked|decided|decisions?|changed|finished|recap|sessions?|summar\w+)\b|"
+    r"^\W*(the)?\W*$",
+    re.IGNORECASE,
 )
 # Without recall wording, half of the words that name a subject must occur in an entry.
 _LEAST_SHARE = 0.5
@@ -48,7 +56,9 @@ def asks_only_for_session(query: str) -> bool:
 
 def find_asked_days(query: str, period: Period | None) -> Period | None:
     """The days that a text names, if it asks for nothing but what was done then: "what did we do yesterday?"."""
-    return period if period and _names_no_subject(period.rest) and not _GOES_ON.search(query) else None
+    if period is None or _GOES_ON.search(query) or not _WAS_DONE.search(period.rest):
+        return None
+    return period if _names_no_subject(period.rest) else None
 
 
 def _names_no_subject(query: str) -> bool:

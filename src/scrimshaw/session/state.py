@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.tool_calls import is_own_tool
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent, Session, SessionState, Trust, format_time
-from scrimshaw.search.periods import Period
+from scrimshaw.search.periods import Period, find_period
 from scrimshaw.search.results import StateLine
 from scrimshaw.session import sections, statements
 from scrimshaw.session.decisions import find_decisions
@@ -28,7 +28,7 @@ from scrimshaw.session.draft import find_task
 from scrimshaw.session.failures import find_runs
 from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems
 from scrimshaw.session.record import Record
-from scrimshaw.session.resume import WITHHELD, Occasion, asks_only_for_session, shorten_origins
+from scrimshaw.session.resume import WITHHELD, Occasion, asks_only_for_session, find_asked_days, shorten_origins
 from scrimshaw.session.statements import Statement
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.place import is_removed
@@ -40,7 +40,7 @@ MOST_LAST_ANSWERS = 10  # last answers to look for telling ones in
 LONGEST_HEARD = 4_000  # characters of a text in which the subjects of earlier points are looked for
 MOST_HEARD = 120  # last events whose agent texts are read: a start must take only milliseconds
 MOST_EMPTY, MOST_PARALLEL, MOST_EARLIER = 20, 2, 5  # sessions
-MOST_DATED, DETAILS = 1_000, 24  # sessions among which those of given days are, and lines about these beside titles
+MOST_DATED, LONGEST_TASK = 1_000, 100  # sessions among which those of given days are; characters of a task there
 MOST_FOLDERS = 300  # among which a start looks for files
 LONGEST_AGO_S, FEW_EVENTS, MOST_LEFT = 14 * 86_400, 12, 6  # of earlier sessions: age, events without a memory, lines
 _RECENT = 0.85  # of the events of a session; an agent's earlier plans are mostly done
@@ -56,6 +56,7 @@ _NOTED |= {"Tests": "tests", "Problems": "learned"}  # the last as earlier versi
 _NOTED_COMMIT = re.compile(r"commit ?([0-9a-f]*): ")
 _NOTED_LINE = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$")
 Notes = Mapping[str, Sequence[StateLine]]
+Count = Callable[[str], int]  # tokens of a text
 
 # The parts of a state, most useful first, each with its maximum of lines. A new session needs the outcome of the last
 # one, a resumed one first what it was working with, a compacted one all that the summary may lose. After a clear the
@@ -71,6 +72,8 @@ _PARTS: Mapping[Occasion, Mapping[str, int]] = {
 }
 _ENDS, _INTERRUPTED = {*_ENDING, *_OUTCOME}, {"task": 1, "broke off": 1}
 _LEFT = {"beside it": {"next": 1, "open": 3, "decisions": 2, "commits": 1}, "before": {"next": 1, "open": 4}}
+JOURNAL = "journal"  # the origin of a line about no session
+_MORE = "{} more sessions; ask for fewer days"
 _DID = {"decisions": 4, "done": 4, "commits": 2, "learned": 2, "next": 1}
 _SAID = ("later task", "said", "also said")
 # The parts of a session that changed nothing: its questions are no work that is to be continued.
@@ -300,23 +303,42 @@ def tell_state(
     return [*lines, *islice(_find_left_open(sessions, index, recent, events), MOST_LEFT)]
 
 
-def tell_days(sessions: Sessions, index: Index | None, period: Period, own: str) -> list[StateLine]:
-    """What the sessions of these days but the own one did, newest first: the fewer there are, the more of each."""
-    found = [
-        each
-        for each in sessions.latest(before=own, limit=MOST_DATED, with_work=True)
-        if format_time(each.started) < period.end and period.start <= format_time(each.last_event)
-    ]
-    lines = list[StateLine]()
-    for each in found:
-        if not (told := _find_notes(sessions, index, each.id, ())):
-            record = Record(sessions.events(each.id), sessions.items(each.id), MOST_HEARD)
-            told = _find_lines(record, {"task", *_DID})
-        day = datetime.fromtimestamp(each.started).strftime("%Y-%m-%d")
-        lines += [replace(line, part=day) for line in _choose_lines(told.get("title") or told["task"], 1, [])]
-        did = chain.from_iterable(_choose_lines(told.get(part, ()), most, []) for part, most in _DID.items())
-        lines += islice(did, DETAILS // len(found))
-    return lines
+def tell_days(
+    sessions: Sessions, index: Index | None, period: Period, own: str, folder: Path, budget: int, count: Count
+) -> list[StateLine]:
+    """What the sessions of these days but the own one did, in so many tokens: their titles, newest first, then more.
+
+    Sessions that only asked for other sessions are left out. A line from the JOURNAL says how many more there are, or
+    that there is none.
+    """
+    begin, found, lines = datetime.fromisoformat(period.start).timestamp(), list[Session](), list[StateLine]()
+    for each in sessions.latest(before=own, limit=MOST_DATED, with_work=True):
+        is_then = format_time(each.started) < period.end and period.start <= format_time(each.last_event)
+        only_asks = asks_only_for_session(each.task) or find_asked_days(each.task, find_period(each.task, begin))
+        found += [each] if is_then and not only_asks else []
+    if not found:
+        last = datetime.fromisoformat(period.end).timestamp() - 1
+        days = " to ".join(dict.fromkeys(map(_format_day, (begin, last))))
+        return [StateLine(part=days, text="no session was recorded here", origin=JOURNAL, trust=Trust.FILE)]
+    told, room = list[Notes](), budget - count(_MORE)
+    for place, each in enumerate(found):
+        notes = _find_notes(sessions, index, each.id, ()) or {}
+        task = statements.cut_line(statements.flatten(each.task), LONGEST_TASK)
+        title = StateLine(part="", text=task, origin=f"session:{each.id}", trust=Trust.FILE)
+        (line,) = _choose_lines(notes.get("title", [title]), 1, []) or [replace(title, text="a session without a task")]
+        (line,) = _name_place([replace(line, part=_format_day(max(each.started, begin)))], each, folder.parent)
+        room -= count(f"{line.part} {line.text} {line.origin}")
+        if room < 0:
+            more = _MORE.format(len(found) - place)
+            return [*lines, StateLine(part="before", text=more, origin=JOURNAL, trust=Trust.FILE)]
+        lines.append(line)
+        told.append(notes)
+    details = (_choose_lines(notes.get(part, ()), most, []) for notes in told for part, most in _DID.items())
+    return [*lines, *fit_lines([*chain.from_iterable(details)], room, count)[0]]
+
+
+def _format_day(at: float) -> str:
+    return datetime.fromtimestamp(at).strftime("%Y-%m-%d")
 
 
 def _judge_work(events: Sequence[RecordedEvent], items: Sequence[Item], parts: Set[str]) -> tuple[bool, bool]:
@@ -424,7 +446,7 @@ def _find_notes(sessions: Sessions, index: Index | None, session: str, events: S
     return {"title": [title], **read_notes(body, events, trust, name)}
 
 
-def fit_lines(lines: Sequence[StateLine], budget: int, count: Callable[[str], int]) -> tuple[list[StateLine], int, int]:
+def fit_lines(lines: Sequence[StateLine], budget: int, count: Count) -> tuple[list[StateLine], int, int]:
     """The lines that fit a budget in tokens, the last one cut, their tokens, and how many are left out."""
     fitting, room = list[StateLine](), budget
     for line, sent in zip(lines, shorten_origins(lines), strict=True):

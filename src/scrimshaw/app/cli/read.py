@@ -305,7 +305,7 @@ def search(
     result = search_past(engine, request, at) if at else ask.search(engine, request, wait_s=wait_s)
     result = add_state(engine, words, result, None, 0 if at else budget or engine.settings.context.resume_tokens)
     terms = query_terms(words)
-    if not at and not result.hits and not engine.index.count(EVERY)[""]:
+    if not at and not (result.hits or result.state) and not engine.index.count(EVERY)[""]:
         note("This project has no memories yet: `scrimshaw save` writes one, `scrimshaw import` imports sessions.")
     if open_:
         _open_hit(result, open_)

@@ -40,7 +40,7 @@ NOTES = {
     Occasion.COMPACT: "What this session recorded before its context was compacted.",
     Occasion.CLEAR: "What was going on before the context was cleared.",
 }
-_STATE_LINE = "{0.part} ({0.origin}, trust {0.trust}): {0.text}"
+STATE_LINE = "{0.part} ({0.origin}, trust {0.trust}): {0.text}"
 
 _Stretch = tuple[int, int]  # offsets into a text
 
@@ -61,7 +61,7 @@ def fence_state(note: str, lines: Sequence[StateLine], budget: int) -> str:
     from scrimshaw.session.state import fit_lines  # noqa: PLC0415 - few hooks need its many patterns
 
     fitting, _, _ = fit_lines(lines, budget, max_tokens)
-    return fence_list(note, map(_STATE_LINE.format, shorten_origins(fitting)))
+    return fence_list(note, map(STATE_LINE.format, shorten_origins(fitting)))
 
 
 def fence_if_suspicious(text: str, trust: str, part: slice = slice(None)) -> str:

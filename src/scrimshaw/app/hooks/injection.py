@@ -16,6 +16,7 @@ from scrimshaw.app.clients.client import Client
 from scrimshaw.app.hooks.fencing import (
     CHARACTERS_PER_TOKEN,
     NOTES,
+    STATE_LINE,
     fence,
     fence_list,
     fence_state,
@@ -70,8 +71,9 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
             if days := find_asked_days(asked.prompt, find_period(asked.prompt, now)):
                 from scrimshaw.session.state import tell_days  # noqa: PLC0415 - few prompts need its many patterns
 
-                lines = tell_days(sessions, storage.index, days, asked.session)
-                text = fence_state(_DAYS_NOTE, lines, RECALL_TOKENS)
+                room = RECALL_TOKENS - max_tokens(fence_list(_DAYS_NOTE, [""]))
+                lines = tell_days(sessions, storage.index, days, asked.session, settings.folder, room, max_tokens)
+                text = fence_list(_DAYS_NOTE, map(STATE_LINE.format, lines))
             else:
                 known = sessions.hashes_shown(asked.session, since=now - settings.session.shown_minutes * 60)
                 text, recalled = _recall_memories(storage.index, known, asked, settings)
