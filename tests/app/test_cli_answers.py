@@ -79,7 +79,9 @@ def test_who_asks_only_where_the_work_stands_is_told(worked: Cli, project: Path,
     assert not worked("search", "what is left to do for the lighthouse", "--json").json["state"]
 
 
-@pytest.mark.parametrize("query", ["What did we do today?", "today", "show me the sessions of this week", "{day}"])
+@pytest.mark.parametrize(
+    "query", ["What did we do today?", "today", "what did I fix today", "show me the sessions of this week", "{day}"]
+)
 def test_who_asks_what_was_done_on_days_is_told_their_sessions(worked: Cli, project: Path, query: str) -> None:
     day = f"{datetime.now():%Y-%m-%d}"
     found = worked("search", query.format(day=day), "--json").json

@@ -32,6 +32,11 @@ _SUBJECTLESS = STOP_WORDS.union(
     ["happened", "finish", "finished", "make", "morning", "recap", "session", "sessions", "show", "stuff", "summarise"],
     ["summarize", "summary", "tell", "thing", "things", "week", "work", "worked", "working", "yesterday"],
 )
+# Nor do these, of days that are over: "what did we fix on Monday?".
+_DEEDS = _SUBJECTLESS.union(
+    ["achieve", "add", "anything", "build", "commit", "commits", "complete", "discuss", "fix", "give", "implement"],
+    ["learn", "list", "merge", "ship", "talk", "try", "write"],
+)
 # Wording that asks how the work goes on, not what was done: "where did we leave off yesterday?".
 _GOES_ON = re.compile(
     r"\b(next|left|leave|open|missing|remain\w*|todos?|unfinished|continue|resume|where|plan\w*|tomorrow|let'?s|"
@@ -51,18 +56,14 @@ _RECALLED = 0.5  # the least score of a recalled entry; the rest comes from its 
 
 def asks_only_for_session(query: str) -> bool:
     """Whether a text names nothing but the session itself: "where were we?", "continue"."""
-    return bool(RECALL.search(query)) and _names_no_subject(query)
+    return bool(RECALL.search(query)) and _SUBJECTLESS.issuperset(query_terms(RECALL.sub(" ", query)))
 
 
 def find_asked_days(query: str, period: Period | None) -> Period | None:
     """The days that a text names, if it asks for nothing but what was done then: "what did we do yesterday?"."""
     if period is None or _GOES_ON.search(query) or not _WAS_DONE.search(period.rest):
         return None
-    return period if _names_no_subject(period.rest) else None
-
-
-def _names_no_subject(query: str) -> bool:
-    return _SUBJECTLESS.issuperset(query_terms(RECALL.sub(" ", query)))
+    return period if _DEEDS.issuperset(query_terms(RECALL.sub(" ", period.rest))) else None
 
 
 class RecalledItem(Struct, frozen=True, kw_only=True):
