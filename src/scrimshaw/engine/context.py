@@ -121,9 +121,8 @@ def add_state(engine: Engine, query: str, found: SearchResult, session: Session 
         elif about := session or next(iter(engine.sessions.latest()), None):
             lines = tell_state(engine.sessions, engine.index, about, Occasion.START, engine.folder)
             state, *_ = fit_lines(lines, room, _count_line)
-    if (
-        days and state and state[0].origin != JOURNAL
-    ):  # these sessions answer, and beside them what has the date in its text
+    if days and state and state[0].origin != JOURNAL:
+        # The sessions are the answer, and beside them only what has the date in its text, such as a daily note.
         words = {*query_terms(query)} - {*query_terms(days.rest)}
         is_date = any(map(str.isdecimal, words))
         texts = [f"{hit.memory.id} {hit.memory.title} {hit.text}".lower() for hit in found.hits]

@@ -313,9 +313,10 @@ def tell_days(
     """
     begin, found, lines = datetime.fromisoformat(period.start).timestamp(), list[Session](), list[StateLine]()
     for each in sessions.latest(before=own, limit=MOST_DATED, with_work=True):
-        is_then = format_time(each.started) < period.end and period.start <= format_time(each.last_event)
-        only_asks = asks_only_for_session(each.task) or find_asked_days(each.task, find_period(each.task, begin))
-        found += [each] if is_then and not only_asks else []
+        if format_time(each.started) >= period.end or format_time(each.last_event) < period.start:
+            continue
+        if not (asks_only_for_session(each.task) or find_asked_days(each.task, find_period(each.task, begin))):
+            found.append(each)
     if not found:
         last = datetime.fromisoformat(period.end).timestamp() - 1
         days = " to ".join(dict.fromkeys(map(_format_day, (begin, last))))
