@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from selenium import webdriver
-from selenium.common.exceptions import NoAlertPresentException
+from selenium.common.exceptions import NoAlertPresentException, StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
@@ -189,8 +189,9 @@ class Browser:
             self.driver.switch_to.active_element.send_keys(key)
 
     def wait_for(self, what: Callable[[], object]) -> object:
-        """Wait until something is so."""
-        return WebDriverWait(self.driver, PATIENCE_S).until(lambda _: what())
+        """Wait until something is so; an element may go while the next page loads."""
+        patience = WebDriverWait(self.driver, PATIENCE_S, ignored_exceptions=[StaleElementReferenceException])
+        return patience.until(lambda _: what())
 
     def ask(self, script: str) -> Any:
         """What a script finds in the page."""
