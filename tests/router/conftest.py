@@ -86,6 +86,16 @@ def port() -> int:
     return number
 
 
+def wait_until_it_listens(port: int) -> None:
+    """Wait for a peer that was started at this port, for a minute at most."""
+    for _ in range(1200):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise AssertionError("the peer does not start")
+
+
 @pytest.fixture
 def serve(notes: Notes, port: int) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
     """Starts the peer over HTTP, and waits until it listens."""
@@ -94,12 +104,8 @@ def serve(notes: Notes, port: int) -> Iterator[Callable[[], subprocess.Popen[byt
     def start() -> subprocess.Popen[bytes]:
         server = subprocess.Popen(notes.command(str(port)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         started.append(server)
-        for _ in range(1200):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    return server
-            time.sleep(0.05)
-        raise AssertionError("the peer does not start")
+        wait_until_it_listens(port)
+        return server
 
     yield start
     for server in started:

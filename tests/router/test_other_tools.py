@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.router.conftest import Open
+from tests.router.conftest import Open, wait_until_it_listens
 
 from scrimshaw.engine import Engine, index
 from scrimshaw.errors import ConfigError
@@ -45,12 +43,8 @@ def serve_notes(tmp_path: Path, port: int) -> Iterator[Callable[[str], Path]]:
         file.write_text(json.dumps([CRANE]))
         command = [sys.executable, str(SERVER), str(file), form, str(port)]
         started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        for _ in range(1200):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    return file
-            time.sleep(0.05)
-        raise AssertionError("the peer does not start")
+        wait_until_it_listens(port)
+        return file
 
     yield start
     for server in started:

@@ -90,7 +90,7 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
     result = find(engine, request, session)
     if days := find_asked_days(asked.query, result.period):
         own, room = session.id if session else "", int(budget * _STATE_SHARE)
-        state = tell_days(engine.sessions, engine.index, days, own, engine.folder, room, count_tokens)
+        state = tell_days(engine.sessions, engine.index, days, own, room, count_tokens)
     elif mode == Mode.RESUME and about:
         state, _, state_omitted = resume_state(engine, about, Occasion.RESUME, int(budget * _STATE_SHARE))
     return Context(
@@ -117,7 +117,7 @@ def add_state(engine: Engine, query: str, found: SearchResult, session: Session 
     room, own = int(budget * _STATE_SHARE), session.id if session else ""
     with engine.degradations.note_failure(SESSION):
         if days:
-            state = tell_days(engine.sessions, engine.index, days, own, engine.folder, room, _count_line)
+            state = tell_days(engine.sessions, engine.index, days, own, room, _count_line)
         elif about := session or next(iter(engine.sessions.latest()), None):
             lines = tell_state(engine.sessions, engine.index, about, Occasion.START, engine.folder)
             state, *_ = fit_lines(lines, room, _count_line)

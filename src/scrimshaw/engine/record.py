@@ -13,9 +13,9 @@ from scrimshaw.search.candidates import DAY_S
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.session.record import Passage, Record, find_passage, make_passages, name_edited_files
 from scrimshaw.session.selection import rate_passages
+from scrimshaw.session.state import title_session
 from scrimshaw.storage.ports import SessionRecord
 
-_TITLE_CHARACTERS = 76  # answers show 80 characters of a title
 _CUT = "\n\f\n"  # separates passages, so that redacting the whole text keeps the borders
 
 
@@ -57,7 +57,7 @@ def read_passage(engine: Engine, passage_id: str) -> tuple[Memory, str]:
         id=f"{path}#{own.anchor}",
         source=RECORD,
         path=path,
-        title=title_session(engine, next(iter(engine.sessions.records(session)))),
+        title=title_session(engine.sessions, engine.index, next(iter(engine.sessions.records(session)))),
         provenance=_provenance(session, near),
         updated=format_time(own.at),
         tokens=count_tokens(body),
@@ -91,7 +91,7 @@ def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document
         )
         for number, (each, start, end, worth) in enumerate(zip(passages, [0, *ends], ends, worths, strict=False))
     ]
-    title = title_session(engine, record)
+    title = title_session(engine.sessions, engine.index, record)
     return Document(
         file=SourceFile(source=RECORD, memory_id=path, path=path, size=record.events, mtime_ns=record.last),
         content_hash=record.final_memory,  # like size and time, it only tells whether the record changed
@@ -103,17 +103,6 @@ def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document
         provenance=_provenance(record.session, passages),
         updated=format_time(passages[-1].at),
     )
-
-
-def title_session(engine: Engine, record: SessionRecord) -> str:
-    """The title of the session's memory, its first prompt or its id; and the other work tree in which it ran."""
-    found = engine.sessions.get(record.session)
-    memory = engine.index.get([record.memory_id]).get(record.memory_id)
-    title = memory.title if memory else " ".join(found.task.split()) if found and found.task else record.session
-    if len(title) > _TITLE_CHARACTERS:
-        head = title[:_TITLE_CHARACTERS]
-        title = f"{head.rpartition(' ')[0] or head} ..."
-    return redact(f"{title} ({found.work_tree})" if found and found.work_tree else title).text
 
 
 def _provenance(session: str, passages: Sequence[Passage]) -> Provenance:

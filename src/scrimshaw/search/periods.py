@@ -1,4 +1,4 @@
-"""The days that a question names: "yesterday", "last week", "on Monday", "in March", "2026-11-24". Pure."""
+"""The days that a question names: "yesterday", "last week", "on Monday", "in March", "2026-11-24"."""
 
 import re
 from collections.abc import Callable

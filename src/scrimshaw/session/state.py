@@ -18,6 +18,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from scrimshaw.ingest.instructions import is_suspicious
+from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.tool_calls import is_own_tool
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent, Session, SessionState, Trust, format_time
 from scrimshaw.search.periods import Period, find_period
@@ -32,6 +33,7 @@ from scrimshaw.session.resume import WITHHELD, Occasion, asks_only_for_session, 
 from scrimshaw.session.statements import Statement
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.place import is_removed
+from scrimshaw.storage.ports import SessionRecord
 from scrimshaw.storage.sessions import Sessions
 
 # Characters of a line, of a decision's note, of the last words, and of the shortest useful line at a budget's end.
@@ -40,7 +42,8 @@ MOST_LAST_ANSWERS = 10  # last answers to look for telling ones in
 LONGEST_HEARD = 4_000  # characters of a text in which the subjects of earlier points are looked for
 MOST_HEARD = 120  # last events whose agent texts are read: a start must take only milliseconds
 MOST_EMPTY, MOST_PARALLEL, MOST_EARLIER = 20, 2, 5  # sessions
-MOST_DATED, LONGEST_TASK = 1_000, 100  # sessions among which those of given days are; characters of a task there
+_TITLE_CHARACTERS = 76  # answers show 80 characters of a title
+MOST_DATED = 1_000  # sessions among which those of given days are
 MOST_FOLDERS = 300  # among which a start looks for files
 LONGEST_AGO_S, FEW_EVENTS, MOST_LEFT = 14 * 86_400, 12, 6  # of earlier sessions: age, events without a memory, lines
 _RECENT = 0.85  # of the events of a session; an agent's earlier plans are mostly done
@@ -303,9 +306,7 @@ def tell_state(
     return [*lines, *islice(_find_left_open(sessions, index, recent, events), MOST_LEFT)]
 
 
-def tell_days(
-    sessions: Sessions, index: Index | None, period: Period, own: str, folder: Path, budget: int, count: Count
-) -> list[StateLine]:
+def tell_days(sessions: Sessions, index: Index, period: Period, own: str, budget: int, count: Count) -> list[StateLine]:
     """What the sessions of these days but the own one did, in so many tokens: their titles, newest first, then more.
 
     Sessions that only asked for other sessions are left out. A line from the JOURNAL says how many more there are, or
@@ -321,13 +322,12 @@ def tell_days(
         last = datetime.fromisoformat(period.end).timestamp() - 1
         days = " to ".join(dict.fromkeys(map(_format_day, (begin, last))))
         return [StateLine(part=days, text="no session was recorded here", origin=JOURNAL, trust=Trust.FILE)]
-    told, room = list[Notes](), budget - count(_MORE)
+    told, room, records = list[Notes](), budget - count(_MORE), {each.session: each for each in sessions.records()}
     for place, each in enumerate(found):
         notes = _find_notes(sessions, index, each.id, ()) or {}
-        task = statements.cut_line(statements.flatten(each.task), LONGEST_TASK)
-        title = StateLine(part="", text=task, origin=f"session:{each.id}", trust=Trust.FILE)
-        (line,) = _choose_lines(notes.get("title", [title]), 1, []) or [replace(title, text="a session without a task")]
-        (line,) = _name_place([replace(line, part=_format_day(max(each.started, begin)))], each, folder.parent)
+        untold = StateLine(part="", text="", origin=f"session:{each.id}", trust=Trust.FILE)
+        day, title = _format_day(max(each.started, begin)), title_session(sessions, index, records[each.id])
+        (line,) = _choose_lines([replace(notes.get("title", [untold])[0], part=day, text=title)], 1, [])
         room -= count(f"{line.part} {line.text} {line.origin}")
         if room < 0:
             more = _MORE.format(len(found) - place)
@@ -336,6 +336,16 @@ def tell_days(
         told.append(notes)
     details = (_choose_lines(notes.get(part, ()), most, []) for notes in told for part, most in _DID.items())
     return [*lines, *fit_lines([*chain.from_iterable(details)], room, count)[0]]
+
+
+def title_session(sessions: Sessions, index: Index, record: SessionRecord) -> str:
+    """The title of the session's memory, its first prompt or its id; and the other work tree in which it ran."""
+    found, memory = sessions.get(record.session), index.get([record.memory_id]).get(record.memory_id)
+    title = memory.title if memory else " ".join(found.task.split()) if found and found.task else record.session
+    if len(title) > _TITLE_CHARACTERS:
+        head = title[:_TITLE_CHARACTERS]
+        title = f"{head.rpartition(' ')[0] or head} ..."
+    return redact(f"{title} ({found.work_tree})" if found and found.work_tree else title).text
 
 
 def _format_day(at: float) -> str:

@@ -16,11 +16,11 @@ from scrimshaw.app.hooks.fencing import neutralise
 from scrimshaw.app.http.tokens import TokenFile, TokenScope, find_vaults
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine
-from scrimshaw.engine.record import title_session
 from scrimshaw.engine.usage import MOST_SESSIONS
 from scrimshaw.errors import NotFound, find_nearest
 from scrimshaw.models import format_time
 from scrimshaw.session.digest import list_others_changes
+from scrimshaw.session.state import title_session
 from scrimshaw.storage.sql import earliest
 
 app = typer.Typer()
@@ -73,7 +73,7 @@ def digest(
             {
                 "id": each.id,
                 "client": each.client,
-                "title": neutralise(title_session(engine, records[each.id])),
+                "title": neutralise(title_session(engine.sessions, engine.index, records[each.id])),
                 "started": format_time(each.started),
             }
             for each in own

@@ -72,7 +72,7 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
                 from scrimshaw.session.state import tell_days  # noqa: PLC0415 - few prompts need its many patterns
 
                 room = RECALL_TOKENS - max_tokens(fence_list(_DAYS_NOTE, [""]))
-                lines = tell_days(sessions, storage.index, days, asked.session, settings.folder, room, max_tokens)
+                lines = tell_days(sessions, storage.index, days, asked.session, room, max_tokens)
                 text = fence_list(_DAYS_NOTE, map(STATE_LINE.format, lines))
             else:
                 known = sessions.hashes_shown(asked.session, since=now - settings.session.shown_minutes * 60)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from scrimshaw.app.web.markup import Child, Html, draw_lines, join, link, make_bar, make_table, make_url, tag
 from scrimshaw.app.web.page import EVENTS_SHOWN, Page, Site, Values, format_moment, link_memory, parse_number
 from scrimshaw.engine.drafts import find_draft
-from scrimshaw.engine.record import title_session
 from scrimshaw.engine.sessions import rank_working_memory
 from scrimshaw.engine.usage import MOST_SESSIONS, measure_usage
 from scrimshaw.errors import NotFound
 from scrimshaw.models import EventKind, RecordedEvent, Session
+from scrimshaw.session.state import title_session
 from scrimshaw.session.working_memory import trace_attention
 
 _LISTED = 50  # per page
@@ -38,7 +38,7 @@ def list_sessions(site: Site, values: Values) -> Page:
     records = {each.session: each for each in engine.sessions.records()}
     rows = (
         (
-            link(title_session(engine, records[each.id]), make_url("/sessions", each.id)),
+            link(title_session(engine.sessions, engine.index, records[each.id]), make_url("/sessions", each.id)),
             format_moment(each.last_event),
             each.client,
             each.state,
@@ -72,7 +72,7 @@ def show_session(site: Site, values: Values) -> Page:
     about = _render_about(site, session, len(events))
     parts = [about, course, _render_attention(site, session), _render_sent(site, session)]
     record = next(iter(engine.sessions.records(name)), None)
-    return Page(title_session(engine, record) if record else name, join(parts), "/sessions")
+    return Page(title_session(engine.sessions, engine.index, record) if record else name, join(parts), "/sessions")
 
 
 def _render_about(site: Site, session: Session, events: int) -> Html:
