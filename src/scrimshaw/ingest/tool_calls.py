@@ -17,9 +17,9 @@ _TABLE = load_table(__file__, "tool_calls", dict[str, dict[str, str]])
 _CANONICAL = {name: tool for tool, names in _TABLE["tools"].items() for name in names.split()}
 _KEYS = {use: names.split() for use, names in _TABLE["keys"].items()}
 _PROGRAMS = {kind: frozenset(names.split()) for kind, names in _TABLE["programs"].items()}
-_OWN_PARTS = ("memory_", "task_p", "checkpoint_", "eval_run_")
+_OWN_PARTS = ("memory_", "task_p", "checkpoint_", "eval_run_", "tool_search", "ToolSearch")
 _OWN_TOOL = (
-    r"(?:^|[^a-z0-9])"
+    r"^(?:tool_search|ToolSearch)|(?:^|[^a-z0-9])"
     r"(?:memory_[a-z][a-z_]*|task_(?:pre|post)flight|checkpoint_(?:create|list|restore|delete)|eval_run_[a-z_]+)$"
 )
 _PATCH_PATH = r"(?m)^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ b/)(\S+)"
@@ -81,7 +81,7 @@ def canonical_tool(name: str) -> str:
 
 
 def is_own_tool(name: str) -> bool:
-    """Whether a tool is one of this server's, whatever server and plugin names the client prefixes."""
+    """Whether a tool is this server's, whatever the client prefixes, or the one by which clients find such tools."""
     # Most tools are recognised without the pattern, which takes a hook half a millisecond to compile.
     return any(map(name.__contains__, _OWN_PARTS)) and re.search(_OWN_TOOL, name) is not None
 

@@ -161,6 +161,19 @@ RECORD = Record(
         (payload("UserPromptSubmit", prompt="<task-notification>\n<task-id>b0be39e</task-id>"), ""),
         ({**payload("Stop"), "session_id": ""}, ""),
         (payload("PostToolUse"), ""),
+        (
+            payload(
+                "PostToolUse",
+                tool_name="ToolSearch",
+                tool_input={"query": "memory_save", "max_results": 5},
+                tool_response={
+                    "matches": ["mcp__scrimshaw__memory_save"],
+                    "query": "memory_save",
+                    "total_deferred_tools": 25,
+                },
+            ),
+            "",
+        ),
     ],
     own_calls=[
         (payload("PostToolUse", tool_name="mcp__mem__memory_search"), ""),

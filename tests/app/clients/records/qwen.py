@@ -27,6 +27,23 @@ def payload(event: str, **fields: Any) -> Json:
     }
 
 
+# Tools of servers are hidden behind a search; it says only what they are called.
+_TOOL_SEARCH = payload(
+    "PostToolUse",
+    tool_name="tool_search",
+    tool_input={"query": "memory_search"},
+    tool_response={
+        "llmContent": '<functions>\n<function>{"name":"mcp__mem__memory_search",'
+        '"description":"Search the project memory.","parametersJsonSchema":{"type":"object",'
+        '"properties":{"query":{"type":"string"}},"required":["query"]}}</function>\n</functions>',
+        "returnDisplay": "Reviewed 1 tool(s)",
+    },
+    tool_use_id="toolu_1795293965242_44vrufvgg",
+    tool_call_id="call_7fcea9511d0346c5b1e4",
+    duration_ms=20,
+)
+
+
 def _answer(*parts: Any) -> Json:
     return {"type": "assistant", "message": {"role": "model", "parts": list(parts)}, "usageMetadata": {}}
 
@@ -61,7 +78,11 @@ RECORD = Record(
             {"kind": "stop", "output": DONE, "context_used": 0.10347},
         ),
     ],
-    unused=[(payload("UserPromptSubmit", prompt=""), ""), (payload("Notification", message="hello"), "")],
+    unused=[
+        (payload("UserPromptSubmit", prompt=""), ""),
+        (payload("Notification", message="hello"), ""),
+        (_TOOL_SEARCH, ""),
+    ],
     own_calls=[(payload("PostToolUse", tool_name="mcp__mem__memory_search"), "")],
     prompt=(payload("UserPromptSubmit", prompt="continue"), ""),
     next_turn={"prompt_id": "d9ad0a32########1"},
