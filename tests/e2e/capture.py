@@ -111,7 +111,7 @@ def captured(agent: Agent, npm: Path, program: Path, folder: Path) -> Captured:
         *_file_problems(workspace),
     ]
     counts = f"{len(memory.items)} items held, {len(leaks.ours)} files searched for {len(SECRETS)} secrets"
-    return Captured(f"{counts}  [{first.model.client_version()}]", problems)
+    return Captured(counts, problems)
 
 
 def _workspace(folder: Path) -> Workspace:

@@ -60,9 +60,14 @@ class Client:
             return ""
         if not shutil.which("npm"):
             return "it is not installed, and there is no npm to install it with"
-        wanted = {self.name: self.package, "node24": "node@24"}
-        commands = [f"npm install --prefix {npm / folder} {package}" for folder, package in wanted.items()]
-        return f"it is not installed; run: {' && '.join(commands)}"
+        # Under an older Node, npm silently chooses an older release of a client.
+        node, path = f"npm install --prefix {npm / 'node24'} node@24", f"PATH={_bin(npm, 'node24')}:$PATH"
+        return f"it is not installed; run: {node} && {path} npm install --prefix {npm / self.name} {self.package}"
+
+    def version(self, npm: Path) -> str:
+        """The release that is installed; not all clients name it to their model."""
+        about = npm / self.name / "node_modules" / self.package / "package.json"
+        return str(json.loads(about.read_text(encoding="utf-8"))["version"])
 
 
 @dataclass(frozen=True)

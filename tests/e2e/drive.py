@@ -66,7 +66,7 @@ def agent(client: clients.Client, npm: Path, model_program: Path) -> Drive:
         if client.told not in json.dumps(model.requests()[:1]):
             problems.append(f"the model was not told from the start: {client.told}")
         saved_id = str(replies.get("memory_save", {}).get("id", ""))
-        return Driven(model.client_version() or client.name, [tool for tool, _ in results], saved_id, problems)
+        return Driven(client.version(npm), [tool for tool, _ in results], saved_id, problems)
 
     return drive
 

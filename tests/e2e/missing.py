@@ -31,7 +31,7 @@ def stranded(agent: Agent, npm: Path, program: Path, folder: Path) -> Captured:
         *(["the client did none of its work"] if not (workspace.project / _MARK).exists() else []),
         *(f"{name} still names what is gone" for name in rest),
     ]
-    return Captured(f"works without {moved} programs, which are taken out  [{ran.model.client_version()}]", problems)
+    return Captured(f"works without {moved} programs, which are taken out", problems)
 
 
 def _move_programs(file: Path, folder: Path) -> int:

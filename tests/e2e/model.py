@@ -64,10 +64,6 @@ class Model:
         blocks = (block for body in bodies for block in [*_messages(body), *_parts(body)])
         return {str(block[key]) for block in blocks for key in _CALL_ID_KEYS if key in block}
 
-    def client_version(self) -> str:
-        """How the client names itself, such as `name/1.2.3`."""
-        return next((str(request["ua"]).split()[0] for request in reversed(self.requests()) if request["ua"]), "?")
-
 
 @contextmanager
 def running_model(program: Path, folder: Path, project: Path, steps: Steps) -> Iterator[Model]:

@@ -104,7 +104,7 @@ def continued(agent: Agent, npm: Path, program: Path, folder: Path) -> Captured:
     problems = [*worked.problems, *returned.problems, *after_kill.problems, *_gaps(agent, told)]
     shown = ", ".join(line for line, is_told in told.items() if is_told) or "nothing"
     gaps = [f"; not {line}, as known: {why}" for (name, line), why in KNOWN_GAPS.items() if name == agent.name]
-    return Captured(f"{shown}{''.join(gaps)}  [{worked.model.client_version()}]", problems)
+    return Captured(f"{shown}{''.join(gaps)}", problems)
 
 
 def _gaps(agent: Agent, told: Mapping[str, bool]) -> Iterator[str]:

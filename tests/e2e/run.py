@@ -36,6 +36,7 @@ KEPT = Path(__file__).parents[2] / ".e2e"
 
 USAGE = 2
 COLUMN = 30
+NAMES = 20
 STEPS = {
     "capture": "set up, captured, told",
     "memory": "facts in the next session",
@@ -57,20 +58,22 @@ def main(arguments: Sequence[str]) -> int:
     shutil.rmtree(KEPT, ignore_errors=True)
     wanted = [each for each in _present(model, options.clients) if fnmatch(each[0], options.only)]
     passed = {name: _passes(name, judge) for name, judge in wanted}
-    _print_table(passed)
+    _print_table(passed, options.clients)
     return 0 if all(passed.values()) else 1
 
 
-def _print_table(passed: Mapping[str, bool]) -> None:
+def _print_table(passed: Mapping[str, bool], npm: Path) -> None:
     """What holds for which agent; a gap is told with its reason in the agent's line."""
-    _print(f"\n{'':<10}" + "".join(f"{title:<{COLUMN}}" for title in STEPS.values()))
+    _print(f"\n{'':<{NAMES}}" + "".join(f"{title:<{COLUMN}}" for title in STEPS.values()))
     for agent in AGENTS:
         cells = {kind: passed.get(f"{kind}-{agent.name}") for kind in STEPS}
         words = {kind: "not run" if ok is None else "ok" if ok else "failed" for kind, ok in cells.items()}
         if cells["next"]:
             gaps = [line for name, line in KNOWN_GAPS if name == agent.name]
             words["next"] = f"ok but {', '.join(gaps)}" if gaps else "ok"
-        _print(f"{agent.name:<10}" + "".join(f"{word:<{COLUMN}}" for word in words.values()))
+        client = agent.client("")
+        release = "" if client.missing(npm) else client.version(npm)
+        _print(f"{f'{agent.name} {release}':<{NAMES}}" + "".join(f"{word:<{COLUMN}}" for word in words.values()))
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
