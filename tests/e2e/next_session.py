@@ -26,8 +26,7 @@ COMPACTED_DECISION = "atlas in linen instead of leather"
 # What a client gives no way to, and why; a line that is shown all the same is reported, so that its entry goes.
 KNOWN_GAPS: Mapping[tuple[str, str], str] = {
     ("gemini", "compaction"): "it does not say when it has compacted its context",
-    ("cline", "compaction"): "it goes by no count of tokens that a scripted model can report",
-    ("copilot", "compaction"): "it takes no text between a compaction and its next start",
+    ("cline", "compaction"): "its command line runs no hook when it compacts its context",
 }
 
 _TYPESET = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.app.clients.record import load_records
-from tests.app.clients.records import claude, cline
+from tests.app.clients.records import claude, cline, copilot
 from tests.app.clients.words import CWD
 from tests.samples import write_memory
 
@@ -71,6 +71,26 @@ def test_a_client_that_takes_answers_to_calls_alone_gets_them_at_the_next_call(
     again = json.loads(call("s-2", 3))["contextModification"]
     assert "The mole" in again
     assert "harbour lights" not in again
+
+
+def test_a_client_that_reports_only_the_start_of_a_compaction_is_told_at_the_next_call(
+    engine: Engine, project: Path
+) -> None:
+    def report(event: str, **fields: Any) -> str:
+        payload = copilot.payload(**fields) | {"cwd": str(project)}
+        return handle_payload(["copilot", event], json.dumps(payload).encode())
+
+    def call(at: int) -> str:
+        done = {"resultType": "success", "textResultForLlm": "lit"}
+        return report("postToolUse", toolName="bash", toolArgs={"command": "make"}, toolResult=done, timestamp=at)
+
+    report("sessionStart", source="new")
+    report("userPromptSubmitted", prompt="mend the harbour lights")
+    assert call(1) == ""  # the start and the prompt have had replies of their own
+    assert report("preCompact", trigger="auto") == ""
+    assert "mend the harbour lights" in json.loads(call(2))["additionalContext"]
+    assert call(3) == ""
+    assert engine.sessions.injections("a0e847d5")[0].occasion == "compact"
 
 
 @pytest.mark.parametrize("hidden", ["tier: deprecated", "quality: {score: 0.05, flags: [sparse]}"])

@@ -29,12 +29,10 @@ class Copilot(Client):
         compact="preCompact",
         end="sessionEnd",
     )
-    reply_key = "additionalContext"
+    reply_kinds, reply_key = (EventKind.START, EventKind.PROMPT, EventKind.TOOL), "additionalContext"
     answer_mark, prompt_mark = '"assistant.message"', '"user.message"'
-    transcript_glob = ".copilot/session-state/{}/events.jsonl"
-    stored_globs = (".copilot/session-state/*/events.jsonl",)
-    scopes = (Scope.USER,)
-    servers_file, hooks_file = ".copilot/mcp-config.json", ".copilot/hooks/scrimshaw.json"
+    transcript_glob, stored_globs = ".copilot/session-state/{}/events.jsonl", (".copilot/session-state/*/events.jsonl",)
+    scopes, servers_file, hooks_file = (Scope.USER,), ".copilot/mcp-config.json", ".copilot/hooks/scrimshaw.json"
     server_fields: Mapping[str, Any] = {"type": "local", "tools": ["*"]}
     hooks_base: Mapping[str, Any] = {"version": 1}
 

@@ -7,12 +7,10 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import takewhile
 from operator import attrgetter
 
 from msgspec.structs import replace
 
-from scrimshaw.app.clients.client import Client
 from scrimshaw.app.hooks.fencing import (
     CHARACTERS_PER_TOKEN,
     NOTES,
@@ -37,7 +35,6 @@ from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.place import find_arrivals
 from scrimshaw.storage.ports import Query
-from scrimshaw.storage.sessions import Sessions
 
 # Tokens of an injected text: what a start is worth without crowding the context; a resume has context.resume_tokens.
 START_TOKENS, CLEAR_TOKENS, RECALL_TOKENS = 930, 200, 250
@@ -57,13 +54,12 @@ _DAYS_NOTE = "The sessions of the days that the prompt names."
 _RECALL_NOTE = "Notes of this project that the prompt brings up; memory_get reads one whole."
 
 
-def context_injection(client: Client, storage: Storage, event: Event, settings: Settings, now: float) -> str:
-    """What to print. Only text that the client passes on is searched for, counted, and assumed known to its model."""
-    is_wanted = settings.session.injection and settings.rollout.includes("injection", event.session)
-    if event.kind not in client.reply_kinds or not is_wanted:
+def context_injection(storage: Storage, events: Sequence[Event], settings: Settings, now: float) -> str:
+    """What to tell the model. Only text that the client passes on is searched for, counted, and assumed known to it."""
+    if not settings.session.injection or not settings.rollout.includes("injection", events[0].session):
         return ""
     sessions, told = storage.sessions, list[str]()
-    for asked in _find_held_back(sessions, event) if event.kind is EventKind.TOOL else [event]:
+    for asked in events:
         text, recalled = "", dict[str, str]()
         if asked.kind is EventKind.START and settings.features.auto_resume:
             text = _tell_state(storage, asked, settings)
@@ -85,16 +81,7 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
             occasion, tokens, hits = _OCCASIONS.get(asked.occasion, asked.kind), max_tokens(text), text.count("\n- ")
             cost = Injected(session=asked.session, occasion=occasion, tokens=tokens, hits=hits, at=now)
             sessions.mark_shown(asked.session, recalled, now=now, injected=cost)
-    return client.format_reply(event.kind, "\n".join(told))
-
-
-def _find_held_back(sessions: Sessions, call: Event) -> list[Event]:
-    """The start and prompts since the previous call: some clients only pass on replies to calls."""
-    *earlier, _ = sessions.events(call.session, EventKind.START, EventKind.PROMPT, EventKind.TOOL)
-    since = [*takewhile(lambda each: each.kind is not EventKind.TOOL, () if call.agent else reversed(earlier))]
-    starts = sum(each.kind is EventKind.START for each in earlier)
-    occasions = {EventKind.START: "resume" if starts > 1 else "startup"}
-    return [replace(call, kind=x.kind, prompt=x.text, occasion=occasions.get(x.kind, "")) for x in reversed(since)]
+    return "\n".join(told)
 
 
 def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:

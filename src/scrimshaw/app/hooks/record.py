@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -97,11 +98,24 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     for earlier in storage.sessions.latest(before=event.session, with_work=True) if is_start else ():
         record_late_answers(storage, settings, earlier, TAIL_BYTES)
     # Few events get a reply. Clients report a second compaction of a session exactly like the first.
-    if is_start or (is_new and event.kind in client.reply_kinds):
+    is_call = is_new and event.kind is EventKind.TOOL in client.reply_kinds
+    asked = _find_held_back(client, storage, event) if is_call else [event]
+    if asked and (is_start or is_new) and event.kind in client.reply_kinds:
         from scrimshaw.app.hooks.injection import context_injection  # noqa: PLC0415 - costs most events 8 ms for nothing
 
-        return context_injection(client, storage, event, settings, now)
+        return client.format_reply(event.kind, context_injection(storage, asked, settings, now))
     return ""
+
+
+def _find_held_back(client: Client, storage: Storage, call: Event) -> list[Event]:
+    """The start, prompts and compaction since the previous call that the client takes no reply to."""
+    kinds = {EventKind.START, EventKind.PROMPT, EventKind.COMPACT}.difference(client.reply_kinds)
+    *earlier, _ = storage.sessions.events(call.session, EventKind.TOOL, *kinds, last=RECENT_ROWS)
+    since = [*takewhile(lambda each: each.kind is not EventKind.TOOL, () if call.agent else reversed(earlier))]
+    is_first = not since or len(storage.sessions.events(call.session, EventKind.START)) < 2
+    starts = {EventKind.START: "startup" if is_first else "resume", EventKind.COMPACT: "compact"}
+    found = ((EventKind.START if x.kind in starts else x.kind, starts.get(x.kind, ""), x.text) for x in reversed(since))
+    return [structs.replace(call, kind=kind, occasion=when, prompt=text) for kind, when, text in found]
 
 
 def _observe(storage: Storage, settings: Settings, now: float, event: Event, *seen: Observation) -> list[Observation]:

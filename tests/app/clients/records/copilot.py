@@ -106,7 +106,7 @@ RECORD = Record(
     own_calls=[(payload(toolName="mem-memory_search", toolResult={}), "postToolUse")],
     prompt=(payload(prompt="continue"), "userPromptSubmitted"),
     next_turn={"timestamp": 1795294368087},
-    replies={EventKind.START: {"additionalContext": CONTENT}, EventKind.PROMPT: {"additionalContext": CONTENT}},
+    replies={key: {"additionalContext": CONTENT} for key in (EventKind.START, EventKind.PROMPT, EventKind.TOOL)},
     files=(["h/.copilot/mcp-config.json", "h/.copilot/hooks/scrimshaw.json"],),
     server=("h/.copilot/mcp-config.json", "mcpServers", {"type": "local", **SERVER, "tools": ["*"]}),
     handler=lambda event: {
