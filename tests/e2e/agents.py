@@ -51,7 +51,7 @@ def _claude(workspace: Workspace, url: str, prompt: str) -> Launch:
         "ANTHROPIC_API_KEY": "none",
         "DISABLE_AUTOUPDATER": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "ENABLE_TOOL_SEARCH": "false",
+        "ENABLE_TOOL_SEARCH": "true",
     }
     flags = ["--model", "claude-sonnet-4-5", "--output-format", "json", "--allowedTools", allowed]
     return Launch(["-p", prompt, *flags], environment)

@@ -36,7 +36,7 @@ _STEPS: Steps = [
     {"tool": "read", "args": {"path": f"$CWD/{PLAN}"}},
     {"tool": "bash", "args": {"command": f"echo signed >> notes.txt && git commit -a -m '{SUBJECT}'"}},
     {"tool": "bash", "args": {"command": "echo wait; sleep 8"}},  # some clients begin before the server is there
-    {"tool": "memory_save$", "args": {"title": SAVED_TITLE, "content": _SAVED}},
+    {"tool": "memory_save", "args": {"title": SAVED_TITLE, "content": _SAVED}},
     {"tool": "bash", "args": {"command": f"sh {DEPLOY}"}},
     {"text": FINAL_TEXT},
 ]

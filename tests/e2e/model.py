@@ -25,8 +25,8 @@ Steps = Sequence[Mapping[str, Any]]
 
 SCENARIO: Steps = [
     {"tool": "read", "args": {"path": "$CWD/notes.txt"}},
-    {"tool": "memory_search$", "args": {"query": QUERY}},
-    {"tool": "memory_save$", "args": {"title": SAVED_TITLE, "content": f"{SAVED_TEXT}\n\nThe token was {SECRET}.\n"}},
+    {"tool": "memory_search", "args": {"query": QUERY}},
+    {"tool": "memory_save", "args": {"title": SAVED_TITLE, "content": f"{SAVED_TEXT}\n\nThe token was {SECRET}.\n"}},
     {"text": FINAL_TEXT},
 ]
 

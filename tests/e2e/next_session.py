@@ -56,8 +56,8 @@ _LISTS: Mapping[str, Steps] = {
 _QUESTION = "where do we keep the proofs"
 _ASKED_TWICE: Steps = [
     {"tool": "bash", "args": {"command": "echo wait; sleep 8"}},  # some clients begin before the server is there
-    {"tool": "memory_search$", "args": {"query": _QUESTION}},
-    {"tool": "memory_search$", "args": {"query": _QUESTION}},
+    {"tool": "memory_search", "args": {"query": _QUESTION}},
+    {"tool": "memory_search", "args": {"query": _QUESTION}},
     {"text": FINAL_TEXT},
 ]
 _KILLED: Steps = [

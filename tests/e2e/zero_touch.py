@@ -65,7 +65,7 @@ _STEPS: Steps = [
 ]
 _QUESTIONS: Steps = [
     {"tool": "bash", "args": {"command": "echo wait; sleep 3"}},  # some clients begin before the server is there
-    *({"tool": "memory_search$", "args": {"query": fact.question}} for fact in FACTS),
+    *({"tool": "memory_search", "args": {"query": fact.question}} for fact in FACTS),
     {"text": FINAL_TEXT},
 ]
 
