@@ -56,8 +56,9 @@ def main(arguments: Sequence[str]) -> int:
         _print(f"There is no scripted model {model}; --shared names the folder that holds `clients/`.")
         return USAGE
     shutil.rmtree(KEPT, ignore_errors=True)
-    wanted = [each for each in _present(model, options.clients) if fnmatch(each[0], options.only)]
-    passed = {name: _passes(name, judge) for name, judge in wanted}
+    lines = [line for line in _lines(model, options.clients) if fnmatch(line[0], options.only)]
+    present = [(name, judge) for name, client, judge in lines if not client or _is_there(name, client, options.clients)]
+    passed = {name: _passes(name, judge) for name, judge in present}
     _print_table(passed, options.clients)
     return 0 if all(passed.values()) else 1
 
@@ -85,20 +86,19 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _present(model: Path | None, npm: Path) -> Iterator[tuple[str, Judge]]:
-    """The clients that can be run; the others get their line here."""
-    yield "sdk-modern", partial(_judge, "sdk-modern", drive.sdk_client("auto"))
-    yield "sdk-legacy", partial(_judge, "sdk-legacy", drive.sdk_client("legacy"))
+def _lines(model: Path | None, npm: Path) -> Iterator[tuple[str, clients.Client | None, Judge]]:
+    """All that can be run, with the client that has to be there for it."""
+    yield "sdk-modern", None, partial(_judge, "sdk-modern", drive.sdk_client("auto"))
+    yield "sdk-legacy", None, partial(_judge, "sdk-legacy", drive.sdk_client("legacy"))
+    if model is None:
+        _print("The agent clients are not run: they need the scripted model; give --shared DIR (make: SHARED=DIR)")
+        return
     for client in clients.CLIENTS:
-        if model and _is_there(client.name, client, npm):
-            yield client.name, partial(_judge, client.name, drive.agent(client, npm, model))
+        yield client.name, client, partial(_judge, client.name, drive.agent(client, npm, model))
     for kind, judge in {"capture": captured, "memory": remembered, "next": continued, "missing": stranded}.items():
         for agent in AGENTS:
             name = f"{kind}-{agent.name}"
-            if model and _is_there(name, agent.client(""), npm):
-                yield name, partial(_judge_capture, name, partial(judge, agent, npm, model))
-    if model is None:
-        _print("The agent clients are not run: they need the scripted model; give --shared DIR (make: SHARED=DIR)")
+            yield name, agent.client(""), partial(_judge_capture, name, partial(judge, agent, npm, model))
 
 
 def _is_there(name: str, client: clients.Client, npm: Path) -> bool:
