@@ -413,10 +413,11 @@ def _set_terms(best: Sequence[Candidate], token_matches: Sequence[float], vector
     tokens = rerank.compare_values(token_matches, rerank.COEFFICIENTS["tokens"])
     scores = [each.fused.score + term for each, term in zip(best, tokens, strict=True)]
     agreement, versions = compare_vectors(vectors, scores, rerank.SAME_TEXT)
-    values = {"agreement": agreement, "length": [math.log1p(each.memory.length) for each in best]}
-    others = {name: rerank.compare_values(of, rerank.COEFFICIENTS[name]) for name, of in values.items()}
-    for each, *terms in zip(best, tokens, *others.values(), strict=True):
-        each.terms = dict(zip(("tokens", *others), terms, strict=True))
+    near = rerank.compare_values(agreement, rerank.COEFFICIENTS["agreement"])
+    lengths = [math.log1p(each.memory.length) for each in best]
+    shorter = rerank.compare_values(lengths, rerank.COEFFICIENTS["length"], rerank.MOST_LENGTHS)
+    for each, *terms in zip(best, tokens, near, shorter, strict=True):
+        each.terms = dict(zip(rerank.COEFFICIENTS, terms, strict=True))
     return versions
 
 

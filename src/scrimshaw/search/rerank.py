@@ -24,6 +24,7 @@ WORTH, USUAL_WORTH = 0.25, 0.2
 # What the first of several sessions that changed the same files loses; the later half loses nothing (docs/evaluation).
 EARLIER = 0.15
 COEFFICIENTS: Mapping[str, float] = {"tokens": 0.12, "agreement": 0.05, "length": -0.03}
+MOST_LENGTHS = 2  # so that among notes of equal length a longer one, such as a session's, does not lose more
 
 # Passages with this cosine are versions of one; the newer goes first if it scores at most this less (docs/evaluation).
 SAME_TEXT, NEWER_REACH = 0.85, 0.3
@@ -47,11 +48,15 @@ UNTRUSTED_FACTOR = 0.90  # validated as not useful: confidence falls from 0.5 to
 STATE_LIMITS: Mapping[Retention, int] = dict(zip(Retention, (5, 10, 3, 2, 1), strict=True))
 
 
-def compare_values(values: Sequence[float], weight: float) -> list[float]:
-    """What each value adds to a score: its distance from the mean of all in standard deviations, times the weight."""
+def compare_values(values: Sequence[float], weight: float, most: float = math.inf) -> list[float]:
+    """What each value adds to a score: its distance from the mean of all in standard deviations, times the weight.
+
+    No distance counts for more than `most`.
+    """
     mean = sum(values) / max(len(values), 1)
     spread = math.dist(values, [mean] * len(values)) / math.sqrt(max(len(values), 1))
-    return [0.0 if spread < _EQUAL else round(weight * (value - mean) / spread, DIGITS) for value in values]
+    distances = (0.0 if spread < _EQUAL else (value - mean) / spread for value in values)
+    return [round(weight * max(-most, min(most, distance)), DIGITS) for distance in distances]
 
 
 def lower_earlier(passages: Iterable[Memory]) -> dict[str, float]:
