@@ -355,6 +355,7 @@ class Capability(Struct, frozen=True, kw_only=True, omit_defaults=True):
     since: str = ""  #: ISO time when that change was seen
 
 
+SESSIONS = "sessions"  # the folder of a vault in which memories of sessions are
 DRAFTS, WAITS = "drafts", "it waits for a review"  # the folder of drafts, and the reason of one under review
 DRAFT_JOB = "draft"  # the kind of job that makes a memory of a session; its key is the session's id
 DRAFTS_LOCK = "drafts.lock"  # held by the process that makes memories of sessions that are over

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.app.command_line import Cli
-from tests.app.hooks.test_hook_process import bash, report
+from tests.app.hooks.test_hook_process import bash, context_of, report
 from tests.samples import write_memory
 
 from scrimshaw.app.mcp.protocol import Dispatcher
@@ -77,6 +77,26 @@ def test_who_asks_only_where_the_work_stands_is_told(worked: Cli, project: Path,
         assert outcome.reply["state"][0]["text"] == "Please mend the gate of the harbour crane"
         assert len(outcome.text) <= 200 * 4
     assert not worked("search", "what is left to do for the lighthouse", "--json").json["state"]
+
+
+@pytest.mark.parametrize("query", ["what is left to do for the crane?", "Where did we leave off with the crane gate?"])
+def test_who_asks_what_is_open_in_a_subject_is_told_the_session_about_it(cli: Cli, project: Path, query: str) -> None:
+    for session, place in (("older", "crane"), ("newer", "lighthouse")):
+        report(project, "UserPromptSubmit", session, prompt=f"Please mend the gate of the {place} and oil its chain")
+        bash(project, "pytest tests", "3 passed", "t1", session)
+        last = f"The {place} gate is mended. Next step: order a new chain for the {place} from Larsen."
+        report(project, "Stop", session, last_assistant_message=last)
+    found, day = cli("search", query, "--json").json, f"{datetime.now():%Y-%m-%d}"
+    assert found["hits"]
+    about = [each["origin"].partition("#")[0] for each in found["state"] if not each["part"].endswith("since")]
+    assert {*about} == {"session:older"}
+    assert [each["part"] for each in found["state"]][:2] == [f"task of {day}", "next"]
+    with open_engine(load(project)) as engine:
+        for tool in ("memory_search", "memory_context"):
+            state = Dispatcher(choose("core"), engine).dispatch(tool, {"query": query}).reply["state"]
+            assert "chain for the crane" in state[1]["text"]
+    assert "chain for the crane" in context_of(report(project, "UserPromptSubmit", "third", prompt=query))
+    assert not cli("search", "why is the crane's gate still open?", "--json").json["state"]
 
 
 @pytest.mark.parametrize(

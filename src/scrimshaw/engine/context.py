@@ -19,8 +19,8 @@ from scrimshaw.models import Intent, Mode, Pressure, Session
 from scrimshaw.search.results import SearchRequest, SearchResult, StateLine
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.session import pressure
-from scrimshaw.session.resume import RECALL, Occasion, asks_only_for_session, find_asked_days
-from scrimshaw.session.state import JOURNAL, fit_lines, tell_days, tell_state
+from scrimshaw.session.resume import RECALL, Occasion, asks_only_for_session, find_asked_days, find_asked_subject
+from scrimshaw.session.state import JOURNAL, Count, fit_lines, tell_days, tell_state, tell_subject
 
 _QUESTION = re.compile(r"(what|how|where|when|why|who|which)\b", re.IGNORECASE)
 _SHORT_QUERY = 50  # characters
@@ -84,15 +84,10 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
     shown = len(find_shown(engine, session)) if session else 0
     share, high = view.ratio or 0.0, thresholds[1]
     budget = pressure.token_budget(mode, view.level, settings, share=share, high=high, shown=shown)
-    about = session or next(iter(engine.sessions.latest()), None)
-    state, state_omitted = list[StateLine](), 0
     request = replace(asked, limit=asked.limit or getattr(settings, f"{mode}_limit"))
-    result = find(engine, request, session)
-    if days := find_asked_days(asked.query, result.period):
-        own, room = session.id if session else "", int(budget * _STATE_SHARE)
-        state = tell_days(engine.sessions, engine.index, days, own, room, count_tokens)
-    elif mode == Mode.RESUME and about:
-        state, _, state_omitted = resume_state(engine, about, Occasion.RESUME, int(budget * _STATE_SHARE))
+    result, occasion = find(engine, request, session), Occasion.RESUME if mode == Mode.RESUME else None
+    room = int(budget * _STATE_SHARE)
+    state, state_omitted = _find_state(engine, asked.query, result, session, occasion, room, count_tokens)
     return Context(
         mode=mode,
         requested_mode=asked.mode,
@@ -110,17 +105,13 @@ def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: i
 
 
 def add_state(engine: Engine, query: str, found: SearchResult, session: Session | None, budget: int) -> SearchResult:
-    """The result; of a query that only asks where the work stands, or what was done when, with that for `nearest`."""
-    days, state = find_asked_days(query, found.period), list[StateLine]()
-    if found.offset or not (days or asks_only_for_session(query)):
+    """The result; of a query that asks where the work stands, or what was done when, with that for `nearest`."""
+    if found.offset:
         return found
-    room, own = int(budget * _STATE_SHARE), session.id if session else ""
+    days, state = find_asked_days(query, found.period), list[StateLine]()
+    occasion = Occasion.START if asks_only_for_session(query) else None
     with engine.degradations.note_failure(SESSION):
-        if days:
-            state = tell_days(engine.sessions, engine.index, days, own, room, _count_line)
-        elif about := session or next(iter(engine.sessions.latest()), None):
-            lines = tell_state(engine.sessions, engine.index, about, Occasion.START, engine.folder)
-            state, *_ = fit_lines(lines, room, _count_line)
+        state, _ = _find_state(engine, query, found, session, occasion, int(budget * _STATE_SHARE), _count_line)
     if days and state and state[0].origin != JOURNAL:
         # The sessions are the answer, and beside them only what has the date in its text, such as a daily note.
         words = {*query_terms(query)} - {*query_terms(days.rest)}
@@ -131,6 +122,32 @@ def add_state(engine: Engine, query: str, found: SearchResult, session: Session 
         sure = max(map(attrgetter("confidence"), hits), default=0.0)
         found = replace(found, hits=hits, next_offset=None, confidence=sure)
     return replace(found, state=tuple(state), nearest=()) if state else found
+
+
+def _find_state(
+    engine: Engine,
+    query: str,
+    found: SearchResult,
+    session: Session | None,
+    occasion: Occasion | None,
+    budget: int,
+    count: Count,
+) -> tuple[list[StateLine], int]:
+    """What a query asks of sessions, and how many lines are left out: of days, of a subject, or the last one's state.
+
+    That is told only for an occasion.
+    """
+    own, lines = session.id if session else "", list[StateLine]()
+    if days := find_asked_days(query, found.period):
+        return tell_days(engine.sessions, engine.index, days, own, budget, count), 0
+    if find_asked_subject(query):
+        hits = (each.memory for each in found.hits if each.memory.provenance.session != own or not own)
+        lines = tell_subject(engine.sessions, engine.index, hits, engine.folder)
+    if occasion and not lines:
+        about = session or next(iter(engine.sessions.latest()), Session(id=""))
+        lines = tell_state(engine.sessions, engine.index, about, occasion, engine.folder)
+    state, _, omitted = fit_lines(lines, budget, count)
+    return state, omitted
 
 
 def _count_line(text: str) -> int:

@@ -25,6 +25,7 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import (
     DRAFT_JOB,
     DRAFTS,
+    SESSIONS,
     WAITS,
     Action,
     Document,
@@ -51,7 +52,6 @@ from scrimshaw.storage.git import is_on_another_branch
 from scrimshaw.storage.paths import Vault, locate
 from scrimshaw.storage.place import is_removed
 
-SESSIONS = "sessions"
 _TITLE_IN_ID = 50
 # A memory of more sessions than this would be a log.
 MOST_SESSIONS = 12

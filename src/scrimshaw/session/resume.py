@@ -26,6 +26,22 @@ RECALL = re.compile(
     r"open (?:points|ends|tasks)|what remains|unfinished|left to do|todos?|leave off|progress)\b",
     re.IGNORECASE,
 )
+# Wording that asks where the work on a subject stands.
+ASKS_STATE = re.compile(
+    r"\b(left off|leave off|next steps?|what remains|remains to|unfinished|left to do|left undone|"
+    r"(what|anything|which|list|show)\b[^.?!]*\b("
+    r"(still|left) (open|missing|to (be )?do(ne)?|pending|outstanding|unresolved)|"
+    r"open (points?|ends?|tasks?|items?|questions?|issues?|work)|status of|to-?dos?(?!\.\w))|"
+    r"(what|anything)('?s| is| are| was)? (there )?((still|left) )*"
+    r"(blocking|open|left|next|remaining|outstanding|pending|undone|unresolved|to be done)|"
+    r"what (do|does|must|should|can) \w+ (still|do next)|where (do|does|did|are|were|is|was) [^.?!]*(stand|stop|stay)|"
+    r"how far (did|have|are|is)|"
+    r"(did|have|has) (we|i|you) (already )?(finish|complete)(ed)?|(is|are) [^.?!]* (finished|completed?|done)|"
+    r"(continue|resume|go on|carry on|pick up|get back|go back)( the)?( work)?( on| with| to))\b|"
+    r"^(status of|todos|open (points|tasks|items|questions|issues|work))\b",
+    re.IGNORECASE,
+)
+_MOST_SUBJECTS = 16  # words; who writes more gives a task
 # Words that name no subject: "recent work", "the last changes".
 _SUBJECTLESS = STOP_WORDS.union(
     ["change", "changes", "changed", "context", "day", "days", "decide", "decided", "decisions", "done", "happen"],
@@ -36,6 +52,26 @@ _SUBJECTLESS = STOP_WORDS.union(
 _DEEDS = _SUBJECTLESS.union(
     ["achieve", "add", "anything", "build", "commit", "commits", "complete", "discuss", "fix", "give", "implement"],
     ["learn", "list", "merge", "ship", "talk", "try", "write"],
+)
+# Nor do these, of work that is to go on: "which tasks are still open in the import?".
+_STATES = _SUBJECTLESS.union(
+    ["along", "anything", "back", "blocking", "carry", "complete", "completed", "continue", "do", "ends", "far", "get"],
+    ["go", "issues", "items", "leave", "left", "let", "list", "missing", "next", "off", "ok", "open", "outstanding"],
+    [
+        "pending",
+        "pick",
+        "please",
+        "points",
+        "progress",
+        "questions",
+        "remain",
+        "remaining",
+        "remains",
+        "resume",
+        "stand",
+    ],
+    ["status", "step", "steps", "still", "stop", "stopped", "task", "tasks", "todo", "todos", "undone", "unfinished"],
+    ["unresolved"],
 )
 # Wording that asks how the work goes on, not what was done: "where did we leave off yesterday?".
 _GOES_ON = re.compile(
@@ -66,6 +102,13 @@ def find_asked_days(query: str, period: Period | None) -> Period | None:
     return period if _DEEDS.issuperset(query_terms(RECALL.sub(" ", period.rest))) else None
 
 
+def find_asked_subject(query: str) -> tuple[str, ...]:
+    """The words that name the subject whose state a text asks for: "what is left to do for the import?"; or none."""
+    words = query_terms(query) if ASKS_STATE.search(query) else ()
+    subject = tuple(word for word in words if word not in _STATES)
+    return subject if len(subject) <= _MOST_SUBJECTS else ()
+
+
 class RecalledItem(Struct, frozen=True, kw_only=True):
     """An item that answers a query; `score` is 0..1, `boost` the share that its attention adds."""
 
@@ -92,9 +135,13 @@ def recall_items(query: str, items: Sequence[Item], limit: int, attention_boost:
 
 
 def shorten_origins(lines: Iterable[StateLine]) -> Iterator[StateLine]:
-    """The lines with only `#eN` and `/N` for an origin in the session named by the line before."""
-    session = ""
+    """The lines with only `#eN` and `/N` for an origin in the session named by the line before, or `same` as there."""
+    session = origin = ""
     for each in lines:
+        if each.origin == origin:
+            yield replace(each, origin="same")
+            continue
+        origin = each.origin
         named, mark, number = each.origin.rpartition("#" if "#" in each.origin else "/")
         is_same, session = named == session, named or session
         yield replace(each, origin=f"{mark}{number}") if is_same and named.startswith("session:") else each

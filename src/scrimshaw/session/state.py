@@ -20,10 +20,22 @@ from msgspec.structs import replace
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.tool_calls import is_own_tool
-from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent, Session, SessionState, Trust, format_time
+from scrimshaw.models import (
+    EventKind,
+    Item,
+    ItemKind,
+    Memory,
+    MemoryType,
+    RecordedEvent,
+    Session,
+    SessionState,
+    Trust,
+    format_time,
+)
 from scrimshaw.search.periods import Period, find_period
 from scrimshaw.search.results import StateLine
 from scrimshaw.session import sections, statements
+from scrimshaw.session.arrivals import Arrival, find_arrivals
 from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.draft import find_task
 from scrimshaw.session.failures import find_runs
@@ -74,10 +86,15 @@ _PARTS: Mapping[Occasion, Mapping[str, int]] = {
     Occasion.CLEAR: {"task": 1},
 }
 _ENDS, _INTERRUPTED = {*_ENDING, *_OUTCOME}, {"task": 1, "broke off": 1}
-_LEFT = {"beside it": {"next": 1, "open": 3, "decisions": 2, "commits": 1}, "before": {"next": 1, "open": 4}}
+_LEFT = {
+    "beside it": {"next": 1, "open": 3, "decisions": 2, "commits": 1},
+    "before": {"next": 1, "open": 4},
+    "since": {"task": 1, "next": 1, "open": 4, "said": 1, "decisions": 2},
+}
 JOURNAL = "journal"  # the origin of a line about no session
 _MORE = "{} more sessions; ask for fewer days"
 _DID = {"decisions": 4, "done": 4, "commits": 2, "learned": 2, "next": 1}
+_UNFINISHED = ("task", "broke off", "next", "failures", "open")  # what a question for a subject is told first
 _SAID = ("later task", "said", "also said")
 # The parts of a session that changed nothing: its questions are no work that is to be continued.
 _ASKING = {"task", "later task", "said", "also said", "next", "files", "results", "noticed"}
@@ -109,13 +126,13 @@ def session_state(
 
 def read_notes(body: str, events: Sequence[RecordedEvent], trust: str, origin: str) -> Notes:
     """The lines of a session's memory now, by part; one that quotes no event, such as a person's, cites the memory."""
-    numbered = {event.number: event for event in events}
-    notes = {part: list[StateLine]() for part in (*_NOTED.values(), "commits")}
+    numbered, noted = {event.number: event for event in events}, _NOTED if events else {**_NOTED, "Outcome": "said"}
+    notes = {part: list[StateLine]() for part in (*noted.values(), "commits")}
     for section in f"\n{body}".split("\n## ")[1:]:
         heading, _, rest = section.partition("\n")
-        for text, number in _NOTED_LINE.findall(rest) if heading.strip() in _NOTED else ():
+        for text, number in _NOTED_LINE.findall(rest) if heading.strip() in noted else ():
             event, commit = numbered.get(int(number or 0)), _NOTED_COMMIT.match(text)
-            part = "commits" if commit else _NOTED[heading.strip()]
+            part = "commits" if commit else noted[heading.strip()]
             quoted, _, note = text[commit.end() if commit else 0 :].partition(" — ")
             is_proven = event is not None and statements.contains_text(event, quoted)
             if event and is_proven:
@@ -280,7 +297,8 @@ def tell_state(
     """The state of its own work, if `own_first` and it has some, or of the newest other session, here before elsewhere.
 
     A start skips and names sessions that only asked. A memory with all events of its session stands for them. Tasks of
-    parallel sessions and what earlier ones left open are parts of their own. A compaction tells only its own session.
+    parallel sessions, what sessions elsewhere did since then and what earlier ones left open are parts of their own. A
+    compaction tells only its own session.
     """
     earlier = sessions.latest(before=own.id, limit=MOST_EMPTY, with_work=True) if occasion != Occasion.COMPACT else []
     asking = list[tuple[Session, list[StateLine], list[RecordedEvent]]]()
@@ -301,9 +319,52 @@ def tell_state(
     for each, part in [*others.items()][: 2 * MOST_PARALLEL]:
         tasks = session_state(sessions.events(each.id), sessions.items(each.id), Occasion.CLEAR)
         lines[1:1] = [replace(line, part=part) for line in _name_place(tasks, each, folder.parent)]
-    if not (recent and lines) or occasion == Occasion.CLEAR:
+    if occasion in (Occasion.CLEAR, Occasion.COMPACT):
         return lines
-    return [*lines, *islice(_find_left_open(sessions, index, recent, events), MOST_LEFT)]
+    since, heard = list[StateLine](), list[Set[str]]()
+    for arrival in find_arrivals(sessions, folder, about.last_event if lines else 0.0):
+        is_state, when = not (lines or since), "since" if lines else "before"
+        told = _tell_arrival(arrival, heard, _PARTS[Occasion.START] if is_state else _LEFT["since"])
+        since += told if is_state else (replace(line, part=f"{line.part} {when}") for line in told)
+        heard += arrival.find_subjects()
+    left = _find_left_open(sessions, index, recent, events, heard) if recent and lines else ()
+    lines[1:] = (line for line in lines[1:] if not _is_closed(line, heard))
+    return [*lines[:1], *since, *lines[1:], *islice(left, MOST_LEFT)]
+
+
+def tell_subject(sessions: Sessions, index: Index, about: Iterable[Memory], folder: Path) -> list[StateLine]:
+    """The state of the work in the session that the first of these memories and passages is of, with its day.
+
+    What is open comes first, without what the newest later one of their sessions speaks of; last what that left open.
+    """
+    found = dict[str, Session | Arrival]()
+    for each in about:
+        if own := sessions.get(each.provenance.session):
+            found.setdefault(own.id, own)
+        elif each.type == MemoryType.SESSION and (body := index.bodies([each.id]).get(each.id)):
+            at, trust = datetime.fromisoformat(each.updated).timestamp(), each.provenance.trust
+            found.setdefault(each.provenance.session, Arrival(each.id, each.title, body, trust, at))
+    if not found:
+        return []
+    first, newest = next(iter(found.values())), max(found.values(), key=attrgetter("last_event"))
+    since, heard = list[StateLine](), list[Set[str]]()
+    if newest is not first:
+        later, heard = _tell_place(sessions, index, newest, folder)
+        since = [replace(line, part=f"{line.part} since") for line in later if line.part in ("task", "next", "open")]
+    lines = [line for line in _tell_place(sessions, index, first, folder)[0] if not _is_closed(line, heard)]
+    lines[:1] = (replace(line, part=f"{line.part} of {_format_day(first.last_event)}") for line in lines[:1])
+    return [*lines[:1], *sorted(lines[1:], key=lambda line: line.part not in _UNFINISHED), *since]
+
+
+def _tell_place(
+    sessions: Sessions, index: Index, place: Session | Arrival, folder: Path
+) -> tuple[list[StateLine], list[Set[str]]]:
+    """The state of a session, here or elsewhere, as a start tells it, and the words of each of its texts."""
+    if isinstance(place, Arrival):
+        return _tell_arrival(place, (), _PARTS[Occasion.START]), [*place.find_subjects()]
+    events, items = sessions.events(place.id), sessions.items(place.id)
+    lines = session_state(events, items, Occasion.START, _find_notes(sessions, index, place.id, events))
+    return [*_name_place(lines, place, folder.parent)], [*map(_find_subjects, events)]
 
 
 def tell_days(sessions: Sessions, index: Index, period: Period, own: str, budget: int, count: Count) -> list[StateLine]:
@@ -387,19 +448,17 @@ def _sort_others(
 
 
 def _find_left_open(
-    sessions: Sessions, index: Index | None, earlier: Mapping[Session, str], later: Sequence[RecordedEvent]
+    sessions: Sessions,
+    index: Index | None,
+    earlier: Mapping[Session, str],
+    later: Sequence[RecordedEvent],
+    heard: Sequence[Set[str]],
 ) -> Iterator[StateLine]:
     """What these sessions, the newest first, left open, except what a later one speaks of; `later` are its events.
 
     After a brief session the work before it is what goes on, so its task is told too, and whether it broke off.
     """
-    is_brief, subjects = len(later) <= FEW_EVENTS, [*map(_find_subjects, later)]
-
-    def is_closed(line: StateLine) -> bool:
-        """Whether a later text has the subjects of a point: it is closed, or that session tells it itself."""
-        words = find_stems(statements.PATTERNS["open_points"]["label"].sub("", line.text))
-        return any(len(words & each) >= max(LEAST_SUBJECTS, _SPOKEN_OF * len(words)) for each in subjects)
-
+    is_brief, subjects = len(later) <= FEW_EVENTS, [*heard, *map(_find_subjects, later)]
     for each, when in islice(earlier.items(), MOST_EARLIER):
         events, wanted = sessions.events(each.id), _LEFT[when]
         told = dict(_find_notes(sessions, index, each.id, ()) or _find_lines(Record(events[-FEW_EVENTS:], ()), _ENDS))
@@ -408,15 +467,38 @@ def _find_left_open(
             told |= {part: found[part] for part in _INTERRUPTED}
             wanted, is_brief = {**_INTERRUPTED, **wanted}, False
         for part, most in wanted.items():
-            fresh = [x for x in told[part] if part == "commits" or not (x.text.endswith(_STALE) or is_closed(x))]
+            fresh = [
+                x
+                for x in told[part]
+                if part == "commits" or not (x.text.endswith(_STALE) or _is_spoken_of(x, subjects))
+            ]
             yield from (replace(x, part=f"{part} {when}") for x in _choose_lines(fresh, most, []))
         subjects += map(_find_subjects, events)
 
 
-def _find_subjects(event: RecordedEvent) -> Set[str]:
+def _tell_arrival(arrival: Arrival, heard: Sequence[Set[str]], wanted: Mapping[str, int]) -> list[StateLine]:
+    """These parts of a memory of a session elsewhere, each with its maximum of lines, without what is closed."""
+    title = StateLine(part="task", text=arrival.title, origin=arrival.id, trust=arrival.trust)
+    notes = {**read_notes(arrival.body, (), arrival.trust, arrival.id), "task": [title]}
+    fresh = {part: [line for line in lines if not _is_closed(line, heard)] for part, lines in notes.items()}
+    return [*chain.from_iterable(_choose_lines(fresh.get(part, ()), most, []) for part, most in wanted.items())]
+
+
+def _is_closed(line: StateLine, heard: Iterable[Set[str]]) -> bool:
+    """Whether a line is a next step or an open point of which a later text speaks."""
+    return line.part in ("next", "open") and _is_spoken_of(line, heard)
+
+
+def _is_spoken_of(line: StateLine, heard: Iterable[Set[str]]) -> bool:
+    """Whether a later text has the subjects of a line: it is closed, or that session tells it itself."""
+    words = find_stems(statements.PATTERNS["open_points"]["label"].sub("", line.text))
+    return any(len(words & each) >= max(LEAST_SUBJECTS, _SPOKEN_OF * len(words)) for each in heard)
+
+
+def _find_subjects(event: RecordedEvent) -> frozenset[str]:
     """The words of a prompt, an answer or a commit that name its subjects."""
     is_said = event.kind in (EventKind.PROMPT, EventKind.ANSWER) or "git commit" in event.command
-    return find_stems(event.text[:LONGEST_HEARD]) if is_said else set()
+    return find_stems(event.text[:LONGEST_HEARD]) if is_said else frozenset()
 
 
 def is_running(session: Session) -> bool:

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from tests.app.hooks.test_hook_process import bash, context_of, report
 from tests.git_folders import run_git
+from tests.samples import write_memory
 
 from scrimshaw.engine import Engine, drafts
+from scrimshaw.engine.index import scan
 
 POINT = "Still open: `aiosmtplib` isn't pinned in the requirements."
 
@@ -144,3 +146,50 @@ def test_after_a_brief_session_the_work_before_it_is_told(engine: Engine, projec
         edit(project, f"page{number}.txt", "S3")
     work(project, "S3", "Draw the pages of the shop", "The pages are drawn.")
     assert "- task before" not in start(project)
+
+
+def arrive(
+    vault: Path, name: str, title: str, body: str, head: str = "", updated: str = "2027-01-02T10:00:00Z"
+) -> None:
+    """The file of a session's memory that another clone committed."""
+    origin = f"provenance: {{source: session, session: {name}, trust: tool}}\ntype: session\nupdated: {updated}\n{head}"
+    write_memory(vault, f"sessions/2027-01-02-{name}", body, f"title: {title}\n{origin}")
+
+
+PINNED = (
+    "## Outcome\n\n- aiosmtplib is pinned in the requirements. (e5)\n\n## Open\n\n- The retry of the mailer. (e5)\n"
+)
+
+
+def test_who_pulls_is_told_what_others_did_and_left_open_since(engine: Engine, project: Path, vault: Path) -> None:
+    work(project, "S1", "Move the mailer to asyncio", f"The mailer is async now.\n\n{POINT}")
+    assert "- open (" in start(project)
+    arrive(vault, "theirs", "Pin the requirements", PINNED)
+    lines = start(project).splitlines()
+    told = [line.partition(" (")[0] for line in lines]
+    assert "- open" not in told
+    assert [each for each in told if each.endswith("since")] == ["- task since", "- open since", "- said since"]
+    assert "(same, trust tool): The retry of the mailer." in lines[told.index("- open since")]
+    assert "since" not in start(project, "compact")
+    for name, head, updated in (
+        ("private", "visibility: private", "2027-01-02T11:00:00Z"),
+        ("earlier", "", "2020-01-02T11:00:00Z"),
+        ("broken", "tier: [", "2027-01-02T11:00:00Z"),
+    ):
+        arrive(vault, name, "Paint the harbour", PINNED, head, updated)
+    assert "harbour" not in start(project)
+
+
+def test_the_first_start_in_a_clone_tells_the_last_session_of_others(
+    engine: Engine, project: Path, vault: Path
+) -> None:
+    assert start(project) == ""
+    arrive(vault, "older", "Move the mailer", f"## Open\n\n- {POINT} (e4)\n", updated="2027-01-02T09:00:00Z")
+    arrive(vault, "newer", "Pin the requirements", PINNED)
+    lines = start(project).splitlines()
+    assert [line.partition(" (")[0] for line in lines[1:-1]] == ["- task", "- said", "- open", "- task before"]
+    assert "trust tool" in lines[1]
+    scan(engine)
+    told = context_of(report(project, "UserPromptSubmit", "S9", prompt="what is still open in the mailer?"))
+    assert "The retry of the mailer" in told
+    assert POINT not in told

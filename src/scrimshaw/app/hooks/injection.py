@@ -24,13 +24,13 @@ from scrimshaw.app.hooks.fencing import (
 from scrimshaw.config import TEAM, Settings
 from scrimshaw.errors import StorageFailure
 from scrimshaw.ingest.events import Event
-from scrimshaw.models import DRAFTS, RECORD, WAITS, EventKind, Filters, Injected, Memory, Tier, Trust
+from scrimshaw.models import DRAFTS, RECORD, WAITS, EventKind, Filters, Injected, Memory, MemoryType, Tier, Trust
 from scrimshaw.search import lineage
 from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.passages import cut_passage, find_copies
 from scrimshaw.search.periods import find_period
 from scrimshaw.search.tokens import count_shared, find_phrases, query_terms
-from scrimshaw.session.resume import Occasion, find_asked_days
+from scrimshaw.session.resume import Occasion, find_asked_days, find_asked_subject
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.place import find_arrivals
@@ -51,6 +51,7 @@ _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": O
 _MOST_EARLIER = 20  # last sessions, among which is the one that this one continues
 _OTHERS_NOTE = "What others did to this project's memories since its last session began; `scrimshaw digest` shows more."
 _DAYS_NOTE = "The sessions of the days that the prompt names."
+_SUBJECT_NOTE = "Where the last session ended that the prompt brings up."
 _RECALL_NOTE = "Notes of this project that the prompt brings up; memory_get reads one whole."
 
 
@@ -64,13 +65,8 @@ def context_injection(storage: Storage, events: Sequence[Event], settings: Setti
         if asked.kind is EventKind.START and settings.features.auto_resume:
             text = _tell_state(storage, asked, settings)
         elif asked.kind is EventKind.PROMPT and not asked.agent and storage.has_index:
-            if days := find_asked_days(asked.prompt, find_period(asked.prompt, now)):
-                from scrimshaw.session.state import tell_days  # noqa: PLC0415 - few prompts need its many patterns
-
-                room = RECALL_TOKENS - max_tokens(fence_list(_DAYS_NOTE, [""]))
-                lines = tell_days(sessions, storage.index, days, asked.session, room, max_tokens)
-                text = fence_list(_DAYS_NOTE, map(STATE_LINE.format, lines))
-            else:
+            text = _tell_asked(storage, asked, settings, now)
+            if not text:
                 known = sessions.hashes_shown(asked.session, since=now - settings.session.shown_minutes * 60)
                 text, recalled = _recall_memories(storage.index, known, asked, settings)
         if asked.kind is EventKind.START and asked.occasion != "resume" and storage.has_index:
@@ -107,6 +103,26 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
         with suppress(StorageFailure):  # git cannot be asked
             others = digest.describe_changes(digest.list_others_changes(storage, settings, since))
     return "\n".join(filter(None, (text, note, fence_list(_OTHERS_NOTE, [others] if others else []))))
+
+
+def _tell_asked(storage: Storage, event: Event, settings: Settings, now: float) -> str:
+    """What a prompt asks of sessions: those of days, or the newest one with all words of a subject in one passage."""
+    days, words = find_asked_days(event.prompt, find_period(event.prompt, now)), find_asked_subject(event.prompt)
+    if not (days or words):
+        return ""
+    from scrimshaw.session.state import tell_days, tell_subject  # noqa: PLC0415 - few prompts need its many patterns
+
+    sessions, index, note = storage.sessions, storage.index, _DAYS_NOTE if days else _SUBJECT_NOTE
+    room = RECALL_TOKENS - max_tokens(fence_list(note, [""]))
+    if days:
+        lines = tell_days(sessions, index, days, event.session, room, max_tokens)
+        return fence_list(note, map(STATE_LINE.format, lines))
+    query, own = Query(tuple((word,) for word in words)), f"session:{event.session}"
+    filters = (Filters(source=RECORD, exclude=(own,)), Filters(types=(MemoryType.SESSION,)))
+    names = {match.id for each in filters for match in index.match_text(query, each, _MOST_MATCHES)}
+    found = (each for each in index.get([*names]).values() if each.provenance.session != event.session)
+    newest = sorted(found, key=attrgetter("updated"), reverse=True)
+    return fence_state(note, tell_subject(sessions, index, newest, settings.folder), room)
 
 
 def count_waiting_drafts(settings: Settings) -> int:
