@@ -141,7 +141,7 @@ def _find_state(
     if days := find_asked_days(query, found.period):
         return tell_days(engine.sessions, engine.index, days, own, budget, count), 0
     if find_asked_subject(query):
-        hits = (each.memory for each in found.hits if each.memory.provenance.session != own or not own)
+        hits = (each.memory for each in found.hits if each.memory.provenance.session != own)
         lines = tell_subject(engine.sessions, engine.index, hits, engine.folder)
     if occasion and not lines:
         about = session or next(iter(engine.sessions.latest()), Session(id=""))

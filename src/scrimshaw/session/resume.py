@@ -57,21 +57,9 @@ _DEEDS = _SUBJECTLESS.union(
 _STATES = _SUBJECTLESS.union(
     ["along", "anything", "back", "blocking", "carry", "complete", "completed", "continue", "do", "ends", "far", "get"],
     ["go", "issues", "items", "leave", "left", "let", "list", "missing", "next", "off", "ok", "open", "outstanding"],
-    [
-        "pending",
-        "pick",
-        "please",
-        "points",
-        "progress",
-        "questions",
-        "remain",
-        "remaining",
-        "remains",
-        "resume",
-        "stand",
-    ],
-    ["status", "step", "steps", "still", "stop", "stopped", "task", "tasks", "todo", "todos", "undone", "unfinished"],
-    ["unresolved"],
+    ["pending", "pick", "please", "points", "progress", "questions", "remain", "remaining", "remains", "resume"],
+    ["stand", "status", "step", "steps", "still", "stop", "stopped", "task", "tasks", "todo", "todos", "undone"],
+    ["unfinished", "unresolved"],
 )
 # Wording that asks how the work goes on, not what was done: "where did we leave off yesterday?".
 _GOES_ON = re.compile(

@@ -467,11 +467,8 @@ def _find_left_open(
             told |= {part: found[part] for part in _INTERRUPTED}
             wanted, is_brief = {**_INTERRUPTED, **wanted}, False
         for part, most in wanted.items():
-            fresh = [
-                x
-                for x in told[part]
-                if part == "commits" or not (x.text.endswith(_STALE) or _is_spoken_of(x, subjects))
-            ]
+            new = (x for x in told[part] if part == "commits" or not _is_spoken_of(x, subjects))
+            fresh = [x for x in new if part == "commits" or not x.text.endswith(_STALE)]
             yield from (replace(x, part=f"{part} {when}") for x in _choose_lines(fresh, most, []))
         subjects += map(_find_subjects, events)
 

@@ -245,9 +245,8 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
     known = sessions.find_shown(engine, session) if session and call.enable_dedup else {}
     result = _leave_out_old_news(engine, result, session, call.include_trace)
     budget = call.token_budget or settings.token_budget
-    if (
-        result.period or RECALL.search(call.query) or ASKS_STATE.search(call.query)
-    ):  # few queries do; the rest is left out of their path
+    # Few queries ask for sessions; what looks for them is not in the path of the others.
+    if result.period or RECALL.search(call.query) or ASKS_STATE.search(call.query):
         result = add_state(engine, call.query, result, session, budget)
         result = replace(result, state=(*shorten_origins(neutralise_state_lines(result.state)),))
     found = () if request.offset else tuple(replies.public_words(recall_fixes(engine, call.query, budget)))
