@@ -158,6 +158,20 @@ def test_doctor_tells_when_git_holds_a_database(memory: Path, capsys: pytest.Cap
     assert "git rm --cached .scrimshaw/index.db" in capsys.readouterr().out
 
 
+def test_doctor_names_the_cure_where_git_refuses_the_repository_of_another_account(
+    memory: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git("init", "-q")
+    (memory / ".gitignore").write_text("private/\n")
+    (memory / "private").mkdir()
+    (memory / "private/note.md").write_text("# Private\n\nThe wombat ledger is kept in Geneva.\n")
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    assert main(["doctor"]) == 0
+    assert f"git config --global --add safe.directory {memory}" in capsys.readouterr().out
+    assert main(["search", "wombat ledger"]) == 0
+    assert "Geneva" not in capsys.readouterr().out
+
+
 def git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout
 

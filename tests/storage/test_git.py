@@ -9,7 +9,14 @@ import pytest
 
 from scrimshaw.errors import StorageFailure
 from scrimshaw.storage import git as asking
-from scrimshaw.storage.git import Commit, CommitDates, list_deleted_notes, read_before
+from scrimshaw.storage.git import (
+    Commit,
+    CommitDates,
+    list_deleted_notes,
+    list_visible_files,
+    read_before,
+    work_tree,
+)
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -143,3 +150,23 @@ def test_without_git_no_file_has_dates(tmp_path: Path, monkeypatch: pytest.Monke
     assert CommitDates(tmp_path).find(str(tmp_path / "a.md")) == ("", "")
     monkeypatch.setenv("PATH", "")
     assert CommitDates(tmp_path).find(str(tmp_path / "a.md")) == ("", "")
+
+
+def test_a_repository_of_another_account_is_named_and_its_ignored_files_stay_unread(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repository / ".gitignore").write_text("private/\n")
+    (repository / ".git/info/exclude").write_text("docs/own.md\n")
+    (repository / "private").mkdir()
+    for name in ("private/secret.md", "docs/own.md", "docs/new.md"):
+        (repository / name).write_text("# Note\n")
+    ran = repository.parent / "ran"
+    git(repository, "config", "core.fsmonitor", f"touch {ran}; false")  # the settings of a stranger run nothing
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    visible = ["docs/drei ü.md", "docs/new.md", "docs/two words.md", "one.md"]
+    assert list_visible_files(repository, [".md"], [""]) == visible
+    assert list_visible_files(repository / "docs", [".md"], [""]) == [name[5:] for name in visible[:3]]
+    assert not ran.exists()
+    with pytest.raises(StorageFailure, match="dubious ownership") as refusal:
+        work_tree(repository)
+    assert f"git config --global --add safe.directory {repository}" in refusal.value.hint

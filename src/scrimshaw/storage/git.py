@@ -25,6 +25,7 @@ from scrimshaw.errors import NotFound, StorageFailure, describe_os_error
 from scrimshaw.models import PURGED, Degradation, Traces, format_time
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.paths import replace_undecodable
+from scrimshaw.storage.place import find_git
 
 TIMEOUT_S = 30.0
 # For commands that read no history: somebody is waiting for the answer.
@@ -38,6 +39,7 @@ _MARK = "\x01"
 _SERVER_DOMAIN = "scrimshaw.invalid"  # of the addresses of tokens whose names are not addresses
 SERVER_ADDRESS = f"server@{_SERVER_DOMAIN}"  # of the committer
 PLAIN = ("-c", f"core.hooksPath={os.devnull}", "-c", "commit.gpgSign=false")  # nothing that may wait for a person
+_CURE = re.compile(rb"git config --global --add safe\.directory .+")  # in git's words, which may be in any language
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")
 _PATCHED = re.compile(r"^(?:\+\+\+ b/|rename to |--- a/)([^\n]+)", re.MULTILINE)
 _REPLACE_TEXT = (
@@ -80,7 +82,10 @@ def merge_texts(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
 def ask_git(
     folder: Path, *arguments: str, answers: Collection[int] = (0,), timeout_s: float | None = None, **variables: str
 ) -> str:
-    """The output of git in a folder; raises StorageFailure if it is missing, refuses or takes too long."""
+    """The output of git in a folder; raises StorageFailure if it is missing, refuses or takes too long.
+
+    A refusal of a repository that another account owns is never among `answers`.
+    """
     command = ["git", "-c", "core.quotePath=false", "-C", str(folder), *arguments]
     known, timeout_s, nobody = {**environment_for_git(), **variables}, timeout_s or TIMEOUT_S, subprocess.DEVNULL
     try:
@@ -88,6 +93,9 @@ def ask_git(
     except (OSError, subprocess.TimeoutExpired) as error:
         why = describe_os_error(error) if isinstance(error, OSError) else f"it timed out after {error.timeout:g} s"
         raise StorageFailure(f"git could not be asked: {why}.", "Install git, or put it on the PATH.") from error
+    if done.returncode and (cure := _CURE.search(done.stderr)):
+        what = f"git refuses the repository around {folder} for dubious ownership: it belongs to another account."
+        raise StorageFailure(what, f"If you trust it, run `{os.fsdecode(cure[0])}`.")
     if done.returncode not in answers:
         said = done.stderr.decode(errors="replace").strip().splitlines()[:2]  # the second may name a file in the way
         why = " ".join(" ".join(said).split())
@@ -186,14 +194,25 @@ def list_visible_files(project: Path, suffixes: Sequence[str], starts: Sequence[
     """The files below a folder, whose paths start and end so, that git does not ignore; None if git does not answer."""
     # In a folder without a tracked file git's own `:(icase)` finds nothing.
     ends = [re.sub("[a-z]", lambda each: f"[{each[0]}{each[0].upper()}]", f"*{suffix}") for suffix in suffixes]
-    patterns = (f"{start}{end}" for start in starts for end in ends)
-    return _list_files(project, "--cached", "--others", "--exclude-standard", "--deduplicate", "--", *patterns)
+    patterns = ("--", *(f"{start}{end}" for start in starts for end in ends))
+    options = ("--cached", "--others", "--exclude-standard", "--deduplicate")
+    if (names := _list_files(project, *options, *patterns)) is not None:
+        return names
+    with suppress(OSError, ValueError, StorageFailure), TemporaryDirectory(prefix="scrimshaw-") as empty:
+        # git refuses the repository, such as another account's, whose settings may run programs: ask an empty one.
+        top, _, common = find_git(Path(os.path.realpath(project)))
+        excluded = common / "info/exclude"
+        own = (f"--exclude-from={excluded}",) if excluded.is_file() else ()
+        ask_git(project, "init", "--quiet", "--bare", "--template=", empty)
+        names = _list_files(project, *options, *own, *patterns, GIT_DIR=empty, GIT_WORK_TREE=str(top))
+    return names
 
 
-def _list_files(project: Path, *options: str) -> list[str] | None:
+def _list_files(project: Path, *options: str, **variables: str) -> list[str] | None:
     if any((folder / ".git").exists() for folder in (project, *project.absolute().parents)):
         with suppress(StorageFailure):
-            return sorted(filter(None, ask_git(project, "ls-files", "-z", *options, timeout_s=PRESENT_S).split("\0")))
+            listed = ask_git(project, "ls-files", "-z", *options, answers=(0,), timeout_s=PRESENT_S, **variables)
+            return sorted(filter(None, listed.split("\0")))
     return None
 
 

@@ -108,7 +108,7 @@ def find_main_tree(project: Path) -> Path:
     """The first work tree of the repository around a project; the project itself without one."""
     real = Path(os.path.realpath(project))
     try:
-        top, _, common = _find_git(real)
+        top, _, common = find_git(real)
     except (OSError, ValueError):
         return real
     return common.parent if common.name == ".git" else top
@@ -121,7 +121,7 @@ def find_arrivals(project: Path, since: float) -> tuple[str, bool]:
     """
     before, is_any = "", False
     with suppress(OSError, ValueError, IndexError):
-        _, git, _ = _find_git(Path(os.path.realpath(project)))
+        _, git, _ = find_git(Path(os.path.realpath(project)))
         for line in (read_if_there(git / "logs/HEAD") or b"").decode(errors="replace").splitlines():
             head, _, what = line.partition("\t")  # `OLD NEW NAME <ADDRESS> SECONDS ZONE`
             fields = head.split()
@@ -135,7 +135,7 @@ def find_arrivals(project: Path, since: float) -> tuple[str, bool]:
 def hide_from_git(folder: Path) -> None:
     """Let git ignore what is no memory also on branches without `.gitignore`, by a file in no checkout's way."""
     with suppress(OSError, ValueError):
-        path = _find_git(Path(os.path.realpath(folder.parent)))[2] / "info/exclude"
+        path = find_git(Path(os.path.realpath(folder.parent)))[2] / "info/exclude"
         if folder.name == PROJECT_FOLDER and _EXCLUDED not in (read_if_there(path) or b""):
             with path.open("ab") as file:
                 file.write(_EXCLUDED)
@@ -144,7 +144,7 @@ def hide_from_git(folder: Path) -> None:
 def describe_work_tree(place: Path) -> str:
     """The work tree of a place, and its branch; for a removed one only the name."""
     try:
-        top, git, _ = _find_git(Path(_read(place / OWNER)))
+        top, git, _ = find_git(Path(_read(place / OWNER)))
         return f"{top.name}, {_read(git / 'HEAD').replace('ref: refs/heads/', 'branch ')}"
     except (OSError, ValueError):
         return f"{place.name.rpartition('-')[0]}{_REMOVED}"
@@ -155,7 +155,7 @@ def _locate(project: Path) -> tuple[Path, str, str]:
 
     Raises OSError, ValueError without a repository in git's format.
     """
-    top, git, common = _find_git(project)
+    top, git, common = find_git(project)
     inside, tree = (Path(os.path.relpath(*each)).as_posix() for each in ((project, top), (git, common)))
     if sys.platform in ("darwin", "win32"):  # where names of folders ignore case
         inside = inside.casefold()
@@ -168,7 +168,7 @@ def _name_place(common: Path, tree: str, inside: str) -> Path:
     return common / "scrimshaw" / f"{re.sub('[^A-Za-z0-9._-]+', '_', name)[:_LABEL_CHARACTERS]}-{digest}"
 
 
-def _find_git(project: Path) -> tuple[Path, Path, Path]:
+def find_git(project: Path) -> tuple[Path, Path, Path]:
     """(top of the work tree around a project, its folder in git, that of all work trees)."""
     for top in (project, *project.parents):
         if not os.path.lexists(git := top / ".git"):
