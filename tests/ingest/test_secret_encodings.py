@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.errors import InvalidRequest
+from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.secret_encodings import traces_of_passages, traces_of_pattern, traces_of_secret
 from scrimshaw.models import PURGED
 
@@ -150,6 +151,39 @@ def test_what_cannot_be_looked_for_is_refused(secret: str, capfd: pytest.Capture
 def test_an_expression_that_is_no_unicode_is_refused() -> None:
     with pytest.raises(InvalidRequest):
         traces_of_pattern("walrus-\udcff-77")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("title: zanzibar-Walrus-77 opens the door\n", {"title": f"{PURGED} opens the door"}),
+        ("trigger_phrases: [phrase zanzibar-walrus-77]\n", {"trigger_phrases": [f"phrase {PURGED}"]}),
+        ("topics: [zanzibar walrus, keel]\n", {"topics": [PURGED, "keel"]}),  # a part of it, as a value
+        ("topics:\n  - zanzibar walrus 77\n  - keel\n", {"topics": [PURGED, "keel"]}),
+        ("title: &t zanzibar-walrus-77\nsummary: *t\n", {"title": PURGED, "summary": PURGED}),
+        ("relations:\n  relates_to: [zanzibar-walrus-77]\n", {"relations": {"relates_to": [PURGED]}}),
+        (
+            "provenance: {source: cli, session: zanzibar-walrus-77}\n",
+            {"provenance": {"source": "cli", "session": PURGED}},
+        ),
+    ],
+)
+def test_front_matter_stays_readable_without_it(before: str, after: dict[str, object]) -> None:
+    traces = traces_of_secret("zanzibar-walrus-77")
+    clean = traces.erase(f"---\ntype: decision  # settled\n{before}---\nIt is zanzibar-walrus-77.\n".encode())
+    file = parse_memory_file(clean)
+    assert (file.problem, traces.count(clean)) == (None, 0)
+    assert file.values == {"type": "decision", **after}
+    assert file.body == f"It is {PURGED}.\n"
+    assert file.yaml.startswith("type: decision  # settled\n")
+
+
+@pytest.mark.parametrize(
+    "yaml", ["[zanzibar-walrus-77", "title: [a\nx: zanzibar-walrus-77\n", "zanzibar-walrus-77: a\n"]
+)
+def test_it_goes_from_front_matter_that_cannot_be_read_too(yaml: str) -> None:
+    traces = traces_of_secret("zanzibar-walrus-77")
+    assert traces.count(traces.erase(f"---\n{yaml}---\nText.\n".encode())) == 0
 
 
 @given(data=st.binary())

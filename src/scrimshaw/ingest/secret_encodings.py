@@ -6,12 +6,14 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
 
-from scrimshaw.errors import InvalidRequest
+from scrimshaw.errors import InvalidRequest, UnreadableFile
 from scrimshaw.ingest.extraction import compile_pattern
+from scrimshaw.ingest.memory_file import edit_memory_file, parse_memory_file
 from scrimshaw.models import PURGED
 
 # Shorter texts occur everywhere by chance, and too little of their base64 is specific.
@@ -54,6 +56,13 @@ class SecretTraces(Struct, frozen=True):
         return {match.group() for match in self.expression.finditer(data)} if self.expression else set()
 
     def erase(self, data: bytes) -> bytes:
+        """The bytes with markers in its place, which are put into front matter as values, so that it stays YAML."""
+        if data.startswith(b"---"):
+            with suppress(UnreadableFile):
+                file = parse_memory_file(data)
+                masked = {key: self._mask_value(value) for key, value in file.values.items()}
+                changes = {key: value for key, value in masked.items() if value != file.values[key]}
+                data = edit_memory_file(file, changes).raw if changes else data
         parts, end = [], 0
         for start, stop, marker in self._spans(data):
             parts += [data[end:start], marker]
@@ -63,6 +72,18 @@ class SecretTraces(Struct, frozen=True):
     def mask(self, text: str) -> str:
         """The text with the secret replaced by the marker."""
         return self.erase(text.encode(errors="surrogatepass")).decode(errors="replace")
+
+    def _mask_value(self, value: object) -> object:
+        match value:
+            case str():
+                return self.mask(value)
+            case list():  # whose items count as values by the quotes around them
+                return [
+                    self.mask(f'"{each}"')[1:-1] if isinstance(each, str) else self._mask_value(each) for each in value
+                ]
+            case Mapping():
+                return {key: self._mask_value(each) for key, each in value.items()}
+        return value
 
     def _spans(self, data: bytes) -> list[tuple[int, int, bytes]]:
         """(start, end, marker) of all places, in order; no two overlap."""
