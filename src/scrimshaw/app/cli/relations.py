@@ -89,7 +89,7 @@ def unlink(engine: Engine, source: Source, relation: Kind, target: Target) -> Li
     return links.unlink(engine, source, target, relation, actor="human")
 
 
-@command(app, "why", "storage/old", render=_render_drift)
+@command(app, "why", "storage/old", render=_render_drift, reads=True)
 def why(engine: Engine, memory_id: frame.MemoryId, hops: Hops = 3) -> Drift:
     """Show what replaced a memory, its causes and its effects."""
     return links.explain_drift(engine, frame.find_id(engine, memory_id), max_depth=hops)
@@ -102,6 +102,7 @@ def why(engine: Engine, memory_id: frame.MemoryId, hops: Hops = 3) -> Drift:
     "storage/old --direction incoming",
     "storage/old --svg old.svg",
     render=_render_graph,
+    reads=True,
     empty="No relation leads there.",
 )
 def graph(
@@ -125,7 +126,7 @@ def graph(
     return links.list_dependencies(engine, found, hops=hops, direction=direction)
 
 
-@command(app, "log", "storage/wal-reset --patch", render=_render_log)
+@command(app, "log", "storage/wal-reset --patch", render=_render_log, reads=True)
 def log(
     engine: Engine,
     memory_id: frame.MemoryId,

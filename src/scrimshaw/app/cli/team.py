@@ -46,7 +46,7 @@ def _render_digest(found: Mapping[str, Any]) -> Lines:
         yield f"  and {more} more; --json names all"
 
 
-@command(app, "digest", "--since 2d", "--since 2026-01-31T08:00:00Z --json", render=_render_digest)
+@command(app, "digest", "--since 2d", "--since 2026-01-31T08:00:00Z --json", render=_render_digest, reads=True)
 def digest(
     engine: Engine,
     since: Annotated[str, frame.date(help="An ISO date, or 2d ago; default: the session before the last, or 1w.")] = "",

@@ -22,9 +22,22 @@ from scrimshaw.app.hooks.fencing import (
     max_tokens,
 )
 from scrimshaw.config import TEAM, Settings
-from scrimshaw.errors import StorageFailure
+from scrimshaw.errors import NotFound, StorageFailure
 from scrimshaw.ingest.events import Event
-from scrimshaw.models import DRAFTS, RECORD, WAITS, EventKind, Filters, Injected, Memory, MemoryType, Tier, Trust
+from scrimshaw.ingest.redact import redact
+from scrimshaw.models import (
+    DRAFTS,
+    RECORD,
+    WAITS,
+    EventKind,
+    Filters,
+    Injected,
+    Memory,
+    MemoryType,
+    Session,
+    Tier,
+    Trust,
+)
 from scrimshaw.search import lineage
 from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.passages import cut_passage, find_copies
@@ -50,6 +63,8 @@ _LEAST_EXCERPT, _LONGEST_TITLE = 80, 50  # characters
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
 _MOST_EARLIER = 20  # last sessions, among which is the one that this one continues
 _OTHERS_NOTE = "What others did to this project's memories since its last session began; `scrimshaw digest` shows more."
+_UNRECORDED_NOTE = "This session's start could not be recorded, so it may leave no memory. The person may not know."
+_LONGEST_FAILURE = 400  # characters
 _DAYS_NOTE = "The sessions of the days that the prompt names."
 _SUBJECT_NOTE = "Where the last session ended that the prompt brings up."
 _RECALL_NOTE = "Notes of this project that the prompt brings up; memory_get reads one whole."
@@ -63,7 +78,7 @@ def context_injection(storage: Storage, events: Sequence[Event], settings: Setti
     for asked in events:
         text, recalled = "", dict[str, str]()
         if asked.kind is EventKind.START and settings.features.auto_resume:
-            text = _tell_state(storage, asked, settings)
+            text = _tell_state(storage, asked, settings, now)
         elif asked.kind is EventKind.PROMPT and not asked.agent and storage.has_index:
             text = _tell_asked(storage, asked, settings, now)
             if not text:
@@ -76,18 +91,25 @@ def context_injection(storage: Storage, events: Sequence[Event], settings: Setti
             told.append(text)
             occasion, tokens, hits = _OCCASIONS.get(asked.occasion, asked.kind), max_tokens(text), text.count("\n- ")
             cost = Injected(session=asked.session, occasion=occasion, tokens=tokens, hits=hits, at=now)
-            sessions.mark_shown(asked.session, recalled, now=now, injected=cost)
+            with suppress(StorageFailure, NotFound):  # what can only be read is told all the same
+                sessions.mark_shown(asked.session, recalled, now=now, injected=cost)
     return "\n".join(told)
 
 
-def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
+def describe_failure(failure: StorageFailure) -> str:
+    """That a session's start could not be recorded, and why."""
+    return fence_list(_UNRECORDED_NOTE, [redact(f"{failure}").text[:_LONGEST_FAILURE]])
+
+
+def _tell_state(storage: Storage, event: Event, settings: Settings, now: float) -> str:
     """What a starting session should know of the previous one, or of itself if it is resumed."""
     from scrimshaw.session.state import tell_state  # noqa: PLC0415 - only a start needs its many patterns
 
-    occasion, own = _OCCASIONS.get(event.occasion, Occasion.START), storage.sessions.get(event.session)
+    occasion, unrecorded = _OCCASIONS.get(event.occasion, Occasion.START), Session(id=event.session, started=now)
+    own = storage.sessions.get(event.session) or unrecorded
     index = storage.index if storage.has_index else None
     goes_on = occasion in (Occasion.RESUME, Occasion.COMPACT)
-    lines = tell_state(storage.sessions, index, own, occasion, settings.folder, own_first=goes_on) if own else []
+    lines = tell_state(storage.sessions, index, own, occasion, settings.folder, own_first=goes_on)
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)
     if goes_on and lines and not lines[0].origin.startswith((f"session:{event.session}#", f"session:{event.session}/")):
         occasion = Occasion.START  # its own has no work yet

@@ -18,6 +18,7 @@ from scrimshaw.app.clients import load_client
 from scrimshaw.app.clients.client import Client
 from scrimshaw.app.processes import find_client_process
 from scrimshaw.config import GLOBAL, HOOK_BUSY_MS, MEMORIES, PROJECT_FOLDER, RESUMED, Settings, find_project, load
+from scrimshaw.errors import StorageFailure
 from scrimshaw.ingest.events import Event, find_redactions, make_answers, make_observation, parse_epoch, redact_names
 from scrimshaw.ingest.extraction import default_rules
 from scrimshaw.models import CLIENT_TOOL, DRAFT_JOB, Action, Entry, EventKind, Observation, Session, content_hash
@@ -53,25 +54,44 @@ def handle_payload(
     event = client.parse_payload(fields, arguments[1] if len(arguments) > 1 else "")
     if event is None or event.occasion == "maybe":  # before every model call: not necessarily a compaction
         return ""
-    try:
+    has_memory = False
+    with suppress(OSError):  # an impossible name of a folder
         project = find_project(Path(event.cwd or "."))
         has_memory = (project / PROJECT_FOLDER).is_dir()
-    except OSError:  # an impossible name of a folder
-        return ""
     if not has_memory or not (settings := load(project)).is_capturing:
         return ""
     event = structs.replace(redact_names(event), cwd=str(project))
     is_on_server = settings.storage.engine == "postgres"  # whose driver alone takes what other hooks have in all
     if event.kind is EventKind.START or EventKind.TOOL is event.kind in client.reply_kinds or is_on_server:
         allow_longer()
-    with closing(open_storage(settings, busy_timeout_ms=HOOK_BUSY_MS, word_lists=False)) as storage:
-        text = _record(client, storage, event, settings)
-        # A session becomes a memory when it ends, and before its context is compacted.
-        if event.kind in (EventKind.END, EventKind.COMPACT) and settings.features.drafts:
-            storage.journal.enqueue(DRAFT_JOB, event.session, {})
-            if at_end and event.kind is EventKind.END:
-                at_end(storage, settings)
-    return text
+    open_databases = partial(open_storage, settings, busy_timeout_ms=HOOK_BUSY_MS, word_lists=False)
+    try:
+        with closing(open_databases()) as storage:
+            text = _record(client, storage, event, settings)
+            # A session becomes a memory when it ends, and before its context is compacted.
+            if event.kind in (EventKind.END, EventKind.COMPACT) and settings.features.drafts:
+                storage.journal.enqueue(DRAFT_JOB, event.session, {})
+                if at_end and event.kind is EventKind.END:
+                    at_end(storage, settings)
+    except StorageFailure as error:
+        text = answer_unrecorded(client, open_databases, event, settings, error)
+    return client.format_reply(event.kind, text) if text else ""
+
+
+def answer_unrecorded(
+    client: Client, open_databases: Callable[[], Storage], event: Event, settings: Settings, failure: StorageFailure
+) -> str:
+    """What a start or prompt can be told though it could not be recorded, as on a read-only disk; a start hears why."""
+    if event.kind not in (EventKind.START, EventKind.PROMPT) or event.kind not in client.reply_kinds:
+        raise failure
+    from scrimshaw.app.hooks import injection  # noqa: PLC0415 - see `_record`
+
+    log_error(failure)
+    text = ""
+    with suppress(StorageFailure), closing(open_databases()) as storage:
+        text = injection.context_injection(storage, [event], settings, time.time())
+    why = injection.describe_failure(failure) if event.kind is EventKind.START and settings.session.injection else ""
+    return "\n".join(filter(None, (text, why)))
 
 
 def _record(client: Client, storage: Storage, event: Event, settings: Settings) -> str:
@@ -103,7 +123,7 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     if asked and (is_start or is_new) and event.kind in client.reply_kinds:
         from scrimshaw.app.hooks.injection import context_injection  # noqa: PLC0415 - costs most events 8 ms for nothing
 
-        return client.format_reply(event.kind, context_injection(storage, asked, settings, now))
+        return context_injection(storage, asked, settings, now)
     return ""
 
 
