@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from scrimshaw.engine import Engine
+from scrimshaw.engine.links import find_shared_titles, link
 from scrimshaw.engine.write import NewText, find_similar_memories, save
+from scrimshaw.models import Relation
 
 PARAGRAPH = (
     "We chose apsw over the standard library because the interpreter links an old SQLite whose write-ahead log "
@@ -42,3 +44,19 @@ def test_a_brief_text_in_other_words_is_similar_by_its_words(
 ) -> None:
     save(engine, NewText(content=known, id="original"))
     assert [each.kind for each in find_similar_memories(engine, new)] == kinds
+
+
+def test_memories_of_one_title_are_told_and_proposed_to_be_superseded(engine: Engine) -> None:
+    texts = (
+        "Run make deploy after the smoke test on staging; ask Bo for the key of the VPN first.",
+        "The release bot ships what is merged once somebody comments /release on the request.",
+    )
+    first = save(engine, NewText(content=texts[0], title="How to deploy", id="ops/deploying"))
+    other = save(engine, NewText(content="Deploying needs a quiet harbour.", title="When to deploy"))
+    saved = save(engine, NewText(content=texts[1], title="how to  Deploy"))
+    assert [(each.id, each.kind) for each in saved.similar] == [(first.id, "same_title")]
+    assert [(each.target, each.why) for each in saved.proposals] == [(first.id, "it has the same title")]
+    assert other.similar == ()
+    assert find_shared_titles(engine) == [[saved.id, first.id]]
+    link(engine, saved.id, first.id, Relation.SUPERSEDES)
+    assert find_shared_titles(engine) == []

@@ -1,6 +1,6 @@
 """Causal relations between memories: adding and removing them, and using them to find why something changed."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
@@ -14,10 +14,11 @@ from scrimshaw.engine.ledger import RecordedChange, apply_changes, links_path, r
 from scrimshaw.engine.trust import demand_label_kept, limit_unlinked
 from scrimshaw.engine.write import Saved, rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly
+from scrimshaw.ingest.comparison import normalise_text
 from scrimshaw.ingest.markdown import parse_reference
 from scrimshaw.ingest.memory_file import MemoryFile, add_relation, remove_relation
 from scrimshaw.ingest.redact import redact, redact_edit
-from scrimshaw.models import EVERY, Action, Edge, EdgeKind, Entry, Memory, Neighbor, Relation
+from scrimshaw.models import EVERY, Action, Edge, EdgeKind, Entry, Filters, Memory, Neighbor, Relation
 from scrimshaw.storage.scan import SERENA
 from scrimshaw.storage.toml_files import LINKS_FILE, read_links, render_links
 
@@ -181,6 +182,16 @@ def list_dependencies(engine: Engine, memory_id: str, *, hops: int, direction: s
             stated = {name: value for name, value in asdict(edge).items() if name != "kind"}
             found.append(Neighbor(start=memory_id, hop=reached[edge.source] + 1, unresolved=True, **stated))
     return sorted(found, key=lambda edge: edge.hop)
+
+
+def find_shared_titles(engine: Engine) -> list[list[str]]:
+    """The ids of own memories that have one title, of each such title; except those that one of them supersedes."""
+    groups = defaultdict[str, list[str]](list)
+    for memory in engine.index.select(Filters(source=engine.sources[0].name)):
+        groups[normalise_text(memory.title)].append(memory.id)
+    gone = {target for _, target in engine.index.edges(relation=Relation.SUPERSEDES)}
+    current = ([name for name in names if name not in gone] for names in groups.values())
+    return [names for names in current if len(names) > 1]
 
 
 def sort_newest_first(superseding: Sequence[Neighbor], created: Mapping[str, str]) -> list[Neighbor]:

@@ -23,7 +23,15 @@ from scrimshaw.engine.read import list_own
 from scrimshaw.engine.trust import HUMAN_ACTORS, demand_changeable, demand_human, limit_reworded, vouch_changes
 from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, NotFound, ReadOnly, ScrimshawError
 from scrimshaw.ingest import front_matter as front
-from scrimshaw.ingest.comparison import BRIEF, compute_minhash, hash_normalised_text, jaccard, split_runs
+from scrimshaw.ingest.comparison import (
+    BRIEF,
+    compute_minhash,
+    find_head,
+    hash_normalised_text,
+    jaccard,
+    normalise_text,
+    split_runs,
+)
 from scrimshaw.ingest.markdown import group_relations
 from scrimshaw.ingest.memory_file import BOM, MemoryFile, edit_memory_file, parse_memory_file, render_memory_file
 from scrimshaw.ingest.quality import QualityVerdict, judge
@@ -105,7 +113,7 @@ class Similar(Struct, frozen=True, kw_only=True):
     id: str
     title: str
     similarity: float  #: Jaccard index of word triples, or of the words of brief texts, 0..1.
-    kind: str  #: `near_duplicate` or `related`.
+    kind: str  #: `near_duplicate`, `same_title` or `related`.
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
@@ -155,7 +163,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
             if hash_of(Path(same.path).read_bytes()) == same.content_hash:
                 return describe(id=same.id, status="duplicate", content_hash=same.content_hash, path=same.path)
     place = read_file(engine, memory_id, vault_name=new.vault)  # raises ReadOnly
-    similar = find_similar_memories(engine, content.text, exclude=memory_id)
+    similar = find_similar_memories(engine, content.text, title=title, exclude=memory_id)
     file, text, verdict = compose_memory(engine, new, title, content, clean)
     is_accepted = verdict.is_accepted or force
     is_brief = file.values.get("tier") == Tier.TEMPORARY and new.trust not in LASTING
@@ -516,33 +524,39 @@ def find_free_id(engine: Engine, title: str, vault_name: str = "") -> str:
     raise AssertionError
 
 
-def find_similar_memories(engine: Engine, text: str, *, exclude: str = "") -> tuple[Similar, ...]:
-    """Near duplicates and related memories of a text, closest first."""
-    settings = engine.settings.search
+def find_similar_memories(engine: Engine, text: str, *, title: str = "", exclude: str = "") -> tuple[Similar, ...]:
+    """Near duplicates and related memories of a text, closest first, and those of the same title of several words."""
+    settings, own_title = engine.settings.search, normalise_text(title)
     own_sketch, least = compute_minhash(text), max(settings.related, _SAME_WORDS if len(text) <= BRIEF else 0)
     shared = max(1, round(least * _SAMPLE_LUCK * len(own_sketch)))
-    if not (ids := engine.index.near_duplicates(own_sketch, shared=shared, limit=_CANDIDATES + 1)):
+    near = engine.index.near_duplicates(own_sketch, shared=shared, limit=_CANDIDATES + 1)
+    named = map(itemgetter(1), engine.index.phrases([find_head(title)], titles=True, holds=bool))
+    if not (ids := [*dict.fromkeys([*near, *named])]):
         return ()
     memories, own = engine.index.get(ids), split_runs(text, BRIEF)
     found = []
     for name, body in engine.index.bodies(ids).items():
-        similarity = jaccard(own, split_runs(body, BRIEF))
-        # One deleted meanwhile has no title any more.
-        if name != exclude and similarity >= least and name in memories:
-            kind = "near_duplicate" if similarity >= settings.near_duplicate else "related"
+        if name == exclude or name not in memories:  # one deleted meanwhile has no title any more
+            continue
+        similarity, is_same = jaccard(own, split_runs(body, BRIEF)), normalise_text(memories[name].title) == own_title
+        is_like = name in near and similarity >= least
+        if is_like or is_same:
+            kind = "near_duplicate" if similarity >= settings.near_duplicate else "related" if is_like else "same_title"
             found.append(Similar(id=name, title=memories[name].title, similarity=round(similarity, 3), kind=kind))
     return tuple(sorted(found, key=lambda item: (-item.similarity, item.id)))
 
 
 def propose_supersedes(engine: Engine, text: str, similar: Sequence[Similar]) -> tuple[Proposal, ...]:
-    """Proposals to supersede similar memories, if the new text has a cue of change that theirs lacks."""
+    """Proposals to supersede similar memories: of the same title, or if only the new text has a cue of change."""
     cues, found = find_cues(text), []
     bodies = engine.index.bodies([each.id for each in similar]) if cues else {}
     for each in similar:
+        why = "it has the same title" if each.kind == "same_title" else ""
         known = find_cues(bodies.get(each.id, ""))
         if new := [cue for cue in cues if cue not in known]:
             quoted = ", ".join(f'"{cue}"' for cue in new)
             why = f"{each.kind.replace('_', ' ')} ({each.similarity:.2f}), and only the new text says {quoted}"
+        if why:
             found.append(Proposal(relation=Relation.SUPERSEDES, target=each.id, why=why))
     return tuple(found)
 

@@ -20,6 +20,7 @@ from scrimshaw.engine.core import MEMORIES
 from scrimshaw.engine.degradations import Lost
 from scrimshaw.engine.drafts import list_rejected
 from scrimshaw.engine.health import Finding, Health, Severity, check_health, examine_databases, write_test_file
+from scrimshaw.engine.links import find_shared_titles
 from scrimshaw.engine.lint import LintState
 from scrimshaw.errors import ConfigError, ScrimshawError, StorageFailure
 from scrimshaw.ingest.rule_checks import check_rules
@@ -213,6 +214,9 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
                 yield Finding(row.name, health.verdicts[row.name], f"{row.detail}{drift}", fix)
         if rejected := list_rejected(engine):
             yield Finding("drafts", Severity.NOTE, f"set aside: {len(rejected)}", "See `scrimshaw drafts list`.")
+        fix = "Merge them, or say which one counts: `scrimshaw link NEWER supersedes OLDER`."
+        shared = map(", ".join, find_shared_titles(engine))
+        yield from (Finding("titles", Severity.NOTE, f"{names} have the same title", fix) for names in shared)
         is_sound = True
         for fault in examine_databases(engine):
             is_sound = False

@@ -41,7 +41,7 @@ def _render_saved(result: Saved) -> Lines:
     note(*result.reasons, *result.notices)
     if result.redacted:
         note(f"Redacted: {', '.join(result.redacted)}.")
-    kinds = {"near_duplicate": "Nearly the same"}
+    kinds = {"near_duplicate": "Nearly the same", "same_title": "Has the same title"}
     note(*(f"{kinds.get(other.kind, 'Related')}: {other.id} ({other.similarity:g})" for other in result.similar))
 
 
