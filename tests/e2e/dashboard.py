@@ -326,6 +326,9 @@ def check_page(browser: Browser, name: str) -> bool:
     ]
     faults += [f"scripts ran: {browser.ask('window.pwned')}"] * bool(browser.ask("window.pwned"))
     faults += ["it is wider than the screen"] * bool(browser.ask("document.scrollingElement.scrollWidth > innerWidth"))
+    tables = "[...document.querySelectorAll('.scroll > table')]"
+    wide = f"innerWidth < 640 && {tables}.some(each => each.scrollWidth > innerWidth)"
+    faults += ["a table is wider than the screen"] * bool(browser.ask(wide))
     errors = (each["message"] for each in browser.driver.get_log("browser") if each["level"] == "SEVERE")
     faults += [each for each in errors if "status of 404" not in each]
     with suppress(NoAlertPresentException):

@@ -30,6 +30,12 @@ def test_a_change_is_undone_and_brought_back(browser: TestClient, saved: str, va
     assert [path.stem for path in vault.rglob("*.md")] == [saved.rpartition("/")[2]]
 
 
+def test_each_cell_names_its_column_where_a_narrow_screen_stacks_them(browser: TestClient, saved: str) -> None:
+    page = read(browser, "/changes")
+    names = [each.attributes["data-name"] for each in page.find("td")]
+    assert names[:6] == ["change", "when", "by", "reason", "entry", "undo"]
+
+
 def test_a_change_under_a_newer_edit_stays(browser: TestClient, saved: str, vault: Path) -> None:
     page = read(browser, "/changes")
     (file,) = vault.rglob("*.md")

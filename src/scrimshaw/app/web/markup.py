@@ -57,9 +57,11 @@ def make_url(path: str, name: str = "", **query: object) -> str:
 
 
 def make_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Child]]) -> Html:
-    """A table whose first column names its rows."""
-    columns = tag("tr", [tag("th", name, scope="col") for name in head])
-    body = [tag("tr", tag("th", first, scope="row"), [tag("td", cell) for cell in cells]) for first, *cells in rows]
+    """A table whose first column names its rows; on a narrow screen each cell names its column."""
+    columns, body = tag("tr", [tag("th", name, scope="col") for name in head]), list[Html]()
+    for first, *cells in rows:
+        named = (tag("td", cell, data_name=name or None) for name, cell in zip(head[1:], cells, strict=True))
+        body.append(tag("tr", tag("th", first, scope="row"), named))
     table = tag("table", tag("caption", caption), tag("thead", columns), tag("tbody", body))
     return tag("div", table, class_="scroll", role="region", aria_label=caption, tabindex="0")
 
