@@ -133,6 +133,17 @@ def test_the_file_of_tokens_holds_no_secret(server: HttpServer, writer: str) -> 
         assert file.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_server_whose_database_does_not_answer_is_not_ready(tmp_path: Path) -> None:
+    shop = write_shop(tmp_path)
+    with serve_http(shop, tmp_path / "home") as server:
+        (index,) = (shop / ".scrimshaw/team").glob("index.db")
+        for file in index.parent.glob("index.db*"):
+            file.unlink()
+        index.mkdir()
+        assert server.send("/readyz").status_code == 503
+        assert server.send("/healthz").status_code == 200
+
+
 @pytest.mark.parametrize(
     ("path", "headers", "status"),
     [

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import apsw
 import pytest
+from msgspec import to_builtins
 from msgspec.structs import replace as replace_probe
 from tests.conftest import OpenMemory
 from tests.engine.breaking import locked_by_another, tamper, written_by_another
@@ -23,8 +25,10 @@ from scrimshaw.engine.core import LOCK_FILE, LOCK_TIMEOUT_S
 from scrimshaw.engine.health import CHECKS, Result, check_health
 from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.write import NewText, save
+from scrimshaw.errors import StorageFailure
 from scrimshaw.models import Capability, Degradation, Status
 from scrimshaw.search.pipeline import Searcher
+from scrimshaw.storage.sqlite.database import Database
 
 EVERY = (*CHECKS, *app_checks.PROCESS)
 
@@ -165,6 +169,20 @@ def test_a_file_to_correct_degrades_a_memory(engine: Engine, vault: Path, text: 
     assert turned(engine)["files"] == Status.DEGRADED
     assert (found := check_health(engine)).status == "degraded"
     assert "1 file to correct" in next(each.failure_mode for each in found.degradations if "files" in each.failure_mode)
+
+
+def test_an_error_that_stops_many_parts_is_quoted_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(database: Database) -> NoReturn:
+        raise StorageFailure("The server is away.", "Start it.", path=str(database.path))
+
+    monkeypatch.setattr(Database, "lend", refuse)
+    found = check_health(engine)
+    parts = {each.name: each.detail for each in found.capabilities if each.status == Status.OFF}
+    assert parts.keys() >= {"index", "full_text", "triggers", "journal", "jobs"}
+    assert {*parts.values()} == {"The server is away.", "as index"}
+    assert found.problems.count("The server is away. Start it.") == 1
+    assert found.advice["index"] == "Start it."
+    assert str(to_builtins(found)).count("server is away") == 3  # the part, what is lost, the problem
 
 
 def test_a_bug_in_one_probe_hides_nothing_else(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:

@@ -116,7 +116,8 @@ class Health(Struct, frozen=True, kw_only=True):
 def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check] = ()) -> Health:
     """Run the engine's checks and `more`, and record changes; `thorough` reads every page and the ledger's chain."""
     checks = {check.name: check for check in (*CHECKS, *more)}
-    results = {name: _run(check, engine) for name, check in checks.items()}
+    known = dict[str, str]()
+    results = {name: _run(check, engine, known) for name, check in checks.items()}
     verdicts = {name: check.verdict(results[name]) for name, check in checks.items()}
     lost = {name: each.degradation for name, each in results.items() if each.degradation}
     own = engine.degradations.of()
@@ -167,8 +168,11 @@ def off(detail: str) -> Result:
     return Result(Status.OFF, detail)
 
 
-def _run(check: Check, engine: Engine) -> Result:
-    """What the check found; if the part is not on, also what that means for answers."""
+def _run(check: Check, engine: Engine, known: dict[str, str]) -> Result:
+    """What the check found; if the part is not on, also what that means for answers.
+
+    An error is quoted once, for the part that is `known` to have it: a server that is away stops nearly all of them.
+    """
     advice = check.advice
     try:
         found = check.run(engine)
@@ -176,7 +180,10 @@ def _run(check: Check, engine: Engine) -> Result:
     except VaultBusy as error:
         result = Result(Status.DEGRADED, error.message)
     except ScrimshawError as error:
-        result, advice = Result(Status.OFF, error.message, getattr(error, "degradation", None)), error.hint or advice
+        is_new = (first := known.setdefault(error.message, check.name)) == check.name
+        why = error.message if is_new else f"as {first}"
+        result = Result(Status.OFF, why, getattr(error, "degradation", None))
+        advice = error.hint or advice if is_new else f"as for {first}"
     except Exception as error:  # noqa: BLE001 - a bug in one check must not hide what all others find
         frames, kind = "".join(traceback.format_tb(error.__traceback__)), type(error).__name__
         _log.error("The check %s failed with %s\n%s", check.name, kind, frames)  # its text may quote anything

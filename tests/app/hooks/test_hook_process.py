@@ -445,3 +445,15 @@ def test_hooks_at_once_lose_no_event(engine: Engine, project: Path) -> None:
     session = engine.sessions.get("S1")
     assert session is not None
     assert session.counter == 16
+
+
+def test_a_start_says_that_nothing_is_recorded_while_the_database_server_is_away(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("psycopg")
+    monkeypatch.setenv("SCRIMSHAW_STORAGE_ENGINE", "postgres")
+    monkeypatch.setenv("SCRIMSHAW_STORAGE_URL", "postgresql://127.0.0.1:9/nobody")
+    answer = context_of(report(project, "SessionStart", source="startup"))
+    assert "could not be recorded" in answer
+    assert "Check that the server runs" in answer
+    assert report(project, "UserPromptSubmit", prompt="make the deploy work") == ""

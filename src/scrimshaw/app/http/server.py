@@ -218,7 +218,7 @@ def _build_app(vaults: Vaults, toolsets: str) -> ASGIApp:
 
     async def show_readiness(_: Request) -> Response:
         is_ready = await anyio.to_thread.run_sync(lambda: vaults.is_ready)
-        return PlainTextResponse("ready\n" if is_ready else "starting\n", 200 if is_ready else 503)
+        return PlainTextResponse("ready\n" if is_ready else "not ready\n", 200 if is_ready else 503)
 
     async def show_metrics(request: Request) -> Response:
         names = [*request.scope[_CALLER].scopes]

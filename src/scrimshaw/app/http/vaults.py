@@ -4,7 +4,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from scrimshaw.engine import Engine, open_engine
 from scrimshaw.engine.core import GLOBAL
 from scrimshaw.engine.index import count_vectors
 from scrimshaw.engine.query_log import search_figures
-from scrimshaw.errors import Forbidden, ReadOnly, ScrimshawError
+from scrimshaw.errors import Forbidden, ReadOnly, ScrimshawError, StorageFailure
 from scrimshaw.models import EVERY, UNFINISHED
 
 _ID_PARAMETERS = ("id", "source_id", "target_id", "folder")
@@ -91,10 +91,13 @@ class Vaults:
 
     @property
     def is_ready(self) -> bool:
-        """Whether all are open, except those whose remote failed, and have scanned their files once."""
+        """Whether all but those whose remote failed are open and scanned, and their databases answer."""
         failed = {name for name, each in self.exchanges.items() if each.has_failed}
         is_open = self._folders.keys() - failed <= self._open.keys()
-        return is_open and all(each.wait_until_fresh(0) for each in self._open.copy().values())
+        with suppress(StorageFailure):  # such as a database server that is away
+            opened = self._open.copy().values() if is_open else ()
+            return is_open and all(each.wait_until_fresh(0) and each.engine.index.generation() >= 0 for each in opened)
+        return False
 
     def admit(self, token: Token) -> Caller:
         """What a token may do here; it does not learn of other vaults."""
