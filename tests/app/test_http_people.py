@@ -84,6 +84,13 @@ def test_a_private_memory_is_neither_replaced_nor_described(team: Team, name: st
     assert path.read_text() == PRIVATE_FILES[name]
 
 
+def test_saving_what_is_private_says_where_it_belongs(team: Team) -> None:
+    text = "---\nvisibility: private\n---\nThe tide table is in my drawer."
+    error = team.server.call(team.secret, "memory_save", content=text, id="drawer")["error"]
+    assert "save it on your own machine" in str(error)
+    assert not (team.project / ".scrimshaw/memories/drawer.md").exists()
+
+
 def test_what_is_for_the_team_is_told(team: Team) -> None:
     assert "dry" in team.server.call(team.secret, "memory_get", id="quay")["content"]
 

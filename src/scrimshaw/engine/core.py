@@ -155,7 +155,8 @@ class Engine(AbstractContextManager["Engine"]):
             raise UnreadableFile(f"{replace_invisible(source.path)}: {fault}.", "Give it another name.")
         parsed = parse_memory_file(file, source.path) if isinstance(file, bytes) else file
         if self.team and is_private(parsed):
-            raise UnreadableFile(PRIVATE)
+            hint = "A server takes only what the team may read: leave `visibility` out, or save it on your own machine."
+            raise UnreadableFile(PRIVATE, hint)
         if not source.is_vouched and self.is_vouched(name, parsed.content_hash):
             source = structs.replace(source, is_vouched=True)
         document = build_document(source, parsed, clean)
