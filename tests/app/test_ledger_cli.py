@@ -189,7 +189,7 @@ def test_show_filters_and_limits(three: Engine, cli: Cli) -> None:
     assert [row["id"] for row in cli("ledger", "show", "--session", "s1", "--json").json] == ["a"]
     assert [row["id"] for row in cli("ledger", "show", "--limit", "1", "--json").json] == ["b"]
     assert "create  a" in cli("ledger", "show").out
-    assert "no such entry" in cli("ledger", "show", "--memory", "nothing").out
+    assert "No such entry" in cli("ledger", "show", "--memory", "nothing").out
 
 
 def test_a_memory_is_named_as_answers_print_it(three: Engine, cli: Cli) -> None:

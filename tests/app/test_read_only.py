@@ -94,4 +94,4 @@ def test_a_memory_of_another_account_says_who_may_read_it(engine: Engine, projec
     for command in ("search", "doctor"):
         done = run(project, [*POWERLESS, *CLI, command, *(["tide"] if command == "search" else [])])
         assert done.returncode > 0
-        assert "act as the account that owns" in " ".join((done.stdout + done.stderr).split())
+        assert "act as their owner" in " ".join((done.stdout + done.stderr).split())

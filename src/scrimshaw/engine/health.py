@@ -116,7 +116,7 @@ class Health(Struct, frozen=True, kw_only=True):
 def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check] = ()) -> Health:
     """Run the engine's checks and `more`, and record changes; `thorough` reads every page and the ledger's chain."""
     checks = {check.name: check for check in (*CHECKS, *more)}
-    known = dict[str, str]()
+    known = dict[str, str]()  # errors, each with the first part that has it: a server that is away stops most parts
     results = {name: _run(check, engine, known) for name, check in checks.items()}
     verdicts = {name: check.verdict(results[name]) for name, check in checks.items()}
     lost = {name: each.degradation for name, each in results.items() if each.degradation}
@@ -169,10 +169,7 @@ def off(detail: str) -> Result:
 
 
 def _run(check: Check, engine: Engine, known: dict[str, str]) -> Result:
-    """What the check found; if the part is not on, also what that means for answers.
-
-    An error is quoted once, for the part that is `known` to have it: a server that is away stops nearly all of them.
-    """
+    """What the check found; if the part is not on, also what that means for answers; no `known` error again."""
     advice = check.advice
     try:
         found = check.run(engine)
@@ -180,10 +177,9 @@ def _run(check: Check, engine: Engine, known: dict[str, str]) -> Result:
     except VaultBusy as error:
         result = Result(Status.DEGRADED, error.message)
     except ScrimshawError as error:
-        is_new = (first := known.setdefault(error.message, check.name)) == check.name
-        why = error.message if is_new else f"as {first}"
+        first, advice = known.setdefault(error.message, check.name), error.hint or advice
+        why, advice = (error.message, advice) if first == check.name else (f"as {first}", f"as for {first}")
         result = Result(Status.OFF, why, getattr(error, "degradation", None))
-        advice = error.hint or advice if is_new else f"as for {first}"
     except Exception as error:  # noqa: BLE001 - a bug in one check must not hide what all others find
         frames, kind = "".join(traceback.format_tb(error.__traceback__)), type(error).__name__
         _log.error("The check %s failed with %s\n%s", check.name, kind, frames)  # its text may quote anything

@@ -538,8 +538,9 @@ def find_similar_memories(engine: Engine, text: str, *, title: str = "", exclude
     for name, body in engine.index.bodies(ids).items():
         if name == exclude or name not in memories:  # one deleted meanwhile has no title any more
             continue
-        similarity, is_same = jaccard(own, split_runs(body, BRIEF)), normalise_text(memories[name].title) == own_title
+        similarity = jaccard(own, split_runs(body, BRIEF))
         is_like = name in near and similarity >= least
+        is_same = normalise_text(memories[name].title) == own_title
         if is_like or is_same:
             kind = "near_duplicate" if similarity >= settings.near_duplicate else "related" if is_like else "same_title"
             found.append(Similar(id=name, title=memories[name].title, similarity=round(similarity, 3), kind=kind))

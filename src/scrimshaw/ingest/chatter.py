@@ -8,7 +8,7 @@ One pass, linear in the length of the text.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import chain, filterfalse, groupby
+from itertools import filterfalse, groupby
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -159,8 +159,7 @@ def remove_chatter(text: str) -> str:
 def find_chatter(text: str, phrases: tuple[str, ...] = ()) -> tuple[Chatter, ...]:
     """The pieces that `remove_chatter` would remove from the text, in order; more `phrases` also begin chatter."""
     known, spoken = _kinds_by_opening(phrases), {*_split_words(text)}
-    heard = chain.from_iterable(map(known.__getitem__, known.keys() & spoken))
-    openings = [*filter(lambda each: spoken.issuperset(each[0]), heard)]
+    openings = [each for word in known.keys() & spoken for each in known[word] if spoken.issuperset(each[0])]
     pieces, may_trace = list[Chatter](), _TRACE_HINT.search(text)
     if not (openings or may_trace or ("!" in text and spoken & _words("cheers"))):  # as in most texts
         return ()

@@ -57,14 +57,16 @@ class SecretTraces(Struct, frozen=True):
 
     def erase(self, data: bytes) -> bytes:
         """The bytes with markers in its place, which are put into front matter as values, so that it stays YAML."""
-        if data.startswith(b"---"):
+        spans = self._spans(data)
+        if spans and data.startswith(b"---"):
             with suppress(UnreadableFile):
                 file = parse_memory_file(data)
                 masked = {key: self._mask_value(value) for key, value in file.values.items()}
                 changes = {key: value for key, value in masked.items() if value != file.values[key]}
                 data = edit_memory_file(file, changes).raw if changes else data
+                spans = self._spans(data)
         parts, end = [], 0
-        for start, stop, marker in self._spans(data):
+        for start, stop, marker in spans:
             parts += [data[end:start], marker]
             end = stop
         return b"".join((*parts, data[end:]))
@@ -74,16 +76,11 @@ class SecretTraces(Struct, frozen=True):
         return self.erase(text.encode(errors="surrogatepass")).decode(errors="replace")
 
     def _mask_value(self, value: object) -> object:
-        match value:
-            case str():
-                return self.mask(value)
-            case list():  # whose items count as values by the quotes around them
-                return [
-                    self.mask(f'"{each}"')[1:-1] if isinstance(each, str) else self._mask_value(each) for each in value
-                ]
-            case Mapping():
-                return {key: self._mask_value(each) for key, each in value.items()}
-        return value
+        if isinstance(value, str):  # in quotes, which say that it is a value
+            return self.mask(f'"{value}"').removeprefix('"').removesuffix('"')
+        if isinstance(value, list):
+            return [*map(self._mask_value, value)]
+        return {key: self._mask_value(each) for key, each in value.items()} if isinstance(value, Mapping) else value
 
     def _spans(self, data: bytes) -> list[tuple[int, int, bytes]]:
         """(start, end, marker) of all places, in order; no two overlap."""

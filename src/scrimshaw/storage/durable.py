@@ -22,10 +22,7 @@ _HINTS = {
     errno.ENOSPC: "The disk is full: free some space and try again.",
     errno.EDQUOT: "The disk quota is used up: free some space and try again.",
     errno.EROFS: "The file system is read-only: mount it writable, or work in a copy of the project.",
-    **dict.fromkeys(
-        (errno.EACCES, errno.EPERM),
-        "Give this user access to the file and its folder, or act as the account that owns them.",
-    ),
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "Give this user access to file and folder, or act as their owner."),
     **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), "A file is where a folder is needed: rename one of them."),
     errno.EISDIR: "A folder is where a file is needed: rename one of them.",
     errno.ENAMETOOLONG: "Use a shorter name or move the vault up.",
@@ -51,18 +48,6 @@ def failure_of(error: Exception, action: str = "use", path: Path | None = None) 
     place, hint = str(path or error.filename or "a file"), "Check the path and the disk, then try again."
     message = f"Cannot {action} {place}: {error.strerror or error}."
     return StorageFailure(message, _HINTS.get(error.errno or 0, hint), path=place, errno=error.errno)
-
-
-def find_refusal(path: Path) -> StorageFailure | None:
-    """Why the system lets nobody write a file, or make a missing one; SQLite's own words name no reason."""
-    try:
-        if path.exists():
-            path.open("r+b").close()
-        else:
-            os.utime(path.parent)
-    except OSError as error:
-        return failure_of(error, "write", path)
-    return None
 
 
 def make_private(path: Path) -> None:

@@ -82,10 +82,7 @@ def merge_texts(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
 def ask_git(
     folder: Path, *arguments: str, answers: Collection[int] = (0,), timeout_s: float | None = None, **variables: str
 ) -> str:
-    """The output of git in a folder; raises StorageFailure if it is missing, refuses or takes too long.
-
-    A refusal of a repository that another account owns is never among `answers`.
-    """
+    """The output of git in a folder; raises StorageFailure if it is missing, refuses or takes too long."""
     command = ["git", "-c", "core.quotePath=false", "-C", str(folder), *arguments]
     known, timeout_s, nobody = {**environment_for_git(), **variables}, timeout_s or TIMEOUT_S, subprocess.DEVNULL
     try:
@@ -93,7 +90,7 @@ def ask_git(
     except (OSError, subprocess.TimeoutExpired) as error:
         why = describe_os_error(error) if isinstance(error, OSError) else f"it timed out after {error.timeout:g} s"
         raise StorageFailure(f"git could not be asked: {why}.", "Install git, or put it on the PATH.") from error
-    if done.returncode and (cure := _CURE.search(done.stderr)):
+    if done.returncode and (cure := _CURE.search(done.stderr)):  # whatever codes are answers
         what = f"git refuses the repository around {folder} for dubious ownership: it belongs to another account."
         raise StorageFailure(what, f"If you trust it, run `{os.fsdecode(cure[0])}`.")
     if done.returncode not in answers:

@@ -204,14 +204,7 @@ def _render_traces(title: str, traces: Sequence[Trace], style: str = "") -> Line
         yield line((f"  and {len(traces) - _TRACES_SHOWN} more", "dim"))
 
 
-@command(
-    ledger,
-    "show",
-    "--memory storage/wal --limit 5",
-    render=_render_rows,
-    reads=True,
-    empty="The ledger has no such entry.",
-)
+@command(ledger, "show", "--memory storage/wal --limit 5", render=_render_rows, reads=True, empty="No such entry.")
 def show_ledger(
     engine: Engine,
     memory: Annotated[str, typer.Option(metavar="ID", help="Only of this memory.")] = "",

@@ -4,13 +4,15 @@ Without a model or a tokenizer: a hook has a few milliseconds. Only certain matc
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from operator import attrgetter
 
 from msgspec.structs import replace
 
+from scrimshaw.app.clients.client import Client
 from scrimshaw.app.hooks.fencing import (
     CHARACTERS_PER_TOKEN,
     NOTES,
@@ -64,7 +66,6 @@ _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": O
 _MOST_EARLIER = 20  # last sessions, among which is the one that this one continues
 _OTHERS_NOTE = "What others did to this project's memories since its last session began; `scrimshaw digest` shows more."
 _UNRECORDED_NOTE = "This session's start could not be recorded, so it may leave no memory. The person may not know."
-_LONGEST_FAILURE = 400  # characters
 _DAYS_NOTE = "The sessions of the days that the prompt names."
 _SUBJECT_NOTE = "Where the last session ended that the prompt brings up."
 _RECALL_NOTE = "Notes of this project that the prompt brings up; memory_get reads one whole."
@@ -96,9 +97,17 @@ def context_injection(storage: Storage, events: Sequence[Event], settings: Setti
     return "\n".join(told)
 
 
-def describe_failure(failure: StorageFailure) -> str:
-    """That a session's start could not be recorded, and why."""
-    return fence_list(_UNRECORDED_NOTE, [redact(f"{failure}").text[:_LONGEST_FAILURE]])
+def answer_unrecorded(
+    client: Client, open_databases: Callable[[], Storage], event: Event, settings: Settings, failure: StorageFailure
+) -> str:
+    """What a start or prompt can be told though it could not be recorded, as on a read-only disk; a start hears why."""
+    if event.kind is EventKind.TOOL or event.kind not in client.reply_kinds:
+        raise failure
+    text, why = "", redact(str(failure)).text
+    with suppress(StorageFailure), closing(open_databases()) as storage:
+        text = context_injection(storage, [event], settings, time.time())
+    is_told = event.kind is EventKind.START and settings.session.injection
+    return f"{text}\n{fence_list(_UNRECORDED_NOTE, [why])}".strip() if is_told else text
 
 
 def _tell_state(storage: Storage, event: Event, settings: Settings, now: float) -> str:

@@ -74,24 +74,11 @@ def handle_payload(
                 if at_end and event.kind is EventKind.END:
                     at_end(storage, settings)
     except StorageFailure as error:
+        from scrimshaw.app.hooks.injection import answer_unrecorded  # noqa: PLC0415 - see `_record`
+
         text = answer_unrecorded(client, open_databases, event, settings, error)
+        log_error(error)
     return client.format_reply(event.kind, text) if text else ""
-
-
-def answer_unrecorded(
-    client: Client, open_databases: Callable[[], Storage], event: Event, settings: Settings, failure: StorageFailure
-) -> str:
-    """What a start or prompt can be told though it could not be recorded, as on a read-only disk; a start hears why."""
-    if event.kind not in (EventKind.START, EventKind.PROMPT) or event.kind not in client.reply_kinds:
-        raise failure
-    from scrimshaw.app.hooks import injection  # noqa: PLC0415 - see `_record`
-
-    log_error(failure)
-    text = ""
-    with suppress(StorageFailure), closing(open_databases()) as storage:
-        text = injection.context_injection(storage, [event], settings, time.time())
-    why = injection.describe_failure(failure) if event.kind is EventKind.START and settings.session.injection else ""
-    return "\n".join(filter(None, (text, why)))
 
 
 def _record(client: Client, storage: Storage, event: Event, settings: Settings) -> str:

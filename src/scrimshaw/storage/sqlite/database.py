@@ -17,7 +17,7 @@ from typing import Any
 import apsw
 
 from scrimshaw.errors import InvalidRequest, ScrimshawError, StorageFailure
-from scrimshaw.storage.durable import find_refusal, make_private
+from scrimshaw.storage.durable import make_private, storage_errors
 from scrimshaw.storage.sql import SqlDatabase, read_migrations
 
 _Identity = list[tuple[int, int] | None]
@@ -144,8 +144,12 @@ class Database(SqlDatabase):
             return InvalidRequest("A number has more than 64 bits.", "Give a smaller one.")
         if self.path.is_dir():
             return StorageFailure(f"{self.path} is a folder, not a file.", "Move it away.", path=str(self.path))
-        if isinstance(error, _UNUSABLE) and (refusal := find_refusal(self.path)):
-            return refusal
+        if isinstance(error, _UNUSABLE):
+            with storage_errors("write", self.path):  # SQLite does not say why the system lets nobody write
+                if self.path.exists():
+                    self.path.open("r+b").close()
+                else:
+                    os.utime(self.path.parent)
         if isinstance(error, (apsw.BusyError, *_UNUSABLE)):
             hint = "Check free space and permissions, then try again."
             return StorageFailure(f"{self.path} could not be used: {error}.", hint, path=str(self.path))

@@ -66,7 +66,8 @@ Explain = Annotated[bool, RARE, Meta(description="Explain the rank of each hit."
 Phrases = Annotated[tuple[str, ...], Meta(description="Phrases that trigger it.")]
 Topics = Annotated[tuple[str, ...], Meta(description="Subjects, one or two words each.")]
 StatedVault = Annotated[
-    VaultName, Meta(description="Serena's memories or the project's own vault; default: Serena's if it has only those.")
+    VaultName,
+    Meta(description="Serena's memories or the project's own vault; default: Serena's if it has only those."),
 ]
 StatedTier = Annotated[
     Tier, Meta(description="Importance; temporary is deleted after a week, constitutional needs a person.")
