@@ -1,7 +1,9 @@
 """Memories of sessions that ran elsewhere: another person's, or those of another machine. git brought their files."""
 
+import os
 from contextlib import suppress
 from datetime import datetime
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 
@@ -10,13 +12,17 @@ from msgspec import Struct
 from scrimshaw.config import MEMORIES
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest.instructions import is_suspicious
-from scrimshaw.models import SESSIONS, Trust
+from scrimshaw.ingest.redact import redact
+from scrimshaw.models import SESSIONS, Tier, Trust
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.session.keywords import find_stems
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.sessions import Sessions
 
-MOST_READ, MOST_ARRIVED = 10, 5  # files that are read, a millisecond each, and memories of which a start hears
+MOST_READ, MOST_ARRIVED = 20, 5  # files that are read, a millisecond each, and memories of which a start hears
+LARGEST = 64 * 1024  # bytes of a file; the longest memories of sessions have a tenth
+LONGEST_HEARD = 25  # words of a line that name subjects; a longer one, such as a quoted request, speaks of many things
+_DONE = ("Outcome", "Changed", "Decisions")  # the sections that say what became of a point
 
 
 class Arrival(Struct, frozen=True):
@@ -27,33 +33,43 @@ class Arrival(Struct, frozen=True):
     body: str
     trust: Trust
     last_event: float  #: when it was written, in seconds since 1970
+    arrived: float = 0.0  #: when its file came here
 
     def find_subjects(self) -> list[frozenset[str]]:
-        """The words of each line that name its subjects."""
-        return [*map(find_stems, self.body.splitlines())]
+        """The words that name subjects of the title, and of each line that says what was done."""
+        sections = (part.partition("\n") for part in f"\n{self.body}".split("\n## "))
+        lines = chain.from_iterable(rest.splitlines() for name, _, rest in sections if name.strip() in _DONE)
+        return [words for words in map(find_stems, (self.title, *lines)) if len(words) <= LONGEST_HEARD]
 
 
-def find_arrivals(sessions: Sessions, folder: Path, since: float) -> list[Arrival]:
-    """Those in the vault of a `.scrimshaw` folder that were written after a time (seconds since 1970), newest first.
+def find_arrivals(sessions: Sessions, folder: Path) -> list[Arrival]:
+    """Those that came last into the vault of a `.scrimshaw` folder, the last written first.
 
     They are read as files: a start does not wait until a server has indexed what was pulled.
     """
-    paths = (folder / MEMORIES / SESSIONS).glob(f"*{SUFFIX}")
-    names = {f"{SESSIONS}/{each.stem}": each for each in paths if not is_suspicious(each.stem.replace("-", " "))}
-    own = {each.draft.memory_id for each in sessions.records() if each.draft}
-    strange = sorted(names.keys() - own, reverse=True)  # a name begins with its day
-    if not strange:
+    place, own = folder / MEMORIES / SESSIONS, {each.draft.memory_id for each in sessions.records() if each.draft}
+    files = list[tuple[float, Path]]()
+    with suppress(OSError), os.scandir(place) as entries:
+        for each in entries:
+            found = each.stat(follow_symlinks=False)
+            is_memory = each.name.endswith(SUFFIX) and each.is_file(follow_symlinks=False) and found.st_size <= LARGEST
+            if is_memory and f"{SESSIONS}/{each.name.removesuffix(SUFFIX)}" not in own:
+                files.append((found.st_mtime, Path(each.path)))
+    if not files or place.is_symlink():
         return []
     from scrimshaw.ingest import front_matter as front  # noqa: PLC0415 - few starts need YAML
     from scrimshaw.ingest.memory_file import is_private, parse_memory_file  # noqa: PLC0415 - likewise
 
-    found = list[Arrival]()
-    for name in strange[:MOST_READ]:
+    arrivals = list[Arrival]()
+    for arrived, path in sorted(files, reverse=True)[:MOST_READ]:
         with suppress(OSError, UnreadableFile, ValueError):
-            file = parse_memory_file(names[name].read_bytes())
-            origin, title = front.parse_provenance(file.values), front.parse_line(file.values.get("title"))
-            at = datetime.fromisoformat(front.parse_time(file.values.get("updated"))).timestamp()
-            if at > since and origin.session and not is_private(file) and not sessions.get(origin.session):
+            file = parse_memory_file(path.read_bytes())
+            origin, tier = front.parse_provenance(file.values), front.parse_member(file.values, "tier", Tier.NORMAL)
+            written = datetime.fromisoformat(front.parse_time(file.values.get("updated"))).timestamp()
+            is_strange = origin.session and not sessions.get(origin.session) and tier != Tier.DEPRECATED
+            if is_strange and not (is_private(file) or is_suspicious(path.stem.replace("-", " "))):
+                title, body = redact(front.parse_line(file.values.get("title"))).text, redact(file.body).text
                 trust = lowest_trust((origin.trust, Trust.AGENT))  # nobody here vouches for it
-                found.append(Arrival(name, title, file.body, trust, at))
-    return sorted(found, key=attrgetter("last_event"), reverse=True)[:MOST_ARRIVED]
+                name = f"{SESSIONS}/{path.stem}"
+                arrivals.append(Arrival(name, title, body, trust, min(written, arrived), arrived))
+    return sorted(arrivals[:MOST_ARRIVED], key=attrgetter("last_event"), reverse=True)

@@ -26,22 +26,30 @@ RECALL = re.compile(
     r"open (?:points|ends|tasks)|what remains|unfinished|left to do|todos?|leave off|progress)\b",
     re.IGNORECASE,
 )
-# Wording that asks where the work on a subject stands.
-ASKS_STATE = re.compile(
-    r"\b(left off|leave off|next steps?|what remains|remains to|unfinished|left to do|left undone|"
-    r"(what|anything|which|list|show)\b[^.?!]*\b("
-    r"(still|left) (open|missing|to (be )?do(ne)?|pending|outstanding|unresolved)|"
-    r"open (points?|ends?|tasks?|items?|questions?|issues?|work)|status of|to-?dos?(?!\.\w))|"
-    r"(what|anything)('?s| is| are| was)? (there )?((still|left) )*"
-    r"(blocking|open|left|next|remaining|outstanding|pending|undone|unresolved|to be done)|"
-    r"what (do|does|must|should|can) \w+ (still|do next)|where (do|does|did|are|were|is|was) [^.?!]*(stand|stop|stay)|"
-    r"how far (did|have|are|is)|"
-    r"(did|have|has) (we|i|you) (already )?(finish|complete)(ed)?|(is|are) [^.?!]* (finished|completed?|done)|"
-    r"(continue|resume|go on|carry on|pick up|get back|go back)( the)?( work)?( on| with| to))\b|"
-    r"^(status of|todos|open (points|tasks|items|questions|issues|work))\b",
-    re.IGNORECASE,
+# Wording that asks where the work on a subject stands: what is not done, how far it is, or to go on with it.
+_END = r"(?=\s*([?!,;:]|\.(?!\w)|$)| (to|on|for|in|with|of|at|about|from|yet|already|now|right)\b)"
+_POINTS = r"(points?|ends?|tasks?|items?|questions?|issues?|work|to-?dos?)"
+_GO_ON = r"(continue|resume|pick up|carry on|go on|keep going|proceed|get back|go back|back)"
+_STATES = (
+    rf"\b(left off|leave off|what remains|remains to|unfinished|left (to do|undone)|next steps?{_END})",
+    r"\b(what|which|any(thing)?|list|show)\b[^.?!]{0,40}\b((still|left) (open|missing|pending|outstanding|unresolved)|"
+    rf"(still|left) to (be )?do(ne)?|still (need|ha[sv]e)|missing still|open {_POINTS}|to-?dos?{_END})",
+    r"\b(what|anything)('?s| is| are| was)?( there)?( still| left)* "
+    rf"(blocking|open|left|next|missing|remaining|outstanding|pending|undone|unresolved){_END}",
+    r"\bwhat (do|does|must|should|can) \w+ (still|do next)\b|\b(is|are) (not|n't) (yet )?(done|finished)( yet)?\W*$",
+    rf"^\W*(still (open|to do)|(still )?(open|remaining) {_POINTS})\b",
+    r"(^|\b(the|current|quick|any) )(state|status|progress|update) (of|on|with)\b[^.?!]{0,40}\W*$|[^.?!] status\W*\?",
+    r"\bhow far (did|have|are|is|along)\b|\b(catch me up|up to speed) (on|with)\b|\bcoming along\b|\bwrapped up\b",
+    r"\bwhere (are|were|was|am) (we|i|things)\b|\bwhere('?s| do| does| did| is| was) [^.?!]{1,40}? (stand|stop|at)\W*"
+    r"( (with|on|in)\b.*)?$|\bwhat (was|were) (i|we) (doing|working)\b|\bwhere (we|you|i|it) (stopped|ended)\b",
+    r"\b(did|have|has) (we|i|you) (already |ever )?(finish|complete)(ed)?\b|\bare (we|you) done with\b",
+    r"^(is|are|was|were) (?!.* (when|if|after|once|while|until) )[^.?!]{1,50} "
+    r"(finished|completed?|done)( yet| already| now)?\W*$",
+    r"^\W*((please|let'?s|can you|ok|now|hey|hi),? )*((pick|take) [^.?!]{1,40} up\b|"
+    rf"{_GO_ON} (with\b|to the\b|(the )?work|[^.?!]{{1,30}} (again|work|thing)\b))",
 )
-_MOST_SUBJECTS = 16  # words; who writes more gives a task
+ASKS_STATE = re.compile("|".join(_STATES), re.IGNORECASE)
+_LONGEST_QUESTION, _MOST_SUBJECTS = 400, 16  # characters and words; who writes more gives a task
 # Words that name no subject: "recent work", "the last changes".
 _SUBJECTLESS = STOP_WORDS.union(
     ["change", "changes", "changed", "context", "day", "days", "decide", "decided", "decisions", "done", "happen"],
@@ -54,12 +62,14 @@ _DEEDS = _SUBJECTLESS.union(
     ["learn", "list", "merge", "ship", "talk", "try", "write"],
 )
 # Nor do these, of work that is to go on: "which tasks are still open in the import?".
-_STATES = _SUBJECTLESS.union(
-    ["along", "anything", "back", "blocking", "carry", "complete", "completed", "continue", "do", "ends", "far", "get"],
-    ["go", "issues", "items", "leave", "left", "let", "list", "missing", "next", "off", "ok", "open", "outstanding"],
-    ["pending", "pick", "please", "points", "progress", "questions", "remain", "remaining", "remains", "resume"],
-    ["stand", "status", "step", "steps", "still", "stop", "stopped", "task", "tasks", "todo", "todos", "undone"],
-    ["unfinished", "unresolved"],
+_NO_SUBJECTS = _SUBJECTLESS.union(
+    ["along", "already", "anything", "at", "back", "blocking", "can", "carry", "catch", "complete", "completed"],
+    ["continue", "do", "doing", "ends", "ever", "far", "get", "go", "going", "issues", "items", "keep", "leave"],
+    ["left", "let", "lets", "list", "missing", "need", "needs", "next", "off", "ok", "open", "outstanding"],
+    ["pending", "pick", "please", "points", "progress", "questions", "quick", "remain", "remaining", "remains"],
+    ["remind", "resume", "speed", "stand", "state", "status", "step", "steps", "still", "stop", "stopped"],
+    ["stuff", "task", "tasks", "todo", "todos", "undone", "unfinished", "unresolved", "update", "whats", "where"],
+    ["wheres", "yet"],
 )
 # Wording that asks how the work goes on, not what was done: "where did we leave off yesterday?".
 _GOES_ON = re.compile(
@@ -92,8 +102,9 @@ def find_asked_days(query: str, period: Period | None) -> Period | None:
 
 def find_asked_subject(query: str) -> tuple[str, ...]:
     """The words that name the subject whose state a text asks for: "what is left to do for the import?"; or none."""
-    words = query_terms(query) if ASKS_STATE.search(query) else ()
-    subject = tuple(word for word in words if word not in _STATES)
+    if len(query) > _LONGEST_QUESTION or not ASKS_STATE.search(query):
+        return ()
+    subject = tuple(word for word in query_terms(query) if word not in _NO_SUBJECTS)
     return subject if len(subject) <= _MOST_SUBJECTS else ()
 
 

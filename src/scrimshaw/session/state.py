@@ -41,7 +41,14 @@ from scrimshaw.session.draft import find_task
 from scrimshaw.session.failures import find_runs
 from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems
 from scrimshaw.session.record import Record
-from scrimshaw.session.resume import WITHHELD, Occasion, asks_only_for_session, find_asked_days, shorten_origins
+from scrimshaw.session.resume import (
+    WITHHELD,
+    Occasion,
+    asks_only_for_session,
+    find_asked_days,
+    find_asked_subject,
+    shorten_origins,
+)
 from scrimshaw.session.statements import Statement
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.place import is_removed
@@ -301,7 +308,7 @@ def tell_state(
     compaction tells only its own session.
     """
     earlier = sessions.latest(before=own.id, limit=MOST_EMPTY, with_work=True) if occasion != Occasion.COMPACT else []
-    asking = list[tuple[Session, list[StateLine], list[RecordedEvent]]]()
+    asking, has_state = list[tuple[Session, list[StateLine], list[RecordedEvent]]](), True
     for about in [*([own] if own_first else []), *sorted(earlier, key=_is_elsewhere)]:
         events, items = sessions.events(about.id), sessions.items(about.id)
         lines = session_state(events, items, occasion, _find_notes(sessions, index, about.id, events))
@@ -312,6 +319,7 @@ def tell_state(
             break
     else:
         about, lines, events = asking.pop(0) if asking else (own, [], [])
+        has_state = False
     if about.process != own.process and is_running(about):
         lines = [replace(line, part="still running") if line.part == "broke off" else line for line in lines]
     lines = [*_name_place(lines, about, folder.parent)]
@@ -321,50 +329,71 @@ def tell_state(
         lines[1:1] = [replace(line, part=part) for line in _name_place(tasks, each, folder.parent)]
     if occasion in (Occasion.CLEAR, Occasion.COMPACT):
         return lines
-    since, heard = list[StateLine](), list[Set[str]]()
-    for arrival in find_arrivals(sessions, folder, about.last_event if lines else 0.0):
-        is_state, when = not (lines or since), "since" if lines else "before"
-        told = _tell_arrival(arrival, heard, _PARTS[Occasion.START] if is_state else _LEFT["since"])
-        since += told if is_state else (replace(line, part=f"{line.part} {when}") for line in told)
-        heard += arrival.find_subjects()
-    left = _find_left_open(sessions, index, recent, events, heard) if recent and lines else ()
+    arrivals = find_arrivals(sessions, folder)
+    since, heard = _tell_since(arrivals, about if has_state else Session(id=""), "since" if lines else "")
+    left = _find_left_open(sessions, index, recent, events, arrivals) if recent and lines else ()
     lines[1:] = (line for line in lines[1:] if not _is_closed(line, heard))
     return [*lines[:1], *since, *lines[1:], *islice(left, MOST_LEFT)]
+
+
+def _tell_since(arrivals: Sequence[Arrival], about: Session, when: str) -> tuple[list[StateLine], list[Set[str]]]:
+    """What sessions elsewhere did since that one ended here, and the words of what they did since it began.
+
+    Without a session here the last of them is told as one, and the others as before it.
+    """
+    since, heard = list[StateLine](), list[Set[str]]()
+    for each in arrivals:
+        if each.arrived > about.last_event and each.last_event > about.last_event - LONGEST_AGO_S:
+            told = _tell_arrival(each, heard, _LEFT["since"] if when else _PARTS[Occasion.START])
+            since += (replace(line, part=f"{line.part} {when}".strip()) for line in told)
+            heard += each.find_subjects() if each.last_event > about.started else ()
+            when = when or "before"
+    return since, heard
 
 
 def tell_subject(sessions: Sessions, index: Index, about: Iterable[Memory], folder: Path) -> list[StateLine]:
     """The state of the work in the session that the first of these memories and passages is of, with its day.
 
-    What is open comes first, without what the newest later one of their sessions speaks of; last what that left open.
+    Sessions that only asked are passed over. What is open comes first, except points that a later session speaks of,
+    then what the newest later session among them left open.
     """
-    found = dict[str, Session | Arrival]()
+    places = dict[str, Session | Arrival]()
     for each in about:
-        if own := sessions.get(each.provenance.session):
-            found.setdefault(own.id, own)
-        elif each.type == MemoryType.SESSION and (body := index.bodies([each.id]).get(each.id)):
+        session = each.provenance.session
+        if own := sessions.get(session):
+            places |= {} if session in places or find_asked_subject(own.task) else {session: own}
+        elif session and each.type == MemoryType.SESSION and (body := index.bodies([each.id]).get(each.id)):
             at, trust = datetime.fromisoformat(each.updated).timestamp(), each.provenance.trust
-            found.setdefault(each.provenance.session, Arrival(each.id, each.title, body, trust, at))
-    if not found:
+            places.setdefault(session, Arrival(each.id, each.title, body, trust, at))
+    told = ((place, _tell_place(sessions, index, place, folder)) for place in places.values())
+    first, lines = next(((place, lines) for place, lines in told if lines), (None, []))
+    if first is None:
         return []
-    first, newest = next(iter(found.values())), max(found.values(), key=attrgetter("last_event"))
-    since, heard = list[StateLine](), list[Set[str]]()
-    if newest is not first:
-        later, heard = _tell_place(sessions, index, newest, folder)
-        since = [replace(line, part=f"{line.part} since") for line in later if line.part in ("task", "next", "open")]
-    lines = [line for line in _tell_place(sessions, index, first, folder)[0] if not _is_closed(line, heard)]
+    newer = [place for place in places.values() if place.last_event > first.last_event]
+    newer.sort(key=attrgetter("last_event"), reverse=True)
+    newest = next(filter(None, (_tell_place(sessions, index, place, folder) for place in newer)), [])
+    since = [replace(line, part=f"{line.part} since") for line in newest if line.part in ("task", "next", "open")]
+    heard = list[Set[str]]()
+    for place in newer:
+        if isinstance(place, Arrival):
+            heard += place.find_subjects()
+        else:
+            events = sessions.events(place.id, EventKind.PROMPT, EventKind.TOOL)  # an answer may only mention a point
+            heard += map(_find_subjects, events)
+    lines = [line for line in lines if not _is_closed(line, heard)]
     lines[:1] = (replace(line, part=f"{line.part} of {_format_day(first.last_event)}") for line in lines[:1])
-    return [*lines[:1], *sorted(lines[1:], key=lambda line: line.part not in _UNFINISHED), *since]
+    rest = [line for line in lines[1:] if line.part not in _UNFINISHED]
+    return [*lines[:1], *(line for line in lines[1:] if line.part in _UNFINISHED), *since, *rest]
 
 
-def _tell_place(
-    sessions: Sessions, index: Index, place: Session | Arrival, folder: Path
-) -> tuple[list[StateLine], list[Set[str]]]:
-    """The state of a session, here or elsewhere, as a start tells it, and the words of each of its texts."""
+def _tell_place(sessions: Sessions, index: Index, place: Session | Arrival, folder: Path) -> list[StateLine]:
+    """The state of a session, here or elsewhere, as a start tells it; nothing of one here that only asked."""
     if isinstance(place, Arrival):
-        return _tell_arrival(place, (), _PARTS[Occasion.START]), [*place.find_subjects()]
+        return _tell_arrival(place, (), _PARTS[Occasion.START])
     events, items = sessions.events(place.id), sessions.items(place.id)
     lines = session_state(events, items, Occasion.START, _find_notes(sessions, index, place.id, events))
-    return [*_name_place(lines, place, folder.parent)], [*map(_find_subjects, events)]
+    has_work, only_asks = _judge_work(events, items, {*map(attrgetter("part"), lines)})
+    return [*_name_place(lines, place, folder.parent)] if has_work and not only_asks else []
 
 
 def tell_days(sessions: Sessions, index: Index, period: Period, own: str, budget: int, count: Count) -> list[StateLine]:
@@ -452,13 +481,13 @@ def _find_left_open(
     index: Index | None,
     earlier: Mapping[Session, str],
     later: Sequence[RecordedEvent],
-    heard: Sequence[Set[str]],
+    arrivals: Sequence[Arrival],
 ) -> Iterator[StateLine]:
     """What these sessions, the newest first, left open, except what a later one speaks of; `later` are its events.
 
     After a brief session the work before it is what goes on, so its task is told too, and whether it broke off.
     """
-    is_brief, subjects = len(later) <= FEW_EVENTS, [*heard, *map(_find_subjects, later)]
+    is_brief, subjects = len(later) <= FEW_EVENTS, [*map(_find_subjects, later)]
     for each, when in islice(earlier.items(), MOST_EARLIER):
         events, wanted = sessions.events(each.id), _LEFT[when]
         told = dict(_find_notes(sessions, index, each.id, ()) or _find_lines(Record(events[-FEW_EVENTS:], ()), _ENDS))
@@ -466,8 +495,11 @@ def _find_left_open(
             found = _find_lines(Record(events, (), MOST_HEARD), _INTERRUPTED)
             told |= {part: found[part] for part in _INTERRUPTED}
             wanted, is_brief = {**_INTERRUPTED, **wanted}, False
+        heard = list[Set[str]]()
+        for arrival in arrivals:
+            heard += arrival.find_subjects() if arrival.last_event > each.last_event else ()
         for part, most in wanted.items():
-            new = (x for x in told[part] if part == "commits" or not _is_spoken_of(x, subjects))
+            new = (x for x in told[part] if part == "commits" or not _is_spoken_of(x, [*subjects, *heard]))
             fresh = [x for x in new if part == "commits" or not x.text.endswith(_STALE)]
             yield from (replace(x, part=f"{part} {when}") for x in _choose_lines(fresh, most, []))
         subjects += map(_find_subjects, events)

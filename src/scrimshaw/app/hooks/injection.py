@@ -45,7 +45,7 @@ from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.passages import cut_passage, find_copies
 from scrimshaw.search.periods import find_period
 from scrimshaw.search.tokens import count_shared, find_phrases, query_terms
-from scrimshaw.session.resume import Occasion, find_asked_days, find_asked_subject
+from scrimshaw.session.resume import Occasion, find_asked_days, find_asked_subject, shorten_origins
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.place import find_arrivals
@@ -61,6 +61,7 @@ LONGEST_PROMPT = 20_000
 # questions about recorded sessions, asked of other projects too (docs/evaluation.md).
 LEAST_WORDS, LEAST_SHARE, LEAST_RARE, FEW_PIECES = 3, 0.5, 2.3, 50
 _MOST_MATCHES = 8
+_LABEL_TOKENS = 7  # of a line of a state beside its part, its origin and its text
 _LEAST_EXCERPT, _LONGEST_TITLE = 80, 50  # characters
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
 _MOST_EARLIER = 20  # last sessions, among which is the one that this one continues
@@ -141,7 +142,7 @@ def _tell_asked(storage: Storage, event: Event, settings: Settings, now: float) 
     days, words = find_asked_days(event.prompt, find_period(event.prompt, now)), find_asked_subject(event.prompt)
     if not (days or words):
         return ""
-    from scrimshaw.session.state import tell_days, tell_subject  # noqa: PLC0415 - few prompts need its many patterns
+    from scrimshaw.session.state import fit_lines, tell_days, tell_subject  # noqa: PLC0415 - few prompts need its many patterns
 
     sessions, index, note = storage.sessions, storage.index, _DAYS_NOTE if days else _SUBJECT_NOTE
     room = RECALL_TOKENS - max_tokens(fence_list(note, [""]))
@@ -153,7 +154,12 @@ def _tell_asked(storage: Storage, event: Event, settings: Settings, now: float) 
     names = {match.id for each in filters for match in index.match_text(query, each, _MOST_MATCHES)}
     found = (each for each in index.get([*names]).values() if each.provenance.session != event.session)
     newest = sorted(found, key=attrgetter("updated"), reverse=True)
-    return fence_state(note, tell_subject(sessions, index, newest, settings.folder), room)
+    lines, *_ = fit_lines(tell_subject(sessions, index, newest, settings.folder), room, _count_line)
+    return fence_list(note, map(STATE_LINE.format, shorten_origins(lines)))
+
+
+def _count_line(text: str) -> int:
+    return max_tokens(text) + _LABEL_TOKENS
 
 
 def count_waiting_drafts(settings: Settings) -> int:
