@@ -71,8 +71,8 @@ def test_the_open_items_of_a_list_and_how_many_there_are(text: str, terms: Seque
     [
         (("corrupts",), 40, "WAL reset corrupts the database (e12)."),
         (("corruption", "fixed"), 75, "WAL reset corrupts the database (e12). It was fixed in a later version."),
-        (("journal", "end"), 56, "The old journal mode copies pages. ... The end."),
-        (("absent",), 12, "# Rollback"),
+        (("journal", "end"), 60, "# Rollback\n\nThe old journal mode copies pages. ... The end."),
+        (("absent",), 12, "The old"),
         ((), 60, "# Rollback\n\nThe old journal mode copies pages."),
         (("slow",), 999, TEXT.strip()),
     ],
@@ -112,6 +112,50 @@ def test_a_sentence_goes_on_where_its_author_wrapped_a_line(lines: str, is_one: 
 def test_an_announcement_gives_its_room_to_what_tells(said: str, tells: bool) -> None:
     rest = "It keeps its rows in a file.\nNobody knows of another writer."
     assert (said in cut_passage(f"{said}\n{rest}", ("queue",), len(said) + 33)) is tells
+
+
+SESSION = """## Task
+
+- Rig the Albatros with hemp above the deck (e2)
+
+## Changed
+
+- commit: Rig the Albatros with hemp above the deck (e5)
+
+## Outcome
+
+- The Albatros is rigged with hemp up to the lower mast; the topmast is not. (e6)
+
+## Open
+"""
+
+
+def test_what_only_repeats_the_asker_says_nothing() -> None:
+    asked = "Rig the Albatros with hemp above the deck at last"
+    told = "## Outcome\n\n- The Albatros is rigged with hemp up to the lower mast; the topmast is not. (e6)"
+    terms = ("rig", "albatros", "hemp", "above", "deck", "last")
+    assert cut_passage(SESSION, terms, len(told) + 20, asked) == told
+    assert "## Task" not in cut_passage(SESSION, terms, 999, asked)
+    assert cut_passage("> Rig the Albatros with hemp above the deck, please.", terms, 999, asked) == ""
+
+
+def test_a_number_that_was_not_said_is_no_repetition() -> None:
+    said = "The harbour has berths for the boats of the guild."
+    assert cut_passage(said, (), 99, said) == ""
+    assert "41" in cut_passage("The harbour has 41 berths for the boats of the guild.", (), 99, said)
+
+
+def test_an_item_of_a_list_stands_for_itself() -> None:
+    text = "- The walrus sings.\n- Ropes are tarred in the spring of each year.\n\n"
+    text += "The walrus sleeps. It has a bed of ropes that are tarred."
+    assert cut_passage(text, ("walrus",), 85).endswith("It has a bed of ropes that are tarred.")
+    assert "spring" not in cut_passage(text, ("walrus",), 85)
+
+
+def test_a_heading_is_only_told_with_what_it_names() -> None:
+    assert cut_passage("## Ropes\n\n## Masts\n\nThe walrus sings up there.\n\n## Walrus", ("walrus",), 50) == (
+        "## Masts\n\nThe walrus sings up there."
+    )
 
 
 def test_fences_and_marks_of_gaps_are_no_sentences() -> None:

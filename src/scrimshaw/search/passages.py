@@ -5,6 +5,7 @@ Lengths are in characters; one outside of ASCII counts as four.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from zlib import crc32
 
 from msgspec.structs import replace
@@ -26,6 +27,11 @@ _SENTENCE_END = re.compile(
     r"(?<=[^\s\d][.!?])\s+(?=[^\s(a-z])"
     r"|\n(?:(?<![^\n]{49}[^\n:]\n)|(?![ \t]*(?:[a-z][a-z'-]*(?:[ ,;.)]|:\n)|[`(\"])))\n*"
 )
+_REPEATED = 0.7  # share of a sentence's pairs of words that were said before, above which it may say nothing
+_STEM, _NUMBER = re.compile(rf"\b\w{{1,{STEM}}}"), re.compile(r"\w*\d\w*")
+_NOT_SAID = re.compile(r"(?m)^#{1,6} .*|^[^\W\d]\w*: |\(e\d+\)")  # headings, labels such as a tool's, marks of events
+_HEADING, _HEADINGS = re.compile(r"#{1,6} +(.*\S)\s*"), re.compile(r"\A(?:#{1,6} .*\s+)+")
+_ITEM = re.compile(r"(?:#{1,6} .*\s+)?(?:[-*+]|\d+\.) ")
 _TELLS = re.compile(r"(?!```)\W*\w")  # not a rule, a fence of code or the mark of a gap
 # What the agent does next, without a reason: the call after it says the same.
 _ANNOUNCES = re.compile(
@@ -41,21 +47,36 @@ _LIST_LINE = re.compile(r"(?m)^(?:##+ +(?P<heading>.*\S)|[ \t]*(?:[-*+]|\d+\.) \
 Spare = Callable[[Sequence[Hit]], int]
 
 
-def cut_passage(text: str, terms: Iterable[str], room: int) -> str:
-    """At most `room` characters of a text: the sentences with most terms in or next to them, in order."""
+def cut_passage(text: str, terms: Iterable[str], room: int, said: str = "") -> str:
+    """At most `room` characters of a text: the sentences with most terms in or next to them, in order.
+
+    Without those that only repeat what was `said`; empty if all of them do.
+    """
     text = text.strip()
-    if count_characters(text) <= room:
+    if said and (title := _HEADING.match(text)) and title[1] in said:
+        text = text[title.end() :]
+    fits = count_characters(text) <= room
+    if fits and not said:
+        return text
+    places, heard = [*_split_sentences(text)], _pair_words(said)
+    repeats = [
+        len((own := _pair_words(text[start:end])) & heard) > _REPEATED * len(own)
+        and min(map(len, own - heard), default=2) > 1  # no number is new
+        for start, end in (places if said else ())
+    ] or [False] * len(places)
+    if fits and True not in repeats:
         return text
     starts = "|".join(re.escape(term[:STEM].lower()) for term in terms) or "$^"
     find = re.compile(rf"\b(?:{starts})").findall  # ignoring case takes twice the time
-    places = [*_split_sentences(text)]
     counts = [len({*find(text[start:end].lower())}) for start, end in places]
-    near = [max(counts[max(0, place - 1) : place + 2]) for place in range(len(counts))]
+    apart = [True, *(bool(_ITEM.match(text, start)) for start, _ in places[1:]), True]  # an item stands for itself
+    near = [max(counts[place - (not apart[place]) : place + 2 - apart[place + 1]]) for place in range(len(places))]
     chosen, size = set[int](), -len(_GAP)
     following = [*(start for start, _ in places[1:]), len(text)]  # the space between two kept sentences is kept
     lines = (text.rfind("\n", 0, start) + 1 for start, _ in places)
     asked = [text.startswith("> ", line) for line in lines]  # in a prompt, "let's ..." is the request
-    telling = [place for place, own in enumerate(asked) if own or not _ANNOUNCES.match(text, *places[place])]
+    spans = [place for place, (start, end) in enumerate(places) if near[place] or end - start >= _LEAST_NEW]
+    telling = [x for x in spans if not repeats[x] and (asked[x] or not _ANNOUNCES.match(text, *places[x]))]
     for place in sorted(telling, key=lambda place: -2 * counts[place] - near[place]):
         start, end = places[place]
         cost = max(count_characters(text[start:end]) + len(_GAP), count_characters(text[start : following[place]]))
@@ -63,12 +84,18 @@ def cut_passage(text: str, terms: Iterable[str], room: int) -> str:
             chosen.add(place)
             size += cost
         elif not chosen:
-            return _clip_words(text[start:end], room)
+            return _clip_words(_HEADINGS.sub("", text[start:end]), room)
     if not chosen:
-        return _clip_words(text, room)
+        return "" if said else _clip_words(text, room)
     begins = sorted(place for place in chosen if place - 1 not in chosen)
     ends = sorted(place for place in chosen if place + 1 not in chosen)
     return _GAP.join(text[places[begin][0] : places[end][1]] for begin, end in zip(begins, ends, strict=True))
+
+
+def _pair_words(text: str) -> frozenset[tuple[str, ...]]:
+    """The beginnings of each two words that follow each other in what a text says, and its numbers and ids."""
+    bare = _NOT_SAID.sub("", text.lower())
+    return frozenset([*pairwise(_STEM.findall(bare)), *zip(_NUMBER.findall(bare), strict=True)])
 
 
 def list_open_items(text: str, terms: Iterable[str]) -> str:
@@ -161,9 +188,12 @@ def _fit_text(
 
 
 def _split_sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each sentence or line of a text that says something; a long one is split."""
-    start = 0
-    for end, following in (*(found.span() for found in _SENTENCE_END.finditer(text)), (len(text), len(text))):
+    """Start and end of each sentence or line of a text that says something, with its heading; a long one is split."""
+    start = line = 0
+    for end, following in (*map(re.Match.span, _SENTENCE_END.finditer(text)), (len(text), len(text))):
+        if _HEADING.match(text, line, end):  # it only names what follows
+            start, line = line, following
+            continue
         while end - start > _LONG_SENTENCE:
             cut = text.rfind(" ", start + _LONG_SENTENCE // 2, start + _LONG_SENTENCE)
             cut = cut if cut > 0 else start + _LONG_SENTENCE
@@ -171,11 +201,13 @@ def _split_sentences(text: str) -> Iterator[tuple[int, int]]:
             start = cut
         if _TELLS.match(text, start, end):
             yield start, end
-        start = following
+        start = line = following
 
 
 def _clip_words(text: str, room: int) -> str:
     """The longest start of a text of at most `room` characters, cut between words if it has several."""
+    if count_characters(text) <= room:
+        return text
     while (over := count_characters(text) - max(room, 0)) > 0:
         text = text[: len(text) - max(1, over // TOKEN_CHARACTERS)]
     head, _, tail = text.rpartition(" ")

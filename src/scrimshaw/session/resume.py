@@ -1,4 +1,4 @@
-"""The wording of a session's items, and the items that answer a query. Pure."""
+"""The wording of a session's items and memory, and the items that answer a query. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,12 @@ from msgspec.structs import replace
 from scrimshaw.models import Item
 from scrimshaw.search.periods import Period
 from scrimshaw.search.results import StateLine
-from scrimshaw.search.tokens import STEM, STOP_WORDS, query_terms
+from scrimshaw.search.tokens import STEM, STOP_WORDS, count_shared, query_terms
+
+# The sections of a session's memory, what says most first; its title and the prompt name the task.
+_TASKS, _DONE = ("Task", "Asked later"), ("Changed", "Tests")
+_SECTIONS = ("Outcome", "Open", "Next", "Decisions", "Learned", *_DONE)
+_MARKS = re.compile(r"(?m)(?<=^- )commit [0-9a-f]+: | \(e\d+(?:, e\d+)*\)$")
 
 # Replaces text that speaks to the agent and is not a person's; the entry can still be read by its id.
 WITHHELD = "held instruction-like text, not shown"
@@ -144,3 +149,12 @@ def shorten_origins(lines: Iterable[StateLine]) -> Iterator[StateLine]:
         named, mark, number = each.origin.rpartition("#" if "#" in each.origin else "/")
         is_same, session = named == session, named or session
         yield replace(each, origin=f"{mark}{number}") if is_same and named.startswith("session:") else each
+
+
+def sort_sections(body: str, words: Sequence[str]) -> str:
+    """What a session's memory says besides the task, what says most first; of changes and tests what has a word."""
+    before, *sections = f"\n{body}".split("\n## ")
+    parts = {name: lines for name, *lines in map(str.splitlines, sections)}
+    parts |= {name: [line for line in parts.get(name, ()) if count_shared(line, words)] for name in _DONE}
+    told = [name for name in dict.fromkeys((*_SECTIONS, *parts)) if any(parts.get(name, ())) and name not in _TASKS]
+    return _MARKS.sub("", "\n".join([before, *("\n".join([f"## {name}", *parts[name]]) for name in told)]))

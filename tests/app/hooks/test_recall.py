@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.app.hooks.test_hook_process import context_of, report
+from tests.app.hooks.test_hook_process import bash, context_of, report
 from tests.samples import vouch_for, write_memory
 
 from scrimshaw.app.hooks.injection import FEW_PIECES, MOST_RECALLED, RECALL_TOKENS
 from scrimshaw.engine import Engine
+from scrimshaw.engine.drafts import make_draft
 from scrimshaw.engine.index import scan
 
 FACT = "The harbour crane lifts boats at low tide because the lock gate sticks when the river is high. " * 12
@@ -177,14 +178,54 @@ def test_a_line_names_the_day_the_place_and_the_trust(
     assert f"\n- {label}" in context_of(report(project, "UserPromptSubmit", prompt=CRANE))
 
 
-def test_a_session_is_brought_once_by_what_says_most(engine: Engine, project: Path, vault: Path) -> None:
+def test_a_session_is_brought_once_by_its_memory(engine: Engine, project: Path, vault: Path) -> None:
     record_session(engine, project)
     named = SESSION.replace("source: session", "source: session, session: past")
     write_memory(vault, "bow", f"# Mend the bow\n\nWe mend it: {SAID}", named)
     write_memory(vault, "mast", f"# Masts\n\n{SAID} The masts are not.")
     scan(engine)
     told = context_of(report(project, "UserPromptSubmit", "new", prompt=ASKED))
-    assert ("session:past#" in told, "memory bow" in told, "memory mast" in told) == (True, False, True)
+    assert ("session:past#" in told, "memory bow" in told, "memory mast" in told) == (False, True, True)
+
+
+def record_rigging(engine: Engine, project: Path) -> None:
+    """Two sessions on one matter: what the first one left open, the second one did, up to a point of its own."""
+    said = {
+        "Move the ropes of the Albatros from hemp to steel": "The stays are of steel now.\n\n"
+        "Still open: lanterns on the topmast of the Albatros at night, and the log of the yard is not signed.",
+        "Hang lanterns on the topmast of the Albatros at night": "Three lanterns of brass burn on the topmast, tested"
+        " at the pier.\n\nStill open: light them at sea after the visit of the guild on 5 December.",
+    }
+    for name, (asked, answer) in zip(("early", "late"), said.items(), strict=True):
+        report(project, "UserPromptSubmit", name, prompt=asked)
+        bash(project, f"git commit -m '{asked}'", f"[main 24ab54d] {asked}\n 1 file changed", f"{name}1", name)
+        report(project, "Stop", name, last_assistant_message=answer)
+        assert make_draft(engine, name).memory_id
+        scan(engine)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Hang lanterns on the topmast of the Albatros at night and at sea",
+        "please go on with the lanterns on the topmast of the Albatros at night",
+    ],
+)
+def test_a_prompt_is_told_the_outcome_and_what_is_open_now(engine: Engine, project: Path, prompt: str) -> None:
+    record_rigging(engine, project)
+    _, late, early, _ = context_of(report(project, "UserPromptSubmit", "new", prompt=prompt)).splitlines()
+    assert "tested at the pier" in late
+    assert "after the visit of the guild on 5 December" in late
+    assert "log of the yard" in early
+    assert not any(mark in late + early for mark in ("Task", "Bash:", "Edit:", "commit", "## Changed"))
+
+
+def test_calls_are_not_told_where_a_statement_is(engine: Engine, project: Path) -> None:
+    record_rigging(engine, project)
+    prompt = "move the ropes of the Albatros's boats from hemp to steel too"
+    told = context_of(report(project, "UserPromptSubmit", "new", prompt=prompt))
+    assert "The stays are of steel now." in told
+    assert "Bash:" not in told
 
 
 def test_an_excerpt_begins_after_the_title(engine: Engine, project: Path) -> None:

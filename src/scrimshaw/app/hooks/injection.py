@@ -5,7 +5,7 @@ Without a model or a tokenizer: a hook has a few milliseconds. Only certain matc
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from operator import attrgetter
@@ -45,7 +45,7 @@ from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.passages import cut_passage, find_copies
 from scrimshaw.search.periods import find_period
 from scrimshaw.search.tokens import count_shared, find_phrases, query_terms
-from scrimshaw.session.resume import Occasion, find_asked_days, find_asked_subject, shorten_origins
+from scrimshaw.session.resume import Occasion, find_asked_days, find_asked_subject, shorten_origins, sort_sections
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.place import find_arrivals
@@ -62,7 +62,9 @@ LONGEST_PROMPT = 20_000
 LEAST_WORDS, LEAST_SHARE, LEAST_RARE, FEW_PIECES = 3, 0.5, 2.3, 50
 _MOST_MATCHES = 8
 _LABEL_TOKENS = 7  # of a line of a state beside its part, its origin and its text
-_LEAST_EXCERPT, _LONGEST_TITLE = 80, 50  # characters
+_LEAST_EXCERPT, _LONGEST_EXCERPT, _LONGEST_TITLE = 80, 300, 50  # characters
+_AS_SURE = 0.75  # share of the words of the best match with which a newer one goes before it
+_SECOND = 200  # characters left for the line of the second best
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
 _MOST_EARLIER = 20  # last sessions, among which is the one that this one continues
 _OTHERS_NOTE = "What others did to this project's memories since its last session began; `scrimshaw digest` shows more."
@@ -85,7 +87,7 @@ def context_injection(storage: Storage, events: Sequence[Event], settings: Setti
             text = _tell_asked(storage, asked, settings, now)
             if not text:
                 known = sessions.hashes_shown(asked.session, since=now - settings.session.shown_minutes * 60)
-                text, recalled = _recall_memories(storage.index, known, asked, settings)
+                text, recalled = _recall_memories(storage, known, asked, settings)
         if asked.kind is EventKind.START and asked.occasion != "resume" and storage.has_index:
             rules, recalled = _tell_rules(storage.index, settings.search.constitutional_tokens)
             text = "\n".join(filter(None, (rules, text)))
@@ -186,55 +188,59 @@ def _tell_rules(index: Index, limit: int) -> tuple[str, dict[str, str]]:
 
 
 def _recall_memories(
-    index: Index, known: Mapping[str, str], event: Event, settings: Settings
+    storage: Storage, known: Mapping[str, str], event: Event, settings: Settings
 ) -> tuple[str, dict[str, str]]:
     """Certain matches of a prompt that a search may show and the session has not seen in this form; hashes by id."""
-    prompt, bound = event.prompt[:LONGEST_PROMPT], math.inf
+    prompt, bound, index = event.prompt[:LONGEST_PROMPT], math.inf, storage.index
     words, filters = query_terms(prompt), Filters(min_quality_score=settings.search.min_quality_score)
     if len(words) >= LEAST_WORDS:
         pieces = index.count(None)[""]
         bound = LEAST_RARE * math.log(pieces) if pieces > FEW_PIECES else 0.0
     found = _find_passages(index, words, bound, event) if bound < math.inf else []
-    found += _find_memories(index, prompt, words, bound, filters)
-    best = dict[str, tuple[Memory, str]]()  # by session, whose record and memory tell the same
-    for each, whole in found:
+    sessions = {each.provenance.session for each, _ in found}
+    made = {record.memory_id for name in sessions for record in storage.sessions.records(name)}
+    found += _find_memories(index, prompt, words, bound, filters, made)
+    best = dict[str, tuple[tuple[int, int, str], Memory, str]]()  # by session: its memory, else what was said, or calls
+    for each, text in found:
         key = (each.provenance.session if each.provenance.source == "session" else "") or each.id
         is_known = key == event.session or (each.id in known and known[each.id].startswith(each.content_hash))
-        first, _, rest = whole.lstrip("#> ").partition("\n")  # the title is in the label
-        text = rest if rest and first.startswith(each.title[:_LONGEST_TITLE]) else whole
-        if not is_known and (key not in best or _count_shared(text, words) > _count_shared(best[key][1], words)):
-            best[key] = (each, text)
+        told = cut_passage(text, words, _LONGEST_EXCERPT, f"{prompt}\n{each.title}")
+        kind = 2 * (each.source != RECORD) or int(each.provenance.trust == Trust.AGENT)
+        rank = (kind, count_shared(f"{each.title}\n{told}", words), each.updated)
+        if told and not is_known and (key not in best or rank >= best[key][0]):
+            best[key] = rank, each, text
+    enough = _AS_SURE * max((shared for (_, shared, _), _, _ in best.values()), default=0)
+    new = sorted(best.values(), key=lambda x: (x[0][0], min(x[0][1], enough), x[0][2]), reverse=True)[:MOST_RECALLED]
+    shown = lineage.resolve_trust(index, {each.id: each for _, each, _ in new}, Degradations())
+    lines, recalled = dict[str, str](), dict[str, str]()
+    for _, each, text in new:
+        room = RECALL_TOKENS * CHARACTERS_PER_TOKEN - len(fence_list(_RECALL_NOTE, [*lines, ""]))
+        line = _recall_line(shown[each.id], text, words, prompt, room - (_SECOND if new[1:] and not lines else 0))
+        if max_tokens(fence_list(_RECALL_NOTE, [*lines, line])) <= RECALL_TOKENS:
+            lines[line], recalled[each.id] = each.updated, each.content_hash
     # What is said anew may replace what was said before, so it comes first.
-    new = sorted([*best.values()][:MOST_RECALLED], key=lambda each: each[0].updated, reverse=True)
-    shown = lineage.resolve_trust(index, {each.id: each for each, _ in new}, Degradations())
-    room = (RECALL_TOKENS * CHARACTERS_PER_TOKEN - len(fence_list(_RECALL_NOTE, [""]))) // max(1, len(new))
-    lines, recalled = list[str](), dict[str, str]()
-    for each, text in new:
-        longer = [*lines, _recall_line(shown[each.id], text, words, room)]
-        if max_tokens(fence_list(_RECALL_NOTE, longer)) <= RECALL_TOKENS:
-            lines, recalled[each.id] = longer, each.content_hash
-    return fence_list(_RECALL_NOTE, lines), recalled
+    return fence_list(_RECALL_NOTE, sorted(lines, key=lines.__getitem__, reverse=True)), recalled
 
 
 def _find_memories(
-    index: Index, prompt: str, words: Sequence[str], bound: float, filters: Filters
+    index: Index, prompt: str, words: Sequence[str], bound: float, filters: Filters, made: Collection[str]
 ) -> list[tuple[Memory, str]]:
-    """Memories that the prompt surely is about, by a phrase or its words, with the passage that says so, best first."""
+    """Memories that the prompt is surely about, by a phrase, its words or as `made` of a session; and what they say."""
     phrases = find_phrases(prompt, partial(index.phrases, titles=True))
     matches = index.match_text(Query((words,)), filters, _MOST_MATCHES) if bound < math.inf else []
-    chunks = {**dict.fromkeys(phrases, 0), **{each.id: max(each.chunk, 0) for each in matches if each.score >= bound}}
+    chunks = {**dict.fromkeys([*phrases, *made], 0), **{x.id: max(x.chunk, 0) for x in matches if x.score >= bound}}
     found = index.select(replace(filters, only=tuple(chunks))) if chunks else []
     texts = dict.fromkeys(chunks, "")
     texts |= {name: piece.text for (name, _), piece in index.pieces([*chunks.items()]).items()}
-    sure = dict[str, int]()
-    for memory in found:
+    sure = list[Memory]()
+    for each in found:
         # A single word that a session used often would trigger too much.
-        is_session = memory.provenance.source == "session"
-        certain = [each for each in phrases.get(memory.id, ()) if " " in each.strip() or not is_session]
-        text = "\n".join((memory.title, *memory.triggers, *memory.questions, texts[memory.id]))
-        sure[memory.id] = len(words) + len(certain[0]) if certain else _count_shared(text, words)
-    best = sorted((each for each in found if sure[each.id]), key=lambda each: (-sure[each.id], each.id))
-    return [(each, texts[each.id]) for each in best]
+        is_single = each.provenance.source == "session" and all(" " not in x.strip() for x in phrases.get(each.id, ()))
+        text = "\n".join((each.title, *each.triggers, *each.questions, texts[each.id]))
+        if each.id in made or (each.id in phrases and not is_single) or _count_shared(text, words):
+            sure.append(each)
+    bodies = index.bodies([each.id for each in sure if each.type == MemoryType.SESSION])
+    return [(each, sort_sections(bodies[each.id], words) if each.id in bodies else texts[each.id]) for each in sure]
 
 
 def _find_passages(index: Index, words: Sequence[str], bound: float, event: Event) -> list[tuple[Memory, str]]:
@@ -255,13 +261,13 @@ def _count_shared(text: str, words: Sequence[str]) -> int:
     return count if count >= max(LEAST_WORDS, LEAST_SHARE * len(words)) else 0
 
 
-def _recall_line(memory: Memory, text: str, words: Sequence[str], room: int) -> str:
+def _recall_line(memory: Memory, text: str, words: Sequence[str], prompt: str, room: int) -> str:
     """A match with its day, place and trust, in so many characters; text that speaks to the agent is only named."""
     trust, title = memory.provenance.trust, cut_passage(memory.title, words, _LONGEST_TITLE)
     # The id of a session's memory has the day and the title in it.
     names = () if f"/{memory.updated[:10]}-" in memory.id else (memory.updated[:10], title)
     label = " ".join([*names, f"(memory {memory.id}, trust {trust})"])
-    text = cut_passage(text, words, max(_LEAST_EXCERPT, room - len(label) - 3))
+    text = cut_passage(text, words, max(_LEAST_EXCERPT, room - len(label) - 3), f"{prompt}\n{memory.title}")
     if is_withheld(f"{memory.title}\n{text}", trust):
         return f"memory {memory.id}, trust {trust}: contains instruction-like text, not shown"
     return ": ".join(filter(None, (label, text)))
