@@ -108,3 +108,13 @@ def test_all_that_is_sent_counts_and_the_next_page_goes_on_behind_it() -> None:
     assert 300 * 4 < count_reply(reply) <= 350 * 4
     assert reply.next_cursor == str(reply.count)
     assert reply.omitted == 8 - reply.count > 0
+
+
+def test_what_a_session_says_twice_is_sent_once_and_not_left_for_a_next_page() -> None:
+    sang = "The walrus sang on the mole at noon, and nobody paid for its song."
+    found = result_of(
+        passage(1, sang), passage(2, f"> sing\n{sang}"), passage(3, "The walrus sleeps now, says the crew.")
+    )
+    reply = search_reply(fit_reply(found, ("walrus",), 600, {}))
+    assert [*reply.hits[0]["passages"]] == ["#e1", "#e3"]
+    assert (reply.omitted, reply.next_cursor) == (0, "")

@@ -136,11 +136,13 @@ def test_what_speaks_to_an_agent_is_fenced(engine: Engine) -> None:
 def test_a_session_s_memory_and_its_record_are_one_hit_of_an_answer(engine: Engine, vault: Path) -> None:
     tell_session(engine)
     session = "provenance: {source: session, session: old}\ntype: session"
-    write_memory(vault, "sessions/same", f"## Decisions\n\n- {WHY} — of two (e3)\n", session)
+    more = "- Two of the gettext catalogues are empty until May. (e5)"
+    write_memory(vault, "sessions/same", f"## Decisions\n\n- {WHY} — of two (e3)\n{more}\n", session)
     scan(engine)
     (hit,) = Agent(engine).search("why gettext catalogues", include_trace=False)
     assert hit["id"] == "session:old"
     assert {*hit["passages"]} == {"sessions/same", "#e2"}
+    assert "\n".join(hit["passages"].values()).count(WHY) == 1
 
 
 def test_a_prompt_that_begins_many_sessions_is_one_hit(engine: Engine) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.app.hooks.test_fencing import hit_of
 
 from scrimshaw.ingest.comparison import count_characters, count_tokens
-from scrimshaw.models import Trust
+from scrimshaw.models import Provenance, Trust
 from scrimshaw.search.passages import (
     LEAST,
     PASSAGE,
@@ -202,6 +202,23 @@ def test_without_room_a_sentence_of_the_first_comes() -> None:
     (one,) = pack_hits(hits(SONG, SONG), ("walrus",), room_of(-500))  # type: ignore[arg-type]
     assert one.text.startswith("The walrus sang.")
     assert one.digest == ""
+
+
+def test_hits_of_one_session_say_each_thing_once() -> None:
+    memory, passage, calls = hits(
+        "## Outcome\n- The walrus sang on the mole at noon. (e6)",
+        "> sing\nThe walrus sang on the mole at noon. Nobody paid for its song.",
+        "The walrus sang on the mole at noon.",
+    )
+    one = [replace(x, memory=replace(x.memory, provenance=Provenance(session="s"))) for x in (memory, passage, calls)]
+    assert [hit.text for hit in pack_hits(one, ("walrus",), room_of(9000))] == [  # type: ignore[arg-type]
+        memory.text,
+        "> sing ... Nobody paid for its song.",
+    ]
+    brief = replace(calls, text="# n2\n\nThe walrus sings.", memory=replace(calls.memory, title="n2"))
+    assert [hit.text for hit in pack_hits([one[0], brief], ("walrus",), room_of(9000))][1] == "The walrus sings."  # type: ignore[arg-type]
+    other = replace(calls, memory=replace(calls.memory, provenance=Provenance(session="t")))
+    assert pack_hits([one[0], other], ("walrus",), room_of(9000))[1].text == calls.text  # type: ignore[arg-type]
 
 
 def test_room_that_is_left_goes_to_the_first() -> None:

@@ -4,8 +4,9 @@ Lengths are in characters; one outside of ASCII counts as four.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from zlib import crc32
 
 from msgspec.structs import replace
@@ -135,33 +136,38 @@ def pack_hits(
     """The first hits that fit, as passages, or as sentences if `margin` characters are kept for whole texts.
 
     Remaining room is used to lengthen texts, best first. The first hit is always included, if only with a
-    sentence; so is a passage in `known`, the digests by id of what the session was shown.
+    sentence; so is a passage in `known`, the digests by id of what the session was shown. What a hit's title or the
+    others of its session say is not said again, except in whole texts.
     """
-    packed, wholes = list[Hit](), list[str]()
+    packed, wholes, said = list[Hit](), list[str](), defaultdict[str, str](str)
+    brief_spare = (lambda some: spare(some) - margin) if margin else spare
     for hit in hits:
-        whole = hit.text if margin else _BLANK_LINES.sub("\n", hit.text)
-        brief = shorten_known(replace(hit, text=cut_passage(whole, terms, SENTENCE if margin else PASSAGE)), known)
-        one = _fit_text(brief, brief.text, terms, _measure_among(spare, packed, (), margin))
+        source, whole = hit.memory.provenance.session or hit.memory.id, hit.text
+        whole, most = (whole, SENTENCE) if margin else (_BLANK_LINES.sub("\n", whole), PASSAGE)
+        heard = "" if margin else f"{hit.memory.title}\n{said[source]}"
+        text = cut_passage(whole, terms, most, heard) or cut_passage(whole, terms, most, said[source])
+        if said[source] and len(text) < min(_LEAST_NEW, len(whole.strip())):
+            continue
+        brief = shorten_known(replace(hit, text=text), known)
+        one = _fit_text(brief, terms, brief_spare, packed)
         if one is None and not packed:
             one = replace(brief, text=cut_passage(brief.text, terms, SENTENCE))
         if one is None:
             break
         packed.append(one if one.text == brief.text else replace(one, digest=""))
         wholes.append(whole)
+        said[source] += f"{one.text}\n"
     for place, hit in enumerate(packed):
-        room = spare(packed)
+        room, least = spare(packed), count_characters(hit.text)
         if room < LEAST:
             break
         if hit.digest:
-            text = cut_passage(wholes[place], terms, room + count_characters(hit.text))
-            among = _measure_among(spare, packed[:place], packed[place + 1 :])
-            packed[place] = _fit_text(hit, text, terms, among, least=count_characters(hit.text)) or hit
+            source = hit.memory.provenance.session or hit.memory.id
+            heard = "" if margin else f"{hit.memory.title}\n{said[source].replace(hit.text, '')}"
+            longer = replace(hit, text=cut_passage(wholes[place], terms, room + least, heard))
+            packed[place] = _fit_text(longer, terms, spare, packed[:place], packed[place + 1 :], least=least) or hit
+            said[source] += f"{packed[place].text}\n"
     return packed
-
-
-def _measure_among(spare: Spare, before: Sequence[Hit], after: Sequence[Hit], margin: int = 0) -> Callable[[Hit], int]:
-    """The room left with a hit between these, without the margin."""
-    return lambda hit: spare([*before, hit, *after]) - margin
 
 
 def shorten_known(hit: Hit, known: Mapping[str, str]) -> Hit:
@@ -173,15 +179,13 @@ def shorten_known(hit: Hit, known: Mapping[str, str]) -> Hit:
     return replace(hit, text=cut_passage(hit.text, (), SENTENCE), is_known=True)
 
 
-def _fit_text(
-    hit: Hit, text: str, terms: Sequence[str], spare: Callable[[Hit], int], *, least: int = LEAST
-) -> Hit | None:
-    """The hit with as much of the text as fits; None if that is less than `least`."""
-    room = count_characters(text)
+def _fit_text(hit: Hit, terms: Sequence[str], spare: Spare, *around: Sequence[Hit], least: int = LEAST) -> Hit | None:
+    """The hit, `around` it those before and after, with as much of its text as fits; None if that is below `least`."""
+    room = count_characters(hit.text)
     least = min(room, least)
     while room >= least:
-        one = replace(hit, text=cut_passage(text, terms, room))
-        if (left := spare(one)) >= 0:
+        one = replace(hit, text=cut_passage(hit.text, terms, room))
+        if (left := spare([*around[0], one, *chain(*around[1:])])) >= 0:
             return one
         room = count_characters(one.text) + left
     return None

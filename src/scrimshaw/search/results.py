@@ -1,6 +1,7 @@
 """Request and result of a search: hits with their explanations, fitted to a budget, and a trace."""
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -133,7 +134,8 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     sources: Mapping[str, float] = {}  #: the peers that answered, and how many seconds ago
 
     def keep_hits(self, hits: Sequence[Hit]) -> "SearchResult":
-        """The answer with only these first hits, cut as they are."""
-        first, others = (sum("session" not in hit.explanation.ranks for hit in some) for some in (hits, self.hits))
-        following = self.next_offset if first == others else self.offset + first
-        return replace(self, hits=tuple(hits), omitted=len(self.hits) - len(hits), next_offset=following)
+        """The answer with only these, cut as they are, of its first hits."""
+        reached = [*map(attrgetter("memory.id"), self.hits)].index(hits[-1].memory.id) + 1 if hits else 0
+        known = ["session" not in hit.explanation.ranks for hit in self.hits]
+        following = self.next_offset if not any(known[reached:]) else self.offset + sum(known[:reached])
+        return replace(self, hits=tuple(hits), omitted=len(self.hits) - reached, next_offset=following)
