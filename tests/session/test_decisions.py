@@ -84,6 +84,24 @@ def test_lines_under_a_heading_of_decisions_count() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("said", "is_told"),
+    [
+        ("Decision: the refunds stay with the old ledger until March.", True),
+        ("**Decision:** the refunds stay with the old ledger until March.", True),
+        ("- Our decision: the refunds stay with the old ledger until March.", True),
+        ("Entscheidung: die Gutschriften bleiben bis März im alten Hauptbuch.", True),
+        ("Décision : les remboursements restent dans l'ancien ledger jusqu'en mars.", True),
+        ("Decision needed: whether the refunds stay with the old ledger.", False),
+        ("No decision: the refunds stay with the old ledger as they were.", False),
+    ],
+)
+def test_a_line_with_the_label_of_a_decision_is_one(said: str, is_told: bool) -> None:
+    recording = Recording().prompt("Move the refunds to the new ledger").edit("refunds.py")
+    decided = recording.answer(f"The refunds use the new ledger now.\n\n{said}").draft().decisions
+    assert bool(decided) is is_told
+
+
 def test_a_choice_is_told_once() -> None:
     recording = Recording()
     recording.answer("I'll use apsw instead of sqlite3 for the journal.")

@@ -15,7 +15,7 @@ from scrimshaw.session.sections import FEWEST_WORDS, NO_CHOICES
 from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line
 
 MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
-_UNDER_HEADING = 5.0  # the weight of a line under a heading "Decisions"
+_UNDER_HEADING = 5.0  # the weight of a line under a heading "Decisions", or with that label
 _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices were stated
 _DECISION, _CHANGE = PATTERNS["decisions"], PATTERNS["changes"]
 _EXPLICIT = ("explicit", "weighed")
@@ -150,7 +150,7 @@ def _weigh_decision(record: Record, place: int) -> float:
     vague = NO_CHOICES[:2] if _DECISION["weighed"].search(text) else NO_CHOICES
     if not is_fit or any(_DECISION[name].search(text) for name in vague):
         return 0.0
-    if _DECISION["heading"].search(sentence.heading):
+    if _DECISION["heading"].search(sentence.heading) or _DECISION["label"].match(text):
         return _UNDER_HEADING
     if sentence.by != USER:
         return _weigh_agents(record, place)
