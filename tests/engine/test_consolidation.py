@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.app.command_line import command_line
 
 from scrimshaw.engine import Engine, drafts, write
 from scrimshaw.engine.write import NewText
@@ -53,10 +54,27 @@ def test_one_proposal_for_each_shared_topic(engine: Engine, sessions: list[str])
     assert "wal mode" in proposal.triggers
 
 
+def test_a_language_is_no_subject_of_sessions(engine: Engine, sessions: list[str]) -> None:
+    session(engine, "four", ("python",), "- Prepare the release with the old script. (e3)")
+    session(engine, "five", ("python",), "- Ask for a reason with each refund. (e3)")
+    assert [proposal.topic for proposal in drafts.propose(engine)] == ["sqlite"]
+
+
 def test_a_topic_can_be_named(engine: Engine, sessions: list[str]) -> None:
     assert drafts.propose(engine, topic="router") == []
     assert drafts.propose(engine, topic="SQLite")
     assert drafts.propose(engine, topic="sqlite")
+
+
+def test_a_dry_run_has_a_line_for_each_group_and_texts_on_request(
+    sessions: list[str], project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("drafts", "consolidate", "--dry-run", "--project", str(project))
+    run = command_line(capsys)
+    assert run(*command).out.count("\n") == 1
+    told = run(*command, "--content").out
+    assert "Use WAL rather than DELETE." in told
+    assert sessions[0] in told
 
 
 def test_sessions_of_long_ago_are_left(engine: Engine, sessions: list[str]) -> None:

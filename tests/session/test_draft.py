@@ -72,7 +72,14 @@ def test_a_session_with_everything() -> None:
     assert made.next_step == Statement(text="Want me to update the session refresh next?", event=11)
     assert (made.tool_calls, made.ended) == (7, 11.0)
     assert "login handler" in made.trigger_phrases
-    assert made.topics[0] == "python"
+    assert made.topics[0] == "login"
+
+
+def test_the_folders_of_edited_files_are_topics_and_languages_and_common_folders_none() -> None:
+    recording = Recording().prompt("Add reasons to the form, in Python").edit("src/payments/core.py").edit("tests/x.py")
+    topics = recording.bash("pytest", "9 passed in 1s").answer("A reason is asked for.").draft().topics
+    assert topics[0] == "payments"
+    assert {"python", "pytest", "tests"}.isdisjoint(topics)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

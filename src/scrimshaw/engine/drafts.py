@@ -47,6 +47,7 @@ from scrimshaw.models import (
 from scrimshaw.search.candidates import DAY_S
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.session.draft import Draft, build_draft, render_body
+from scrimshaw.session.statements import LANGUAGES
 from scrimshaw.storage.durable import remove_file, storage_errors, write_file
 from scrimshaw.storage.git import is_on_another_branch
 from scrimshaw.storage.paths import Vault, locate
@@ -345,7 +346,8 @@ def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> li
     left = [each for each in engine.index.select(filters) if each.writable and each.provenance.source == DRAFTED]
     left.sort(key=lambda memory: (memory.created, memory.id))
     proposals = []
-    for name in [topic] if topic else _rank_by_count(each for memory in left for each in memory.topics):
+    topics = _rank_by_count(each for memory in left for each in memory.topics if each not in LANGUAGES.values())
+    for name in [topic] if topic else topics:
         group = [each for each in left if name.casefold() in map(str.casefold, each.topics)][-MOST_SESSIONS:]
         if len(group) < 2:
             continue

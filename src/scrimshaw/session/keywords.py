@@ -5,7 +5,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, groupby, islice
+from itertools import chain, filterfalse, groupby, islice
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from scrimshaw.models import MemoryType
 from scrimshaw.search.tokens import STEM, STOP_WORDS, query_terms
 from scrimshaw.session.statements import LANGUAGES, PATTERNS, WORDS, cut_line
 
-MOST_PHRASES, MOST_WORDS, MOST_TOPICS = 8, 4, 4
+MOST_PHRASES, MOST_WORDS, MOST_TOPICS, MOST_FOLDERS = 8, 4, 4, 2
 _LONGEST_PHRASE, _SHORTEST_WORD = 40, 3
 _OPENING_LINES = 3  # of a text, after its title: they decide its type
 _WEIGHED = 80  # phrases that are counted in the whole session
@@ -96,17 +96,21 @@ def _choose_phrases(scores: Mapping[str, float], whole: str, common: Sequence[st
 
 
 def _choose_topics(counts: dict[str, float], paths: Sequence[str]) -> tuple[str, ...]:
-    """The language of most changed files, then the most frequent nouns."""
-    for word in re.findall(r"[a-z]{4,}", "\n".join(paths).lower()):
-        if not (word in WORDS["folders"] or word in _SOFT or _is_empty(word)):
-            counts[word] += 1.0
+    """The folders of most changed files, then the most frequent nouns; a language or a tool is no subject."""
+    names = filterfalse(_is_general, re.findall(r"[^\W\d_][\w-]{3,}(?=/[^/\n]+$)", "\n".join(paths).lower(), re.M))
+    folders = [name for name, _ in Counter(names).most_common(MOST_FOLDERS)]
+    for word in filterfalse(_is_general, re.findall(r"[a-z]{4,}", "\n".join(paths).lower())):
+        counts[word] += 1.0
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
-    solid = [word for word in ranked if counts[word] >= _SOLID] or ranked[:1]
+    solid = [*folders, *([word for word in ranked if counts[word] >= _SOLID] or ranked[:1])]
     singular = {word.rstrip("s"): word for word in reversed(solid)}
-    nouns = [word for word in solid if singular[word.rstrip("s")] == word]
-    languages = [LANGUAGES[end] for path in paths if (end := path.rpartition(".")[2]) in LANGUAGES]
-    first = [max(sorted(set(languages)), key=languages.count)] if languages else []
-    return tuple(dict.fromkeys([*first, *nouns]))[:MOST_TOPICS]
+    return tuple(dict.fromkeys(singular[word.rstrip("s")] for word in solid if word not in LANGUAGES.values()))[
+        :MOST_TOPICS
+    ]
+
+
+def _is_general(word: str) -> bool:
+    return word in WORDS["folders"] or word in _SOFT or _is_empty(word)
 
 
 def describe_text(title: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -78,8 +78,8 @@ def _render_consolidated(found: Sequence[Consolidation | Saved]) -> Lines:
         if isinstance(each, Saved):
             yield line((each.status, "bold"), f"  {each.id}", (f"  {each.path}", "dim"))
         else:
-            yield line((each.title, "bold"), (f"  from {', '.join(each.sources)}", "dim"))
-            yield each.content
+            yield line(each.title, "bold")
+            yield from [f"from {', '.join(each.sources)}", each.content] if each.content else []
 
 
 @command(
@@ -301,6 +301,7 @@ def consolidate(
     engine: Engine,
     topic: Annotated[str, typer.Option(help="Only sessions about this topic.")] = "",
     days: Annotated[float | None, typer.Option(min=0.01, help="Default: drafts.consolidate_days.")] = None,
+    content: Annotated[bool, typer.Option("--content", help="Show the texts that would be written.")] = False,
     dry_run: frame.DryRun = False,
     yes: frame.Yes = False,
 ) -> Sequence[Consolidation | Saved]:
@@ -310,7 +311,7 @@ def consolidate(
     """
     proposals = drafting.propose(engine, topic=topic, days=days)
     if dry_run or not proposals:
-        return proposals
+        return proposals if content else [replace(each, content="") for each in proposals]
     confirm(f"Write {format_count(len(proposals), 'memory')} ({', '.join(each.title for each in proposals)})?", yes)
     return [drafting.consolidate(engine, each) for each in proposals]
 
