@@ -78,7 +78,7 @@ def _render_consolidated(found: Sequence[Consolidation | Saved]) -> Lines:
         if isinstance(each, Saved):
             yield line((each.status, "bold"), f"  {each.id}", (f"  {each.path}", "dim"))
         else:
-            yield line(each.title, "bold")
+            yield line((each.title, "bold"))
             yield from [f"from {', '.join(each.sources)}", each.content] if each.content else []
 
 
