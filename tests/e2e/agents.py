@@ -20,7 +20,8 @@ Configure = Callable[[Workspace, str, str], Launch]
 class Agent:
     """A client whose work is recorded. `reader` and `shell` are its names for the tools; `numbers_calls` where its
     hooks tell the ids that the model gave its calls. It compacts its context when the model has used `compacts_at`
-    tokens; 0 for a client that is asked to. Its model is told of a start with the answers of `told_after` calls."""
+    tokens; 0 for a client that is asked to. Its model is told of a start with the answers of `told_after` calls. It
+    goes on with a session by the flags `goes_on_with`; only what came before a prompt may be compacted."""
 
     name: str
     package: str
@@ -30,6 +31,7 @@ class Agent:
     numbers_calls: bool = True
     compacts_at: int = 195_000
     told_after: int = 0
+    goes_on_with: tuple[str, ...] = ()
 
     def client(self, prompt: str, *flags: str) -> Client:
         """The client with a prompt to work on."""
@@ -165,6 +167,7 @@ AGENTS = (
         _gemini,
         numbers_calls=False,
         compacts_at=800_000,
+        goes_on_with=("--resume", "latest"),
     ),
     Agent(
         "qwen",

@@ -25,7 +25,6 @@ COMPACTED_DECISION = "atlas in linen instead of leather"
 
 # What a client gives no way to, and why; a line that is shown all the same is reported, so that its entry goes.
 KNOWN_GAPS: Mapping[tuple[str, str], str] = {
-    ("gemini", "compaction"): "it does not say when it has compacted its context",
     ("cline", "compaction"): "its command line runs no hook when it compacts its context",
 }
 
@@ -119,7 +118,7 @@ def _compact(agent: Agent, bench: Bench, workspace: Workspace) -> str:
     """What hooks tell in the requests after a compaction; Qwen Code adds it one request later than the others."""
     if agent.compacts_at:
         prompt = f"{PROMPT} [[usage-once:{agent.compacts_at}]]. Bind the atlas."
-        requests = _main_requests(bench.run(agent, workspace, prompt, _LONG).model)
+        requests = _main_requests(bench.run(agent, workspace, prompt, _LONG, *agent.goes_on_with).model)
         full = next(n for n, request in enumerate(requests) if request["answer"]["usage"] == agent.compacts_at)
         following = requests[full + 1 :]
     else:

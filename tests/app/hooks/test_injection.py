@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.app.clients.record import load_records
-from tests.app.clients.records import claude, cline, copilot
+from tests.app.clients.record import lines, load_records
+from tests.app.clients.records import claude, cline, copilot, gemini
 from tests.app.clients.words import CWD
 from tests.samples import write_memory
 
@@ -91,6 +91,43 @@ def test_a_client_that_reports_only_the_start_of_a_compaction_is_told_at_the_nex
     assert "mend the harbour lights" in json.loads(call(2))["additionalContext"]
     assert call(3) == ""
     assert engine.sessions.injections("a0e847d5")[0].occasion == "compact"
+
+
+@pytest.mark.parametrize("kept", [2, 9_000], ids=["short", "longer than what is read of a transcript"])
+def test_a_compaction_that_only_the_transcript_tells_of_is_answered_at_the_next_call_or_prompt(
+    engine: Engine, project: Path, tmp_path: Path, kept: int
+) -> None:
+    chat = tmp_path / "session.jsonl"
+    chat.write_text(f"{lines(gemini.META)}\n")
+
+    def report(event: str, **fields: Any) -> str:
+        payload = gemini.payload(event, cwd=str(project), transcript_path=str(chat), **fields)
+        return handle_payload(["gemini"], json.dumps(payload).encode())
+
+    def call(number: int) -> str:
+        done = {"llmContent": "Output: lit\nExit Code: 0"}
+        return report(
+            "AfterTool", tool_name="run_shell_command", tool_input={"command": f"make {number}"}, tool_response=done
+        )
+
+    def write(*rows: str) -> None:
+        chat.write_text(chat.read_text() + "".join(f"{row}\n" for row in rows))
+
+    said = gemini.row("gemini", "m-5", [{"text": "I light the harbour."}])
+    report("BeforeAgent", prompt="mend the harbour lights")
+    assert call(1) == ""  # `PreCompress` comes before every request, so nothing was compacted yet
+    write(gemini.compaction('It was \\ "dark".', *[said] * kept), *map(lines, [gemini.answer("So.", 9)] * 3))
+    assert "mend the harbour lights" in call(2)
+    assert call(3) == ""
+    write(gemini.compaction('It was \\ "dark".', gemini.answer("So.", 9)))  # as it is written when outputs are masked
+    assert call(4) == ""
+    assert report("PreCompress", trigger="manual") == ""
+    write(gemini.compaction("It is light."))
+    assert "mend the harbour lights" in report("BeforeAgent", prompt="go on")
+    assert call(5) == ""
+    assert [(each.occasion, each.times) for each in engine.sessions.injections("e09f02c6")] == [("compact", 2)]
+    summaries = engine.sessions.events("e09f02c6", EventKind.COMPACT)
+    assert [each.text for each in summaries] == ['It was \\ "dark".', "It is light."]
 
 
 @pytest.mark.parametrize("hidden", ["tier: deprecated", "quality: {score: 0.05, flags: [sparse]}"])

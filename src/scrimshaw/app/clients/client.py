@@ -116,6 +116,7 @@ class Client:
     #: A string in every line of a transcript with an answer; empty if answers are only read from events.
     answer_mark = ""
     prompt_mark = '"user"'  #: a string in every line of a transcript with a prompt
+    rewrite_mark = ""  #: a string near the end of a line that repeats messages, whose beginning says why
     transcript_glob = ""  #: a session's own transcript below the home, `{}` for its id
     stored_globs: tuple[str, ...] = ()  #: the files below the home that may contain sessions of a project
     guidance_file = ""  #: its guidance file in a project; empty if it uses another client's

@@ -11,16 +11,19 @@ from msgspec import structs
 
 from scrimshaw.app.clients.client import PATIENCE_S, Client, is_within, name_events, read_report
 from scrimshaw.ingest import payload as js
-from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_epoch
+from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, add_call_id, parse_epoch
 from scrimshaw.models import EventKind, content_hash
 
 _WINDOW = 1_048_576  # tokens of input, the documented limit of the Gemini models
-_INJECTED_BY_HOOKS = r"(?s)\A(?:\s*<hook_context>.*?</hook_context>\s*)+"
+_INJECTED_BY_HOOKS = r"(?s)\A(?:\s*<hook_context>.*?</hook_context>\s*)+|\n\n<hook_context>[^<]*</hook_context>\Z"
 _FRAME = r"(?s)\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z"
 # Messages in the user's name: of the client itself, which may repeat a prompt, and what the user ran with `!`.
 _NOT_ASKED = ("This is the Gemini CLI. We are ", "<session_context>", "[System: You ", "System: Potential loop ")
 _SHELL = re.compile(r"(?s)\AI ran the following shell command:\n```sh\n(.*)\n```\n\nThis [^\n]*\n```\n(.*)\n```\Z")
 _FEEDBACK = r"(?s)\APlan rejected\. User feedback: (.*?)\n\nThe plan is stored at: "
+# A history that replaces the one before it; what a compaction lets its model answer to the summary; and both.
+_REWRITE, _TAKEN_IN = '{"$set":{"messages":[', '"text":"Got it. Thanks for the additional context!"}'
+_SUMMARY = rf'"text":("[^"\\]*+(?:\\.[^"\\]*+)*+")\}}\]\}},\{{[^{{}}]*\{{{re.escape(_TAKEN_IN)}'
 _NOT_RUN = ("cancelled", "awaiting_approval", "validating", "scheduled", "executing")
 
 
@@ -37,7 +40,8 @@ class Gemini(Client):
         compact="PreCompress",
         end="SessionEnd",
     )
-    answer_mark = '"gemini"'
+    reply_kinds = (EventKind.START, EventKind.PROMPT, EventKind.TOOL)
+    answer_mark, rewrite_mark = '"gemini"', '],"lastUpdated":'
     transcript_glob = ".gemini/tmp/*/chats/session-*-{:.8}.json*"
     stored_globs = (".gemini/tmp/*/chats/**/*.json*",)
     guidance_file = "GEMINI.md"
@@ -71,6 +75,15 @@ class Gemini(Client):
             if row.get("type") == "gemini" and js.text(row.get("model")).startswith("gemini"):
                 used = js.share(js.section(row, "tokens").get("total"), _WINDOW) or used
         return used
+
+    def read_missed_events(self, lines: Iterable[str]) -> list[Event]:
+        """Compactions, known by their summaries, since ids change. Their lines may be too long to decode."""
+        rows = (line for line in lines if line.startswith(_REWRITE) and _TAKEN_IN in line)
+        texts = (js.text(js.decode_json(found[1])) for row in rows if (found := re.search(_SUMMARY, row)))
+        return [add_call_id(Event(client=self.name, kind=EventKind.COMPACT, output=each), "") for each in texts]
+
+    def read_answers(self, lines: Iterable[str]) -> list[str]:
+        return super().read_answers(line for line in lines if not line.startswith(_REWRITE))
 
     def parse_transcript(self, source: str) -> Transcript:
         """A chat file does not name its folder, but contains a hash of the project's path."""
@@ -144,7 +157,7 @@ def _find_summary(tool: str, arguments: js.Json) -> str:
 def _read_call(call: js.Json, builder: TranscriptBuilder, at: float, agent: str) -> None:
     responses = [js.section(part, "functionResponse", "response") for part in js.sections(call.get("result"))]
     output = "\n".join(js.result_text(response) for response in responses) or js.result_text(call.get("resultDisplay"))
-    output, code = read_report(re.sub(_FRAME, r"\1", output))
+    output, code = read_report(re.sub(_FRAME, r"\1", re.sub(_INJECTED_BY_HOOKS, "", output)))
     failed = call.get("status") == "error" or any(response.get("error") for response in responses) or code != 0
     call_id, name, arguments = js.text(call.get("id")), js.text(call.get("name")), js.section(call, "args")
     builder.add_text(EventKind.ANSWER, _find_summary(name, arguments), at, agent)

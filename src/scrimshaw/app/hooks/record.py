@@ -15,7 +15,7 @@ import msgspec
 from msgspec import structs
 
 from scrimshaw.app.clients import load_client
-from scrimshaw.app.clients.client import Client
+from scrimshaw.app.clients.client import HEAD_BYTES, Client
 from scrimshaw.app.processes import find_client_process
 from scrimshaw.config import GLOBAL, HOOK_BUSY_MS, MEMORIES, PROJECT_FOLDER, RESUMED, Settings, find_project, load
 from scrimshaw.errors import StorageFailure
@@ -30,7 +30,7 @@ from scrimshaw.storage.engines import open_storage
 LARGEST_INPUT, LARGEST_LOG = 8 * 1024 * 1024, 256 * 1024
 # How much is read of a transcript, which may have many megabytes: its end, up to the beginning of the turn. A
 # turn that was interrupted has no stop event, so a few turns are read again.
-TAIL_BYTES, LONGEST_TURN = 256 * 1024, 16 * 1024 * 1024
+TAIL_BYTES, LONGEST_LINE, LONGEST_TURN = 256 * 1024, 4 * 1024 * 1024, 16 * 1024 * 1024
 RECENT_ROWS = 40  # of a transcript, read before each call: all of a tail of 300 KB would cost 22 ms, these 1
 MOST_ANSWERS = 300  # the last ones are recorded; a turn of hours has some hundreds
 LONGEST_ANSWER = 8_000  # characters, about 2,000 tokens
@@ -62,7 +62,7 @@ def handle_payload(
         return ""
     event = structs.replace(redact_names(event), cwd=str(project))
     is_on_server = settings.storage.engine == "postgres"  # whose driver alone takes what other hooks have in all
-    if event.kind is EventKind.START or EventKind.TOOL is event.kind in client.reply_kinds or is_on_server:
+    if event.kind is EventKind.START or EventKind.TOOL in client.reply_kinds or is_on_server:
         allow_longer()
     open_databases = partial(open_storage, settings, busy_timeout_ms=HOOK_BUSY_MS, word_lists=False)
     try:
@@ -105,9 +105,10 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     for earlier in storage.sessions.latest(before=event.session, with_work=True) if is_start else ():
         record_late_answers(storage, settings, earlier, TAIL_BYTES)
     # Few events get a reply. Clients report a second compaction of a session exactly like the first.
-    is_call = is_new and event.kind is EventKind.TOOL in client.reply_kinds
-    asked = _find_held_back(client, storage, event) if is_call else [event]
-    if asked and (is_start or is_new) and event.kind in client.reply_kinds:
+    asked = [event] if (is_start or is_new) and event.kind in client.reply_kinds else []
+    if asked and EventKind.TOOL in client.reply_kinds and not is_start:
+        asked = [*_find_held_back(client, storage, event), *(asked if event.kind is EventKind.PROMPT else ())]
+    if asked:
         from scrimshaw.app.hooks.injection import context_injection  # noqa: PLC0415 - costs most events 8 ms for nothing
 
         return context_injection(storage, asked, settings, now)
@@ -115,10 +116,10 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
 
 
 def _find_held_back(client: Client, storage: Storage, call: Event) -> list[Event]:
-    """The start, prompts and compaction since the previous call that the client takes no reply to."""
-    kinds = {EventKind.START, EventKind.PROMPT, EventKind.COMPACT}.difference(client.reply_kinds)
-    *earlier, _ = storage.sessions.events(call.session, EventKind.TOOL, *kinds, last=RECENT_ROWS)
-    since = [*takewhile(lambda each: each.kind is not EventKind.TOOL, () if call.agent else reversed(earlier))]
+    """The start, prompts and compaction before a call or prompt, since the previous event with a reply."""
+    kinds = (EventKind.START, EventKind.PROMPT, EventKind.COMPACT, EventKind.TOOL)
+    *earlier, _ = storage.sessions.events(call.session, *kinds, last=RECENT_ROWS)
+    since = [*takewhile(lambda x: x.kind not in client.reply_kinds, () if call.agent else reversed(earlier))]
     is_first = not since or len(storage.sessions.events(call.session, EventKind.START)) < 2
     starts = {EventKind.START: "startup" if is_first else "resume", EventKind.COMPACT: "compact"}
     found = ((EventKind.START if x.kind in starts else x.kind, starts.get(x.kind, ""), x.text) for x in reversed(since))
@@ -206,7 +207,10 @@ def read_last_answers(client: Client, lines: list[str]) -> list[str]:
 
 
 def read_turn(client: Client, path: Path, most: int) -> list[str]:
-    """The last lines of a file, whole ones only, back to the prompt of the turn; none when it cannot be read."""
+    """The last lines of a file, back to the prompt of the turn; none when it cannot be read.
+
+    The lines are whole, but of a rewritten history that does not fit there is only the beginning.
+    """
     length = TAIL_BYTES
     try:
         with path.open("rb") as file:
@@ -214,10 +218,15 @@ def read_turn(client: Client, path: Path, most: int) -> list[str]:
             while True:
                 file.seek(max(0, size - length))
                 lines = file.read(length).decode("utf-8", "replace").split("\n")
-                lines = lines[1:] if length < size else lines
+                cut, lines = ("", lines) if length >= size else (lines[0], lines[1:])
                 if length >= min(size, most) or any(map(client.begins_turn, reversed(lines))):
-                    return lines
+                    break
                 length *= 4
+            if client.rewrite_mark and client.rewrite_mark in cut[-60:]:
+                file.seek(start := max(0, size - length - LONGEST_LINE))
+                head = file.read(size - length - start).rpartition(b"\n")[2][:HEAD_BYTES]
+                lines.insert(0, head.decode("utf-8", "replace"))
+            return lines
     except OSError:
         return []
 

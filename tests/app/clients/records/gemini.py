@@ -14,6 +14,8 @@ from scrimshaw.models import EventKind
 
 META = {"sessionId": "g-s", "projectHash": "ab" * 32, "startTime": NOON, "kind": "main"}
 _REPORT = "Command: make test\nDirectory: (root)\nOutput: boom\nError: (none)\nExit Code: 2\nSignal: 0"
+_FRAMED = f"<untrusted_context>\n{_REPORT}\n</untrusted_context>"
+_TOLD = '\n\n<hook_context>&lt;scrimshaw-memory note="x"&gt;\n- task: y\n&lt;/scrimshaw-memory&gt;</hook_context>'
 
 
 def payload(event: str, **fields: Any) -> Json:
@@ -45,6 +47,21 @@ def call(status: str, output: str, **fields: Any) -> Json:
 
 def answer(text: str, tokens: int, model: str = "gemini-2.5-pro") -> Json:
     return row("gemini", f"m-{text}", text, tokens={"total": tokens}, model=model)
+
+
+def rewrite(*messages: Json) -> str:
+    """The line of a history that replaces the one before it, as Gemini CLI writes it."""
+    history = {"messages": messages, "lastUpdated": "2026-11-29T22:24:41.136Z"}
+    return msgspec.json.encode({"$set": history}).decode()
+
+
+def compaction(summary: str, *kept: Json) -> str:
+    """The line of a compaction: the client's own context, the summary, what it lets the model answer, what it kept."""
+    context = row(
+        "user", "m-0", [{"text": "<session_context>\nThis is the Gemini CLI.\n└───.git/...\n</session_context>"}]
+    )
+    taken_in = row("gemini", "m-00", [{"text": "Got it. Thanks for the additional context!"}])
+    return rewrite(context, row("user", "m-01", [{"text": summary}]), taken_in, *kept)
 
 
 def _lay_out(home: Path, project: Path) -> None:
@@ -129,7 +146,11 @@ RECORD = Record(
     own_calls=[(payload("AfterTool", tool_name="mcp_mem_memory_search"), "")],
     prompt=(payload("BeforeAgent", prompt="continue"), ""),
     next_turn={"timestamp": "2026-11-21T20:41:00.000Z"},
-    replies={EventKind.START: hook_reply("SessionStart"), EventKind.PROMPT: hook_reply("BeforeAgent")},
+    replies={
+        EventKind.START: hook_reply("SessionStart"),
+        EventKind.PROMPT: hook_reply("BeforeAgent"),
+        EventKind.TOOL: hook_reply("AfterTool"),
+    },
     files=(["h/.gemini/settings.json"], ["p/.gemini/settings.json"]),
     server=("h/.gemini/settings.json", "mcpServers", {**SERVER, "trust": True}),
     handler=lambda event: group_handler("gemini", 5000),
@@ -146,7 +167,7 @@ RECORD = Record(
             row("user", "m-1", [{"text": "<session_context>tree</session_context>"}]),
             row("user", "m-2", [{"text": "<hook_context>x</hook_context>\nFix the till."}]),
             row("gemini", "m-3", "", toolCalls=[call("executing", "")]),
-            row("gemini", "m-3", "I test.", toolCalls=[call("success", _REPORT)]),
+            row("gemini", "m-3", "I test.", toolCalls=[call("success", _FRAMED + _TOLD)]),
             row("info", "m-4", "Request cancelled."),
             {"$set": {"lastUpdated": NOON}},
             row("gemini", "m-5", "taken back"),
