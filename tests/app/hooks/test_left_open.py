@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from tests.app.hooks.test_hook_process import bash, context_of, report
 from tests.git_folders import run_git
-from tests.samples import write_memory
+from tests.samples import SECRET, write_memory
 
 from scrimshaw.engine import Engine, drafts
 from scrimshaw.engine.index import scan
+from scrimshaw.session.arrivals import LARGEST
+from scrimshaw.session.resume import find_asked_subject
 
 POINT = "Still open: `aiosmtplib` isn't pinned in the requirements."
 
@@ -178,6 +180,37 @@ def test_who_pulls_is_told_what_others_did_and_left_open_since(engine: Engine, p
     ):
         arrive(vault, name, "Paint the harbour", PINNED, head, updated)
     assert "harbour" not in start(project)
+
+
+def test_memories_of_others_are_read_as_a_scan_reads_them(engine: Engine, project: Path, vault: Path) -> None:
+    work(project, "S1", "Move the mailer to asyncio", f"The mailer is async now.\n\n{POINT}")
+    arrive(vault, "secret", "Paint the quay", f"## Open\n\n- Use {SECRET} <private>for the bank</private>. (e2)\n")
+    arrive(vault, "gone", "Paint the harbour", PINNED, "tier: deprecated\n")
+    arrive(vault, "long", "Paint the lighthouse", f"{'x ' * LARGEST}\n")
+    write_memory(project, "outside", PINNED, "title: Paint the fence\nprovenance: {source: session, session: X}")
+    (vault / "sessions/2027-01-02-link.md").symlink_to(project / "outside.md")
+    told = start(project)
+    assert "Paint the quay" in told
+    assert "harbour" not in told
+    assert "lighthouse" not in told
+    assert "fence" not in told
+    assert SECRET not in told
+    assert "bank" not in told
+
+
+def test_who_asked_for_a_subject_does_not_hide_its_work(engine: Engine, project: Path) -> None:
+    work(project, "S1", "Move the mailer to asyncio", f"The mailer is async now.\n\n{POINT}")
+    for session in ("S2", "S3"):
+        report(project, "UserPromptSubmit", session, prompt="what is still open in the mailer?")
+        report(project, "Stop", session, last_assistant_message=f"One point of the mailer: {POINT}")
+    scan(engine)
+    told = context_of(report(project, "UserPromptSubmit", "S9", prompt="what is left to do for the mailer?"))
+    assert "session:S1#" in told
+    assert POINT in told
+
+
+def test_a_long_paste_is_no_question(project: Path) -> None:
+    assert not find_asked_subject("what is left, " * 20_000)
 
 
 def test_the_first_start_in_a_clone_tells_the_last_session_of_others(

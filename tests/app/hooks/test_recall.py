@@ -208,7 +208,7 @@ def record_rigging(engine: Engine, project: Path) -> None:
     "prompt",
     [
         "Hang lanterns on the topmast of the Albatros at night and at sea",
-        "please go on with the lanterns on the topmast of the Albatros at night",
+        "please look after the lanterns on the topmast of the Albatros at night",
     ],
 )
 def test_a_prompt_is_told_the_outcome_and_what_is_open_now(engine: Engine, project: Path, prompt: str) -> None:
