@@ -221,6 +221,12 @@ def test_hits_of_one_session_say_each_thing_once() -> None:
     assert pack_hits([one[0], other], ("walrus",), room_of(9000))[1].text == calls.text  # type: ignore[arg-type]
 
 
+def test_a_text_that_is_the_title_is_sent() -> None:
+    text = "Exports are signed with the key of the release, and readers refuse what is not signed."
+    titled = [replace(hit, memory=replace(hit.memory, title=f"file: {text}")) for hit in hits(text)]
+    assert [hit.text for hit in pack_hits(titled, ("recent",), room_of(9000))] == [text]  # type: ignore[arg-type]
+
+
 def test_room_that_is_left_goes_to_the_first() -> None:
     first, second, third = pack_hits(hits(SONG, SONG, SONG), ("walrus",), room_of(1800))  # type: ignore[arg-type]
     assert len(first.text) > PASSAGE + LEAST > max(len(second.text), len(third.text))

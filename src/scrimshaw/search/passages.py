@@ -164,7 +164,7 @@ def pack_hits(
         if hit.digest:
             source = hit.memory.provenance.session or hit.memory.id
             heard = "" if margin else f"{hit.memory.title}\n{said[source].replace(hit.text, '')}"
-            longer = replace(hit, text=cut_passage(wholes[place], terms, room + least, heard))
+            longer = replace(hit, text=cut_passage(wholes[place], terms, room + least, heard) or hit.text)
             packed[place] = _fit_text(longer, terms, spare, packed[:place], packed[place + 1 :], least=least) or hit
             said[source] += f"{packed[place].text}\n"
     return packed
