@@ -42,7 +42,7 @@ class Arrival(Struct, frozen=True):
         return [words for words in map(find_stems, (self.title, *lines)) if len(words) <= LONGEST_HEARD]
 
 
-def find_arrivals(sessions: Sessions, folder: Path) -> list[Arrival]:
+def read_arrivals(sessions: Sessions, folder: Path) -> list[Arrival]:
     """Those that came last into the vault of a `.scrimshaw` folder, the last written first.
 
     They are read as files: a start does not wait until a server has indexed what was pulled.

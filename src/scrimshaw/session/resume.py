@@ -41,7 +41,7 @@ _STATES = (
     rf"(still|left) to (be )?do(ne)?|still (need|ha[sv]e)|missing still|open {_POINTS}|to-?dos?{_END})",
     r"\b(what|anything)('?s| is| are| was)?( there)?( still| left)* "
     rf"(blocking|open|left|next|missing|remaining|outstanding|pending|undone|unresolved){_END}",
-    r"\bwhat (do|does|must|should|can) \w+ (still|do next)\b|\b(is|are) (not|n't) (yet )?(done|finished)( yet)?\W*$",
+    r"\bwhat (do|does|must|should|can) \w+ (still|do next)\b|\b(is|are)( not|n't) (yet )?(done|finished)( yet)?\W*$",
     rf"^\W*(still (open|to do)|(still )?(open|remaining) {_POINTS})\b",
     r"(^|\b(the|current|quick|any) )(state|status|progress|update) (of|on|with)\b[^.?!]{0,40}\W*$|[^.?!] status\W*\?",
     r"\bhow far (did|have|are|is|along)\b|\b(catch me up|up to speed) (on|with)\b|\bcoming along\b|\bwrapped up\b",

@@ -35,7 +35,7 @@ from scrimshaw.models import (
 from scrimshaw.search.periods import Period, find_period
 from scrimshaw.search.results import StateLine
 from scrimshaw.session import sections, statements
-from scrimshaw.session.arrivals import Arrival, find_arrivals
+from scrimshaw.session.arrivals import Arrival, read_arrivals
 from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.draft import find_task
 from scrimshaw.session.failures import find_runs
@@ -329,7 +329,7 @@ def tell_state(
         lines[1:1] = [replace(line, part=part) for line in _name_place(tasks, each, folder.parent)]
     if occasion in (Occasion.CLEAR, Occasion.COMPACT):
         return lines
-    arrivals = find_arrivals(sessions, folder)
+    arrivals = read_arrivals(sessions, folder)
     since, heard = _tell_since(arrivals, about if has_state else Session(id=""), "since" if lines else "")
     left = _find_left_open(sessions, index, recent, events, arrivals) if recent and lines else ()
     lines[1:] = (line for line in lines[1:] if not _is_closed(line, heard))
@@ -360,17 +360,18 @@ def tell_subject(sessions: Sessions, index: Index, about: Iterable[Memory], fold
     places = dict[str, Session | Arrival]()
     for each in about:
         session = each.provenance.session
-        if own := sessions.get(session):
-            places |= {} if session in places or find_asked_subject(own.task) else {session: own}
-        elif session and each.type == MemoryType.SESSION and (body := index.bodies([each.id]).get(each.id)):
+        own = sessions.get(session)
+        if own and not find_asked_subject(own.task):
+            places.setdefault(session, own)
+        elif not own and session and each.type == MemoryType.SESSION and (body := index.bodies([each.id]).get(each.id)):
             at, trust = datetime.fromisoformat(each.updated).timestamp(), each.provenance.trust
             places.setdefault(session, Arrival(each.id, each.title, body, trust, at))
     told = ((place, _tell_place(sessions, index, place, folder)) for place in places.values())
     first, lines = next(((place, lines) for place, lines in told if lines), (None, []))
     if first is None:
         return []
-    newer = [place for place in places.values() if place.last_event > first.last_event]
-    newer.sort(key=attrgetter("last_event"), reverse=True)
+    by_time = sorted(places.values(), key=attrgetter("last_event"), reverse=True)
+    newer = [place for place in by_time if place.last_event > first.last_event]
     newest = next(filter(None, (_tell_place(sessions, index, place, folder) for place in newer)), [])
     since = [replace(line, part=f"{line.part} since") for line in newest if line.part in ("task", "next", "open")]
     heard = list[Set[str]]()
