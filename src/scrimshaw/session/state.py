@@ -367,14 +367,13 @@ def tell_subject(sessions: Sessions, index: Index, about: Iterable[Memory], fold
             at, trust = datetime.fromisoformat(each.updated).timestamp(), each.provenance.trust
             places.setdefault(session, Arrival(each.id, each.title, body, trust, at))
     told = ((place, _tell_place(sessions, index, place, folder)) for place in places.values())
-    first, lines = next(((place, lines) for place, lines in told if lines), (None, []))
+    first, lines = next((each for each in told if each[1]), (None, []))
     if first is None:
         return []
-    by_time = sorted(places.values(), key=attrgetter("last_event"), reverse=True)
-    newer = [place for place in by_time if place.last_event > first.last_event]
+    later = (each for each in places.values() if each.last_event > first.last_event)
+    newer, heard = sorted(later, key=attrgetter("last_event"), reverse=True), list[Set[str]]()
     newest = next(filter(None, (_tell_place(sessions, index, place, folder) for place in newer)), [])
     since = [replace(line, part=f"{line.part} since") for line in newest if line.part in ("task", "next", "open")]
-    heard = list[Set[str]]()
     for place in newer:
         if isinstance(place, Arrival):
             heard += place.find_subjects()
