@@ -135,7 +135,7 @@ def test_a_lost_id_map_is_made_again_from_what_the_peer_lists(open_with: Open, n
     assert len(steps(sync(engine))) == 1
     assert there(notes) == {"crane": "The crane is greased on Fridays."}
     with path.open("ab") as file:
-        file.write(b'{"name": "crane", "co')  # the last words of a killed process
+        file.write(b'{"name": "crane"}\n')  # a second line, as older versions wrote them
     assert sync(engine).is_full
     assert there(notes) == {"crane": "The crane is greased on Fridays."}
 

@@ -1,14 +1,12 @@
 """Copies of memories at a peer: what is sent of a memory, the port for a place that keeps copies, and the id map.
 
-The id map, from memories to their copies at a peer, is a file in the user's Scrimshaw folder, a line per change. It
-has names and hashes, no text. A line is synced to disk right after the peer's answer; a copy that a killed process
-did not note is found by its name in the peer's list.
+The id map, from memories to their copies at a peer, is a file in the user's Scrimshaw folder. It has names and hashes,
+no text. A copy that a killed process did not note is found by its name in the peer's list.
 """
 
-import os
-import threading
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
@@ -20,7 +18,7 @@ from scrimshaw.engine import Engine
 from scrimshaw.engine.read import may_leave
 from scrimshaw.ingest.comparison import find_break
 from scrimshaw.models import ArtifactClass, Filters, Memory, Tier
-from scrimshaw.storage.durable import PRIVATE_FILE, read_if_there, storage_errors, write_file
+from scrimshaw.storage.durable import read_if_there, storage_errors, write_file
 from scrimshaw.storage.place import name_project
 from scrimshaw.storage.scan import compile_globs
 
@@ -130,58 +128,24 @@ def hash_text(text: str) -> str:
     return sha256("\n".join(map(str.rstrip, lines)).encode()).hexdigest()
 
 
-class _Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    name: str = ""
-    copy: CopyRecord | None = None  #: None for a copy that is gone
-    is_open: bool | None = None  #: whether changes are under way; with it a line has no name
+class _Noted(Struct, frozen=True, kw_only=True):
+    copies: dict[str, CopyRecord]
+    is_open: bool
 
 
 class IdMap:
-    """The copies at one peer by the names of their memories. Its methods may be called from any thread.
+    """The copies at one peer by the names of their memories, as noted in a file.
 
     `is_open` means that changes were begun and not completed, so the peer may have copies not noted here.
     """
 
     def __init__(self, path: Path) -> None:
         self.path, self.copies, self.is_open = path, dict[str, CopyRecord](), True
-        self._guard = threading.Lock()
-        with storage_errors("read", path):
-            lines = (read_if_there(path) or b"").splitlines()
-        for raw in lines:
-            try:
-                line = msgspec.json.decode(raw, type=_Line)
-            except msgspec.DecodeError:  # the torn last line of a killed process
-                self.is_open = True
-            else:
-                self._apply(line)
+        with storage_errors("read", path), suppress(msgspec.DecodeError):  # such as the lines of older versions
+            noted = msgspec.json.decode(read_if_there(path) or b"", type=_Noted)
+            self.copies, self.is_open = noted.copies, noted.is_open
 
-    def begin(self, copies: Mapping[str, CopyRecord]) -> None:
-        """Note that changes begin, and what the peer has at that time."""
-        self.copies = dict(copies)
-        lines = [_Line(name=name, copy=copy) for name, copy in self.copies.items()]
-        data = b"".join(msgspec.json.encode(line) + b"\n" for line in [*lines, _Line(is_open=True)])
-        write_file(self.path, data, private=True)
-        self.is_open = True
-
-    def end(self) -> None:
-        """Note that all changes were made."""
-        self._append(_Line(is_open=False))
-
-    def put(self, name: str, copy: CopyRecord | None) -> None:
-        """Note a copy that the peer has acknowledged, or that one is gone."""
-        self._append(_Line(name=name, copy=copy))
-
-    def _append(self, line: _Line) -> None:
-        with self._guard, storage_errors("write", self.path):
-            with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE_FILE), "ab", 0) as file:
-                file.write(msgspec.json.encode(line) + b"\n")
-                os.fsync(file.fileno())
-            self._apply(line)
-
-    def _apply(self, line: _Line) -> None:
-        if line.is_open is not None:
-            self.is_open = line.is_open
-        elif line.copy:
-            self.copies[line.name] = line.copy
-        else:
-            self.copies.pop(line.name, None)
+    def write(self, *, is_open: bool) -> None:
+        """Note the copies, and whether changes are under way; raises StorageFailure."""
+        self.is_open = is_open
+        write_file(self.path, msgspec.json.encode(_Noted(copies=self.copies, is_open=is_open)), private=True)

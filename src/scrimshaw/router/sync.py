@@ -1,8 +1,8 @@
 """Keeps the copies at a peer in step with the files: one way, by name and hash, never by similarity.
 
-The wanted copies are compared with the id map or, in full, with the peer's list. Each change is noted
-once the peer has acknowledged it. After a sync that was not completed the next one compares in full, so a copy whose
-acknowledgement was lost is found by its name and not made twice.
+The wanted copies are compared with the id map or, in full, with the peer's list. The map says before the first change
+that changes are under way, and afterwards what the peer has acknowledged. After a sync that was not completed the next
+one compares in full, so a copy whose acknowledgement was lost is found by its name and not made twice.
 """
 
 import threading
@@ -97,10 +97,13 @@ def sync_copies(
     retired = sum(step.action == "retire" for step in steps)
     if retired > max(FEW, len(copies) // 2):
         approve(retired, len(copies))
-    known.begin(copies)
-    done = _take_steps(done, store, wanted, known, advance)
-    if not done.exit_code:
-        known.end()
+    known.copies, is_open = copies, True
+    known.write(is_open=is_open)
+    try:
+        done = _take_steps(done, store, wanted, copies, advance)
+        is_open = done.exit_code > 0
+    finally:  # even if the user interrupted it
+        known.write(is_open=is_open)
     return done
 
 
@@ -180,9 +183,9 @@ def _match_listed(
 
 
 def _take_steps(
-    plan: PeerSync, store: CopyStore, wanted: Mapping[str, MemoryCopy], known: IdMap, advance: Notice
+    plan: PeerSync, store: CopyStore, wanted: Mapping[str, MemoryCopy], copies: dict[str, CopyRecord], advance: Notice
 ) -> PeerSync:
-    """Take all steps, several at once, until the peer does not answer."""
+    """Take all steps, several at once, until the peer does not answer; `copies` follows what it has acknowledged."""
     ended, lost, done, failed = threading.Event(), list[PeerFailed](), list[Step](), list[Step]()
 
     def take(step: Step) -> None:
@@ -190,7 +193,9 @@ def _take_steps(
             return
         try:
             for name, copy in take_step(store, step, wanted.get(step.name)):
-                known.put(name, copy)
+                copies.pop(name, None)
+                if copy:
+                    copies[name] = copy
             done.append(step)
         except PeerRefused as error:
             failed.append(replace(step, reason=str(error)))
@@ -202,7 +207,7 @@ def _take_steps(
         try:
             for number, _ in enumerate(pool.map(take, plan.steps), start=1):
                 advance(number, len(plan.steps))
-        finally:  # even if the disk failed, or the user interrupted it
+        finally:  # even if the user interrupted it
             ended.set()
     code = lost[0].exit_code if lost else int(bool(failed))
     left = len(plan.steps) - len(done) - len(failed)
