@@ -27,7 +27,7 @@ from benchmarks import corpus
 from benchmarks.figures import machine
 from scrimshaw.app.mcp.backend import Memories
 from scrimshaw.app.mcp.call_recorder import make_recorder
-from scrimshaw.app.mcp.protocol import AfterTool, Backend, Dispatcher, build_server
+from scrimshaw.app.mcp.protocol import AfterTool, Backend, Dispatcher, FinishedCall, build_server
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine import Engine, index
 from scrimshaw.ingest.redact import redact
@@ -79,11 +79,15 @@ def _calls(engine: Engine, texts: corpus.Texts) -> Mapping[str, Sequence[Call]]:
 
 async def measure_calls(engine: Engine, tool: str, calls: Sequence[Call]) -> tuple[Times, Times]:
     """Milliseconds of the calls to the server with callbacks and to the one without, by place in the round."""
-    done = threading.Semaphore(0)
-    registered = (make_recorder(engine, check_rules(engine.settings.rules)[0]), lambda _: done.release())
+    done, record = threading.Semaphore(0), make_recorder(engine, check_rules(engine.settings.rules)[0])
+
+    def record_and_tell(call: FinishedCall) -> None:
+        record(call)
+        done.release()
+
     ours: Times = {place: [] for place in PLACES}
     bare: Times = {place: [] for place in PLACES}
-    async with Client(_server(engine, registered)) as busy, Client(_server(engine, ())) as idle:
+    async with Client(_server(engine, record_and_tell)) as busy, Client(_server(engine, None)) as idle:
         for client in (busy, idle):
             await client.call_tool(tool, dict(calls[0]))
         _wait(done, 1)
@@ -123,8 +127,8 @@ def _wait(done: threading.Semaphore, calls: int) -> None:
             raise SystemExit("The callbacks of a call are not done.")
 
 
-def _server(engine: Engine, after_tool: Sequence[AfterTool]) -> Server[Any]:
-    backend = Backend(Dispatcher(choose("all"), engine), Memories(engine), after_tool=after_tool)
+def _server(engine: Engine, after_tool: AfterTool | None) -> Server[Any]:
+    backend = Backend(Dispatcher(choose("all"), engine, after_tool), Memories(engine))
     return build_server(list_tools(choose("all")), [], lambda: backend)
 
 

@@ -20,10 +20,10 @@ def build_server(
     resources: ResourceReader,
     prompts: Sequence[ToolSpec] = (),
     instructions: str = "",
-    after_tool: Sequence[AfterTool] = (),
+    after_tool: AfterTool | None = None,
     ready: Ready = bool,
 ) -> Server[Any]:
     """The SDK server that serves these tools."""
     named = {each.name: each for each in prompts}
-    backend = Backend(Dispatcher(tools, engine), resources, named, after_tool, ready)
+    backend = Backend(Dispatcher(tools, engine, after_tool), resources, named, ready)
     return protocol.build_server(list_tools(tools), list_prompts(prompts), lambda: backend, instructions)

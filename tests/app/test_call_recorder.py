@@ -16,7 +16,6 @@ from tests.scenarios.agent import Agent
 from tests.tool_server import build_server
 
 from scrimshaw.app.mcp.call_recorder import make_recorder
-from scrimshaw.app.mcp.protocol import AfterToolCallbacks, FinishedCall
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
@@ -76,7 +75,7 @@ async def calls(engine: Engine, *asked: tuple[str, dict[str, Any]]) -> list[Any]
         choose("all"),
         engine,
         resources=NoResources(),
-        after_tool=(make_recorder(engine, check_rules(engine.settings.rules)[0]),),
+        after_tool=make_recorder(engine, check_rules(engine.settings.rules)[0]),
     )
     async with Client(server) as client:
         return [await client.call_tool(name, arguments) for name, arguments in asked]
@@ -232,15 +231,3 @@ async def test_a_capture_that_fails_never_reaches_the_client(
     assert json.loads(answer.content[0].text)["content"] == NOTES["deploy"]
     assert "ValueError" in caplog.text
     assert SECRET not in caplog.text
-
-
-def test_capture_cannot_be_registered_before_the_pipeline_runs(engine: Engine) -> None:
-    pipeline = AfterToolCallbacks()
-    expected = "afterToolCallbacks not available; ensure context-server Phase 0 hook pipeline is initialized first"
-    with pytest.raises(RuntimeError, match=expected):
-        pipeline.register(make_recorder(engine, ()))
-    pipeline.start()
-    pipeline.register(make_recorder(engine, ()))
-    pipeline.stop()
-    pipeline.fire(FinishedCall(call_id="1", tool="memory_get", arguments={"id": "deploy"}, reply={}))
-    assert engine.sessions.items("S") == []

@@ -49,13 +49,11 @@ def handed(engine: Engine, project: Path, vault: Path, monkeypatch: pytest.Monke
         report(project, "UserPromptSubmit", "S2", prompt="which is the walrus port?"),
         report(project, "UserPromptSubmit", "S2", prompt="which is the walrus port?"),
     ]
-    dispatcher = Dispatcher(choose("all"), engine)
-    dispatcher.after_tool.start()
-    dispatcher.after_tool.register(make_recorder(engine, ()))
+    dispatcher = Dispatcher(choose("all"), engine, make_recorder(engine, ()))
     texts.append(
         dispatcher.dispatch("memory_search", {"query": "harbour", "session_id": "S2", "enable_dedup": False}).text
     )
-    dispatcher.after_tool.stop()
+    dispatcher.stop()
     return texts
 
 

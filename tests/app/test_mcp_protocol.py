@@ -36,7 +36,7 @@ import scrimshaw
 import scrimshaw.app.mcp.protocol as protocol
 from scrimshaw.app.mcp.protocol import (
     AfterTool,
-    AfterToolCallbacks,
+    CallQueue,
     Dispatcher,
     FinishedCall,
     serve_stdio,
@@ -175,7 +175,7 @@ class Reader:
         return f"# {memory_id}"
 
 
-def make_server(*after_tool: AfterTool) -> Server[Any]:
+def make_server(after_tool: AfterTool | None = None) -> Server[Any]:
     return build_server(
         TOOLS,
         Engine(),
@@ -482,23 +482,14 @@ async def test_a_slow_tool_does_not_hold_up_others(local: Client) -> None:
 # --- after-tool callbacks
 
 
-def test_callbacks_need_a_running_pipeline() -> None:
-    message = "afterToolCallbacks not available; ensure context-server Phase 0 hook pipeline is initialized first"
-    with pytest.raises(RuntimeError) as caught:
-        Dispatcher(TOOLS, Engine()).after_tool.register(print)
-    assert str(caught.value) == message
-
-
-async def test_callbacks_see_every_call_and_never_each_other(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_callback_sees_every_call_and_may_fail(caplog: pytest.LogCaptureFixture) -> None:
     seen: list[FinishedCall] = []
 
-    def buggy(call: FinishedCall) -> None:
-        raise ValueError(SECRET)
+    def fail(call: FinishedCall) -> None:
+        seen.append(call)
+        raise ValueError(SECRET) if call.error else InvalidRequest(SECRET)
 
-    def refusing(call: FinishedCall) -> None:
-        raise InvalidRequest(SECRET)
-
-    async with Client(make_server(buggy, refusing, seen.append)) as client:
+    async with Client(make_server(fail)) as client:
         await client.call_tool("memory_search", {"query": "q", "limit": 1})
         await client.call_tool("memory_edit")
     found, refused = seen
@@ -510,7 +501,8 @@ async def test_callbacks_see_every_call_and_never_each_other(caplog: pytest.LogC
     )
     assert (refused.tool, refused.error, refused.reply["error"]["code"]) == ("memory_edit", "conflict", "conflict")
     assert found.call_id != refused.call_id
-    assert caplog.text.count("callback of memory_search") == 3
+    assert "What follows a call of memory_search gave up: invalid" in caplog.text
+    assert "What follows a call of memory_edit gave up: internal" in caplog.text
     assert SECRET not in caplog.text
 
 
@@ -532,14 +524,12 @@ async def test_no_answer_waits_for_a_callback() -> None:
 def test_an_answer_goes_out_before_its_callbacks_run_and_a_stop_waits_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "ANSWER_FIRST_SECONDS", 60)
     done: list[str] = []
-    pipeline = AfterToolCallbacks()
-    pipeline.start()
-    pipeline.register(lambda call: done.append(call.call_id))
+    calls = CallQueue(lambda call: done.append(call.call_id))
     for number in range(3):
-        pipeline.fire(FinishedCall(call_id=str(number), tool="t", arguments={}, reply={}))
+        calls.put(FinishedCall(call_id=str(number), tool="t", arguments={}, reply={}))
     time.sleep(0.05)
     assert done == []
-    pipeline.stop()
+    calls.stop()
     assert done == ["0", "1", "2"]
 
 
@@ -552,11 +542,9 @@ def test_a_stuck_callback_does_not_hold_the_server_back(monkeypatch: pytest.Monk
         release.wait(60)
         finished.append(call.call_id)
 
-    pipeline = AfterToolCallbacks()
-    pipeline.start()
-    pipeline.register(stuck)
-    pipeline.fire(FinishedCall(call_id="1", tool="t", arguments={}, reply={}))
-    pipeline.stop()
+    calls = CallQueue(stuck)
+    calls.put(FinishedCall(call_id="1", tool="t", arguments={}, reply={}))
+    calls.stop()
     assert finished == []
     release.set()
 

@@ -79,12 +79,10 @@ def test_what_the_agent_writes_again_or_opens_is_of_use(engine: Engine, project:
 
 def test_what_the_agent_reads_by_the_tool_is_of_use(engine: Engine, project: Path, vault: Path) -> None:
     begin(engine, project, vault)
-    dispatcher = Dispatcher(choose("core"), engine)
-    dispatcher.after_tool.start()
-    dispatcher.after_tool.register(make_recorder(engine, default_rules()))
+    dispatcher = Dispatcher(choose("core"), engine, make_recorder(engine, default_rules()))
     engine.sessions.open("S2", process=os.getppid(), now=engine.clock())  # whose client started this server
     assert not dispatcher.dispatch("memory_get", {"id": "ops/scales"}).error
-    dispatcher.after_tool.stop()
+    dispatcher.stop()
     assert [(piece.use, piece.id) for piece in measure(engine) if piece.use] == [("read", "ops/scales")]
 
 

@@ -124,11 +124,11 @@ class Vaults:
 
         dispatcher = single[names[0]]
         if len(names) == 1:
-            return Backend(dispatcher, Memories(dispatcher.engine), PROMPTS, (), wait)
+            return Backend(dispatcher, Memories(dispatcher.engine), PROMPTS, wait)
         everything = replace(dispatcher.engine, vaults=engines)
         over_all = CountingDispatcher(self._tools, everything, partial(self.metrics.observe, names))
         resources = {name: Memories(engine) for name, engine in engines.items()}
-        return Backend(AcrossDispatcher(over_all, single), AcrossMemories(resources), PROMPTS, (), wait)
+        return Backend(AcrossDispatcher(over_all, single), AcrossMemories(resources), PROMPTS, wait)
 
     def measure(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
         """Gauges by name and vault."""

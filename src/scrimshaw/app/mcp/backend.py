@@ -47,10 +47,9 @@ def open_backend(settings: Settings, toolsets: str, *, writable: bool) -> Iterat
         background.start()
         ask.start_peers(settings)
         try:
-            dispatcher = Dispatcher(choose(toolsets), engine)
             gc.freeze()  # as after the start: modules imported since live forever
-            recorders = (make_recorder(engine, rules),)
-            yield Backend(dispatcher, Memories(engine), PROMPTS, recorders, background.wait_briefly)
+            dispatcher = Dispatcher(choose(toolsets), engine, make_recorder(engine, rules))
+            yield Backend(dispatcher, Memories(engine), PROMPTS, background.wait_briefly)
         finally:
             background.stop()
 

@@ -24,7 +24,7 @@ MEMORY_READ, FACT_STATED = "memory-read", "fact-stated"
 
 
 def make_recorder(engine: Engine, rules: Sequence[Rule]) -> AfterTool:
-    """A recorder to register as the server's after-call callback; `rules` are all rules in the order of trial."""
+    """The callback for the server's finished calls; `rules` are all rules in the order of trial."""
     # A rule for any tool is about results from clients; our tools return memories that may quote
     # anything. A file they read is a memory wherever it is.
     about = (rule for rule in rules if rule.tool and rule.id != FACT_STATED)

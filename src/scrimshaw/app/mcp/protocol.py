@@ -40,12 +40,11 @@ WORKER_THREADS = 4
 # An idle server opens the memory after this time, to make drafts: the start itself must be fast for the client.
 OPEN_AFTER_S = 1.0
 LISTING = Path(__file__).with_name("tools.json")
-CALLBACK_DRAIN_SECONDS = 2.0  # how long a stopping server waits for after-tool callbacks
-# Delay of callbacks, so that the answer is sent first: both share the interpreter lock.
+CALLBACK_DRAIN_SECONDS = 2.0  # how long a stopping server waits for callbacks after tools
+# Delay of a callback, so that the answer is sent first: both share the interpreter lock.
 ANSWER_FIRST_SECONDS = 0.01
 
 _MARKDOWN = "text/markdown"
-_NOT_READY = "afterToolCallbacks not available; ensure context-server Phase 0 hook pipeline is initialized first"
 _TEMPLATE = wire.ResourceTemplate(
     name="memory",
     uri_template=MEMORY_SCHEME + "{id}",
@@ -89,55 +88,40 @@ AfterTool = Callable[[FinishedCall], None]
 Ready = Callable[[], object]  # called in the worker thread before a request is answered; it may wait
 
 
-class AfterToolCallbacks:
-    """Callbacks run after each tool call, in order, on one background thread; no answer ever waits for them."""
+class CallQueue:
+    """Runs a callback after each tool call, in order, on one background thread; no answer ever waits for it."""
 
-    def __init__(self) -> None:
-        self._callbacks: tuple[AfterTool, ...] = ()
+    def __init__(self, after_tool: AfterTool) -> None:
+        self._after_tool = after_tool
         self._finished: queue.SimpleQueue[FinishedCall | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
-
-    def start(self) -> None:
-        """Start the thread; from now on callbacks can be registered."""
-        self._stopping.clear()
         self._thread = threading.Thread(target=self._work, name="after-tool", daemon=True)
         self._thread.start()
 
-    def register(self, callback: AfterTool) -> None:
-        """Add a callback for every later call; raises RuntimeError before `start` and after `stop`."""
-        if self._thread is None:
-            raise RuntimeError(_NOT_READY)
-        self._callbacks = (*self._callbacks, callback)
-
-    def fire(self, call: FinishedCall) -> None:
+    def put(self, call: FinishedCall) -> None:
         """Queue a finished call and return at once."""
-        if self._callbacks:
-            self._finished.put(call)
+        self._finished.put(call)
 
     def stop(self) -> None:
-        """Drop the callbacks once the queued calls are processed, at the latest after CALLBACK_DRAIN_SECONDS."""
-        if self._thread is not None:
-            self._stopping.set()
-            self._finished.put(None)
-            self._thread.join(CALLBACK_DRAIN_SECONDS)
-        self._thread, self._callbacks = None, ()
+        """End once the queued calls are processed, at the latest after CALLBACK_DRAIN_SECONDS."""
+        self._stopping.set()
+        self._finished.put(None)
+        self._thread.join(CALLBACK_DRAIN_SECONDS)
 
     def _work(self) -> None:
         while (call := self._finished.get()) is not None:
             self._stopping.wait(ANSWER_FIRST_SECONDS)
-            for callback in self._callbacks:
-                try:
-                    _contain_bugs(partial(callback, call), f"after-tool callback of {call.tool}")
-                except ScrimshawError as error:
-                    _log.warning("An after-tool callback of %s gave up: %s", call.tool, error.code)
+            try:
+                _contain_bugs(partial(self._after_tool, call), f"what follows a call of {call.tool}")
+            except ScrimshawError as error:
+                _log.warning("What follows a call of %s gave up: %s", call.tool, error.code)
 
 
 class Dispatcher:
     """Runs tools by name: checks the arguments, calls the function, turns every failure into an answer."""
 
-    def __init__(self, tools: Sequence[ToolSpec], engine: Any) -> None:
-        self.after_tool = AfterToolCallbacks()
+    def __init__(self, tools: Sequence[ToolSpec], engine: Any, after_tool: AfterTool | None = None) -> None:
+        self._queue = CallQueue(after_tool) if after_tool else None
         self.tools = {spec.name: spec for spec in tools}
         self.engine = engine
 
@@ -154,8 +138,14 @@ class Dispatcher:
         finished = FinishedCall(
             call_id=uuid.uuid4().hex, tool=tool, arguments=arguments, reply=reply, text=text, error=error
         )
-        self.after_tool.fire(finished)
+        if self._queue:
+            self._queue.put(finished)
         return finished
+
+    def stop(self) -> None:
+        """Wait until the finished calls are processed, but not for long."""
+        if self._queue:
+            self._queue.stop()
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """The answer of a tool; may raise anything."""
@@ -184,7 +174,6 @@ class Backend(msgspec.Struct, frozen=True):
     dispatcher: Dispatcher
     resources: ResourceReader
     prompts: Mapping[str, ToolSpec] = {}
-    after_tool: Sequence[AfterTool] = ()
     ready: Ready = bool
 
 
@@ -208,7 +197,7 @@ def build_server(
     """The SDK server for a listing; `provide` opens the backend, at the first question or a second after the start."""
     opening = _Opening(provide)
     return build_shared_server(
-        lambda _: tools, prompts, lambda _: opening.open(), opening.run_callbacks, instructions, WORKER_THREADS
+        lambda _: tools, prompts, lambda _: opening.open(), opening.open_soon, instructions, WORKER_THREADS
     )
 
 
@@ -252,29 +241,23 @@ async def _return(answer: _T, _: Any, _params: Any) -> _T:
 
 
 class _Opening:
-    """Opens the backend once, for all requests, and runs its callbacks."""
+    """Opens the backend once, for all requests."""
 
     def __init__(self, provide: Callable[[], Backend]) -> None:
         self._provide = provide
         self._backends: list[Backend] = []
         self._opening = threading.Lock()
-        self._after_tool = AfterToolCallbacks()
 
     def open(self) -> Backend:
         """The backend, opened once; after a failure it is tried again."""
         with self._opening:
             if not self._backends:
-                backend = _contain_bugs(self._provide, "opening the memory")
-                backend.dispatcher.after_tool = self._after_tool
-                for callback in backend.after_tool:
-                    self._after_tool.register(callback)
-                self._backends.append(backend)
+                self._backends.append(_contain_bugs(self._provide, "opening the memory"))
             return self._backends[0]
 
     @asynccontextmanager
-    async def run_callbacks(self, _: Server[Any]) -> AsyncIterator[None]:
-        """The server's lifespan: callbacks are ready before the first request and done after the last."""
-        self._after_tool.start()
+    async def open_soon(self, _: Server[Any]) -> AsyncIterator[None]:
+        """The server's lifespan, in which the backend is opened even if nothing is asked."""
         begin = threading.Timer(OPEN_AFTER_S, self._open_unasked)
         begin.daemon = True
         begin.start()
@@ -283,7 +266,8 @@ class _Opening:
         finally:
             begin.cancel()
             with self._opening:  # so that it is not closed half open
-                self._after_tool.stop()
+                for backend in self._backends:
+                    backend.dispatcher.stop()
 
     def _open_unasked(self) -> None:
         with suppress(ScrimshawError):  # every question gets this error
