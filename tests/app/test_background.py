@@ -94,7 +94,6 @@ def test_a_loss_while_the_server_runs_is_told_though_no_file_changes(
     library: Engine, started: Callable[[], Background], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("scrimshaw.app.background.AGAIN_S", 0.05)
-    monkeypatch.setattr("scrimshaw.app.background.IDLE_S", 0.0)
     started().wait_until_fresh(PATIENCE_S)
     assert told(library) == []
     tamper(library.folder / "index.db", OTHER_WORDS)
@@ -108,7 +107,6 @@ def test_a_session_that_falls_silent_beside_a_server_becomes_a_memory(
     library: Engine, started: Callable[[], Background], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("scrimshaw.app.background.AGAIN_S", 0.05)
-    monkeypatch.setattr("scrimshaw.app.background.IDLE_S", 0.0)
     started().wait_until_fresh(PATIENCE_S)
     asks = Event(kind=EventKind.PROMPT, session="silent", prompt="Let the tide clock show the ebb", call_id="p")
     call: dict[str, Any] = {"tool": "Bash", "arguments": {"command": "git commit -m 'Show the ebb'"}, "call_id": "c"}
@@ -116,19 +114,6 @@ def test_a_session_that_falls_silent_beside_a_server_becomes_a_memory(
     for event in (asks, commits):
         record_event(library, make_observation(event, (), process=0, extraction=True), at=time.time() - 3_600)
     assert until(lambda: find_draft(library, "silent") is not None)
-
-
-def test_nobody_is_disturbed_while_questions_come(
-    library: Engine, started: Callable[[], Background], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked: list[str] = []
-    monkeypatch.setattr("scrimshaw.app.background.AGAIN_S", 0.05)
-    monkeypatch.setattr("scrimshaw.app.background.IDLE_S", PATIENCE_S)
-    background = started()
-    background.wait_until_fresh(PATIENCE_S)
-    monkeypatch.setattr("scrimshaw.app.background.canary.check", lambda *_, **__: looked.append("again"))
-    time.sleep(0.3)
-    assert looked == []
 
 
 def test_recall_is_tested_when_the_index_changed(

@@ -30,7 +30,7 @@ SETTLE_MS = 300  # an editor writes a file in several steps; one scan answers al
 WATCH_TIMEOUT_MS = 1_000  # after this time a watch is assumed to have begun
 POLL_S = 10.0  # between checks of files that the system cannot watch (degradations.toml says so); of 1,000: 20 ms
 CANARY_S = 0.2  # added to the first answer: less than a person notices, enough for five to twenty questions
-AGAIN_S, IDLE_S = 300.0, 2.0  # between checks without a file change; idle time needed before one
+AGAIN_S = 300.0  # between checks without a file change
 
 LEASE_S = 60.0  # a worker silent for this long counts as dead
 BEAT_S = LEASE_S / 4  # how often a worker renews its lease, however long a step takes
@@ -188,8 +188,8 @@ class Background:
         self._worker = Worker(engine)
         self._stop = threading.Event()
         self._fresh = threading.Event()
-        self._first_question, self._last_question, self._tested_generation = 0.0, 0.0, -1
-        self._synced_generation, self._opening = -1, 0
+        self._first_question, self._opening = 0.0, 0
+        self._tested_generation, self._synced_generation = -1, -1
         self._is_new = False  #: whether no file was ever indexed
         parts = {"follow-files": self._follow_files, "run-jobs": self._run_jobs, "look-again": self._look_again}
         if (exporter := traces_exporter()) not in ("", "none", "console"):  # the console is for the protocol
@@ -204,8 +204,7 @@ class Background:
 
     def wait_until_fresh(self, timeout_s: float) -> bool:
         """Wait at most so long for the first scan; returns whether it is done."""
-        self._last_question = time.monotonic()
-        self._first_question = self._first_question or self._last_question
+        self._first_question = self._first_question or time.monotonic()
         return self._fresh.wait(timeout_s)
 
     def wait_briefly(self) -> None:
@@ -302,16 +301,12 @@ class Background:
             canary.check(self.engine, budget_s=CANARY_S)
 
     def _look_again(self) -> None:
-        """Check again now and then, while idle: an index may be damaged without a change of any file."""
+        """Check again now and then: an index may be damaged without a change of any file."""
         self._fresh.wait()
-        wait = AGAIN_S
-        while not self._stop.wait(wait):
-            is_idle = time.monotonic() - self._last_question >= IDLE_S
-            wait = AGAIN_S if is_idle else IDLE_S
-            if is_idle:
-                self._attempt(INDEX, self._scan)
-                self._attempt("canary", self._test_recall)
-                self._attempt("drafts", self._finish_drafts)
+        while not self._stop.wait(AGAIN_S):
+            self._attempt(INDEX, self._scan)
+            self._attempt("canary", self._test_recall)
+            self._attempt("drafts", self._finish_drafts)
 
     def _attempt(self, part: str, work: Callable[[], object]) -> None:
         """Do a part of the work; while it fails, health reports it."""

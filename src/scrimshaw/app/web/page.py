@@ -1,7 +1,5 @@
 """The common parts of the pages: their frame, the memory behind them, and elements of several pages."""
 
-import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,7 +9,7 @@ from typing import NamedTuple
 from scrimshaw.app.hooks.fencing import is_withheld
 from scrimshaw.app.hooks.injection import count_waiting_drafts
 from scrimshaw.app.web.markup import Html, join, link, make_url, tag
-from scrimshaw.engine import Engine, index
+from scrimshaw.engine import Engine
 from scrimshaw.models import Degradation, Memory, MemoryType, Tier, Trust
 
 EVENTS_SHOWN = 200  # of a session on a page
@@ -26,8 +24,6 @@ NAVIGATION = {
     "/stats": "Statistics",
 }
 _MOST_DIGITS = 10
-# Files are scanned again after a second, or after ten times as long as a scan takes if there are very many.
-_LOOK_AGAIN_S, _LOOK_SHARE = 1.0, 10.0
 
 
 def read_asset(name: str) -> str:
@@ -50,17 +46,6 @@ class Site:
     engine: Engine
     form_token: str  #: empty if pages only show
     done: dict[str, tuple[Html, Callable[[], None]]] = field(default_factory=dict)  #: what was done, and its undo
-    _look_at: float = 0.0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def refresh_index(self) -> None:
-        """Bring the index up to date with the files, unless that was done a moment ago."""
-        with self._lock:
-            began = time.monotonic()
-            if began >= self._look_at:
-                index.catch_up(self.engine)
-                ended = time.monotonic()
-                self._look_at = ended + max(_LOOK_AGAIN_S, (ended - began) * _LOOK_SHARE)
 
 
 def render_page(site: Site, page: Page, done: str = "") -> Html:

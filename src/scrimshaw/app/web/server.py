@@ -35,7 +35,7 @@ from scrimshaw.app.web.page import Page, Site, Values, read_asset, render_page
 from scrimshaw.app.web.review import accept_draft, reject_draft, show_drafts, take_back
 from scrimshaw.app.web.search import show_search
 from scrimshaw.app.web.sessions import list_sessions, show_session
-from scrimshaw.engine import Engine
+from scrimshaw.engine import Engine, index
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound, ScrimshawError, VaultBusy, describe_os_error
 from scrimshaw.ingest.redact import redact
 
@@ -166,7 +166,7 @@ def _send_asset(request: Request) -> Response:
 
 
 def _send_page(site: Site, view: View, request: Request) -> Response:
-    site.refresh_index()
+    index.catch_up(site.engine)
     page = view(site, {**request.query_params, **request.path_params})
     return HTMLResponse(render_page(site, page, request.query_params.get("done", "")))
 
