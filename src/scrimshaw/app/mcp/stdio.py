@@ -5,7 +5,6 @@ import json
 import math
 import os
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -67,10 +66,9 @@ class Wire:
             if isinstance(message, wire.JSONRPCRequest) and message.id not in self._requests:
                 self._requests.add(message.id)
                 metadata = ServerMessageMetadata(on_request_unanswered=partial(self._settle, message.id))
-            else:
-                for refusal in _refuse(line, code, reason):
-                    self._answers.send_nowait(refusal)
-                    message = None
+            elif refusal := _refuse(line, code, reason):
+                self._answers.send_nowait(refusal)
+                message = None
             if message:  # of the newer era; an ambiguous one too, if only that was ever used
                 meta = (getattr(message, "params", None) or {}).get("_meta")
                 is_said = isinstance(meta, dict) and _ENVELOPE in meta
@@ -115,20 +113,17 @@ def _parse(line: bytes) -> tuple[wire.JSONRPCMessage | None, int, str]:
         return None, code, ": ".join((*map(str, field), problem["msg"]))
 
 
-def _refuse(line: bytes, code: int, reason: str) -> Iterator[bytes]:
-    """An error for each request in a line, without an id if that cannot be read; none for responses, notifications."""
-    if not (text := line.decode("utf-8", "replace").strip("\ufeff \t\r\n")):
-        return
-    try:
+def _refuse(line: bytes, code: int, reason: str) -> bytes:
+    """The error for a request that cannot be read, with its id if that can be; none for a response or notification."""
+    text, found = line.decode("utf-8", "replace").strip("\ufeff \t\r\n"), None
+    with suppress(ValueError, RecursionError):
         found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    messages = [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, dict)]
-    for message in messages or [{}]:
-        is_response = "method" not in message and not message.keys().isdisjoint(("result", "error"))
-        if not is_response and ("method" not in message or "id" in message):
-            number = message["id"] if type(message.get("id")) in (str, int) else None
-            yield json.dumps({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": reason}}).encode()
+    message = found if isinstance(found, dict) else {}
+    is_response = "method" not in message and not message.keys().isdisjoint(("result", "error"))
+    if not text or is_response or ("method" in message and "id" not in message):
+        return b""
+    number = message["id"] if type(message.get("id")) in (str, int) else None
+    return json.dumps({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": reason}}).encode()
 
 
 def _read_lines(stdin: int, lines: asyncio.Queue[bytes], loop: asyncio.AbstractEventLoop) -> None:
