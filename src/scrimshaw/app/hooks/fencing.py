@@ -2,14 +2,12 @@
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, repeat
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.invisible_characters import fold_text, replace_invisible
-from scrimshaw.ingest.redact import View
 from scrimshaw.models import Trust
 from scrimshaw.search.results import StateLine
 from scrimshaw.session.resume import Occasion, shorten_origins
@@ -28,7 +26,6 @@ _TAG = re.compile(rf"(?:<|lt;|\\u003c){{1,4}}{_NAMED}")
 _MAYBE_TAG = re.compile(r"[<&;\\]|[^\x00-\x7f]")
 _ANY_NAME = re.compile(f"scrimshawmemory|hookcontext|untrustedcontext|{_CONTROLS.replace('-', '').replace(' ', '|')}")
 _NO_LETTER = re.compile(r"[\W_]+")
-_PIECE = re.compile(r"[<>]|[^<>]+")
 _READINGS = 3  # a text is read as is, and with its entities decoded once and twice
 # Word pieces are 3.3 characters on average and never fewer than one; 3 keeps a text within its tokens without a
 # tokenizer, which would cost a hook 20 ms.
@@ -41,8 +38,6 @@ NOTES = {
     Occasion.CLEAR: "What was going on before the context was cleared.",
 }
 STATE_LINE = "{0.part} ({0.origin}, trust {0.trust}): {0.text}"
-
-_Stretch = tuple[int, int]  # offsets into a text
 
 
 def fence(note: str, text: str) -> str:
@@ -107,45 +102,12 @@ def _between_marks(note: str, lines: Iterable[str]) -> str:
 def _replace_marks(text: str, mark: re.Pattern[str]) -> str:
     reading = text
     for _ in range(_READINGS):
-        safe = reading
-        for find in (_find_whole, _find_parted):
-            read, origin = fold_text(safe)
-            for start, end in reversed(find(read, mark)):
-                safe = safe[: origin.find(start)] + FORGED + safe[origin.find(end) :]
+        safe, (read, origin) = reading, fold_text(reading)
+        found = [each.span() for each in mark.finditer(read)] if _ANY_NAME.search(_NO_LETTER.sub("", read)) else []
+        for start, end in reversed(found):
+            safe = safe[: origin.find(start)] + FORGED + safe[origin.find(end) :]
         text = text if safe == reading else safe
         reading = html.unescape(safe)
         if reading == safe:
             break
     return replace_invisible(text)
-
-
-def _find_whole(read: str, mark: re.Pattern[str]) -> list[_Stretch]:
-    return [found.span() for found in mark.finditer(read)] if _ANY_NAME.search(_NO_LETTER.sub("", read)) else []
-
-
-def _find_parted(read: str, mark: re.Pattern[str]) -> list[_Stretch]:
-    """Marks that appear when the markup inside them is removed, as in `</scrim<b></b>shaw-memory>`; merged."""
-    found: list[_Stretch] = []
-    for level in _split_levels(read) if read.count("<") > 1 else ():
-        edges = [0, *chain.from_iterable(level), len(read)]
-        view = View(read, zip(edges[::2], edges[1::2], repeat(""), strict=False))
-        if len(level) > 2 and level[-1][1] - level[0][0] > len(view.text):  # otherwise the plain search has found it
-            found += [(view.find(start), view.find(end - 1) + 1) for start, end in _find_whole(view.text, mark)]
-    apart: list[_Stretch] = []
-    for start, end in sorted(found):
-        if apart and start < apart[-1][1]:
-            start, end = apart[-1][0], max(end, apart.pop()[1])
-        apart.append((start, end))
-    return apart
-
-
-def _split_levels(read: str) -> Iterator[list[_Stretch]]:
-    """The stretches of each pair of brackets without nested pairs, and those of the text outside all."""
-    unclosed: list[list[_Stretch]] = [[]]
-    for piece in _PIECE.finditer(read):
-        if piece[0] == "<":
-            unclosed.append([])
-        unclosed[-1].append(piece.span())
-        if piece[0] == ">" and len(unclosed) > 1:
-            yield unclosed.pop()
-    yield from unclosed
