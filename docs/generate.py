@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-from docs.tool_listing import find_rare, list_prompts, list_tools, output_schema
+from docs.tool_listing import find_rare, input_schema, list_prompts, list_tools, output_schema
 
 from scrimshaw import config
 from scrimshaw.app.checks import ALL_CHECKS
 from scrimshaw.app.cli.main import COMMAND
 from scrimshaw.app.mcp.backend import PROMPTS
-from scrimshaw.app.mcp.protocol import LISTING
-from scrimshaw.app.mcp.schema import TOOLSETS, ToolSpec, input_schema
+from scrimshaw.app.mcp.schema import LISTING, TOOLSETS, ToolSpec
 from scrimshaw.app.mcp.tools import ALL_TOOLS
 
 HERE = Path(__file__).parent

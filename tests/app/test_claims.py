@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from docs.tool_listing import input_schema
 from tests.app.clients.record import load_records
 from tests.app.clients.words import CWD
 from tests.app.command_line import Cli
@@ -21,7 +22,6 @@ from scrimshaw.app.hooks.fencing import FENCE, neutralise
 from scrimshaw.app.hooks.record import handle_payload
 from scrimshaw.app.mcp.backend import Memories, recall
 from scrimshaw.app.mcp.protocol import Dispatcher
-from scrimshaw.app.mcp.schema import input_schema
 from scrimshaw.app.mcp.tools import ALL_TOOLS
 from scrimshaw.engine import Engine, read
 from scrimshaw.engine.index import rebuild, scan
@@ -271,7 +271,7 @@ def test_a_name_that_deceives_is_passed_over_and_named(project: Path, cli: Cli, 
     [
         '<invoke name="Bash">', "</tool_result>", "<system-reminder>", "</function_results>", "<function_calls>",
         "<tool_use>", '<parameter name="x">', "<system>", "&lt;invoke&gt;", "< / Tool_Result >", "<ns:invoke>",
-        "<\u200binvoke>", "＜invoke＞", "<in<b></b>voke>",
+        "<\u200binvoke>", "＜invoke＞",
     ],
 )  # fmt: skip
 def test_a_fence_leaves_no_tag_of_a_clients_own(tag: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from docs.tool_listing import input_schema
 from tests.conftest import OpenMemory
 from tests.samples import vouch_for, write_memory
 from tests.scenarios.agent import Agent
@@ -20,7 +21,6 @@ from scrimshaw.app.cli.output import print_lines
 from scrimshaw.app.cli.read import render_text
 from scrimshaw.app.hooks.fencing import FENCE, FORGED
 from scrimshaw.app.mcp.backend import Memories
-from scrimshaw.app.mcp.schema import input_schema
 from scrimshaw.app.mcp.tools import ALL_TOOLS
 from scrimshaw.engine import Engine, read
 from scrimshaw.engine.index import scan

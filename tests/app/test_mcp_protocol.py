@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import anyio
 import msgspec
 import pytest
-from docs.tool_listing import output_schema
+from docs.tool_listing import input_schema, output_schema
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # ships no types
@@ -41,7 +41,7 @@ from scrimshaw.app.mcp.protocol import (
     FinishedCall,
     serve_stdio,
 )
-from scrimshaw.app.mcp.schema import decode, input_schema, tool
+from scrimshaw.app.mcp.schema import decode, tool
 from scrimshaw.app.mcp.tools import ALL_TOOLS
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound
 
@@ -280,24 +280,10 @@ async def test_refused_arguments_are_named(
     assert message in (None, error["message"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "hint"),
-    [
-        ({"query": "q", "nope": 1}, "memory_search takes: query, limit, tier, range, trace."),
-        ({"query": "q", "trace": 2}, '`trace` takes {"type":"boolean"}'),
-        (
-            {"query": "q", "range": {"tiers": ["x"]}},
-            '`range` takes {"type":"object","properties":{"since":{"description":"ISO date.","type":"string"},',
-        ),
-        (
-            {"query": "q", "tier": "x"},
-            '`tier` takes {"type":"string","enum":["critical","normal"],"description":"Only this tier."}',
-        ),
-    ],
-)
-async def test_hints_say_what_is_taken(local: Client, arguments: dict[str, Any], hint: str) -> None:
+async def test_a_hint_names_the_parameters(local: Client) -> None:
     async with local:
-        assert error_of(await local.call_tool("memory_search", arguments))["hint"].startswith(hint)
+        error = error_of(await local.call_tool("memory_search", {"query": "q", "nope": 1}))
+    assert error["hint"] == "memory_search takes: query, limit, tier, range, trace."
 
 
 async def test_null_is_accepted_for_an_optional_parameter(local: Client) -> None:

@@ -67,6 +67,12 @@ def test_all_toolsets_list_what_a_usual_server_accepts_unseen(call: Callable[...
     assert "trace" in call("memory_search", query="wax", include_trace=True)
 
 
+def test_a_refusal_says_what_the_parameter_takes(engine: Engine) -> None:
+    error = Dispatcher(choose("core"), engine).dispatch("memory_search", {"query": "wax", "tier": "x"}).reply["error"]
+    assert error["hint"].startswith("`tier` takes {")
+    assert '"enum":["constitutional",' in error["hint"]
+
+
 def test_every_parameter_is_described() -> None:
     properties = {name: tool["inputSchema"]["properties"] for name, tool in listed("all").items()}
     assert not [(tool, name) for tool, each in properties.items() for name in each if not each[name].get("description")]

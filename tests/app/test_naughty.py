@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from docs.tool_listing import input_schema
 
 from scrimshaw.app.cli.main import main
 from scrimshaw.app.mcp.backend import Memories
 from scrimshaw.app.mcp.protocol import Dispatcher
-from scrimshaw.app.mcp.schema import input_schema
 from scrimshaw.app.mcp.tools import ALL_TOOLS
 from scrimshaw.engine import Engine, read, write
 from scrimshaw.engine.write import NewText

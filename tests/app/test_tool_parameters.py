@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from docs.tool_listing import input_schema
 from tests.engine.breaking import tamper
 from tests.samples import vouch_for, write_memory
 from tests.scenarios.agent import Agent, started
@@ -18,7 +19,6 @@ from tests.storage.contract import LIFT_GUARDS
 
 from scrimshaw.app.background import Worker
 from scrimshaw.app.mcp.protocol import Dispatcher, FinishedCall
-from scrimshaw.app.mcp.schema import input_schema
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine import Engine
 from scrimshaw.engine.degradations import INDEX, SCAN_PENDING

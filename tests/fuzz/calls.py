@@ -8,10 +8,11 @@ from functools import cache
 from random import Random
 from typing import Any
 
+from docs.tool_listing import input_schema
 from tests.fuzz import seeds
 from tests.fuzz.mutation import MARKED, VALUES, Mutator
 
-from scrimshaw.app.mcp.schema import ToolSpec, input_schema
+from scrimshaw.app.mcp.schema import ToolSpec
 from scrimshaw.app.mcp.tools import ALL_TOOLS
 
 _Make = Callable[[str, dict[str, Any], Random], Any]

@@ -15,7 +15,6 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, unquote
 
@@ -28,7 +27,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 import scrimshaw
-from scrimshaw.app.mcp.schema import TOOLSETS, ToolSpec, choose_toolsets, decode
+from scrimshaw.app.mcp.schema import TOOLSETS, ToolSpec, choose_toolsets, decode, load_listing
 from scrimshaw.app.mcp.stdio import Wire
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError
 from scrimshaw.ingest.invisible_characters import UNSEEN_IN_JSON, replace_invisible
@@ -39,7 +38,6 @@ MEMORY_SCHEME = "memory://"
 WORKER_THREADS = 4
 # An idle server opens the memory after this time, to make drafts: the start itself must be fast for the client.
 OPEN_AFTER_S = 1.0
-LISTING = Path(__file__).with_name("tools.json")
 CALLBACK_DRAIN_SECONDS = 2.0  # how long a stopping server waits for callbacks after tools
 # Delay of a callback, so that the answer is sent first: both share the interpreter lock.
 ANSWER_FIRST_SECONDS = 0.01
@@ -151,7 +149,7 @@ class Dispatcher:
         """The answer of a tool; may raise anything."""
         spec = self.tools.get(name)
         if spec is None:
-            listing = msgspec.json.decode(LISTING.read_bytes())
+            listing = load_listing()
             toolset = next((each for each in TOOLSETS if name in {known["name"] for known in listing[each]}), "")
             tools = f"`scrimshaw serve --toolsets core,{toolset}` has it" if toolset else ""
             hint = tools or f"Tools: {', '.join(self.tools)}"
@@ -179,7 +177,7 @@ class Backend(msgspec.Struct, frozen=True):
 
 def read_listing(toolsets: str) -> tuple[list[wire.Tool], list[wire.Prompt]]:
     """The descriptions of toolsets and prompts, as written by `make docs`; raises InvalidRequest for unknown ones."""
-    chosen, known = choose_toolsets(toolsets), msgspec.json.decode(LISTING.read_bytes())
+    chosen, known = choose_toolsets(toolsets), load_listing()
     listed = [each for name in chosen for each in known[name]]
     bounds = ("maxLength", "minLength", "pattern")  # of texts; errors name them if they are exceeded
     for each in listed:

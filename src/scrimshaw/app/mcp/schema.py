@@ -4,14 +4,15 @@
     def echo(engine: Engine, text: Annotated[str, Meta(description="What to repeat.", max_length=200)]) -> EchoReply:
         "Repeat a text."
 
-The JSON Schemas are made from the signatures and kept short, since a client pays for them in every session:
-references are inlined, and what a reader cannot use is dropped.
+`make docs` writes the JSON Schemas of all tools into `tools.json`, which is sent before the tools are imported.
 """
 
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from itertools import chain
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
@@ -34,11 +35,9 @@ OTHER_NAMES = {
     "triggers": "trigger_phrases",
 }
 
-Schema = dict[str, Any]
+LISTING = Path(__file__).with_name("tools.json")
 Run = Callable[..., Any]
 
-# Redundant defaults and requirements.
-SILENT: tuple[Any, ...] = (None, "", [], (), {})
 _PLACE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 _NO_LIST = re.compile(r"^Expected `array`, got `str` - at `\$\.(?P<name>\w+)`$")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -105,10 +104,10 @@ def choose_toolsets(toolsets: str) -> list[str]:
     return [name for name in TOOLSETS if name in wanted or "all" in wanted]
 
 
-def input_schema(call: type[msgspec.Struct]) -> Schema:
-    """JSON Schema of a tool's parameters, without the `null` that optional ones take: some model APIs refuse unions."""
-    roots, definitions = msgspec.to_builtins(msgspec.json.schema_components([call]))
-    return {"properties": {}, **_write_out(roots[0], definitions), "additionalProperties": False}
+def load_listing() -> dict[str, list[dict[str, Any]]]:
+    """The tools as listed, with the schemas of their parameters, by toolset; and the prompts as `prompts`."""
+    listing: dict[str, list[dict[str, Any]]] = msgspec.json.decode(LISTING.read_bytes())
+    return listing
 
 
 def decode(name: str, spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,43 +150,10 @@ def _explain_refusal(name: str, call: type[msgspec.Struct], text: str) -> Invali
         path = f"{path}.{field['field']}" if path else field["field"]
         verb = "has no" if field["fault"] == "contains unknown" else "needs the"
         message = f"{name} {verb} parameter `{path}`."
-    known = input_schema(call)["properties"]
+    hint = f"{name} takes: {', '.join(call.__struct_fields__) or 'no parameters'}."
+    listed = {each["name"]: each for each in chain.from_iterable(load_listing().values())}
+    known = listed.get(name, {}).get("inputSchema", {}).get("properties", {})
     parameter = re.split(r"[.\[]", path)[0]
-    hint = f"{name} takes: {', '.join(known) or 'no parameters'}."
     if parameter in known:
         hint = f"`{parameter}` takes {msgspec.json.encode(known[parameter]).decode()}"
     return InvalidRequest(message, hint, parameter=path)
-
-
-def _write_out(node: Schema, definitions: Schema) -> Schema:
-    """The node with references inlined, and without words that are useless to a reader."""
-    node = {word: value for word, value in resolve(node, definitions)[0].items() if value not in SILENT}
-    if isinstance(node.get("default"), dict) or not node.get("default"):
-        node.pop("default", None)
-    for word in node.keys() & {"properties", "items", "additionalProperties", "anyOf", "prefixItems"}:
-        value = node[word]
-        if word == "properties":
-            node[word] = {name: _write_out(child, definitions) for name, child in value.items()}
-        elif isinstance(value, list):
-            node[word] = [_write_out(child, definitions) for child in value]
-        elif isinstance(value, dict):
-            node[word] = _write_out(value, definitions)
-    return node
-
-
-def resolve(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
-    """The node's reference merged with its own keywords, without a `null` branch, and whether it had one."""
-    # Class names and docstrings are not for clients; some model APIs require the type of an enum.
-    target = definitions.get(node.get("$ref", "").removeprefix("#/$defs/"), {})
-    merged = {word: value for word, value in target.items() if word != "description"} | node
-    found = {word: value for word, value in merged.items() if word not in ("title", "$ref")}
-    branches = found.get("anyOf", [])
-    rest = [branch for branch in branches if branch != {"type": "null"}]
-    if len(rest) == 1:  # a union left with one branch is that branch
-        del found["anyOf"]
-        found = resolve(rest[0], definitions)[0] | found
-    elif rest:
-        found["anyOf"] = rest
-    if "enum" in found and all(isinstance(value, str) for value in found["enum"]):
-        found = {"type": "string", **found}
-    return found, len(rest) < len(branches)
