@@ -21,7 +21,7 @@ import typer
 from scrimshaw import config
 from scrimshaw.app import processes
 from scrimshaw.app.background import LEASE_S
-from scrimshaw.app.cli.output import Advance, Lines, confirm, line, note, note_degradations, progress, show
+from scrimshaw.app.cli.output import Lines, confirm, line, note, note_degradations, progress, show
 from scrimshaw.config import Settings, find_project, load, load_memory
 from scrimshaw.engine import Engine, counts, index, open_engine
 from scrimshaw.engine.core import list_project_sources
@@ -325,10 +325,11 @@ def fill_few(engine: Engine) -> None:
 
     An error of the model or database is not reported here: the following search reports it with its answer.
     """
-    with suppress(StorageFailure):
+    with suppress(StorageFailure, EmbedderUnavailable):
         ready, total = index.count_vectors(engine, record=False)
         if 0 < total - ready <= index.EMBED_BATCH:
-            _fill(engine, lambda done, total: None, record=False)
+            index.embed_pending(engine, record=False)
+            _settle_embed_job(engine)
 
 
 def begin_vectors(engine: Engine, *, skip: bool, wait: bool) -> dict[str, Any]:
@@ -348,42 +349,33 @@ def fill_vectors(engine: Engine, *, skip: bool = False, most_s: float = math.inf
 
     Returns the number of vectors made now, of chunks that have one, of all chunks, and why some are missing.
     """
-    made, degradation = 0, None
+    made, began, degradation = 0, time.monotonic(), None
     if not skip and isinstance(engine.embedder, Degradation):
         degradation = engine.embedder
     elif not skip:
         with progress("Making vectors") as advance, engine.degradations.note_failure(INDEX):
-            made, degradation = _fill(engine, advance, most_s=most_s)
+
+            def keep_going(done: int, total: int) -> bool:
+                advance(done, total)
+                return time.monotonic() - began <= most_s
+
+            try:
+                made = index.embed_pending(engine, keep_going)
+            except EmbedderUnavailable as error:
+                degradation = error.degradation
+            except KeyboardInterrupt:
+                ready, total = index.count_vectors(engine)
+                note(f"Vectors: {ready} of {total}. `scrimshaw scan` continues; a server does so by itself.")
+                raise
+            _settle_embed_job(engine)
     ready, total = index.count_vectors(engine)
     return {"made": made, "ready": ready, "total": total, "degradation": degradation}
 
 
-def _fill(
-    engine: Engine, advance: Advance, *, record: bool = True, most_s: float = math.inf
-) -> tuple[int, Degradation | None]:
-    """Make missing vectors in place of the waiting job, if any; returns how many, and what stopped it."""
-    job, began = engine.journal.claim((engine.embed_job,), LEASE_S), time.monotonic()
-
-    def keep_going(done: int, total: int) -> bool:
-        advance(done, total)
-        if time.monotonic() - began > most_s:
-            return False
-        return job is None or engine.journal.renew_lease(job, done, total, LEASE_S)
-
-    made, fault, degradation = 0, "", None
-    try:
-        made = index.embed_pending(engine, keep_going, record=record)
-    except EmbedderUnavailable as error:
-        fault, degradation = error.message, error.degradation
-    except KeyboardInterrupt:
-        ready, total = index.count_vectors(engine)
-        note(f"Vectors: {ready} of {total}. `scrimshaw scan` continues; a server does so by itself.")
-        raise
-    finally:
-        if job:
-            state = JobState.QUEUED if fault or index.lacks_vectors(engine) else JobState.DONE
-            engine.journal.finish(job, state, fault, retry_in_s=LEASE_S if fault else None)
-    return made, degradation
+def _settle_embed_job(engine: Engine) -> None:
+    """End the waiting job if every vector is made."""
+    if job := engine.journal.claim((engine.embed_job,), LEASE_S):
+        engine.journal.finish(job, JobState.QUEUED if index.lacks_vectors(engine) else JobState.DONE)
 
 
 def describe_skip(skip: Skip) -> str:
