@@ -44,7 +44,7 @@ class Peer:
     """One peer. Its methods without `async` may be called from any thread."""
 
     def __init__(self, settings: PeerSettings, limits: RouterSettings, loop: asyncio.AbstractEventLoop) -> None:
-        self.name, self.counts = settings.name, Counter[str]()
+        self.name = settings.name
         self._settings, self._limits, self._loop = settings, limits, loop
         self._fault, self._failed_at = "", 0.0
         self._last_words = ""  # what a command said last on standard error
@@ -62,10 +62,8 @@ class Peer:
         """Ask, unless the answer is cached; `generation` changes with every write to the own memory."""
         key, now, question = (query, limit, generation), time.monotonic(), Future[Answer]()
         if (cached := self._answers.get(key)) and now - cached[0] < self._limits.cache_s:
-            self.counts["cached"] += 1
             question.set_result((cached[1], now - cached[0]))
             return question
-        self.counts["asked"] += 1
         if self._fault and now - self._failed_at < self._limits.check_s:
             hint = f"It is asked again {self._limits.check_s:g} s after it failed."
             question.set_exception(PeerFailed(self._fault, hint))
@@ -107,7 +105,6 @@ class Peer:
             return question.result(patience_s)
         except TimeoutError:
             self._late, doing = question, "answered" if self.is_open else "started"
-            self.counts["late"] += 1
             fault = f"it has not {doing} in {patience_s * 1000:.0f} ms"
             raise PeerFailed(fault, "Ask again in a few seconds.") from None
         except ConfigError as error:
@@ -141,7 +138,6 @@ class Peer:
         while len(self._answers) >= ANSWERS:
             del self._answers[next(iter(self._answers))]
         self._answers[key] = time.monotonic(), found
-        self.counts["answered"] += 1
         return found, 0.0
 
     async def _call(self, tool: PeerTool, values: Mapping[str, Any]) -> Any:
@@ -154,7 +150,6 @@ class Peer:
             await asyncio.sleep(LOG_S if self._settings.command else 0)
             failure = explain_failure(error, self._settings.command[:1], self._last_words)
             self._fault, self._failed_at = failure.message, time.monotonic()
-            self.counts["failed"] += 1
             if self._session:
                 self._session.cancel()
                 self._session = None
