@@ -40,7 +40,6 @@ from scrimshaw.errors import Conflict, InvalidRequest, NotFound, ScrimshawError,
 from scrimshaw.ingest.redact import redact
 
 HOST = "127.0.0.1"
-MOST_FORM_BYTES = 10_000  # names and tokens; no form sends a text
 _STATUS = {NotFound: 404, InvalidRequest: 400, Conflict: 409, VaultBusy: 503}
 _ASSETS = {"style.css": "text/css", "keys.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _HEADERS = {
@@ -172,8 +171,6 @@ def _send_page(site: Site, view: View, request: Request) -> Response:
 
 
 async def _perform_action(site: Site, act: Action, request: Request) -> Response:
-    if int(request.headers.get("content-length", MOST_FORM_BYTES + 1)) > MOST_FORM_BYTES:
-        return PlainTextResponse("A form of these pages is smaller.", 413)
     values = dict(parse_qsl((await request.body()).decode(errors="replace")))
     if not _is_same(values.get("token", ""), site.form_token):
         return PlainTextResponse("This form is of an older page. Go back, reload it, and try again.", 403)
