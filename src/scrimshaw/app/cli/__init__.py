@@ -6,13 +6,12 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from scrimshaw import __version__
 from scrimshaw.config import find_project
 from scrimshaw.errors import ScrimshawError
 
 
 def run() -> None:
-    """The console entry point: answers three small commands before the rest is imported."""
+    """The console entry point: answers two small commands before the rest is imported."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # closed; its number must not become that of a database
             setattr(sys, name, Path(os.devnull).open("r+", encoding="utf-8"))  # noqa: SIM115 - until the process ends
@@ -24,9 +23,6 @@ def run() -> None:
         with suppress(ScrimshawError):  # the command line meets the same error, and reports it
             serve(find_project(Path.cwd()))
             sys.exit()
-    if sys.argv[1:] == ["--version"]:
-        sys.stdout.write(f"scrimshaw {__version__}\n")
-        sys.exit()
     if sys.argv[1:] == ["statusline"]:  # run after every answer
         from scrimshaw.app.statusline import print_line  # noqa: PLC0415 - a server has no use for it
 
