@@ -4,8 +4,8 @@ The only file that knows the web framework. Requests are independent of each oth
 are no sessions, so a revoked token ends with its last request, and any of several servers can answer the next one.
 """
 
-import ipaddress
 import logging
+import re
 import signal
 import socket
 import sys
@@ -64,10 +64,7 @@ class Listener(NamedTuple):
     @property
     def is_local(self) -> bool:
         """Whether only this machine can reach it."""
-        try:
-            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return self.host in _LOOPBACK or re.fullmatch(r"127(?:\.\d{1,3}){3}", self.host) is not None
 
     @property
     def hosts(self) -> frozenset[str]:
