@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from scrimshaw.app.clients import all_clients
 from scrimshaw.app.clients.client import HOOK, SERVER, Client, OwnFile, Programs, Scope, SharedFile
-from scrimshaw.app.json_text import edit_json, is_same_json, parse_json
+from scrimshaw.app.json_text import edit_json, parse_json
 from scrimshaw.errors import ConfigError, Conflict, InvalidRequest, NotFound, ScrimshawError, StorageFailure
 from scrimshaw.ingest.payload import section
 from scrimshaw.storage.durable import read_if_there, remove_file, replace_file, storage_errors
@@ -104,7 +104,7 @@ def plan_removals(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterator
         if original is not None:
             with suppress(ConfigError, Conflict):  # the copy differs from the file only by our part
                 is_origin = editor.remove(original) == original
-                is_original = is_origin and editor.is_same(editor.remove(editor.add(original)), rest)
+                is_original = is_origin and editor.remove(editor.add(original)) == rest
         after = None if original is None and editor.is_bare(rest) else original if is_original else rest
         yield SetupChange(root, file.path, before, after, is_original=is_original)
 
@@ -245,10 +245,6 @@ class Editor:
         """The text without our part, unchanged if it has none."""
         return "" if self.file.mark in text else text
 
-    def is_same(self, one: str, other: str) -> bool:
-        """Whether two texts mean the same."""
-        return one == other
-
     def is_bare(self, text: str) -> bool:
         """Whether the text has only what setup put there."""
         return not text
@@ -294,9 +290,6 @@ class JsonEditor(Editor):
             if not value["hooks"]:
                 del value["hooks"]
         return self._rewrite(text, value) if text.strip() else text
-
-    def is_same(self, one: str, other: str) -> bool:
-        return is_same_json(self._parse(one), self._parse(other))
 
     def is_bare(self, text: str) -> bool:
         return self._parse(text) == self.shared.base
