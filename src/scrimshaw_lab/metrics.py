@@ -7,7 +7,6 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import combinations
 
 from msgspec import Struct
 
@@ -49,17 +48,10 @@ def rank_correlation(base: Sequence[str], other: Sequence[str]) -> float:
     count = len(base)
     if count < 2:
         return 1.0
-    before, after = range(count), _places_in(base, other)
-    squares = sum((one - two) ** 2 for one, two in zip(before, after, strict=True))
+    known = {name: place for place, name in enumerate(other)}
+    ordered = sorted(base, key=lambda name: known.get(name, len(other)))
+    squares = sum((ordered.index(name) - place) ** 2 for place, name in enumerate(base))
     return 1 - 6 * squares / (count * (count**2 - 1))
-
-
-def kendall_tau(base: Sequence[str], other: Sequence[str]) -> float:
-    """Kendall's between the same two orders, -1..1: pairs in the same order minus the others, by all pairs."""
-    if len(base) < 2:
-        return 1.0
-    signs = [1 if one < two else -1 for one, two in combinations(_places_in(base, other), 2)]
-    return sum(signs) / len(signs)
 
 
 def rank_biased_overlap(one: Sequence[str], two: Sequence[str], persistence: float = 0.9) -> float:
@@ -73,14 +65,6 @@ def rank_biased_overlap(one: Sequence[str], two: Sequence[str], persistence: flo
         return 1.0
     weighted = math.fsum(share * persistence**place for place, share in enumerate(shares))
     return (1 - persistence) * weighted + shares[-1] * persistence**depth
-
-
-def _places_in(base: Sequence[str], other: Sequence[str]) -> list[int]:
-    """The place of each id of `base` when ordered as in `other`, with the ids that it lacks last."""
-    known = {name: place for place, name in enumerate(other)}
-    ordered = sorted(base, key=lambda name: known.get(name, len(other)))
-    places = {name: place for place, name in enumerate(ordered)}
-    return [places[name] for name in base]
 
 
 def share(part: int, whole: int) -> float | None:
