@@ -9,19 +9,19 @@ from typing import Annotated, Any
 
 import typer
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example, settings_of
 from scrimshaw.app.cli.output import Lines, note, percent, show
 from scrimshaw.ingest.extraction import Rule, extract, find_rule
 from scrimshaw.ingest.rule_checks import check_rules
-from scrimshaw.ingest.tool_calls import ToolCall, describe_call
+from scrimshaw.ingest.tool_calls import describe_call
 from scrimshaw_lab import calibration
-from scrimshaw_lab.labelled import LabelledCall, labelled_calls
+from scrimshaw_lab.labelled import CallLabel, LabelledCall, labelled_calls
 from scrimshaw_lab.metrics import share
 
-Extract = Callable[[ToolCall], tuple[Rule, str] | None]
+Extract = Callable[[LabelledCall], tuple[Rule, str] | None]
 
 
 class ExtractionScore(Struct, frozen=True):
@@ -70,10 +70,10 @@ def evaluate_extraction(calls: Iterable[LabelledCall], extract: Extract) -> Extr
     by_kind: dict[str, ExtractionScore] = defaultdict(ExtractionScore)
     by_source: dict[str, ExtractionScore] = defaultdict(ExtractionScore)
     for labelled in calls:
-        score = _judge(labelled, extract(labelled.call))
+        score = _judge(labelled.label, extract(labelled))
         overall += score
-        by_kind[labelled.kind] += score
-        by_source[labelled.source] += score
+        by_kind[labelled.label.kind] += score
+        by_source[labelled.label.source] += score
     return ExtractionReport(overall=overall, by_kind=dict(by_kind), by_source=dict(by_source))
 
 
@@ -84,25 +84,24 @@ def hold_out_sessions(calls: Sequence[LabelledCall], rules: Sequence[Rule]) -> E
     """
     homes: dict[str, set[str]] = defaultdict(set)
     for each in calls:
-        if each.capture != "maybe" and (rule := find_rule(describe_call(each.call), rules)):
-            homes[rule.id].add(each.session)
-    left = {each.session: [rule for rule in rules if homes.get(rule.id) != {each.session}] for each in calls}
-    sessions = {id(each.call): each.session for each in calls}
-    named = [
-        each._replace(source=f"…{each.session[-_NAME:]} (-{len(rules) - len(left[each.session])})") for each in calls
-    ]
-    return evaluate_extraction(named, lambda call: extract(describe_call(call), left[sessions[id(call)]]))
+        if each.label.capture != "maybe" and (rule := find_rule(describe_call(each.call), rules)):
+            homes[rule.id].add(each.label.session)
+    sessions = {each.label.session for each in calls}
+    left = {session: [rule for rule in rules if homes.get(rule.id) != {session}] for session in sessions}
+    names = {session: f"…{session[-_NAME:]} (-{len(rules) - len(left[session])})" for session in sessions}
+    named = [LabelledCall(call, replace(label, source=names[label.session])) for call, label in calls]
+    return evaluate_extraction(named, lambda each: extract(describe_call(each.call), left[each.label.session]))
 
 
-def _judge(labelled: LabelledCall, extracted: tuple[Rule, str] | None) -> ExtractionScore:
-    if labelled.capture == "maybe":
+def _judge(label: CallLabel, extracted: tuple[Rule, str] | None) -> ExtractionScore:
+    if label.capture == "maybe":
         return ExtractionScore()
-    if labelled.capture == "no":
+    if label.capture == "no":
         return ExtractionScore(wrong=int(extracted is not None))
     if extracted is None:
         return ExtractionScore(missed=1)
-    found = sum(key in extracted[1] for key in labelled.keys)
-    return ExtractionScore(kept=1, keys_kept=found, keys=len(labelled.keys))
+    found = sum(key in extracted[1] for key in label.key)
+    return ExtractionScore(kept=1, keys_kept=found, keys=len(label.key))
 
 
 app = typer.Typer()
@@ -124,7 +123,7 @@ def evaluate_extract(
     settings = settings_of(project)
     rules, _ = check_rules(settings.rules)
     judged = labelled_calls(calls, labels)
-    report = evaluate_extraction(judged, lambda call: extract(describe_call(call), rules))
+    report = evaluate_extraction(judged, lambda each: extract(describe_call(each.call), rules))
     held_out = hold_out_sessions(judged, rules)
     if as_json:
         show({**figures(report, len(judged)), "held_out": figures(held_out, len(judged))}, as_json, _render)

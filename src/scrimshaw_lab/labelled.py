@@ -1,8 +1,9 @@
 """Reads labelled data: JSON objects, one a line, in files that may be compressed with gzip."""
 
+import codecs
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
@@ -12,27 +13,7 @@ from msgspec import Struct
 from scrimshaw.errors import InvalidRequest, describe_os_error
 from scrimshaw.ingest.tool_calls import ToolCall
 
-_Line = TypeVar("_Line", bound=Struct)
-
-
-class Case(NamedTuple):
-    """A labelled text: its source, whether it contains a secret, and of which kind."""
-
-    text: str
-    group: str
-    secret: bool
-    kind: str = ""
-
-
-class LabelledCall(NamedTuple):
-    """A call, whether it should be recorded ("maybe" does not count), and what its summary must then contain."""
-
-    call: ToolCall
-    capture: Literal["yes", "no", "maybe"]
-    keys: tuple[str, ...]
-    kind: str
-    source: str
-    session: str = ""
+_Line = TypeVar("_Line")
 
 
 class LabelledText(Struct, frozen=True, kw_only=True):
@@ -44,6 +25,11 @@ class LabelledText(Struct, frozen=True, kw_only=True):
     rule: str = ""
     kind: str = ""
     how: str = ""
+
+    @property
+    def group(self) -> str:
+        """Its source, its label and `how`."""
+        return ", ".join(filter(None, (self.source, self.label, self.how)))
 
 
 class RecordedCall(Struct, frozen=True, kw_only=True):
@@ -70,32 +56,32 @@ class CallLabel(Struct, frozen=True, kw_only=True):
     key: tuple[str, ...] = ()
 
 
-def lines_of(path: Path, kind: type[_Line]) -> Iterator[_Line]:
-    """The objects of a file; raises InvalidRequest naming the first line that is not one."""
+class LabelledCall(NamedTuple):
+    """A call and its label."""
+
+    call: ToolCall
+    label: CallLabel
+
+
+def lines_of(
+    path: Path, kind: type[_Line], check: Callable[[_Line], object] = bool, hint: str = "Write one JSON object a line."
+) -> Iterator[_Line]:
+    """The objects of a file; raises InvalidRequest naming the first line that is not one, or that `check` refuses."""
     decoder = msgspec.json.Decoder(kind)
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
-                place = f"{path.name}:{number}"
-                if line.strip():
-                    yield decoder.decode(line)
-    except msgspec.DecodeError as error:
-        message = f"{place} is not a labelled line: {error}."
-        raise InvalidRequest(message, "Write one JSON object a line.") from error
+                place, content = f"{path}, line {number}", line.removeprefix(codecs.BOM_UTF8)
+                if content.strip():
+                    found = decoder.decode(content)
+                    check(found)
+                    yield found
+    except (msgspec.DecodeError, UnicodeDecodeError, InvalidRequest) as error:
+        problem = error.message if isinstance(error, InvalidRequest) else f"{error}."
+        raise InvalidRequest(f"{place}: {problem}", hint, file=str(path), line=number) from error
     except (OSError, EOFError, zlib.error) as error:
         message = f"{path} cannot be read: {describe_os_error(error)}."
         raise InvalidRequest(message, "Name a .jsonl or .jsonl.gz file.") from error
-
-
-def redaction_cases(labelled: Iterable[Path], benign: Iterable[Path]) -> list[Case]:
-    """The texts as cases; nothing in a `benign` file is secret whatever its label."""
-    judged = [(entry, entry.label == "secret") for path in labelled for entry in lines_of(path, LabelledText)]
-    judged += [(entry, False) for path in benign for entry in lines_of(path, LabelledText)]
-    return [Case(entry.text, _group(entry), secret, entry.rule or entry.kind) for entry, secret in judged]
-
-
-def _group(entry: LabelledText) -> str:
-    return ", ".join(part for part in (entry.source, entry.label, entry.how) if part)
 
 
 def labelled_calls(calls: Path, labels: Path) -> list[LabelledCall]:
@@ -105,7 +91,7 @@ def labelled_calls(calls: Path, labels: Path) -> list[LabelledCall]:
     for call in lines_of(calls, RecordedCall):
         label = wanted.pop((call.source, call.session, call.step), None)
         if label:
-            found.append(LabelledCall(tool_call(call), label.capture, label.key, label.kind, call.source, call.session))
+            found.append(LabelledCall(tool_call(call), label))
     if wanted:
         missing = ", ".join(f"{session} step {step}" for _, session, step in list(wanted)[:3])
         raise InvalidRequest(f"{len(wanted)} labels have no call: {missing}.", "Name the calls that were labelled.")

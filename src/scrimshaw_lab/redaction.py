@@ -15,7 +15,7 @@ from scrimshaw.ingest.redact import TOKENS, redact
 from scrimshaw.ingest.secret_values import TABLE
 from scrimshaw.models import Redacted
 from scrimshaw_lab import calibration, targets
-from scrimshaw_lab.labelled import Case, RecordedCall, lines_of, redaction_cases
+from scrimshaw_lab.labelled import LabelledText, RecordedCall, lines_of
 from scrimshaw_lab.metrics import PERSONAL_CLASSES, Rate, count_hits, group_hits
 from scrimshaw_lab.secret_forms import evaluate_forms, render_forms
 
@@ -44,11 +44,12 @@ class RedactionFigures(Struct, frozen=True, kw_only=True):
     false_positive_rate_by_class: dict[str, Rate]
 
 
-def evaluate_redaction(cases: Iterable[Case], redact: Redact, outputs: Sequence[str] = ()) -> RedactionFigures:
-    """Run `redact` over every case; an e-mail address removed next to a secret does not count as finding the secret."""
-    judged = [(case, _is_hit(redact(case.text))) for case in cases]
-    secret = [(case, hit) for case, hit in judged if case.secret]
-    benign = [(case, hit) for case, hit in judged if not case.secret]
+def evaluate_redaction(
+    secrets: Iterable[LabelledText], plain: Iterable[LabelledText], redact: Redact, outputs: Sequence[str] = ()
+) -> RedactionFigures:
+    """Run `redact` over texts with and without a secret; an address removed next to a secret is no secret found."""
+    secret = [(each, _is_hit(redact(each.text))) for each in secrets]
+    benign = [(each, _is_hit(redact(each.text))) for each in plain]
     return RedactionFigures(
         recall=count_hits(hit for _, hit in secret).value,
         false_positive_rate=count_hits(hit for _, hit in benign).value,
@@ -57,10 +58,10 @@ def evaluate_redaction(cases: Iterable[Case], redact: Redact, outputs: Sequence[
         outputs=len(outputs),
         outputs_touched=count_hits(_is_hit(redact(text)) for text in outputs).value if outputs else None,
         tokens_removed=removed_token_rate(outputs, redact).value if outputs else None,
-        recall_by_source=group_hits((case.group, hit) for case, hit in secret),
-        false_positive_rate_by_source=group_hits((case.group, hit) for case, hit in benign),
-        recall_by_class=group_hits((case.kind, hit) for case, hit in secret),
-        false_positive_rate_by_class=group_hits((case.kind, hit) for case, hit in benign),
+        recall_by_source=group_hits((each.group, hit) for each, hit in secret),
+        false_positive_rate_by_source=group_hits((each.group, hit) for each, hit in benign),
+        recall_by_class=group_hits((each.rule or each.kind, hit) for each, hit in secret),
+        false_positive_rate_by_class=group_hits((each.rule or each.kind, hit) for each, hit in benign),
     )
 
 
@@ -114,7 +115,10 @@ def evaluate_redact(
     if record and len(shell) < FEWEST_OUTPUTS:
         message = f"A record needs {FEWEST_OUTPUTS} real Bash outputs; there are {len(shell)}."
         raise InvalidRequest(message, "Name calls by --outputs.")
-    figures = evaluate_redaction(redaction_cases(labelled, benign or ()), redact, shell)
+    texts = [each for path in labelled for each in lines_of(path, LabelledText)]
+    secrets, plain = ([each for each in texts if (each.label == "secret") == kind] for kind in (True, False))
+    plain += [each for path in benign or () for each in lines_of(path, LabelledText)]  # whatever their labels
+    figures = evaluate_redaction(secrets, plain, redact, shell)
     settings = settings_of(project)
     show(figures, as_json, _render)
     if record:

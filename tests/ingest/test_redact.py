@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scrimshaw.ingest.redact import MOSTLY_REMOVED_RATIO, redact, redact_edit
 from scrimshaw.models import Redacted
-from scrimshaw_lab.labelled import Case
+from scrimshaw_lab.labelled import LabelledText
 from scrimshaw_lab.redaction import evaluate_redaction, removed_token_rate
 
 MIXED = "aB3dE6fG9hJ2kL5mN8pQ" * 8
@@ -246,14 +246,13 @@ def test_a_line_is_kept_as_often_as_it_stood_there(before: int, after: int, kept
 
 
 def test_evaluation_counts_hits_per_group_and_leaves_addresses_out() -> None:
-    cases = [
-        Case("gh" + "p_" + MIXED[:36], "github", True),
-        Case("nothing here", "github", True),
-        Case("jane.roe@corp-mail.io", "mail", True),
-        Case("plain text", "prose", False),
+    secret = [
+        LabelledText(text="gh" + "p_" + MIXED[:36], source="github", label=""),
+        LabelledText(text="nothing here", source="github", label=""),
+        LabelledText(text="jane.roe@corp-mail.io", source="mail", label=""),
     ]
 
-    report = evaluate_redaction(cases, redact)
+    report = evaluate_redaction(secret, [LabelledText(text="plain text")], redact)
 
     assert report.recall == pytest.approx(1 / 3)
     assert report.secrets == 3

@@ -5,21 +5,23 @@ from __future__ import annotations
 from typing import Literal
 
 import pytest
+from msgspec.structs import replace
 
 from scrimshaw.ingest.extraction import Rule
 from scrimshaw.ingest.tool_calls import ToolCall
 from scrimshaw_lab.extraction import ExtractionScore, evaluate_extraction, hold_out_sessions
-from scrimshaw_lab.labelled import LabelledCall
+from scrimshaw_lab.labelled import CallLabel, LabelledCall
 
 
 def labelled(capture: Literal["yes", "no", "maybe"], output: str, source: str = "s") -> LabelledCall:
-    return LabelledCall(ToolCall(tool="Bash", output=output), capture, ("key", "other"), "error", source)
+    label = CallLabel(source=source, session="", step=1, capture=capture, kind="error", key=("key", "other"))
+    return LabelledCall(ToolCall(tool="Bash", output=output), label)
 
 
-def keep_what_says_so(call: ToolCall) -> tuple[Rule, str] | None:
-    if "keep" not in call.output:
+def keep_what_says_so(each: LabelledCall) -> tuple[Rule, str] | None:
+    if "keep" not in each.call.output:
         return None
-    return Rule(id="r", tool="", attention=0.5), call.output
+    return Rule(id="r", tool="", attention=0.5), each.call.output
 
 
 def test_maybe_counts_for_neither_side() -> None:
@@ -46,7 +48,8 @@ def test_maybe_counts_for_neither_side() -> None:
 
 def test_a_session_is_judged_without_the_rules_that_it_alone_speaks_for() -> None:
     def said(output: str, session: str) -> LabelledCall:
-        return labelled("yes", output)._replace(session=session)
+        call, label = labelled("yes", output)
+        return LabelledCall(call, replace(label, session=session))
 
     rules = [Rule(id=word, tool="", content=word, attention=0.5) for word in ("lone", "shared", "silent")]
     report = hold_out_sessions([said("lone", "a"), said("shared", "a"), said("shared", "b")], rules)
