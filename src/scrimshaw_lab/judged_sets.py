@@ -7,7 +7,7 @@ the documents that its queries ask for, and others up to a number.
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +25,7 @@ from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Channel
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.scan import Source
+from scrimshaw_lab.labelled import lines_of
 from scrimshaw_lab.metrics import answers_among, bootstrap_interval, hit_at, mean, mrr_at, ndcg_at
 from scrimshaw_lab.search_quality import CUTOFF, JudgedQuery, fill_index, read_queries
 
@@ -32,6 +33,7 @@ DEPTH, OFFSET = 50, 60  # hits of a channel that reciprocal ranks join, and what
 DOCUMENTS, QUERIES = 600, 150
 CHATS = 4
 
+Row = dict[str, Any]  # a line of a set
 Texts = Mapping[str, str]  # by id
 Judged = tuple[Texts, list[JudgedQuery]]
 
@@ -137,10 +139,6 @@ def measure_set(name: str, engine: Engine, judged: Sequence[JudgedQuery], docume
     return SetResult(name=name, measure=measure, queries=len(judged), documents=documents, means=means, leads=leads)
 
 
-def _read_lines(path: Path) -> Iterator[Any]:
-    return (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
-
-
 def _pick(queries: Sequence[JudgedQuery]) -> list[JudgedQuery]:
     """At most QUERIES of them, from all over the list."""
     step = max(1, len(queries) // QUERIES)
@@ -157,7 +155,7 @@ def _read_notes(path: Path, most: int) -> Judged:
 def _read_specifications(path: Path, most: int) -> Judged:
     """Known-item queries over specification documents; the folders of the first queries, up to `most` files."""
     root, texts, judged = path.parent / "workspace_2026-02-22", dict[str, str](), list[JudgedQuery]()
-    for number, line in enumerate(_read_lines(path)):
+    for number, line in enumerate(lines_of(path, Row)):
         wanted = {_spec_id(name): root / name for name in (*line["folder_docs"], line["relevant"])}
         if len(texts | wanted) <= most:
             texts |= {name: file.read_text(encoding="utf-8") for name, file in wanted.items()}
@@ -176,7 +174,7 @@ def _read_beir(path: Path, most: int) -> Judged:
         query, name, grade = line.split("\t")
         if int(grade) > 0:
             judgements[query][f"d{name}"] = min(int(grade), 10)
-    asked = {line["_id"]: line["text"] for line in _read_lines(path / "queries_dev.jsonl")}
+    asked = {line["_id"]: line["text"] for line in lines_of(path / "queries_dev.jsonl", Row)}
     judged = _pick(
         [
             JudgedQuery(id=name, query=asked[name][:2000], relevant=judgements[name])
@@ -186,7 +184,7 @@ def _read_beir(path: Path, most: int) -> Judged:
     )
     corpus = {
         f"d{line['_id']}": f"{line['title'] and '# '}{line['title']}\n\n{line['text']}\n"
-        for line in _read_lines(path / "corpus.jsonl")
+        for line in lines_of(path / "corpus.jsonl", Row)
     }
     wanted = {name for query in judged for name in query.relevant} & corpus.keys()
     others = [name for name in corpus if name not in wanted][: max(0, most - len(wanted))]
@@ -218,7 +216,7 @@ def _read_talks(path: Path, *, whole: bool) -> Judged:
 
 def _read_chats(path: Path) -> Judged:
     """The first long chats with an assistant: one document per turn, and questions about some turns."""
-    asked = [line for line in _read_lines(path) if line["ids_valid"] and line["source_ids"]]
+    asked = [line for line in lines_of(path, Row) if line["ids_valid"] and line["source_ids"]]
     chats = sorted({line["chat"] for line in asked})[:CHATS]
     texts = dict[str, str]()
     for chat in chats:

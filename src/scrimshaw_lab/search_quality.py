@@ -23,9 +23,11 @@ from scrimshaw.models import Channel, Degradation, Filters
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.scan import Source
+from scrimshaw_lab.labelled import lines_of
 from scrimshaw_lab.metrics import answers_among, hit_at, mean, mrr_at, ndcg_at, percentile
 
 CUTOFF = 10
+_EXPECTED = 'Write a line per query: {"id": "q1", "query": "why apsw", "relevant": {"storage/apsw": 2}}.'
 SINGLE = (Channel.TEXT, Channel.VECTOR)
 
 Ranking = list[str]
@@ -80,10 +82,11 @@ class SearchEvaluation(Struct, frozen=True, kw_only=True):
     degradations: tuple[Degradation, ...] = ()
 
     def as_json(self) -> dict[str, object]:
-        """The figures as plain values, rounded: `fused` with its times, each channel, and the number of queries."""
+        """The figures as plain values, rounded: `fused` with its times, and each channel; and what to know of them."""
         times = {"p50_ms": round(self.p50_ms, 2), "p95_ms": round(self.p95_ms, 2)}
         singles = {str(channel): _rounded(quality) for channel, quality in self.channels.items()}
-        return {"fused": {**_rounded(self.fused), **times}, **singles, "queries": self.queries}
+        names = ("queries", "memories", "sureness", "missed", "unknown", "degradations")
+        return {"fused": {**_rounded(self.fused), **times}, **singles, **{name: getattr(self, name) for name in names}}
 
 
 def evaluate(
@@ -103,8 +106,6 @@ def evaluate(
     defaults unless given. `others` are questions that the vault has no answer to. Raises InvalidRequest naming file
     and line of a query that cannot be used, EmbedderUnavailable if the model fails.
     """
-    if not vault.is_dir():
-        raise InvalidRequest(f"{vault} is not a folder.", "Name the folder of the memories.", parameter="vault")
     source = Source(name="vault", root=vault, exclude=tuple(map(_path_glob, exclude)))
     with TemporaryDirectory(prefix="scrimshaw-") as folder:
         settings = settings or Settings(project=vault, home=Path(folder))
@@ -131,36 +132,16 @@ def read_queries(path: Path, validate: Callable[[str], str] = str) -> list[Judge
 
     `validate` raises InvalidRequest for a query that cannot be searched. Blank lines are skipped.
     """
-    try:
-        lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").splitlines()
-    except OSError as error:
-        raise InvalidRequest(f"{path} cannot be read: {error.strerror}.", _EXPECTED, parameter="queries") from error
-    judged = [_judged(path, number, line, validate) for number, line in enumerate(lines, start=1) if line.strip()]
+
+    def check(judged: JudgedQuery) -> None:
+        validate(judged.query)
+        if not any(judged.relevant.values()):
+            raise InvalidRequest("no memory has a grade above 0.", _EXPECTED)
+
+    judged = [*lines_of(path, JudgedQuery, check, _EXPECTED)]
     if not judged:
         raise InvalidRequest(f"{path} contains no queries.", _EXPECTED, parameter="queries")
     return judged
-
-
-_EXPECTED = 'Write a line per query: {"id": "q1", "query": "why apsw", "relevant": {"storage/apsw": 2}}.'
-_DECODER = msgspec.json.Decoder(JudgedQuery)
-
-
-def _judged(path: Path, number: int, line: bytes, validate: Callable[[str], str]) -> JudgedQuery:
-    try:
-        judged = _DECODER.decode(line)
-        validate(judged.query)
-    except InvalidRequest as error:
-        raise _refused(path, number, error.message) from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise _refused(path, number, f"{error}.") from error
-    if not any(judged.relevant.values()):
-        raise _refused(path, number, "no memory has a grade above 0.")
-    return judged
-
-
-def _refused(path: Path, number: int, problem: str) -> InvalidRequest:
-    message = f"{path}, line {number}: {problem}"
-    return InvalidRequest(message, _EXPECTED, parameter="queries", file=str(path), line=number)
 
 
 def _path_glob(glob: str) -> str:
@@ -193,8 +174,7 @@ def _measure(
 
 def _measure_sureness(engine: Engine, judged: Sequence[JudgedQuery], others: Path) -> Sureness:
     """The confidence of answers to judged queries, and to the `query` or `text` of each line of another file."""
-    lines = [msgspec.json.decode(line) for line in others.read_bytes().splitlines() if line.strip()]
-    foreign = [str(line.get("query") or line.get("text")) for line in lines]
+    foreign = [str(line.get("query") or line.get("text")) for line in lines_of(others, dict[str, object])]
     least = engine.settings.search.min_confidence
     pairs = [(_ask_sureness(engine, each.query), True) for each in judged]
     pairs += [(_ask_sureness(engine, each), False) for each in foreign]
@@ -291,15 +271,9 @@ def run_search(
             settings=settings_of(project),
             others=others,
         )
-    show(_as_json(result) if as_json else result, as_json, _render)
+    show(result.as_json() if as_json else result, as_json, _render)
     if not as_json:
         note_degradations(result.degradations)
-
-
-def _as_json(result: SearchEvaluation) -> dict[str, object]:
-    """The figures, and what to know about them."""
-    more = ("memories", "sureness", "missed", "unknown", "degradations")
-    return result.as_json() | {name: getattr(result, name) for name in more}
 
 
 def _render(result: SearchEvaluation) -> Lines:

@@ -81,7 +81,7 @@ def test_how_sure_answers_are_is_measured_on_questions_about_something_else(vaul
 def test_the_figures_as_json(vault: Path, tmp_path: Path) -> None:
     figures: dict[str, Any] = evaluate(vault, write_queries(tmp_path, QUERIES)).as_json()
     measures = {"ndcg@10", "mrr@10", "hit@1", "hit@5", "hit@10"}
-    assert figures.keys() == {"fused", "text", "vector", "queries"}
+    assert figures.keys() >= {"fused", "text", "vector", "queries", "memories", "missed"}
     assert figures["fused"].keys() == measures | {"p50_ms", "p95_ms"}
     assert figures["text"].keys() == figures["vector"].keys() == measures
     assert figures["queries"] == 3
@@ -162,11 +162,6 @@ def test_a_missing_or_empty_file_of_queries_is_refused(tmp_path: Path, content: 
         path.write_text(content)
     with pytest.raises(InvalidRequest, match=r"queries\.jsonl"):
         read_queries(path)
-
-
-def test_a_vault_that_is_no_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match="not a folder"):
-        evaluate(tmp_path / "none", write_queries(tmp_path, QUERIES))
 
 
 def test_a_memory_that_is_always_on_takes_part_in_the_ranking(vault: Path, tmp_path: Path) -> None:
