@@ -100,12 +100,9 @@ def install_fault(fault: Fault, chance: Random, vault: Path) -> Weather:
         Fault.READ_ONLY: _read_only,
         Fault.CLOCK_JUMPS: _clock_jumps,
     }
+    if sys.platform == "win32" and fault in (Fault.FULL_AT_A_STEP, Fault.FILE_LIMIT):  # files have no limit there
+        fault = Fault.DISK_FULL
     return makers[fault](chance, vault) if fault in makers else _fair
-
-
-def make_writable(vault: Path) -> None:
-    """Make a folder writable again after a process with a read-only folder was killed."""
-    vault.chmod(0o755)
 
 
 def hurt_index(fault: Fault, folder: Path, chance: Random) -> None:
@@ -216,9 +213,7 @@ class _FullDisk(io.FileIO):
 
 
 def _file_limit(chance: Random, vault: Path) -> Weather:
-    """Make the kernel refuse to let files grow, including databases; not possible on Windows."""
-    if sys.platform == "win32":
-        return _disk_full(chance, vault)
+    """Make the kernel refuse to let files grow, including databases."""
     import resource  # noqa: PLC0415 - only on POSIX
 
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -232,8 +227,6 @@ def _file_limit(chance: Random, vault: Path) -> Weather:
 
 def _full_at_a_step(chance: Random, vault: Path) -> Weather:
     """Make the kernel refuse to let files grow from some step of every operation to its end."""
-    if sys.platform == "win32":
-        return _disk_full(chance, vault)
     import resource  # noqa: PLC0415 - only on POSIX
 
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -302,9 +295,6 @@ def _clock_jumps(chance: Random, vault: Path) -> Weather:
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
-_DATABASE = ".db"
-
-
 class Happened(Struct, frozen=True, omit_defaults=True):
     """One step: `written`, `renamed` (to `path`), `removed`, `made` or `emptied` (a folder, now deleted), `forced` (the
     bytes of a file, synced) or `forced_names` (those in a folder). `held` are the bytes at `path` before, None for no
@@ -371,7 +361,7 @@ class Recorder:
 
     def _inside(self, name: object) -> str:
         """The real path of a name below the root; "" for other names and for databases."""
-        if not isinstance(name, (str, os.PathLike)) or _DATABASE in os.fspath(name):
+        if not isinstance(name, (str, os.PathLike)) or ".db" in os.fspath(name):
             return ""
         folder, base = os.path.split(os.fspath(name))
         path = os.path.join(os.path.realpath(folder), base)  # noqa: PTH118 - a linked file is not followed

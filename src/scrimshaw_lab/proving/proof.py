@@ -61,11 +61,6 @@ class Project:
     settings: Settings
     account: Account = field(default_factory=Account)
 
-    @property
-    def vault(self) -> Path:
-        """The folder of its memories."""
-        return self.settings.folder / MEMORIES
-
 
 def new_project(scratch: Path, number: int) -> Project:
     """A project with some memories, and a journal of an older schema, each in turn.
@@ -82,17 +77,13 @@ def new_project(scratch: Path, number: int) -> Project:
     (home / CONFIG_FILE).write_text(_CONFIG, encoding="utf-8")
     project = Project(folder, load(folder, home=folder / "home", environment={}))
     with open_engine(project.settings) as engine:
-        for name, token in _seeds():
+        for place, name in enumerate((*SHARED, *_OWN)):
+            token = f"seed{place}x"
             new = write.NewText(content=f"# What {token} says\n\nIt was there before: {token}\n", id=name)
             project.account.files[name] = write.save(engine, new, force=True).content_hash
         rows = list(engine.maintenance.dump_rows())
     rewind(home, 1 + number % find_newest_migration(SCHEMA), rows)
     return project
-
-
-def _seeds() -> Iterator[tuple[str, str]]:
-    for number, name in enumerate((*SHARED, *_OWN)):
-        yield name, f"seed{number}x"
 
 
 def rewind(folder: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> None:
@@ -245,7 +236,7 @@ def play(project: Project, plan: Round, seed: int, command: Sequence[str] = WRIT
     log.unlink(missing_ok=True)
     talk = run(plan, list(_orders(project, plan, seed, log)), scratch, command)
     if plan.fault == Fault.READ_ONLY:
-        faults.make_writable(project.vault)
+        (project.settings.folder / MEMORIES).chmod(0o755)  # a killed process may have left it read-only
     lost = faults.lose_power(log) if plan.fault == Fault.POWER_LOSS else 0
     taken = steps(talk.messages)
     made = faults.put_ground_back(project.settings.folder)
@@ -446,11 +437,7 @@ class _Run:
             rounds=len(played),
             acknowledged=sum(each.acknowledged for each in played),
             refused=sum(each.refused for each in played),
-            acknowledged_lost=kinds[Kind.LOST],
-            corrupt_files=kinds[Kind.CORRUPT],
-            index_differences=kinds[Kind.INDEX],
-            ledger_breaks=kinds[Kind.LEDGER],
-            other_failures=kinds[Kind.OTHER],
+            **{str(kind): kinds[kind] for kind in Kind},
             kill_points=_counts(each.point for each in played if each.point),
             faults=_counts(each.plan.fault for each in played),
             lost_to_power=sum(each.lost_to_power for each in played),

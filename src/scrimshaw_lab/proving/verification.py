@@ -10,16 +10,16 @@ from msgspec import Struct
 
 from scrimshaw.config import Settings
 from scrimshaw.engine import checkpoints, index
-from scrimshaw.engine.core import MEMORIES, Engine, open_engine
+from scrimshaw.engine.core import MEMORIES, Engine
 from scrimshaw.engine.read import search
-from scrimshaw.errors import DamagedDatabase, UnreadableFile
+from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.models import EVERY, content_hash
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.durable import TEMP_PREFIX
 from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw_lab.proving.plan import Ack, Fault, Intent, Message, Operation, Refused
-from scrimshaw_lab.proving.writer import body_hash
+from scrimshaw_lab.proving.writer import body_hash, open_mended
 
 OF_A_MEMORY = frozenset(
     {Operation.SAVE, Operation.UPDATE, Operation.DELETE, Operation.LINK, Operation.EDIT}
@@ -172,7 +172,7 @@ class Finding(Struct, frozen=True):
 
 def verify(settings: Settings, account: Account, taken: list[Step], fault: Fault, chance: Random) -> list[Finding]:
     """All findings after a round; the account is updated."""
-    with _recovered(settings) as engine:
+    with open_mended(settings) as engine:
         # A change that a full disk refuses must change nothing; after other refusals it is unknown.
         is_final = fault == Fault.FULL_AT_A_STEP
         certain = [step for step in taken if not (is_final and isinstance(step.answer, Refused))]
@@ -188,25 +188,6 @@ def verify(settings: Settings, account: Account, taken: list[Step], fault: Fault
         ]
     account.files = {name: content_hash(raw) for name, raw in files.items()}
     return found
-
-
-def _recovered(settings: Settings) -> Engine:
-    """Open the memory; a damaged index is replaced, as by `scrimshaw rebuild`."""
-    try:
-        engine = open_engine(settings)
-    except DamagedDatabase as error:
-        if Path(error.details["path"]).name != "index.db":
-            raise
-    else:
-        try:
-            if not engine.maintenance.check("index"):
-                return engine
-        except DamagedDatabase:
-            pass
-        engine.close()
-    for path in settings.folder.glob("index.db*"):
-        path.unlink(missing_ok=True)
-    return open_engine(settings)
 
 
 def _files(vault: Path) -> dict[str, bytes]:

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -76,6 +77,8 @@ Plan = Callable[[Desk, str], Planned | None]
 def next_plan(desk: Desk, token: str) -> Planned:
     """The next random operation of a process; one that is not possible yet becomes a save."""
     plan = desk.chance.choices(*_PLANS[desk.role])[0]
+    if not desk.own and plan in (_update, _delete, _link, _edit):
+        plan = _save
     return plan(desk, token) or _save(desk, token)
 
 
@@ -111,11 +114,11 @@ def _save(desk: Desk, token: str) -> Planned:
         desk.own.append(memory_id)
         return _ack(desk, token, memory_id, saved.content_hash)
 
-    return Planned(_intent(token, Operation.SAVE, memory_id, body=body_hash(body)), act)
+    return Planned(Intent(token=token, operation=Operation.SAVE, id=memory_id, body=body_hash(body)), act)
 
 
-def _update(desk: Desk, token: str) -> Planned | None:
-    return _updated(desk, token, desk.chance.choice(desk.own)) if desk.own else None
+def _update(desk: Desk, token: str) -> Planned:
+    return _updated(desk, token, desk.chance.choice(desk.own))
 
 
 def _update_shared(desk: Desk, token: str) -> Planned:
@@ -131,12 +134,10 @@ def _updated(desk: Desk, token: str, memory_id: str) -> Planned:
         desk.last = None if memory_id in SHARED else (int(row["seq"]), memory_id)
         return Ack(token=token, hash=done.content_hash, number=int(row["seq"]))
 
-    return Planned(_intent(token, Operation.UPDATE, memory_id, body=body_hash(body)), act)
+    return Planned(Intent(token=token, operation=Operation.UPDATE, id=memory_id, body=body_hash(body)), act)
 
 
-def _delete(desk: Desk, token: str) -> Planned | None:
-    if not desk.own:
-        return None
+def _delete(desk: Desk, token: str) -> Planned:
     memory_id = desk.chance.choice(desk.own)
 
     def act() -> Ack:
@@ -144,25 +145,22 @@ def _delete(desk: Desk, token: str) -> Planned | None:
         desk.own.remove(memory_id)
         return _ack(desk, token, memory_id, "")
 
-    return Planned(_intent(token, Operation.DELETE, memory_id, exact=""), act)
+    return Planned(Intent(token=token, operation=Operation.DELETE, id=memory_id, exact=""), act)
 
 
-def _link(desk: Desk, token: str) -> Planned | None:
-    if not desk.own:
-        return None
+def _link(desk: Desk, token: str) -> Planned:
     memory_id, target = desk.chance.choice(desk.own), desk.chance.choice(SHARED)
+    body = body_hash(desk.body(memory_id))
 
     def act() -> Ack:
         links.link(desk.engine, memory_id, target, Relation.SUPPORTS, 0.5, token, session=token)
         return _ack(desk, token, memory_id, _hash(desk, memory_id))
 
-    return Planned(_intent(token, Operation.LINK, memory_id, body=body_hash(desk.body(memory_id))), act)
+    return Planned(Intent(token=token, operation=Operation.LINK, id=memory_id, body=body), act)
 
 
-def _edit(desk: Desk, token: str) -> Planned | None:
+def _edit(desk: Desk, token: str) -> Planned:
     """Change a file as a careful editor does, and scan."""
-    if not desk.own:
-        return None
     memory_id = desk.chance.choice(desk.own)
     body = _text(desk, token)
     data = f"---\ntitle: By hand {token}\n---\n{body}".encode()
@@ -172,7 +170,7 @@ def _edit(desk: Desk, token: str) -> Planned | None:
         index.scan(desk.engine)
         return _ack(desk, token, memory_id, content_hash(data))
 
-    return Planned(_intent(token, Operation.EDIT, memory_id, exact=content_hash(data)), act)
+    return Planned(Intent(token=token, operation=Operation.EDIT, id=memory_id, exact=content_hash(data)), act)
 
 
 def _undo(desk: Desk, token: str) -> Planned | None:
@@ -191,7 +189,7 @@ def _undo(desk: Desk, token: str) -> Planned | None:
         desk.own = own_memories(desk.engine, desk.name)
         return _ack(desk, token, memory_id, prior)
 
-    return Planned(_intent(token, Operation.UNDO, memory_id, exact=prior), act)
+    return Planned(Intent(token=token, operation=Operation.UNDO, id=memory_id, exact=prior), act)
 
 
 def _event(desk: Desk, token: str) -> Planned:
@@ -204,18 +202,14 @@ def _event(desk: Desk, token: str) -> Planned:
         item=NewItem(text=redact(f"tests failed: {token}"), kind=ItemKind.ERROR, attention=0.8),
     )
 
-    def act() -> Ack:
-        sessions.record_event(desk.engine, seen)
-        return Ack(token=token)
-
-    return Planned(_intent(token, Operation.EVENT, seen.session), act)
+    return _plan_work(token, Operation.EVENT, partial(sessions.record_event, desk.engine, seen), seen.session)
 
 
 def _job(desk: Desk, token: str) -> Planned:
     def act() -> Ack:
         return Ack(token=token, number=desk.engine.journal.enqueue(JOB, token, {"token": token}))
 
-    return Planned(_intent(token, Operation.JOB, token), act)
+    return Planned(Intent(token=token, operation=Operation.JOB, id=token), act)
 
 
 def _checkpoint(desk: Desk, token: str) -> Planned:
@@ -225,7 +219,7 @@ def _checkpoint(desk: Desk, token: str) -> Planned:
         desk.kept = {name: _hash(desk, name) for name in desk.own if desk.path(name).exists()}
         return Ack(token=token)
 
-    return Planned(_intent(token, Operation.CHECKPOINT, token), act)
+    return Planned(Intent(token=token, operation=Operation.CHECKPOINT, id=token), act)
 
 
 def _restore(desk: Desk, token: str) -> Planned | None:
@@ -240,39 +234,34 @@ def _restore(desk: Desk, token: str) -> Planned | None:
         desk.own.append(gone[0])
         return _ack(desk, token, gone[0], digest)
 
-    return Planned(_intent(token, Operation.RESTORE, gone[0], exact=digest), act)
+    return Planned(Intent(token=token, operation=Operation.RESTORE, id=gone[0], exact=digest), act)
 
 
 def _scan(desk: Desk, token: str) -> Planned:
-    def act() -> Ack:
-        index.scan(desk.engine)
-        return Ack(token=token)
-
-    return Planned(_intent(token, Operation.SCAN), act)
+    return _plan_work(token, Operation.SCAN, partial(index.scan, desk.engine))
 
 
 def _rebuild(desk: Desk, token: str) -> Planned:
-    def act() -> Ack:
-        index.rebuild(desk.engine)
-        return Ack(token=token)
-
-    return Planned(_intent(token, Operation.REBUILD), act)
+    return _plan_work(token, Operation.REBUILD, partial(index.rebuild, desk.engine))
 
 
 def _search(desk: Desk, token: str) -> Planned:
+    request = SearchRequest(query=desk.chance.choice(_LINES))
+    return _plan_work(token, Operation.SEARCH, partial(search, desk.engine, request))
+
+
+def _plan_work(token: str, operation: Operation, work: Callable[[], object], subject: str = "") -> Planned:
+    """An operation of which the acknowledgement says no more than that it is done."""
+
     def act() -> Ack:
-        search(desk.engine, SearchRequest(query=desk.chance.choice(_LINES)))
+        work()
         return Ack(token=token)
 
-    return Planned(_intent(token, Operation.SEARCH), act)
+    return Planned(Intent(token=token, operation=operation, id=subject), act)
 
 
 def _hash(desk: Desk, memory_id: str) -> str:
     return content_hash(desk.path(memory_id).read_bytes())
-
-
-def _intent(token: str, operation: Operation, subject: str = "", *, body: str = "", exact: str | None = None) -> Intent:
-    return Intent(token=token, operation=operation, id=subject, body=body, exact=exact)
 
 
 # What each role does, and its weight.
@@ -302,7 +291,9 @@ def main(order: Order) -> None:
     weather = install_fault(order.fault, chance, settings.folder / "memories")
     if order.fault != Fault.GROUND_MOVED:
         install_points(Points(order.point, order.passage, _stand_still).reach)
-    desk = _opened(order, settings, chance)
+    engine = dataclasses.replace(open_mended(settings), clock=lambda: time.time())
+    index.scan(engine)
+    desk = Desk(engine, order.name, order.role, chance, own_memories(engine, order.name))
     if order.fault == Fault.GROUND_MOVED:
         install_points(Points(order.point, order.passage, partial(move_ground, settings.folder, chance)).reach)
     say(Ready())
@@ -325,26 +316,21 @@ def _perform(desk: Desk, token: str) -> None:
         say(ack)
 
 
-def _opened(order: Order, settings: Settings, chance: Random) -> Desk:
+def open_mended(settings: Settings) -> Engine:
     """Open the memory; a damaged index is replaced, as its error advises."""
     try:
-        return _desk(order, settings, chance)
+        engine = open_engine(settings)
     except DamagedDatabase as error:
         if Path(error.details["path"]).name != "index.db":
             raise
+    else:
+        with suppress(DamagedDatabase):
+            if not engine.maintenance.check("index"):
+                return engine
+        engine.close()
     for path in settings.folder.glob("index.db*"):
         path.unlink(missing_ok=True)
-    return _desk(order, settings, chance)
-
-
-def _desk(order: Order, settings: Settings, chance: Random) -> Desk:
-    engine = dataclasses.replace(open_engine(settings), clock=lambda: time.time())
-    try:
-        index.scan(engine)
-        return Desk(engine, order.name, order.role, chance, own_memories(engine, order.name))
-    except ScrimshawError:
-        engine.close()
-        raise
+    return open_engine(settings)
 
 
 def _stand_still(name: str) -> None:
