@@ -1,7 +1,6 @@
 """The command that proves durability on the user's machine: prove."""
 
 import secrets
-from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -9,7 +8,7 @@ import typer
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example
 from scrimshaw.app.cli.output import Lines, line, progress, show
-from scrimshaw_lab.proving.proof import DURABLE, Failure, Report, prove
+from scrimshaw_lab.proving.proof import DURABLE, Report, prove
 
 app = typer.Typer(add_completion=False)
 
@@ -51,11 +50,14 @@ def _render(report: Report) -> Lines:
     yield line(verdict, f"  {report.rounds} rounds in {report.seconds:.0f} s, seed {report.seed}.")
     yield from (f"{text:<36}{count:>8}" for text, count in _counts(report).items())
     for title, counts in (("Killed at", report.kill_points), ("Rounds with", report.faults)):
-        yield f"{title}: {_listed(counts)}"
+        yield f"{title}: {', '.join(f'{name} {count}' for name, count in counts.items()) or 'nothing'}"
     if report.durable_settings != DURABLE:
         yield line((f"The durable database runs with {report.durable_settings}, not {DURABLE}.", "red"))
     for failure in report.failures:
-        yield from _render_failure(report.seed, failure)
+        yield line((f"Round {failure.round} ({failure.fault}):", "red"))
+        yield from (f"  {finding}" for finding in failure.findings)
+        yield line((f"  repeat: scrimshaw prove --seed {report.seed} --round {failure.round}", "dim"))
+        yield line((f"  folder: {failure.folder}", "dim"))
     if report.folder:
         yield line((f"Folder: {report.folder}", "dim"))
 
@@ -72,14 +74,3 @@ def _counts(report: Report) -> dict[str, int]:
         "files undone by power losses": report.lost_to_power,
         "rounds without acknowledgement": report.rounds_without_acknowledgement,
     }
-
-
-def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "nothing"
-
-
-def _render_failure(seed: int, failure: Failure) -> Lines:
-    yield line((f"Round {failure.round} ({failure.fault}):", "red"))
-    yield from (f"  {finding}" for finding in failure.findings)
-    yield line((f"  repeat: scrimshaw prove --seed {seed} --round {failure.round}", "dim"))
-    yield line((f"  folder: {failure.folder}", "dim"))

@@ -30,19 +30,16 @@ from scrimshaw_lab.proving.plan import AFTER_COMMIT, AFTER_RENAME, BEFORE_COMMIT
 Hook = Callable[..., None]
 
 
-class Points:
-    """Counts the passages of every point, and calls `stop` at one passage of the chosen point."""
+def stop_at(point: str, passage: int, stop: Callable[[str], None]) -> Hook:
+    """A function that counts the passages of every point, and calls `stop` at this passage of the given point."""
+    passed = Counter[str]()
 
-    def __init__(self, chosen: str, passage: int, stop: Callable[[str], None]) -> None:
-        self._chosen = (chosen, passage)
-        self._stop = stop
-        self._passed: Counter[str] = Counter()
+    def reach(name: str, *_: object) -> None:
+        passed[name] += 1
+        if (name, passed[name]) == (point, passage):
+            stop(name)
 
-    def reach(self, name: str, *_: object) -> None:
-        """Pass a point."""
-        self._passed[name] += 1
-        if (name, self._passed[name]) == self._chosen:
-            self._stop(name)
+    return reach
 
 
 def install_points(reach: Hook) -> None:
@@ -50,7 +47,16 @@ def install_points(reach: Hook) -> None:
     for name in ("replace", "rename"):
         wrap(os, name, before=partial(reach, BEFORE_RENAME), after=partial(reach, AFTER_RENAME))
     wrap(os, "fsync", before=partial(reach, BEFORE_FSYNC))
-    _wrap_commit(reach)
+    original = Database.write
+
+    @contextmanager
+    def write(self: Database) -> Iterator[Any]:
+        with original(self) as connection:
+            yield connection
+            reach(BEFORE_COMMIT)
+        reach(AFTER_COMMIT)
+
+    setattr(Database, "write", write)  # noqa: B010 - mypy takes no assignment to a method
 
 
 def wrap(place: Any, name: str, *, before: Hook | None = None, after: Hook | None = None) -> None:
@@ -66,19 +72,6 @@ def wrap(place: Any, name: str, *, before: Hook | None = None, after: Hook | Non
         return result
 
     setattr(place, name, wrapped)
-
-
-def _wrap_commit(reach: Hook) -> None:
-    original = Database.write
-
-    @contextmanager
-    def write(self: Database) -> Iterator[Any]:
-        with original(self) as connection:
-            yield connection
-            reach(BEFORE_COMMIT)
-        reach(AFTER_COMMIT)
-
-    setattr(Database, "write", write)  # noqa: B010 - mypy takes no assignment to a method
 
 
 # Called before every operation, as faults come and go.
@@ -112,7 +105,10 @@ def hurt_index(fault: Fault, folder: Path, chance: Random) -> None:
         for path in [database] if chance.random() < 0.5 else sorted(folder.glob("index.db*")):
             path.unlink(missing_ok=True)
     elif fault == Fault.INDEX_DAMAGED and database.exists():
-        _flip(database, chance)
+        data = bytearray(database.read_bytes())
+        for _ in range(chance.randint(1, 200)):
+            data[chance.randrange(len(data))] ^= chance.randint(1, 255)
+        database.write_bytes(data)
     elif fault == Fault.INDEX_LOG_CUT and log.exists():
         os.truncate(log, chance.randrange(log.stat().st_size + 1))
 
@@ -122,7 +118,10 @@ def lose_journal(settings: Settings, name: str, chance: Random) -> None:
     with open_engine(settings) as engine:
         checkpoints.create(engine, name)
     path = find_place(settings.folder) / JOURNAL
-    _cut(path, chance)
+    length = max(0, chance.randint(-path.stat().st_size // 4, path.stat().st_size // 2))
+    os.truncate(path, length)
+    if not length and chance.random() < 0.5:
+        path.unlink()
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     aside = restore.set_aside(settings)
@@ -160,21 +159,6 @@ def put_ground_back(folder: Path) -> list[Path]:
 
 def _places_of_ground(folder: Path) -> tuple[Path, Path]:
     return folder.with_name("moved"), folder.with_name("journal-copy.db")
-
-
-def _cut(path: Path, chance: Random) -> None:
-    """Truncate a file to less than half or to nothing, or delete it."""
-    length = max(0, chance.randint(-path.stat().st_size // 4, path.stat().st_size // 2))
-    os.truncate(path, length)
-    if not length and chance.random() < 0.5:
-        path.unlink()
-
-
-def _flip(path: Path, chance: Random) -> None:
-    data = bytearray(path.read_bytes())
-    for _ in range(chance.randint(1, 200)):
-        data[chance.randrange(len(data))] ^= chance.randint(1, 255)
-    path.write_bytes(data)
 
 
 def _fair() -> None:
@@ -385,7 +369,9 @@ class Unforced:
         """Take a step into account."""
         match step.what:
             case "written":
-                self._write(step)
+                self.files.add(step.path)
+                if step.held is None:
+                    self.names.setdefault(step.path, None)
             case "made":
                 self.folders.add(step.path)
             case "emptied":
@@ -399,11 +385,6 @@ class Unforced:
                 self.files.discard(step.path)
             case _:
                 self._force_names(step.path)
-
-    def _write(self, step: Happened) -> None:
-        self.files.add(step.path)
-        if step.held is None:
-            self.names.setdefault(step.path, None)
 
     def _rename(self, step: Happened) -> None:
         """Both names have changed, and a power loss may undo both."""
@@ -445,18 +426,14 @@ def lose_power(log: Path) -> int:
         if Path(path).exists():
             Path(path).write_bytes(b"")
     for path, held in lost.names.items():
-        _put_back(Path(path), held)
+        if held is None:
+            Path(path).unlink(missing_ok=True)
+        else:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_bytes(held)
     for path in lost.folders:
         shutil.rmtree(path, ignore_errors=True)
     return len(lost.files | lost.names.keys() | lost.folders)
-
-
-def _put_back(path: Path, held: bytes | None) -> None:
-    if held is None:
-        path.unlink(missing_ok=True)
-    else:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(held)
 
 
 def _bytes(path: str) -> bytes | None:

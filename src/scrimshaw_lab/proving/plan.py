@@ -176,38 +176,23 @@ class Round(Struct, frozen=True, kw_only=True):
     delay_s: float | None = None
     from_start: bool = False
 
-    @property
-    def project(self) -> int:
-        """The number of its project."""
-        return self.number // ROUNDS_PER_PROJECT
-
-    @property
-    def is_first(self) -> bool:
-        """Whether it is the first round of its project."""
-        return self.number % ROUNDS_PER_PROJECT == 0
-
 
 def planned(seed: int, number: int) -> Round:
     """The round with a number, counted from 0."""
     chance = Random(f"{seed}/{number}")
-    if number % ROUNDS_PER_PROJECT == _MANY_AT:
-        return _of_many(number, chance)
+    if number % ROUNDS_PER_PROJECT == _MANY_AT:  # in two of three cases all are killed at once
+        return Round(
+            number=number,
+            fault=Fault.MANY_WRITERS,
+            operations=_OPERATIONS_OF_MANY,
+            writers=_WRITERS,
+            readers=_READERS,
+            hooks=_HOOKS,
+            delay_s=None if chance.randrange(3) == 0 else chance.uniform(0.0, _LATEST_OF_MANY_S),
+        )
     is_moving = number % ROUNDS_PER_PROJECT in _MOVING_AT
     fault = Fault.GROUND_MOVED if is_moving else _FAULTS[number % len(_FAULTS)]
     return _with_end(Round(number=number, fault=fault, operations=_OPERATIONS), chance)
-
-
-def _of_many(number: int, chance: Random) -> Round:
-    """In two of three cases all are killed at once."""
-    return Round(
-        number=number,
-        fault=Fault.MANY_WRITERS,
-        operations=_OPERATIONS_OF_MANY,
-        writers=_WRITERS,
-        readers=_READERS,
-        hooks=_HOOKS,
-        delay_s=None if chance.randrange(3) == 0 else chance.uniform(0.0, _LATEST_OF_MANY_S),
-    )
 
 
 def _with_end(plan: Round, chance: Random) -> Round:

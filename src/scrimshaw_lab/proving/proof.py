@@ -231,7 +231,11 @@ def play(project: Project, plan: Round, seed: int, command: Sequence[str] = WRIT
     """Run a round on a project, and update its account."""
     chance = Random(f"{seed}/{plan.number}/after")
     scratch = project.folder.parent
-    _prepare(project, plan, chance)
+    if plan.fault == Fault.JOURNAL_LOST:
+        project.account.checkpoints.append(f"t{plan.number}before")
+        faults.lose_journal(project.settings, project.account.checkpoints[-1], chance)
+    else:
+        faults.hurt_index(plan.fault, project.settings.folder, chance)
     log = scratch / "disk.jsonl"
     log.unlink(missing_ok=True)
     talk = run(plan, list(_orders(project, plan, seed, log)), scratch, command)
@@ -251,15 +255,6 @@ def play(project: Project, plan: Round, seed: int, command: Sequence[str] = WRIT
         point=talk.point,
         lost_to_power=lost,
     )
-
-
-def _prepare(project: Project, plan: Round, chance: Random) -> None:
-    """Damage the databases as planned."""
-    if plan.fault == Fault.JOURNAL_LOST:
-        project.account.checkpoints.append(f"t{plan.number}before")
-        faults.lose_journal(project.settings, project.account.checkpoints[-1], chance)
-    else:
-        faults.hurt_index(plan.fault, project.settings.folder, chance)
 
 
 def _orders(project: Project, plan: Round, seed: int, log: Path) -> Iterator[Order]:
@@ -424,7 +419,10 @@ class _Run:
         played = play(project, planned(self.seed, number), self.seed, self.command)
         self.played.append(played)
         if played.findings:
-            self.failures.append(_failure(played, project, self.scratch / f"failed-round-{number}"))
+            kept = self.scratch / f"failed-round-{number}"
+            shutil.copytree(project.folder, kept)
+            what = tuple(f"{finding.kind}: {finding.what}" for finding in played.findings)
+            self.failures.append(Failure(round=number, fault=played.plan.fault, findings=what, folder=str(kept)))
         self.settings = self.settings or _durable_settings(project)
         return played
 
@@ -465,17 +463,6 @@ def machine() -> dict[str, object]:
 
 def _counts(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(map(str, names)).items()))
-
-
-def _failure(played: Played, project: Project, kept: Path) -> Failure:
-    """The findings of a round, and a copy of its project."""
-    shutil.copytree(project.folder, kept)
-    return Failure(
-        round=played.plan.number,
-        fault=played.plan.fault,
-        findings=tuple(f"{finding.kind}: {finding.what}" for finding in played.findings),
-        folder=str(kept),
-    )
 
 
 def _durable_settings(project: Project) -> str:

@@ -103,48 +103,29 @@ def book(account: Account, taken: Iterable[Step]) -> None:
                 account.checkpoints.append(step.intent.id)
 
 
-def rows(taken: Iterable[Step]) -> Iterator[tuple[int, str, str]]:
-    """(ledger row, memory, its hash then) of every acknowledged change except edits by hand."""
-    for step in taken:
-        if step.ack and step.intent.operation in OF_A_MEMORY - {Operation.EDIT}:
-            yield step.ack.number, step.intent.id, step.ack.hash
-
-
 def _expected(held: str, found: Sequence[Step]) -> Expected:
     """The ledger's numbers order acknowledged changes; an edit may have the number of the change before."""
     acknowledged = [(step.ack.number, step, step.ack.hash) for step in found if step.ack]
     last = max(acknowledged, key=lambda each: (each[0], each[1].place), default=None)
     open_steps = [step for step in found if not step.ack]
-    pending = [step.intent for step in open_steps if last is None or _may_follow(step, last[1])]
+    later = [step for step in open_steps if not last or step.writer != last[1].writer or step.place > last[1].place]
+    # These may have changed the file without a ledger row.
+    untold = [step for step in found if isinstance(step.answer, Refused) or step.intent.operation == Operation.EDIT]
     return Expected(
         certain=last[2] if last else held,
-        pending=tuple(pending),
+        pending=tuple(step.intent for step in later),
         former=frozenset({held, *(digest for _, _, digest in acknowledged)}),
-        is_plain=len(open_steps) <= 1 and not any(map(_is_untold, found)),
+        is_plain=len(open_steps) <= 1 and not untold,
     )
-
-
-def _is_untold(step: Step) -> bool:
-    """Whether a step may have changed the file without a ledger row."""
-    return isinstance(step.answer, Refused) or step.intent.operation == Operation.EDIT
-
-
-def _may_follow(step: Step, last: Step) -> bool:
-    return step.writer != last.writer or step.place > last.place
 
 
 def _fulfils(intent: Intent, raw: bytes | None, digest: str) -> bool:
     if raw is None or intent.exact is not None:
         return intent.exact == digest
-    return intent.token.encode() in raw and _body_hash(raw) == intent.body
-
-
-def _body_hash(raw: bytes) -> str:
-    """The hash of a file's body, "" for a file that cannot be read."""
     try:
-        return body_hash(parse_memory_file(raw).body)
-    except (UnreadableFile, UnicodeDecodeError):
-        return ""
+        return intent.token.encode() in raw and body_hash(parse_memory_file(raw).body) == intent.body
+    except UnreadableFile:
+        return False
 
 
 HURT_INDEX = frozenset({Fault.INDEX_DELETED, Fault.INDEX_DAMAGED, Fault.INDEX_LOG_CUT})
@@ -183,6 +164,7 @@ def verify(settings: Settings, account: Account, taken: list[Step], fault: Fault
             *_wrong_files(expected, files),
             *_wrong_ledger(engine, expected, files, taken),
             *_missing_rows(engine, account),
+            *_missing_checkpoints(engine, account),
             *_wrong_index(engine, files, fault),
             *_not_found(engine, files, chance),
         ]
@@ -200,22 +182,19 @@ def _files(vault: Path) -> dict[str, bytes]:
 
 
 def _wrong_files(expected: Mapping[str, Expected], files: Mapping[str, bytes]) -> Iterator[Finding]:
+    """A file in an earlier state has lost an acknowledged change; a file in an unannounced state is corrupt."""
     for name in sorted(files.keys() - expected.keys()):
         yield Finding(Kind.CORRUPT, f"{name}: nobody wrote it")
     for name, wanted in expected.items():
         raw = files.get(name)
-        if not wanted.allows(raw):
-            yield from _wrong_file(name, wanted, raw)
-
-
-def _wrong_file(name: str, wanted: Expected, raw: bytes | None) -> Iterator[Finding]:
-    """A file in an earlier state has lost an acknowledged change; a file in an unannounced state is corrupt."""
-    is_former = raw is None or content_hash(raw) in wanted.former
-    state = "gone" if raw is None else f"{len(raw)} bytes, {content_hash(raw)[:12]}"
-    if not is_former:
-        yield Finding(Kind.CORRUPT, f"{name}: {state}, which nobody announced")
-    if is_former or wanted.certain:
-        yield Finding(Kind.LOST, f"{name}: {state}, acknowledged {wanted.certain[:12] or 'gone'}")
+        if wanted.allows(raw):
+            continue
+        is_former = raw is None or content_hash(raw) in wanted.former
+        state = "gone" if raw is None else f"{len(raw)} bytes, {content_hash(raw)[:12]}"
+        if not is_former:
+            yield Finding(Kind.CORRUPT, f"{name}: {state}, which nobody announced")
+        if is_former or wanted.certain:
+            yield Finding(Kind.LOST, f"{name}: {state}, acknowledged {wanted.certain[:12] or 'gone'}")
 
 
 def _wrong_ledger(
@@ -226,9 +205,11 @@ def _wrong_ledger(
     if broken:
         yield Finding(Kind.LEDGER, f"the chain breaks at row {broken} of {checked}")
     said = {int(row["seq"]): (row["memory_id"], row["new_hash"]) for row in engine.journal.history()}
-    for number, name, digest in rows(taken):
-        if said.get(number) != (name, digest):
-            yield Finding(Kind.LOST, f"ledger row {number} of {name}: {said.get(number)}, acknowledged {digest[:12]}")
+    for step in taken:
+        if step.ack and step.intent.operation in OF_A_MEMORY - {Operation.EDIT}:
+            row, name, digest = said.get(step.ack.number), step.intent.id, step.ack.hash
+            if row != (name, digest):
+                yield Finding(Kind.LOST, f"ledger row {step.ack.number} of {name}: {row}, acknowledged {digest[:12]}")
     hashes = {name: content_hash(raw) for name, raw in files.items()}
     yield from _ahead(engine.journal.last_hashes(), expected, hashes)
     index.scan(engine)
@@ -256,7 +237,6 @@ def _missing_rows(engine: Engine, account: Account) -> Iterator[Finding]:
     for number, key in account.jobs.items():
         if all(job.payload.get("token") != key for job in engine.journal.jobs(number=number)):
             yield Finding(Kind.LOST, f"job {number}")
-    yield from _missing_checkpoints(engine, account)
 
 
 def _missing_checkpoints(engine: Engine, account: Account) -> Iterator[Finding]:
@@ -288,12 +268,7 @@ def _wrong_index(engine: Engine, files: Mapping[str, bytes], fault: Fault) -> It
 def _not_found(engine: Engine, files: Mapping[str, bytes], chance: Random) -> Iterator[Finding]:
     """A search for a word of only one memory must find it."""
     for name in chance.sample(sorted(files), min(_SAMPLE, len(files))):
-        word = _own_word(files[name])
+        word = (files[name].decode(errors="replace").split() or [""])[-1]  # of the body, which is its writer's token
         request = SearchRequest(query=word, include_archived=True)
         if word and name not in [hit.memory.id for hit in search(engine, request).hits]:
             yield Finding(Kind.INDEX, f"{name} is not found by its own word {word}")
-
-
-def _own_word(raw: bytes) -> str:
-    """The last word of the body, which is its writer's token."""
-    return (raw.decode(errors="replace").split() or [""])[-1]

@@ -25,7 +25,7 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import EventKind, Filters, ItemKind, NewItem, Observation, Relation, content_hash
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.durable import replace_file
-from scrimshaw_lab.proving.faults import Points, Recorder, install_fault, install_points, move_ground
+from scrimshaw_lab.proving.faults import Recorder, install_fault, install_points, move_ground, stop_at
 from scrimshaw_lab.proving.plan import Ack, Fault, Intent, Message, Operation, Order, Point, Ready, Refused, Role, line
 
 # Memories that every writer changes.
@@ -290,12 +290,12 @@ def main(order: Order) -> None:
         Recorder(settings.project, Path(order.disk_log)).install()
     weather = install_fault(order.fault, chance, settings.folder / "memories")
     if order.fault != Fault.GROUND_MOVED:
-        install_points(Points(order.point, order.passage, _stand_still).reach)
+        install_points(stop_at(order.point, order.passage, _stand_still))
     engine = dataclasses.replace(open_mended(settings), clock=lambda: time.time())
     index.scan(engine)
     desk = Desk(engine, order.name, order.role, chance, own_memories(engine, order.name))
     if order.fault == Fault.GROUND_MOVED:
-        install_points(Points(order.point, order.passage, partial(move_ground, settings.folder, chance)).reach)
+        install_points(stop_at(order.point, order.passage, partial(move_ground, settings.folder, chance)))
     say(Ready())
     with desk.engine:
         for number in range(order.operations):
