@@ -159,12 +159,11 @@ def _render(report: ExtractionReport) -> Lines:
 
 def _rows(report: ExtractionReport) -> dict[str, tuple[str, ...]]:
     scores = {"all": report.overall, **dict(sorted(report.by_source.items())), **dict(sorted(report.by_kind.items()))}
-    return {name or "-": _cells(score) for name, score in scores.items()}
-
-
-def _cells(score: ExtractionScore) -> tuple[str, ...]:
-    counts = (score.kept, score.wrong, score.missed)
-    return (*map(str, counts), *map(percent, (score.precision, score.recall, score.key_recall)))
+    rows = dict[str, tuple[str, ...]]()
+    for name, each in scores.items():
+        counts = map(str, (each.kept, each.wrong, each.missed))
+        rows[name or "-"] = (*counts, *map(percent, (each.precision, each.recall, each.key_recall)))
+    return rows
 
 
 def _section(

@@ -73,19 +73,21 @@ class InjectionReport(Struct, frozen=True, kw_only=True):
     p95_ms: float
 
 
-def evaluate_injection(
-    attacks: Sequence[Sample], benign: Sequence[Sample], name: str, ways_in: Sequence[Callable[[str], str]]
-) -> InjectionReport:
-    """Judge every document; each of `ways_in` fences a text with marks called `name`."""
+def evaluate_injection(attacks: Sequence[Sample], benign: Sequence[Sample]) -> InjectionReport:
+    """Judge every document, and fence every attack, also between forged marks, in all ways."""
     attacked = [(sample, is_suspicious(sample.text)) for sample in attacks]
     harmless, times = _timed(benign)
-    broken = {way: _broken(attacks, forge, name, ways_in) for way, forge in FORGERIES.items()}
+    broken = dict[str, int]()
+    for way, forge in FORGERIES.items():
+        mark = forge(fencing.FENCE)
+        texts = (f"{mark}\n{each.text[:_FORGED_AROUND]}\n{mark}" for each in attacks)
+        broken[way] = sum(not is_held(text, fencing.FENCE, WAYS_IN) for text in texts)
     return InjectionReport(
         flagged=count_hits(hit for _, hit in attacked),
         flagged_tuned=count_hits(hit for each, hit in attacked if is_tuned_on(each.text)),
         flagged_held_out=count_hits(hit for each, hit in attacked if not is_tuned_on(each.text)),
         false_flags=count_hits(hit for _, hit in harmless),
-        fenced=count_hits(is_held(sample.text, name, ways_in) for sample in attacks),
+        fenced=count_hits(is_held(sample.text, fencing.FENCE, WAYS_IN) for sample in attacks),
         attacks_by_source=group_hits((each.source, hit) for each, hit in attacked),
         benign_by_source=group_hits((each.source, hit) for each, hit in harmless),
         broken={way: count for way, count in broken.items() if count},
@@ -104,18 +106,9 @@ def is_held(text: str, name: str, ways_in: Iterable[Callable[[str], str]]) -> bo
     return all(_marks(wrap(text), name) == 2 for wrap in ways_in)
 
 
-def _broken(
-    attacks: Sequence[Sample], forge: Callable[[str], str], name: str, ways_in: Sequence[Callable[[str], str]]
-) -> int:
-    texts = (f"{forge(name)}\n{each.text[:_FORGED_AROUND]}\n{forge(name)}" for each in attacks)
-    return sum(not is_held(text, name, ways_in) for text in texts)
-
-
 def _marks(text: str, name: str) -> int:
     """How often the name of the fence can be read in a text after everything escaped is resolved."""
-    plain = text
-    for _ in range(2):
-        plain = html.unescape(plain)
+    plain = html.unescape(html.unescape(text))
     shown, _origin = fold_text(unicodedata.normalize("NFKC", plain))
     return _APART.sub("", shown).count(_APART.sub("", name))
 
@@ -151,8 +144,7 @@ def evaluate(
     bad = [(control, sample) for path in attacks for control, sample in _samples(path)]
     good = [sample for path in benign or () for _, sample in _samples(path)]
     good += [sample for control, sample in bad if control]
-    report = evaluate_injection([sample for control, sample in bad if not control], good, fencing.FENCE, WAYS_IN)
-    show(report, as_json, _render)
+    show(evaluate_injection([sample for control, sample in bad if not control], good), as_json, _render)
 
 
 def _in_state(text: str) -> str:

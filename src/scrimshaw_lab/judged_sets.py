@@ -8,6 +8,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -51,20 +52,16 @@ class SetResult(Struct, frozen=True, kw_only=True):
     leads: Mapping[str, tuple[float, float, float]]  #: over reciprocal ranks, and over the best channel
 
 
-def _recall_at_5(ranking: Sequence[str], grades: Mapping[str, int]) -> float:
-    return len({*ranking[:5]} & grades.keys()) / min(5, len(grades))
-
-
 # One measure for each set, chosen before anything was fitted on it: what its authors use, else nDCG@10.
 MEASURES: Mapping[str, tuple[str, Callable[[Sequence[str], Mapping[str, int]], float]]] = {
     "CoSQA": ("hit@10", lambda ranking, grades: hit_at(ranking, answers_among(grades), CUTOFF)),
     "LoCoMo sessions": ("MRR@10", lambda ranking, grades: mrr_at(ranking, answers_among(grades), CUTOFF)),
-    "BEAM": ("recall@5", _recall_at_5),
+    "BEAM": ("recall@5", lambda ranking, grades: len({*ranking[:5]} & grades.keys()) / min(5, len(grades))),
 }
 _NDCG = ("nDCG@10", lambda ranking, grades: ndcg_at(ranking, grades, CUTOFF))
 
 
-def read_sets(data: Path) -> dict[str, Callable[[int], Judged]]:
+def read_sets(data: Path) -> Mapping[str, Callable[[int], Judged]]:
     """A reader for each set below `data`, by the set's name; it takes the maximum number of documents."""
     places: Mapping[str, tuple[str, Callable[[Path, int], Judged]]] = {
         "notes": ("serena-memories", _read_notes),
@@ -78,10 +75,7 @@ def read_sets(data: Path) -> dict[str, Callable[[int], Judged]]:
         "BEAM": ("beam/probing_dev.jsonl", lambda path, most: _read_chats(path)),
     }
 
-    def reader(path: Path, read: Callable[[Path, int], Judged]) -> Callable[[int], Judged]:
-        return lambda most: read(path, most)
-
-    found = {name: reader(data / path, read) for name, (path, read) in places.items() if (data / path).exists()}
+    found = {name: partial(read, data / path) for name, (path, read) in places.items() if (data / path).exists()}
     if not found:
         paths = ", ".join(path for path, _ in places.values())
         raise InvalidRequest(f"{data} contains no judged set.", f"Unpack one of {paths} there.", parameter="data")
@@ -175,13 +169,8 @@ def _read_beir(path: Path, most: int) -> Judged:
         if int(grade) > 0:
             judgements[query][f"d{name}"] = min(int(grade), 10)
     asked = {line["_id"]: line["text"] for line in lines_of(path / "queries_dev.jsonl", Row)}
-    judged = _pick(
-        [
-            JudgedQuery(id=name, query=asked[name][:2000], relevant=judgements[name])
-            for name in asked
-            if judgements[name]
-        ]
-    )
+    named = [JudgedQuery(id=name, query=asked[name][:2000], relevant=judgements[name]) for name in asked]
+    judged = _pick([query for query in named if query.relevant])
     corpus = {
         f"d{line['_id']}": f"{line['title'] and '# '}{line['title']}\n\n{line['text']}\n"
         for line in lines_of(path / "corpus.jsonl", Row)
@@ -199,11 +188,9 @@ def _read_talks(path: Path, *, whole: bool) -> Judged:
             if re.fullmatch(r"session_\d+", session):
                 date = talk["conversation"][f"{session}_date_time"]
                 said = {turn["dia_id"]: f"{turn['speaker']}: {turn['text']}" for turn in turns}
-                parts = (
-                    {f"{session}": "\n\n".join(said.values())}
-                    if whole
-                    else {name.replace(":", "-"): text for name, text in said.items()}
-                )
+                parts = {name.replace(":", "-"): text for name, text in said.items()}
+                if whole:
+                    parts = {session: "\n\n".join(said.values())}
                 texts |= {f"talk{number}/{name}": f"{date}\n\n{text}\n" for name, text in parts.items()}
         for place, question in enumerate(talk["qa"]):
             proofs = [proof for each in question["evidence"] for proof in re.findall(r"D(\d+):(\d+)", each)]

@@ -73,9 +73,7 @@ def share(part: int, whole: int) -> float | None:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least this share (0..1) of the values do not exceed; ValueError without values."""
-    if not values:
-        raise ValueError("no values")
+    """The smallest value that at least this share (0..1) of the values do not exceed; IndexError without values."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 

@@ -136,10 +136,8 @@ def fill_context(name: str, turns: Sequence[int], share: float, context_size: in
 
 
 def compare_sides(off: Sequence[Replayed], on: Sequence[Replayed], context_size: int) -> PressureFigures:
-    """The figures of the same sessions without and with the policy; ValueError for none or different ones."""
-    pairs = [(before, after) for before, after in zip(off, on, strict=True) if before.id == after.id]
-    if not pairs or len(pairs) != len(off):
-        raise ValueError("the two sides are not the same sessions")
+    """The figures of the same sessions, in the same order, without and with the policy."""
+    pairs = [*zip(off, on, strict=True)]
     shares = [after.tokens / before.tokens if before.tokens else 1.0 for before, after in pairs]
     replies = [reply for session in (*off, *on) for reply in session.replies]
     brought = [_relevant(session) for session in off]

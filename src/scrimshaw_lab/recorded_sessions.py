@@ -37,13 +37,14 @@ from scrimshaw.ingest.events import StoredSession
 from scrimshaw.models import EventKind, RecordedEvent
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.session.draft import build_draft, render_body
+from scrimshaw.session.keywords import find_stems
 from scrimshaw_lab.labelled import lines_of
 from scrimshaw_lab.metrics import bootstrap_interval, mean
 
 FOLDS, BUDGETS, TOKEN_CHARACTERS = 5, (350, 600, 1200), 4
 NAMES = "sessions.json"
 PIECE_CHARACTERS, MOST_PIECES = 900, 20
-LEAST_WORDS, LEAST_SHARE, STEM = 3, 0.5, 5
+LEAST_WORDS, LEAST_SHARE = 3, 0.5
 _COMMAND = "from scrimshaw.app.cli.main import run; run()"
 # A hook without its time limit, which would silence it on a slow machine.
 _HOOK = "import sys, scrimshaw.app.hooks.record as r; print(r.handle_payload(['claude'], sys.stdin.buffer.read()))"
@@ -97,10 +98,10 @@ class Fact(Struct, frozen=True, kw_only=True):
     def is_told(self, lines: Iterable[str]) -> bool:
         """Whether one of the lines covers it."""
         statements = [each for each in (self.evidence, self.text, self.what) if each]
-        evidence, wanted = _fold(self.evidence or ""), [*map(_stems, statements)]
+        evidence, wanted = _fold(self.evidence or ""), [*map(find_stems, statements)]
         return any(
             (evidence and evidence in _fold(line))
-            or any(len(stems & _stems(line)) >= max(LEAST_WORDS, LEAST_SHARE * len(stems)) for stems in wanted)
+            or any(len(stems & find_stems(line)) >= max(LEAST_WORDS, LEAST_SHARE * len(stems)) for stems in wanted)
             for line in lines
         )
 
@@ -288,10 +289,6 @@ def _call(event: RecordedEvent) -> tuple[str, str]:
 
 def _fold(text: str) -> str:
     return " ".join(text.casefold().split())
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(word[:STEM] for word in query_terms(text, limit=len(text)))
 
 
 app = typer.Typer()

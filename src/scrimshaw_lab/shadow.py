@@ -7,7 +7,7 @@ in the project's log.
 
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace as replace_field
 from enum import StrEnum
@@ -292,15 +292,11 @@ def _headings(engine: Engine, memories: Sequence[Memory]) -> Iterator[tuple[str,
             yield from ((name, heading.text) for heading in parse_headings(body))
 
 
-def _unique(named: Sequence[tuple[str, str]], known: set[str] | None = None) -> list[tuple[str, str]]:
+def _unique(named: Sequence[tuple[str, str]], known: Container[str] = ()) -> list[tuple[str, str]]:
     """The texts that are long enough to search for, occur once, and are not among the `known`."""
     times = Counter(text for _, text in named)
-    known = known or set()
-    return [
-        (name, text)
-        for name, text in named
-        if times[text] == 1 and text not in known and len(text.split()) >= _LEAST_WORDS and text.isprintable()
-    ]
+    long = [each for each in named if len(each[1].split()) >= _LEAST_WORDS and each[1].isprintable()]
+    return [(name, text) for name, text in long if times[text] == 1 and text not in known]
 
 
 app = typer.Typer()
@@ -346,17 +342,14 @@ def evaluate_shadow(
             advance(len(runs), len(chosen) * len(cases))
     if not runs:
         raise InvalidRequest("There is nothing to search for.", "Save or import memories first.")
-    for path, some in ((rows, runs), (review, _draw(runs, seed))):
+    drawn = Random(seed).sample(runs, max(1, round(REVIEWED_SHARE * len(runs))))
+    for path, some in ((rows, runs), (review, drawn)):
         if path:
             path.write_bytes(msgspec.json.Encoder().encode_lines(some))
     report = judge(runs)
     show(report, as_json, _render)
     if any(report.missed.values()):
         raise typer.Exit(1)
-
-
-def _draw(runs: Sequence[Shadow], seed: int) -> list[Shadow]:
-    return Random(seed).sample(runs, max(1, round(REVIEWED_SHARE * len(runs)))) if runs else []
 
 
 def _render(report: Report) -> Lines:

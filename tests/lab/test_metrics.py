@@ -74,8 +74,3 @@ def test_a_percentile_is_the_smallest_value_that_covers_its_share(values: list[f
     assert found in values
     assert sum(value <= found for value in values) >= share * len(values) - 1e-9
     assert sum(value < found for value in values) < share * len(values) + 1e-9
-
-
-def test_there_is_no_percentile_of_nothing() -> None:
-    with pytest.raises(ValueError, match="no values"):
-        percentile([], 0.5)
