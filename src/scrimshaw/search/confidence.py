@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from scrimshaw.ingest.comparison import normalise_text, space_words
 from scrimshaw.search.embedders import MODEL
-from scrimshaw.search.tokens import STEM
+from scrimshaw.search.tokens import count_shared
 
 
 class Calibration(NamedTuple):
@@ -54,8 +53,6 @@ def judge_answer(
     fitted = by_meaning[coverage is None] if by_meaning else WORDS_ONLY
     odds = fitted.base + fitted.cosine * (cosine or 0.0)
     if fitted.words:  # otherwise the text need not be normalised, which takes .3 ms for a page
-        spaced, stems = space_words(normalise_text(text)), [term[:STEM].casefold() for term in terms]
-        found = sum((f" {stem}" if stem.isascii() else stem) in spaced for stem in stems)
-        odds += fitted.words * found / max(len(stems), 1)
+        odds += fitted.words * count_shared(text, terms) / max(len(terms), 1)
     odds += fitted.coverage * (coverage or 0.0) + fitted.fewer * max(0.0, math.log(CALIBRATED_ON / max(passages, 1)))
     return 1 / (1 + math.exp(-odds))
