@@ -7,10 +7,9 @@ short one follows other work, and of a long one the last calls are used.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from random import Random
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import typer
@@ -58,11 +57,7 @@ class Reply(Struct, frozen=True, kw_only=True):
 Ask = Callable[[int, float], Reply]
 
 
-class Overflow(StrEnum):
-    """What first exceeded the context."""
-
-    REPLY = "reply"
-    TURN = "turn"
+Overflow = Literal["reply", "turn"]  # what first exceeded the context
 
 
 class Replayed(Struct, frozen=True, kw_only=True):
@@ -82,9 +77,8 @@ class Replayed(Struct, frozen=True, kw_only=True):
 class PressureFigures(Struct, frozen=True, kw_only=True):
     """What a policy changes. Overflows count sessions, with it off and on; `by_reply` those with it on that one of our
     replies caused, `full_anyway` those that overflow without replies. Tokens are of our replies, means over sessions;
-    `tokens_share` is on by off, `saving` the sessions in which it is low enough. `relevant_kept` is the share of
-    relevant memories in the replies with the policy off that are in those with it on; `over_budget` counts replies of
-    both.
+    `tokens_share` is on by off. `relevant_kept` is the share of relevant memories in the replies with the policy off
+    that are in those with it on; `over_budget` counts replies of both.
     """
 
     sessions: int
@@ -97,9 +91,6 @@ class PressureFigures(Struct, frozen=True, kw_only=True):
     tokens_off: float
     tokens_on: float
     tokens_share: float
-    saving: int
-    relevant_off: int
-    relevant_on: int
     relevant_kept: float
 
 
@@ -116,9 +107,9 @@ def replay(recording: Recording, ask: Ask, context_size: int, every: int) -> Rep
             reply = ask(len(replies), min(1.0, used / context_size))
             replies.append(reply)
             used += reply.tokens
-            overflow = overflow or (Overflow.REPLY if used > context_size else None)
+            overflow = overflow or ("reply" if used > context_size else None)
         used += tokens
-        overflow = overflow or (Overflow.TURN if used > context_size else None)
+        overflow = overflow or ("turn" if used > context_size else None)
     own = recording.before + sum(recording.turns)
     return Replayed(id=recording.id, own=own, replies=tuple(replies), overflow=overflow)
 
@@ -146,16 +137,13 @@ def compare_sides(off: Sequence[Replayed], on: Sequence[Replayed], context_size:
         sessions=len(pairs),
         off_overflows=_overflows(off),
         on_overflows=_overflows(on),
-        by_reply=sum(session.overflow == Overflow.REPLY for session in on),
+        by_reply=sum(session.overflow == "reply" for session in on),
         full_anyway=sum(session.own > context_size for session in on),
         replies=len(replies),
         over_budget=sum(reply.tokens > reply.budget for reply in replies),
         tokens_off=sum(session.tokens for session in off) / len(pairs),
         tokens_on=sum(session.tokens for session in on) / len(pairs),
         tokens_share=sum(shares) / len(pairs),
-        saving=sum(share <= TOKENS_SHARE for share in shares),
-        relevant_off=sum(map(len, brought)),
-        relevant_on=sum(len(_relevant(session)) for session in on),
         relevant_kept=sum(map(len, kept)) / max(1, sum(map(len, brought))),
     )
 

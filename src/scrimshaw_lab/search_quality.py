@@ -156,6 +156,7 @@ def _measure(
     fused, times = _time_searches(engine, judged, advance)
     degradation = engine.embedder if isinstance(engine.embedder, Degradation) else None
     usable = [channel for channel in channels if not (degradation and channel == Channel.VECTOR)]
+    wanted = {name for query in judged for name in query.relevant}
     return SearchEvaluation(
         queries=len(judged),
         memories=engine.index.count(Filters())[""],
@@ -167,7 +168,7 @@ def _measure(
         p50_ms=percentile(times, 0.50),
         p95_ms=percentile(times, 0.95),
         missed=tuple(query.id for query, found in zip(judged, fused, strict=True) if not _is_hit(query, found)),
-        unknown=_unknown(engine, judged),
+        unknown=tuple(sorted(wanted - engine.index.get(sorted(wanted)).keys())),
         degradations=(degradation,) if degradation else (),
     )
 
@@ -211,25 +212,18 @@ def _search(engine: Engine, query: str, channels: tuple[Channel, ...]) -> Rankin
 
 
 def _quality(judged: Sequence[JudgedQuery], rankings: Sequence[Ranking]) -> Quality:
-    pairs = [
-        (found, query.relevant, answers_among(query.relevant)) for query, found in zip(judged, rankings, strict=True)
-    ]
+    pairs = [(answers_among(query.relevant), found) for query, found in zip(judged, rankings, strict=True)]
     return Quality(
-        ndcg_10=mean([ndcg_at(found, grades, CUTOFF) for found, grades, _ in pairs]),
-        mrr_10=mean([mrr_at(found, answers, CUTOFF) for found, _, answers in pairs]),
-        hit_1=mean([hit_at(found, answers, 1) for found, _, answers in pairs]),
-        hit_5=mean([hit_at(found, answers, 5) for found, _, answers in pairs]),
-        hit_10=mean([hit_at(found, answers, CUTOFF) for found, _, answers in pairs]),
+        ndcg_10=mean([ndcg_at(found, each.relevant, CUTOFF) for each, found in zip(judged, rankings, strict=True)]),
+        mrr_10=mean([mrr_at(found, answers, CUTOFF) for answers, found in pairs]),
+        hit_1=mean([hit_at(found, answers, 1) for answers, found in pairs]),
+        hit_5=mean([hit_at(found, answers, 5) for answers, found in pairs]),
+        hit_10=mean([hit_at(found, answers, CUTOFF) for answers, found in pairs]),
     )
 
 
 def _is_hit(query: JudgedQuery, found: Ranking) -> bool:
     return bool(hit_at(found, answers_among(query.relevant), CUTOFF))
-
-
-def _unknown(engine: Engine, judged: Sequence[JudgedQuery]) -> tuple[str, ...]:
-    wanted = {name for query in judged for name in query.relevant}
-    return tuple(sorted(wanted - engine.index.get(sorted(wanted)).keys()))
 
 
 def _rounded(quality: Quality) -> dict[str, float]:

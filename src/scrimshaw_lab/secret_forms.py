@@ -148,10 +148,6 @@ def evaluate_forms(seed: int, most_misses: int = 0) -> FormReport:
         with_all_rules += [_judge(form).found for form in group[:: max(1, len(group) // 10)]]
         with _without_rules_of({form.text[form.start : form.end] for form in group}):
             judged += [_judge(form) for form in group]
-    return _summarise(judged, with_all_rules, most_misses)
-
-
-def _summarise(judged: list[FormJudgement], with_all_rules: list[bool], most_misses: int) -> FormReport:
     passwords = set(load_table(__file__, "secret_forms", FormTable).passwords.split()[::2])
     keys = [each for each in judged if each.form.vendor not in passwords]
     bare = [each for each in keys if not each.form.context.named]

@@ -41,11 +41,11 @@ def test_the_agent_asks_before_the_first_turn_and_then_every_few_and_says_how_fu
     ("turns", "every", "reply", "overflow"),
     [
         ((40, 40), 2, 20, None),
-        ((40, 41), 2, 20, Overflow.TURN),
-        ((0, 10), 2, 101, Overflow.REPLY),
-        ((90, 0), 1, 10, Overflow.REPLY),
+        ((40, 41), 2, 20, "turn"),
+        ((0, 10), 2, 101, "reply"),
+        ((90, 0), 1, 10, "reply"),
         ((80, 0), 1, 10, None),
-        ((91, 0), 1, 10, Overflow.TURN),
+        ((91, 0), 1, 10, "turn"),
     ],
 )
 def test_what_came_in_when_the_context_was_first_exceeded(
@@ -63,7 +63,7 @@ def test_a_session_goes_on_after_it_overflowed_and_says_that_it_is_full() -> Non
 
     found = replay(recording(500, 1, 1), ask, 100, 1)
     assert shares == [0, 1, 1]
-    assert (found.tokens, found.overflow) == (30, Overflow.TURN)
+    assert (found.tokens, found.overflow) == (30, "turn")
 
 
 @given(st.lists(st.integers(0, 500), max_size=60), st.floats(0, 1), st.integers(1, 5000))
@@ -94,13 +94,13 @@ def reply(tokens: int, relevant: str = "", budget: int = 100) -> Reply:
 
 def test_the_figures_of_both_sides() -> None:
     off = [
-        session("a", reply(100, "xy"), reply(100, "x"), own=60, overflow=Overflow.REPLY),
-        session("b", reply(101, "z"), own=200, overflow=Overflow.TURN),
+        session("a", reply(100, "xy"), reply(100, "x"), own=60, overflow="reply"),
+        session("b", reply(101, "z"), own=200, overflow="turn"),
         session("c", reply(10)),
     ]
     on = [
         session("a", reply(50, "xw"), reply(50, "y")),
-        session("b", reply(100, "z"), own=200, overflow=Overflow.TURN),
+        session("b", reply(100, "z"), own=200, overflow="turn"),
         session("c", reply(10)),
     ]
     found = compare_sides(off, on, 150)
@@ -110,14 +110,12 @@ def test_the_figures_of_both_sides() -> None:
     assert found.tokens_off == pytest.approx(311 / 3)
     assert found.tokens_on == pytest.approx(210 / 3)
     assert found.tokens_share == pytest.approx((0.5 + 100 / 101 + 1) / 3)
-    assert found.saving == 1
-    assert (found.relevant_off, found.relevant_on) == (4, 4)
     assert found.relevant_kept == 0.5  # x for the first question and z; not the y that another question brought
 
 
 def test_figures_that_miss_their_targets_are_named() -> None:
     light, heavy = [session(str(n), reply(85)) for n in range(4)], [session(str(n), reply(100)) for n in range(4)]
-    tipped = [session(each.id, *each.replies, overflow=Overflow.REPLY) for each in heavy]
+    tipped = [session(each.id, *each.replies, overflow="reply") for each in heavy]
     assert find_missed(compare_sides(heavy, light, 1)) == ()
     assert find_missed(compare_sides(tipped, [tipped[0], *light[1:]], 1)) == ("by_reply", "tokens_share")
     assert find_missed(compare_sides(light, tipped, 1)) == ("overflows", "by_reply", "tokens_share")
