@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from msgspec import Struct
-from msgspec.structs import astuple, replace
+from msgspec.structs import asdict, replace
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example, settings_of
@@ -19,33 +19,19 @@ from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.ingest.tool_calls import describe_call
 from scrimshaw_lab import calibration
 from scrimshaw_lab.labelled import CallLabel, LabelledCall, labelled_calls
-from scrimshaw_lab.metrics import share
+from scrimshaw_lab.metrics import DetectionScore, share
 
 Extract = Callable[[LabelledCall], tuple[Rule, str] | None]
 
 
-class ExtractionScore(Struct, frozen=True):
-    """Counts over labelled calls; the rates are 0..1, None if there was nothing to measure.
+class ExtractionScore(DetectionScore, frozen=True, kw_only=True):
+    """Counts over labelled calls: `found` and `wrong` are the extracted ones labelled yes and no.
 
-    `kept` and `wrong` are the extracted calls labelled yes and no, `missed` those labelled yes that were not extracted;
     `keys_kept` of `keys` substrings are in the texts of the calls that were rightly extracted.
     """
 
-    kept: int = 0
-    wrong: int = 0
-    missed: int = 0
     keys_kept: int = 0
     keys: int = 0
-
-    @property
-    def precision(self) -> float | None:
-        """The share of extracted calls that are labelled yes."""
-        return share(self.kept, self.kept + self.wrong)
-
-    @property
-    def recall(self) -> float | None:
-        """The share of calls labelled yes that were extracted."""
-        return share(self.kept, self.kept + self.missed)
 
     @property
     def key_recall(self) -> float | None:
@@ -53,7 +39,7 @@ class ExtractionScore(Struct, frozen=True):
         return share(self.keys_kept, self.keys)
 
     def __add__(self, other: ExtractionScore) -> ExtractionScore:
-        return ExtractionScore(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+        return ExtractionScore(**{name: each + getattr(other, name) for name, each in asdict(self).items()})
 
 
 class ExtractionReport(Struct, frozen=True, kw_only=True):
@@ -101,7 +87,7 @@ def _judge(label: CallLabel, extracted: tuple[Rule, str] | None) -> ExtractionSc
     if extracted is None:
         return ExtractionScore(missed=1)
     found = sum(key in extracted[1] for key in label.key)
-    return ExtractionScore(kept=1, keys_kept=found, keys=len(label.key))
+    return ExtractionScore(found=1, keys_kept=found, keys=len(label.key))
 
 
 app = typer.Typer()
@@ -148,8 +134,8 @@ def figures(report: ExtractionReport, calls: int) -> dict[str, Any]:
 
 
 def _rates(score: ExtractionScore) -> dict[str, float | None]:
-    names = ("precision", "recall", "key_recall", "kept", "wrong", "missed")
-    return {name: getattr(score, name) for name in names}
+    names = ("precision", "recall", "key_recall", "wrong", "missed")
+    return {"kept": score.found, **{name: getattr(score, name) for name in names}}
 
 
 def _render(report: ExtractionReport) -> Lines:
@@ -161,7 +147,7 @@ def _rows(report: ExtractionReport) -> dict[str, tuple[str, ...]]:
     scores = {"all": report.overall, **dict(sorted(report.by_source.items())), **dict(sorted(report.by_kind.items()))}
     rows = dict[str, tuple[str, ...]]()
     for name, each in scores.items():
-        counts = map(str, (each.kept, each.wrong, each.missed))
+        counts = map(str, (each.found, each.wrong, each.missed))
         rows[name or "-"] = (*counts, *map(percent, (each.precision, each.recall, each.key_recall)))
     return rows
 

@@ -121,3 +121,21 @@ def group_hits(named: Iterable[tuple[str, bool]]) -> dict[str, Rate]:
     for name, hit in named:
         groups[name].append(hit)
     return {name: count_hits(hits) for name, hits in sorted(groups.items())}
+
+
+class DetectionScore(Struct, frozen=True, kw_only=True):
+    """What was rightly found, wrongly found, and missed; rates are 0..1, None if there was nothing to measure."""
+
+    found: int = 0
+    wrong: int = 0
+    missed: int = 0
+
+    @property
+    def precision(self) -> float | None:
+        """The share of what was found that is right."""
+        return share(self.found, self.found + self.wrong)
+
+    @property
+    def recall(self) -> float | None:
+        """The share of what there is that was found."""
+        return share(self.found, self.found + self.missed)

@@ -12,12 +12,12 @@ from msgspec.structs import asdict
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example, settings_of
 from scrimshaw.app.cli.output import Lines, note, percent, show
-from scrimshaw.errors import InvalidRequest, describe_os_error
-from scrimshaw.ingest.memory_file import parse_memory_file
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.ingest.memory_file import decode_text, parse_memory_file
 from scrimshaw.ingest.quality import BANDS, QualityVerdict, band, judge
 from scrimshaw_lab import calibration
 from scrimshaw_lab.labelled import lines_of
-from scrimshaw_lab.metrics import share
+from scrimshaw_lab.metrics import DetectionScore, share
 
 Judge = Callable[[str, str], QualityVerdict]
 Band = Literal["A", "B", "C", "D"]
@@ -40,24 +40,6 @@ class LabelledFile(NamedTuple):
     text: str
 
 
-class FlagScore(Struct, frozen=True, kw_only=True):
-    """The files in which a defect was rightly found, wrongly found, and missed; rates are 0..1."""
-
-    found: int = 0
-    wrong: int = 0
-    missed: int = 0
-
-    @property
-    def precision(self) -> float | None:
-        """The share of findings that are right."""
-        return share(self.found, self.found + self.wrong)
-
-    @property
-    def recall(self) -> float | None:
-        """The share of defects that were found."""
-        return share(self.found, self.found + self.missed)
-
-
 class QualityScore(Struct, frozen=True, kw_only=True):
     """How far the gate agrees with the labels: `kept` counts files accepted rightly; the wrong ones are named."""
 
@@ -65,7 +47,7 @@ class QualityScore(Struct, frozen=True, kw_only=True):
     kept: int
     false_accepts: tuple[str, ...]
     false_rejects: tuple[str, ...]
-    flags: Mapping[str, FlagScore]
+    flags: Mapping[str, DetectionScore]
 
     @property
     def agreement(self) -> float | None:
@@ -89,7 +71,7 @@ class QualityReport(Struct, frozen=True, kw_only=True):
 def labelled_files(folder: Path, labels: Path) -> list[LabelledFile]:
     """The labelled files; a label names its file relative to `folder` or to the folder above.
 
-    Raises InvalidRequest for a label without a file, and for a file that cannot be read.
+    Raises InvalidRequest for a label without a file, UnreadableFile for one that is no text.
     """
     return [LabelledFile(label, _text(folder, label.file)) for label in lines_of(labels, FileLabel)]
 
@@ -117,21 +99,16 @@ def _score(judged: Sequence[tuple[FileLabel, QualityVerdict]]) -> QualityScore:
     )
 
 
-def _flag_score(name: str, judged: Iterable[tuple[FileLabel, QualityVerdict]]) -> FlagScore:
+def _flag_score(name: str, judged: Iterable[tuple[FileLabel, QualityVerdict]]) -> DetectionScore:
     counts = Counter((label.flags.get(name, False), name in verdict.flags) for label, verdict in judged)
-    return FlagScore(found=counts[True, True], wrong=counts[False, True], missed=counts[True, False])
+    return DetectionScore(found=counts[True, True], wrong=counts[False, True], missed=counts[True, False])
 
 
 def _text(folder: Path, name: str) -> str:
     path = next((base / name for base in (folder, folder.parent) if (base / name).is_file()), None)
     if path is None:
         raise InvalidRequest(f"{folder} has no {name}.", "Name the folder of the files that were labelled.")
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequest(
-            f"{path} cannot be read: {describe_os_error(error)}.", "Name a folder of UTF-8 text files."
-        ) from error
+    return decode_text(path.read_bytes(), str(path))
 
 
 app = typer.Typer()

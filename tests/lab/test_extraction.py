@@ -35,12 +35,12 @@ def test_maybe_counts_for_neither_side() -> None:
         labelled("maybe", "nothing"),
     ]
     report = evaluate_extraction(cases, keep_what_says_so)
-    assert report.overall == ExtractionScore(kept=2, wrong=1, missed=1, keys_kept=3, keys=4)
+    assert report.overall == ExtractionScore(found=2, wrong=1, missed=1, keys_kept=3, keys=4)
     assert report.overall.precision == pytest.approx(2 / 3)
     assert report.overall.recall == pytest.approx(2 / 3)
     assert report.overall.key_recall == pytest.approx(3 / 4)
     assert report.by_source == {
-        "s": ExtractionScore(kept=2, keys_kept=3, keys=4),
+        "s": ExtractionScore(found=2, keys_kept=3, keys=4),
         "t": ExtractionScore(wrong=1, missed=1),
     }
     assert report.by_kind == {"error": report.overall}
@@ -53,10 +53,10 @@ def test_a_session_is_judged_without_the_rules_that_it_alone_speaks_for() -> Non
 
     rules = [Rule(id=word, tool="", content=word, attention=0.5) for word in ("lone", "shared", "silent")]
     report = hold_out_sessions([said("lone", "a"), said("shared", "a"), said("shared", "b")], rules)
-    assert report.overall == ExtractionScore(kept=2, missed=1, keys=4)
+    assert report.overall == ExtractionScore(found=2, missed=1, keys=4)
     assert report.by_source == {
-        "…a (-1)": ExtractionScore(kept=1, missed=1, keys=2),
-        "…b (-0)": ExtractionScore(kept=1, keys=2),
+        "…a (-1)": ExtractionScore(found=1, missed=1, keys=2),
+        "…b (-0)": ExtractionScore(found=1, keys=2),
     }
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.quality import QualityVerdict
-from scrimshaw_lab.quality import FileLabel, FlagScore, LabelledFile, evaluate_quality, labelled_files
+from scrimshaw_lab.metrics import DetectionScore
+from scrimshaw_lab.quality import FileLabel, LabelledFile, evaluate_quality, labelled_files
 
 GOOD, BAD = QualityVerdict(1.0), QualityVerdict(0.2, ("has_placeholders",), ("Quality gate failed: ...",))
 
@@ -36,7 +37,7 @@ def test_agreement_recall_flags_and_bands() -> None:
     assert (report.overall.agreement, report.overall.accept_recall) == (0.5, 0.5)
     assert report.overall.false_accepts == ("dev/slipped.md",)
     assert report.overall.false_rejects == ("dev/lost.md",)
-    assert report.overall.flags == {"has_placeholders": FlagScore(found=1, wrong=1, missed=1)}
+    assert report.overall.flags == {"has_placeholders": DetectionScore(found=1, wrong=1, missed=1)}
     assert (report.overall.flags["has_placeholders"].precision, report.overall.flags["has_placeholders"].recall) == (
         0.5,
         0.5,
@@ -49,7 +50,7 @@ def test_agreement_recall_flags_and_bands() -> None:
 
 def test_nothing_to_judge_is_no_figure() -> None:
     report = evaluate_quality([], lambda *_: GOOD)
-    assert report.overall.agreement is report.overall.accept_recall is FlagScore().precision is None
+    assert report.overall.agreement is report.overall.accept_recall is DetectionScore().precision is None
 
 
 @pytest.mark.parametrize("folder", ["memories", "memories/dev"])

@@ -59,10 +59,6 @@ class Desk:
         vault, inside = self.engine.vault_of(memory_id)
         return vault.root / f"{inside}.md"
 
-    def body(self, memory_id: str) -> str:
-        """The current body of a memory's file."""
-        return parse_memory_file(self.path(memory_id).read_bytes()).body
-
 
 class Planned(NamedTuple):
     """An intent, and the function that carries it out."""
@@ -150,7 +146,7 @@ def _delete(desk: Desk, token: str) -> Planned:
 
 def _link(desk: Desk, token: str) -> Planned:
     memory_id, target = desk.chance.choice(desk.own), desk.chance.choice(SHARED)
-    body = body_hash(desk.body(memory_id))
+    body = body_hash(parse_memory_file(desk.path(memory_id).read_bytes()).body)
 
     def act() -> Ack:
         links.link(desk.engine, memory_id, target, Relation.SUPPORTS, 0.5, token, session=token)
