@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import html
 import re
-import time
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example
@@ -23,10 +23,9 @@ from scrimshaw.errors import InvalidRequest, describe_os_error
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.invisible_characters import fold_text
 from scrimshaw.search.results import StateLine
-from scrimshaw_lab.metrics import Rate, count_hits, group_hits, percentile
+from scrimshaw_lab.metrics import Rate, count_hits, group_hits
 
-_LEAST_TIMED = 2_000  # characters: shorter texts are too quick to time
-_TEN_KB, _WHOLE = 10_240, 10**9
+_WHOLE = 10**9  # tokens: room for all
 _FORGED_AROUND = 300  # characters of an attack between two forged marks
 _APART = re.compile(r"[^\w/.,:;]|_")
 
@@ -58,7 +57,6 @@ class InjectionReport(Struct, frozen=True, kw_only=True):
     """Which documents were flagged, by source; attacks also by half, tuned and held out.
 
     `fenced` counts attacks that stayed inside every kind of fence, `broken` fences by the spelling that broke them.
-    Times are of the processor, for 10 KB.
     """
 
     flagged: Rate
@@ -69,14 +67,12 @@ class InjectionReport(Struct, frozen=True, kw_only=True):
     attacks_by_source: dict[str, Rate]
     benign_by_source: dict[str, Rate]
     broken: dict[str, int]
-    p50_ms: float
-    p95_ms: float
 
 
 def evaluate_injection(attacks: Sequence[Sample], benign: Sequence[Sample]) -> InjectionReport:
     """Judge every document, and fence every attack, also between forged marks, in all ways."""
     attacked = [(sample, is_suspicious(sample.text)) for sample in attacks]
-    harmless, times = _timed(benign)
+    harmless = [(sample, is_suspicious(sample.text)) for sample in benign]
     broken = dict[str, int]()
     for way, forge in FORGERIES.items():
         mark = forge(fencing.FENCE)
@@ -91,8 +87,6 @@ def evaluate_injection(attacks: Sequence[Sample], benign: Sequence[Sample]) -> I
         attacks_by_source=group_hits((each.source, hit) for each, hit in attacked),
         benign_by_source=group_hits((each.source, hit) for each, hit in harmless),
         broken={way: count for way, count in broken.items() if count},
-        p50_ms=percentile(times, 0.5) if times else 0.0,
-        p95_ms=percentile(times, 0.95) if times else 0.0,
     )
 
 
@@ -111,17 +105,6 @@ def _marks(text: str, name: str) -> int:
     plain = html.unescape(html.unescape(text))
     shown, _origin = fold_text(unicodedata.normalize("NFKC", plain))
     return _APART.sub("", shown).count(_APART.sub("", name))
-
-
-def _timed(samples: Sequence[Sample]) -> tuple[list[tuple[Sample, bool]], list[float]]:
-    judged: list[tuple[Sample, bool]] = []
-    times: list[float] = []
-    for sample in samples:
-        begun = time.thread_time()
-        judged.append((sample, is_suspicious(sample.text)))
-        if len(sample.text) >= _LEAST_TIMED:
-            times.append((time.thread_time() - begun) * 1000 * _TEN_KB / len(sample.text))
-    return judged, times
 
 
 app = typer.Typer()
@@ -147,20 +130,13 @@ def evaluate(
     show(evaluate_injection([sample for control, sample in bad if not control], good), as_json, _render)
 
 
-def _in_state(text: str) -> str:
-    line_of_state = StateLine(part="decisions", text=text, origin="session:s/1", trust="tool")
-    return fencing.fence_state("Where the last session ended.", [line_of_state], _WHOLE)
-
-
-def _in_recall(text: str) -> str:
-    return fencing.fence_list("Notes.", [text])
-
-
-def _in_answer(text: str) -> str:
-    return fencing.fence("Trust web.", text)
-
-
-WAYS_IN = (_in_state, _in_recall, _in_answer)
+# A line of a state, a hint of a prompt and a hit of an answer, as an agent gets them.
+_LINE = StateLine(part="decisions", text="", origin="session:s/1", trust="tool")
+WAYS_IN: Sequence[Callable[[str], str]] = (
+    lambda text: fencing.fence_state("Where the last session ended.", [replace(_LINE, text=text)], _WHOLE),
+    lambda text: fencing.fence_list("Notes.", [text]),
+    lambda text: fencing.fence("Trust web.", text),
+)
 
 
 def _samples(path: Path) -> Iterator[tuple[bool, Sample]]:
@@ -202,7 +178,6 @@ def _render(report: InjectionReport) -> Lines:
     yield f"  tuned on: {_share(report.flagged_tuned)}; held out: {_share(report.flagged_held_out)}"
     yield f"attacks that stayed in the fence: {_share(report.fenced)}; forged marks that got through: {report.broken}"
     yield f"real texts flagged: {_share(report.false_flags)}"
-    yield f"time for 10 KB: median {report.p50_ms:.2f} ms, 95 % within {report.p95_ms:.2f} ms"
     for title, rates in (("Attacks", report.attacks_by_source), ("Real texts", report.benign_by_source)):
         yield line("\n", (f"{title} flagged", "bold"))
         yield from (f"{rate.hit:>6} of {rate.total:<6}{rate.value:7.1%}  {name}" for name, rate in rates.items())
