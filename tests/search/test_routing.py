@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.models import ArtifactClass, Channel
-from scrimshaw.search.routing import detect_artifact, route
+from scrimshaw.search.routing import route
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from scrimshaw.search.routing import detect_artifact, route
     ],
 )
 def test_a_class_is_named_by_whole_words(query: str, artifact: ArtifactClass | None) -> None:
-    assert detect_artifact(query) == artifact
+    assert route(query).artifact == artifact
 
 
 @pytest.mark.parametrize(
@@ -43,15 +43,15 @@ def test_a_query_asks_for_the_open_items_of_a_list(query: str, asks: bool) -> No
 
 
 def test_the_class_named_in_most_letters_counts() -> None:
-    assert detect_artifact("the specifications, not the plan") == ArtifactClass.SPEC
-    assert detect_artifact("the spec, not the roadmap") == ArtifactClass.PLAN
+    assert route("the specifications, not the plan").artifact == ArtifactClass.SPEC
+    assert route("the spec, not the roadmap").artifact == ArtifactClass.PLAN
 
 
 def test_the_words_of_a_query_that_names_a_class_count_more() -> None:
     plain, named = route("apsw wal").weights, route("apsw wal spec").weights
     assert named[Channel.VECTOR] < plain[Channel.VECTOR]
     assert named[Channel.TEXT] == plain[Channel.TEXT]
-    assert detect_artifact("apsw wal memory") == ArtifactClass.MEMORY
+    assert route("apsw wal memory").artifact == ArtifactClass.MEMORY
     assert route("apsw wal memory").weights == plain
 
 

@@ -34,16 +34,12 @@ _NAMED_ARTIFACT_VECTOR = 0.4
 
 
 def route(query: str) -> Profile:
-    """The profile of a query."""
-    artifact, weights = detect_artifact(query), {**_BASE}
+    """The profile of a query: the artifact class that it names, of several the longest name, and what follows."""
+    text, weights = query.lower(), {**_BASE}
+    named = {kind: sum(map(len, cues.findall(text))) for kind, cues in _ARTIFACT_CUES.items()}
+    best = max(named, key=lambda kind: named[kind])
+    artifact = best if named[best] else None
     if artifact not in (None, ArtifactClass.MEMORY):
         weights[Channel.VECTOR] *= _NAMED_ARTIFACT_VECTOR
-    asks_for_open = artifact in LISTS and bool(_OPEN.search(query.lower()))
+    asks_for_open = artifact in LISTS and bool(_OPEN.search(text))
     return Profile(artifact=artifact, weights=weights, asks_for_open=asks_for_open)
-
-
-def detect_artifact(query: str) -> ArtifactClass | None:
-    """The artifact class that a query names, or None; the longest name counts."""
-    named = {kind: sum(map(len, cues.findall(query.lower()))) for kind, cues in _ARTIFACT_CUES.items()}
-    best = max(named, key=lambda kind: named[kind])
-    return best if named[best] else None
