@@ -24,6 +24,7 @@ from scrimshaw.models import RECORD, EventKind, Filters, MemoryType, Observation
 from scrimshaw.search.embedders import MiniLMEmbedder
 from scrimshaw.search.rerank import DIGITS, EARLIER, OTHER_DAYS, RETOLD_FACTOR, USUAL_WORTH, WORTH
 from scrimshaw.search.results import Hit, SearchRequest
+from scrimshaw.search.tokens import find_phrases
 
 WHY = "We chose gettext catalogues for the walrus printer, since people edit them by hand."
 
@@ -324,7 +325,7 @@ def test_lists_counts_and_filters_for_memories_leave_it_out(engine: Engine, vaul
     ]
     assert [ids(engine, "gettext", filters=each) for each in narrow] == [[]] * len(narrow)
     assert ids(engine, "gettext", filters=Filters(since="2020"))
-    assert engine.searcher.match_phrases(WHY) == {}
+    assert find_phrases(WHY, engine.index.phrases) == {}
 
 
 def test_a_hit_of_the_record_is_no_review(engine: Engine) -> None:

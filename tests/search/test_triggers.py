@@ -26,7 +26,7 @@ class Table:
     def match(self, text: str) -> dict[str, list[str]]:
         return find_phrases(text, self.look_up)
 
-    def look_up(self, heads: set[str], *, holds: Callable[[str], bool]) -> list[tuple[str, str]]:
+    def look_up(self, heads: set[str], *, titles: bool, holds: Callable[[str], bool]) -> list[tuple[str, str]]:
         return [each for name in heads for each in self._by_head.get(name, ()) if holds(each[0])]
 
 

@@ -28,7 +28,7 @@ from scrimshaw.ingest.comparison import find_head
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import EVERY, UNFINISHED, Capability, Degradation, Filters, JobState, Status, format_count
 from scrimshaw.search.candidates import vectors_pending
-from scrimshaw.search.tokens import query_terms
+from scrimshaw.search.tokens import find_phrases, query_terms
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.git import work_tree
 from scrimshaw.storage.place import JOURNAL, place_below_git
@@ -238,10 +238,10 @@ def _check_vectors(engine: Engine) -> Result | str:
 def _check_triggers(engine: Engine) -> Result | str:
     for memory in engine.index.select(EVERY, limit=LOOKED_THROUGH):
         for phrase in filter(find_head, memory.triggers):
-            if memory.id in engine.searcher.match_phrases(phrase):
+            if memory.id in find_phrases(phrase, engine.index.phrases):
                 return "a phrase of a memory brings it"
             return off(f"a phrase of {memory.id} does not bring it")
-    engine.searcher.match_phrases(PROBE_TEXT)
+    find_phrases(PROBE_TEXT, engine.index.phrases)
     return "answers, and no memory near the first names a phrase"
 
 

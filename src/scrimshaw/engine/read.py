@@ -24,6 +24,7 @@ from scrimshaw.search import decay, lineage
 from scrimshaw.search.candidates import DAY_S, last_access, presence
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.results import SearchRequest, SearchResult
+from scrimshaw.search.tokens import find_phrases
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.ports import Review
 
@@ -152,7 +153,7 @@ def match_triggers(
     engine: Engine, text: str, limit: int, *, folder: str, session: Session | None, turn: int | None, cognitive: bool
 ) -> list[TriggerMatch]:
     """The memories whose trigger phrases are in a text, best first; with `cognitive` attention limits the text."""
-    phrases = engine.searcher.match_phrases(text)
+    phrases = find_phrases(text, engine.index.phrases)
     filters = Filters(only=tuple(phrases), folder=folder, min_quality_score=engine.settings.search.min_quality_score)
     memories = engine.index.select(filters, limit=len(phrases))
     memories.sort(key=lambda memory: (-sum(map(len, phrases[memory.id])), memory.id))

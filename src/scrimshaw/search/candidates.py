@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -118,7 +118,7 @@ class CandidateFinder:
         query, channels, degradations = state.request.query, state.request.channels, state.degradations
         if Channel.TRIGGER in channels:
             with degradations.tolerate(IndexPart.TRIGGERS):
-                state.phrases = self.match_phrases(query, titles=True)
+                state.phrases = find_phrases(query, self._index.phrases, titles=True)
         found = self._match_words_and_vectors(state, state.filters)
         if state.phrases:  # scored by the share of the query it covers
             scores = {name: min(1.0, sum(map(len, each)) / len(query)) for name, each in state.phrases.items()}
@@ -214,10 +214,6 @@ class CandidateFinder:
         """The passages at these locations with their vectors and token vectors, empty if there are none."""
         assert not isinstance(self._embedder, Degradation)
         return self._index.pieces(places, vectors_of=self._embedder.model)
-
-    def match_phrases(self, text: str, *, titles: bool) -> dict[str, list[str]]:
-        """Memory id -> its trigger phrases that occur in the text; with `titles` its title is one of them."""
-        return find_phrases(text, partial(self._index.phrases, titles=titles))
 
     def _select_matches(self, scores: Mapping[str, float], state: SearchState) -> list[Match]:
         """Those of the scored memories that satisfy the filters, best first."""

@@ -104,10 +104,6 @@ class Searcher:
             return query
         raise InvalidRequest(problem, hint, parameter="query")
 
-    def match_phrases(self, text: str) -> dict[str, list[str]]:
-        """Memory id -> its trigger phrases that occur in the text."""
-        return self._finder.match_phrases(text, titles=False)
-
     def always_on(self) -> tuple[Hit, ...]:
         """Constitutional memories written only by people, by id, as many as fit their own token budget."""
         generation = self._index.generation()

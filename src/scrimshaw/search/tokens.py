@@ -81,12 +81,14 @@ def find_names(query: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_NAME.findall(query)))[:MAX_NAMES]
 
 
-def find_phrases(text: str, look_up: Callable[..., Iterable[tuple[str, str]]]) -> dict[str, list[str]]:
-    """The phrases whole in a text, by memory id, longest first; looked up by their heads as in `Index.phrases`."""
+def find_phrases(
+    text: str, look_up: Callable[..., Iterable[tuple[str, str]]], *, titles: bool = False
+) -> dict[str, list[str]]:
+    """The phrases, and `titles`, whole in a text, by memory id, longest first; `look_up` is `Index.phrases`."""
     text = normalise_text(text)
     holds = cache(partial(contains_phrase, words=space_words(text), text=text))  # many memories share a phrase
     found: dict[str, set[str]] = {}
-    for phrase, memory_id in look_up(find_heads(text), holds=holds):
+    for phrase, memory_id in look_up(find_heads(text), titles=titles, holds=holds):
         found.setdefault(memory_id, set()).add(phrase)
     return {memory_id: sorted(own, key=lambda phrase: (-len(phrase), phrase)) for memory_id, own in found.items()}
 

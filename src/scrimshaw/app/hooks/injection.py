@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import partial
 from operator import attrgetter
 
 from msgspec.structs import replace
@@ -226,7 +225,7 @@ def _find_memories(
     index: Index, prompt: str, words: Sequence[str], bound: float, filters: Filters, made: Collection[str]
 ) -> list[tuple[Memory, str]]:
     """Memories that the prompt is surely about, by a phrase, its words or as `made` of a session; and what they say."""
-    phrases = find_phrases(prompt, partial(index.phrases, titles=True))
+    phrases = find_phrases(prompt, index.phrases, titles=True)
     matches = index.match_text(Query((words,)), filters, _MOST_MATCHES) if bound < math.inf else []
     chunks = {**dict.fromkeys([*phrases, *made], 0), **{x.id: max(x.chunk, 0) for x in matches if x.score >= bound}}
     found = index.select(replace(filters, only=tuple(chunks))) if chunks else []
