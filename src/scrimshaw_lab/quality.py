@@ -73,7 +73,14 @@ def labelled_files(folder: Path, labels: Path) -> list[LabelledFile]:
 
     Raises InvalidRequest for a label without a file, UnreadableFile for one that is no text.
     """
-    return [LabelledFile(label, _text(folder, label.file)) for label in lines_of(labels, FileLabel)]
+    found = list[LabelledFile]()
+    for label in lines_of(labels, FileLabel):
+        places = (base / label.file for base in (folder, folder.parent))
+        path = next(filter(Path.is_file, places), None)
+        if path is None:
+            raise InvalidRequest(f"{folder} has no {label.file}.", "Name the folder of the files that were labelled.")
+        found.append(LabelledFile(label, decode_text(path.read_bytes(), str(path))))
+    return found
 
 
 def evaluate_quality(files: Iterable[LabelledFile], judge: Judge) -> QualityReport:
@@ -102,13 +109,6 @@ def _score(judged: Sequence[tuple[FileLabel, QualityVerdict]]) -> QualityScore:
 def _flag_score(name: str, judged: Iterable[tuple[FileLabel, QualityVerdict]]) -> DetectionScore:
     counts = Counter((label.flags.get(name, False), name in verdict.flags) for label, verdict in judged)
     return DetectionScore(found=counts[True, True], wrong=counts[False, True], missed=counts[True, False])
-
-
-def _text(folder: Path, name: str) -> str:
-    path = next((base / name for base in (folder, folder.parent) if (base / name).is_file()), None)
-    if path is None:
-        raise InvalidRequest(f"{folder} has no {name}.", "Name the folder of the files that were labelled.")
-    return decode_text(path.read_bytes(), str(path))
 
 
 app = typer.Typer()
