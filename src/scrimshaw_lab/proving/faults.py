@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -21,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from scrimshaw.config import Settings
-from scrimshaw.engine import checkpoints, restore, write
+from scrimshaw.engine import checkpoints, restore
 from scrimshaw.engine.core import open_engine
 from scrimshaw.storage.place import JOURNAL, find_place
 from scrimshaw.storage.sqlite.database import Database, open_file
@@ -264,15 +263,11 @@ def _clock_jumps(chance: Random, vault: Path) -> Weather:
     def now() -> float:
         return real() + shift_s
 
-    def stamp() -> str:
-        return datetime.fromtimestamp(now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
     def weather() -> None:
         nonlocal shift_s
         shift_s = chance.choice(_JUMPS_S)
 
-    for place, name, clock in ((time, "time", now), (write, "now", stamp)):
-        setattr(place, name, clock)
+    setattr(time, "time", now)  # noqa: B010 - mypy takes no assignment to a module's function
     return weather
 
 
