@@ -287,7 +287,7 @@ def main(order: Order) -> None:
     weather = install_fault(order.fault, chance, settings.folder / "memories")
     if order.fault != Fault.GROUND_MOVED:
         install_points(stop_at(order.point, order.passage, _stand_still))
-    engine = dataclasses.replace(open_mended(settings), clock=lambda: time.time())
+    engine = dataclasses.replace(open_mended(settings, index.scan), clock=lambda: time.time())
     index.scan(engine)
     desk = Desk(engine, order.name, order.role, chance, own_memories(engine, order.name))
     if order.fault == Fault.GROUND_MOVED:
@@ -312,8 +312,8 @@ def _perform(desk: Desk, token: str) -> None:
         say(ack)
 
 
-def open_mended(settings: Settings) -> Engine:
-    """Open the memory; a damaged index is replaced, as its error advises."""
+def open_mended(settings: Settings, is_sound: Callable[[Engine], object]) -> Engine:
+    """Open the memory; a damaged index, which `is_sound` denies or stumbles over, is replaced, as its error advises."""
     try:
         engine = open_engine(settings)
     except DamagedDatabase as error:
@@ -321,7 +321,7 @@ def open_mended(settings: Settings) -> Engine:
             raise
     else:
         with suppress(DamagedDatabase):
-            if not engine.maintenance.check("index"):
+            if is_sound(engine):
                 return engine
         engine.close()
     for path in settings.folder.glob("index.db*"):
