@@ -81,15 +81,6 @@ def test_the_first_answer_knows_of_a_loss_and_later_ones_that_it_is_mended(
     assert until(lambda: told(library) == [])
 
 
-def test_what_the_index_lost_is_there_again_at_the_first_answer(
-    library: Engine, started: Callable[[], Background]
-) -> None:
-    tamper(library.folder / "index.db", "DELETE FROM memories")
-    assert read.search(library, SearchRequest(query="tide")).hits == ()
-    assert started().wait_until_fresh(PATIENCE_S)
-    assert [hit.memory.id for hit in read.search(library, SearchRequest(query="tide")).hits] == ["tides"]
-
-
 def test_a_loss_while_the_server_runs_is_told_though_no_file_changes(
     library: Engine, started: Callable[[], Background], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,7 +89,7 @@ def test_a_loss_while_the_server_runs_is_told_though_no_file_changes(
     assert told(library) == []
     tamper(library.folder / "index.db", OTHER_WORDS)
     assert until(lambda: told(library) != [])
-    tamper(library.folder / "index.db", "DELETE FROM memories")
+    rebuild(library)
     assert until(lambda: told(library) == [])
     assert [hit.memory.id for hit in read.search(library, SearchRequest(query="tide")).hits] == ["tides"]
 

@@ -104,23 +104,6 @@ def test_capabilities_show_what_changed(cli: Cli, project: Path) -> None:
     assert "on -> off since 20" in cli("capabilities")[1]
 
 
-@pytest.mark.parametrize(
-    "loss", ["DELETE FROM memories", "INSERT INTO memory_text (memory_text) VALUES ('delete-all')"]
-)
-def test_an_index_that_was_emptied_is_mended_before_it_is_asked(cli: Cli, project: Path, loss: str) -> None:
-    cli("scan")
-    tamper(project / ".scrimshaw/index.db", loss)
-    assert json.loads(cli("eval", "golden", "--json")[1])["judged"] == 2
-    assert "tides" in cli("search", "tide")[1]
-
-
-def test_a_scan_says_what_it_mended(cli: Cli, project: Path) -> None:
-    cli("scan")
-    tamper(project / ".scrimshaw/index.db", "DELETE FROM memories")
-    assert "The index had lost 2 memories" in cli("scan")[2]
-    assert "had lost" not in cli("scan")[2]
-
-
 def test_what_could_not_be_judged_has_its_own_exit_code(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "http")
     monkeypatch.setenv("SCRIMSHAW_EMBEDDING_URL", "http://127.0.0.1:9/v1")

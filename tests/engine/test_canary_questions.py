@@ -18,7 +18,7 @@ from scrimshaw.engine.canary import SAMPLES, _is_parted_alike, check, choose_own
 from scrimshaw.engine.degradations import RECALL
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import embed_pending, scan
-from scrimshaw.models import Filters, Status
+from scrimshaw.models import Status
 from scrimshaw.search.embedders import Embedder, MiniLMEmbedder
 
 OTHER_WORDS = "UPDATE memory_text SET name = 'x', title = 'x', triggers = 'x', body = 'x'"
@@ -57,22 +57,6 @@ def test_a_memory_that_is_deleted_meanwhile_is_no_loss(
     found = check(engine)
     assert (found.lost, found.unjudged) == ((), 1)
     assert "1 not judged: it was deleted meanwhile" in found.notes
-
-
-@pytest.mark.parametrize("loss", ["DELETE FROM memories", "DELETE FROM memories WHERE id = 'beef'"])
-def test_memories_that_are_gone_from_the_index_are_red_until_they_are_read_again(
-    engine: Engine, vault: Path, loss: str
-) -> None:
-    write_subjects(vault)
-    scan(engine)
-    assert check(engine).lost == ()
-    tamper(engine.folder / "index.db", loss)
-    assert check_health(engine).status == "broken"
-    assert any("lacks a part of" in lost.sentence for lost in check(engine).lost)
-    assert scan(engine).mended == engine.index.count(Filters())[""] - (len(SUBJECTS) - 1 if "WHERE" in loss else 0)
-    found = check(engine)
-    assert (found.lost, found.judged) == ((), SAMPLES)
-    assert check_health(engine).status != "broken"
 
 
 def test_samples_come_from_the_files_and_not_from_the_table_that_is_looked_through(engine: Engine, vault: Path) -> None:

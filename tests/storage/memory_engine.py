@@ -111,7 +111,7 @@ class MemoryIndex:
                             self._vectors[model, *place] = row
             self._generation += 1
 
-    def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
+    def retire(self, paths: Sequence[str] | None, *, merge_words: bool = False) -> None:
         with self._guard:
             for path in list(self._files) if paths is None else paths:
                 self._files.pop(path, None)
@@ -134,9 +134,6 @@ class MemoryIndex:
 
     def manifest(self, source: str = "") -> Mapping[str, FileState]:
         return {path: state for path, state in sorted(self._files.items()) if source in ("", self._sources[path])}
-
-    def incomplete_files(self) -> list[str]:
-        return []
 
     def get(self, ids: Sequence[str]) -> dict[str, Memory]:
         return {name: _memory(self._documents[name]) for name in ids if name in self._documents}

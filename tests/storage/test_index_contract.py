@@ -47,7 +47,6 @@ def test_a_new_index_is_empty_and_sound(index: Index, index_storage: OpenStorage
     assert index.count(EVERYTHING) == {"": 0}
     assert index.count(EVERYTHING, by="tier") == {}
     assert index.manifest("vault") == {}
-    assert index.incomplete_files() == []
     assert index.phrases({"text"}, titles=True, holds=bool) == []
     assert index.near_duplicates((1,), shared=1, limit=5) == []
     assert index.vector_counts() == (0, {}, 0)
@@ -379,7 +378,6 @@ def test_the_words_of_a_question_find_its_memory(index: Index) -> None:
     (match,) = index.match_text(Query((("noon",),)), EVERYTHING, 5)
     assert (match.id, match.chunk, match.question) == ("tide", 0, -1)
     assert index.get(["tide", "other"])["tide"].questions == ("When does the sea rise?",)
-    assert index.incomplete_files() == []
 
 
 def test_words_of_several_pieces_count_together(index: Index) -> None:

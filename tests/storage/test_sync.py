@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import cast
 
-import apsw
-import numpy as np
 import pytest
-from tests.engine.breaking import tamper
 from tests.samples import digest, document
 from tests.storage.contract import open_storage
 
@@ -349,81 +345,6 @@ def test_what_another_process_adds_during_the_walk_stays(project: Project, monke
     monkeypatch.setattr("scrimshaw.storage.sync.scan", slow_walk)
     project.sync()
     assert project.ids() == ["added"]
-
-
-# An index that lost what it says it read
-
-LONG = ("One piece. ", "Another piece. ", "The last piece.")
-LOSSES = [
-    "DELETE FROM memories",
-    "DELETE FROM memories WHERE id = 'long'",
-    "DELETE FROM chunks",
-    "DELETE FROM chunks WHERE ordinal = 1",
-    "DELETE FROM chunks WHERE ordinal = 2",
-    "INSERT INTO memory_text (memory_text) VALUES ('delete-all')",
-    "DELETE FROM memory_text WHERE rowid & 1048575",
-    "DELETE FROM memory_text WHERE NOT rowid & 1048575",
-    "UPDATE memories SET id = 'other' WHERE id = 'long'",
-    "UPDATE files SET memory_id = 'other' WHERE memory_id = 'long'",
-]
-
-
-def pieces(file: SourceFile, raw: bytes) -> Document:
-    """A file of the name `long` has three pieces, any other one."""
-    if file.memory_id != "long":
-        return document(file.memory_id, raw.decode(), file=file, content_hash=digest(raw.decode()))
-    return document("long", *LONG, file=file, content_hash=digest("".join(LONG)))
-
-
-def held(index: Index) -> tuple[list[str], list[str], list[int]]:
-    """What is found by a word, which memories there are, and how many chunks each has."""
-    ids = [memory.id for memory in index.select(Filters(), sort="id", limit=-1, offset=0)]
-    found = sorted(match.id for match in index.match_text(Query((("piece", "short"),)), Filters(), 10))
-    return found, ids, [sum(bool(index.pieces([(name, number)])) for number in range(9)) for name in ids]
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_what_the_index_lost_is_read_again_though_no_file_changed(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loss: str
-) -> None:
-    monkeypatch.setattr(project, "parse", pieces)
-    project.write("long", "".join(LONG))
-    project.write("short", "A short one.")
-    project.sync()
-    before = held(project.index)
-    assert before == (["long", "short"], ["long", "short"], [3, 1])
-    assert (project.index.incomplete_files(), project.check()) == ([], [])
-    tamper(tmp_path / "index.db", loss)
-    assert project.index.incomplete_files()
-    report = project.sync()
-    assert (report.mended > 0, report.unchanged, report.changes) == (True, 2, ())
-    assert held(project.index) == before
-    assert (project.index.incomplete_files(), project.check()) == ([], [])
-    with closing(apsw.Connection(str(tmp_path / "index.db"))) as connection:
-        assert connection.execute("SELECT count(*) FROM memory_text").get == 1 + len(LONG) + 1
-    assert project.sync().mended == 0
-
-
-def test_a_memory_without_a_file_that_the_index_forgot_is_forgotten_too(project: Project, tmp_path: Path) -> None:
-    path = project.write("a", "one")
-    project.write("b", "two")
-    project.sync()
-    tamper(tmp_path / "index.db", "DELETE FROM files WHERE memory_id = 'a'")
-    path.unlink()
-    project.sync()
-    assert (project.ids(), project.index.incomplete_files()) == (["b"], [])
-
-
-def test_vectors_outlive_the_loss_of_their_memory(project: Project, tmp_path: Path) -> None:
-    project.write("a", "one")
-    project.sync()
-    project.index.put_vectors(
-        "words", [(chunk.key, np.ones(4)) for chunk in project.index.chunks_to_embed("words", after=0, limit=9)]
-    )
-    tamper(tmp_path / "index.db", "DELETE FROM memories")
-    project.sync()
-    assert project.index.vector_counts().progress("words") == (1, 1)
-    assert project.index.chunks_to_embed("words", after=0, limit=9) == []
 
 
 def test_the_index_keeps_what_a_scan_passes_over_with_the_reasons(project: Project, tmp_path: Path) -> None:

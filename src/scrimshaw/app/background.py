@@ -275,8 +275,7 @@ class Background:
     def _scan(self) -> None:
         self._opening = self._find_opening()
         self._is_new = not self.engine.index.generation()
-        if mended := index.scan(self.engine).mended:
-            _log.warning("The index had lost %s memories; their files were read again.", mended)
+        index.scan(self.engine)
         if self._fresh.is_set():
             with suppress(VaultBusy):  # no question waits for a writer; the next scan tidies up
                 index.tidy(self.engine)

@@ -82,10 +82,6 @@ def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
     answers: dict[str, Answer] = {}
     for key in sorted(questions, key=lambda key: urgency.get(key, 1)):
         answers[key] = NO_TIME if until is not None and time.monotonic() >= until else questions[key]()
-    with suppress(DamagedDatabase):  # other checks report it
-        if paths := engine.index.incomplete_files() if budget_s is None else ():
-            sentence = f"The index lacks a part of files that it has read: {len(paths)}, the first is {paths[0]}."
-            answers["torn"] = Lost(sentence=sentence, advice="Run `scrimshaw scan`, which reads them again.")
     judged = {key: answer for key, answer in answers.items() if not isinstance(answer, str)}
     verdicts = {key: answer if isinstance(answer, Lost) else None for key, answer in judged.items()}
     reasons = Counter(answer for answer in answers.values() if isinstance(answer, str))

@@ -106,34 +106,13 @@ _OF_FILE = ("source", "path", "artifact", "writable")
 _PUT_SKETCH = "INSERT INTO sketches (hash, memory) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _PUT_TOPIC = "INSERT INTO topics (topic, memory) VALUES (?, ?) ON CONFLICT DO NOTHING"
 
-# Paths of files whose memory is incomplete, and of memories without a known file. 6 ms for 1,000 memories in SQLite.
-# A memory has at least one chunk; chunks are numbered from 0 and cover the body, those of questions from QUESTIONS;
-# each has a row in the full-text table, and a memory of several chunks has one more as a whole.
-_INCOMPLETE = f"""
-WITH pieces AS (
-    SELECT c.memory, count(*) AS many, max(c.last) AS reach, count(t.{{1}}) AS worded,
-        max(CASE WHEN c.ordinal < {QUESTIONS} THEN c.ordinal + 1 ELSE 0 END)
-        + CASE WHEN max(c.ordinal) < {QUESTIONS} THEN 0 ELSE max(c.ordinal) - {QUESTIONS} + 1 END AS numbered
-    FROM chunks c LEFT JOIN {{0}} t ON t.{{1}} = (c.memory << {PART_BITS}) + 1 + c.ordinal
-    GROUP BY c.memory)
-SELECT f.path FROM files f
-LEFT JOIN memories m ON m.path = f.path AND m.id = f.memory_id
-LEFT JOIN pieces p ON p.memory = m.row
-LEFT JOIN {{0}} w ON w.{{1}} = m.row << {PART_BITS}
-WHERE f.memory_id <> '' AND (
-    p.memory IS NULL OR p.many <> p.numbered OR p.reach <> m.length OR p.worded <> p.many
-    OR (p.many > 1) <> (w.{{1}} IS NOT NULL))
-UNION SELECT m.path FROM memories m LEFT JOIN files f ON f.path = m.path WHERE f.path IS NULL
-ORDER BY 1"""
-
 
 class Index(ABC):
     """Derived, disposable: everything here can be rebuilt from the files."""
 
     TEXTS: ClassVar[tuple[str, str]]  #: the table that has the texts for the full-text search, and its numbers of them
-    COUNTED: ClassVar[tuple[str, str]]  #: the same, where that table is slow to read as a whole
     CLEARING: ClassVar[Sequence[str]]  #: the statements that remove everything read from files
-    TIDYING: ClassVar[Sequence[str]]  #: those that remove what has no memory
+    MERGING: ClassVar[Sequence[str]] = ()  #: those that make queries fast again after many memories were replaced
     TEXT_PIECE: ClassVar[str]
     VECTOR_PIECE: ClassVar[str]
     WIDTH: ClassVar[str]  #: SQL: how many numbers `vector` has
@@ -168,15 +147,15 @@ class Index(ABC):
             write.execute(f"DELETE FROM {table} WHERE {number} BETWEEN ? AND ?", (first, last))
             write.execute("DELETE FROM memories WHERE memories.row = ?", (row,))
 
-    def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
-        """Forget the files at these paths, or all, and their memories; with `orphans` also what has no memory."""
+    def retire(self, paths: Sequence[str] | None, *, merge_words: bool = False) -> None:
+        """Forget the files at these paths, or all, and their memories; `merge_words` cleans up after many changes."""
         with self._database.write() as write:
             for statement in self.CLEARING if paths is None else ():
                 write.execute(statement)
             for path in paths or ():
                 write.execute("DELETE FROM files WHERE path = ?", (path,))
                 self.remove_memories(write, "path = ?", (path,))
-            for statement in self.TIDYING if orphans else ():
+            for statement in self.MERGING if merge_words else ():
                 write.execute(statement)
             write.execute(COUNT_CHANGE)
 
@@ -263,10 +242,6 @@ class Index(ABC):
         where, arguments = ("source = ?", [source]) if source else ("true", [])
         files = self._database.structs(FileState, f"files WHERE {where} ORDER BY path", arguments)
         return {file.path: file for file in files}
-
-    def incomplete_files(self) -> list[str]:
-        """Paths of files whose memory is incomplete in the index, and of memories without a known file."""
-        return self._database.read(_INCOMPLETE.format(*self.COUNTED), (), itemgetter(0))
 
     def get(self, ids: Sequence[str]) -> dict[str, Memory]:
         """The memories of these ids; an unknown id is absent."""

@@ -1,7 +1,7 @@
 """Keeping the index in step with the files.
 
-A file is read again only if its size or time changed, and parsed again only if its bytes did, or if the index lacks a
-part of it. The index records a file after the file was read, so that a failure is repeated at the next scan.
+A file is read again only if its size or time changed, and parsed again only if its bytes did. The index records a file
+after the file was read, so that a failure is repeated at the next scan.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.errors import DamagedDatabase, UnreadableFile
+from scrimshaw.errors import UnreadableFile
 from scrimshaw.models import EVERY, RECORD, ArtifactClass, Document, Skip, SourceFile, content_hash
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.paths import SUFFIX
@@ -45,7 +45,6 @@ class SyncReport(Struct, frozen=True):
     unchanged: int
     changes: tuple[Change, ...]  #: of memories
     skipped: tuple[Skip, ...]  #: the files that cannot be memories, with reasons
-    mended: int  #: unchanged files that were read again, since the index lacked a part of them
     added: int  #: memories that appeared
     removed: int
     updated: int  #: memories whose content changed
@@ -71,30 +70,24 @@ def sync_index(
     """Bring an index up to date with the sources, and others to keep; with `force` every file is read again."""
     # Before the files, so that what another process adds meanwhile does not look deleted.
     known = _find_known(index, sources, is_kept)
-    incomplete: set[str] = set()
-    with suppress(DamagedDatabase):  # its searches report it
-        incomplete.update(index.incomplete_files())
     # A file that Serena's settings open or close to writers is read again too.
     ruled = [index.select(replace(EVERY, source=source.name)) for source in sources if source.settings]
     writable = {memory.path: memory.writable for memory in chain.from_iterable(ruled)}
     files, skips = _find_files(sources, max_bytes)
     skipped = [skip for _, skip in skips]
-    changes, batch, mended, rewritten, broken = list[Change](), list[Document](), 0, 0, list[Skip]()
+    changes, batch, rewritten, broken = list[Change](), list[Document](), 0, list[Skip]()
     # Vectors are made in the order in which files are indexed: the last changed are likely to be needed first.
     newest_first = sorted(files.values(), key=lambda file: (-file.mtime_ns // _DAY_NS, file.size))
     for number, file in enumerate(newest_first, start=1):
         state = known.pop(file.path, None)
-        is_due = force or file.path in incomplete or writable.get(file.path, file.writable) != file.writable
+        is_due = force or writable.get(file.path, file.writable) != file.writable
         result = _read_changed(index, parse, file, state, is_due)
         if isinstance(result, Document):
             batch.append(result)
             rewritten += bool(state and state.memory_id)
             broken += [Skip(path=file.path, reason=result.problem, is_found=True)] if result.problem else []
-            if file.path in incomplete and state and state.content_hash == result.content_hash:
-                mended += 1
-            else:
-                prior = state.content_hash if state and state.memory_id else ""
-                changes.append(Change(file.memory_id, file.path, prior, result.content_hash))
+            prior = state.content_hash if state and state.memory_id else ""
+            changes.append(Change(file.memory_id, file.path, prior, result.content_hash))
         elif result:
             skipped.append(result)
         if batch and (len(batch) >= BATCH or number == len(files)):
@@ -105,13 +98,13 @@ def sync_index(
     unchanged = len(files) - len(changes) - (len(skipped) - len(skips))
     read = {file.path for file in files.values()}
     changes += _update_skips(index, skips, known, read)
-    if incomplete or rewritten > len(files) // 2:  # their old words slow text queries threefold
-        index.retire(sorted(incomplete - read), orphans=True)
+    if rewritten > len(files) // 2:  # their old words slow text queries threefold
+        index.retire([], merge_words=True)
     skipped += broken
     skipped.sort(key=attrgetter("path"))
     added = [*map(attrgetter("prior_hash"), changes)].count("")
     removed = [*map(attrgetter("new_hash"), changes)].count("")
-    counts = (mended, added, removed, len(changes) - added - removed)
+    counts = (added, removed, len(changes) - added - removed)
     return SyncReport(len(files), unchanged, tuple(changes), tuple(skipped), *counts)
 
 
@@ -119,13 +112,11 @@ def compare_files(index: Index, sources: Sequence[Source], max_bytes: int) -> di
     """The ids that are `fresh`, `stale`, `missing` and `orphaned` in an index, given the files; changes nothing."""
     found: dict[str, list[str]] = {"fresh": [], "stale": [], "missing": [], "orphaned": []}
     known = _find_known(index, sources, lambda _: False)
-    incomplete = set(index.incomplete_files())
     for file in _find_files(sources, max_bytes)[0].values():
         state = known.pop(file.path, None)
         with suppress(OSError):  # a scan reports it
             digest = content_hash(Path(file.path).read_bytes())
             is_same = state and (state.content_hash, state.memory_id or file.memory_id) == (digest, file.memory_id)
-            is_same = is_same and file.path not in incomplete
             found["missing" if state is None else "fresh" if is_same else "stale"].append(file.memory_id)
     found["orphaned"] += (state.memory_id for state in known.values() if state.memory_id)
     return found

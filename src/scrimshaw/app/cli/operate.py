@@ -105,8 +105,6 @@ def rebuild(settings: Settings, no_vectors: frame.NoVectors = False, yes: frame.
 def _read_files(engine: Engine, no_vectors: bool, *, force: bool = False, clear: bool = False) -> dict[str, Any]:
     with progress("Reading files") as advance:
         report = index.rebuild(engine, progress=advance) if clear else index.scan(engine, force=force, progress=advance)
-    if report.mended and not (force or clear):
-        note(f"The index had lost {format_count(report.mended, 'memory')}; the files were read again.")
     names = ("files", "unchanged", "added", "updated", "removed", "changes", "skipped")
     counts = {name: getattr(report, name) for name in names}
     return counts | {"vectors": frame.fill_vectors(engine, skip=no_vectors)}

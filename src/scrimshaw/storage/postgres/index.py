@@ -66,10 +66,8 @@ USING hnsw ((vector::public.halfvec({0})) public.halfvec_ip_ops) WHERE public.ve
 class PostgresIndex(Index):
     """The Index port over the index of a vault."""
 
-    TEXTS = COUNTED = ("texts", "part")
+    TEXTS = ("texts", "part")
     CLEARING = ("DELETE FROM texts", "DELETE FROM memories", "DELETE FROM files")
-    # Foreign keys leave nothing else.
-    TIDYING = (f"DELETE FROM texts WHERE part >> {PART_BITS} NOT IN (SELECT memories.row FROM memories)",)
     WIDTH, PLACEHOLDER = "public.vector_dims(vector)", "?::public.halfvec"
     TEXT_PIECE = TEXT_PIECE.format("''::bytea")
     VECTOR_PIECE = VECTOR_PIECE.format("''::bytea", _BYTES)

@@ -27,31 +27,18 @@ _REMEMBERED_FILTERS = 64
 
 # FTS5 keeps the words of removed texts, and every query reads them, until they are merged with others.
 MERGE_WORDS = "INSERT INTO memory_text (memory_text) VALUES ('optimize')"
-BELONGING = ("phrases", "sketches", "topics", "chunks", "vectors")
-_WORDS_OF_NOTHING = f"""
-DELETE FROM memory_text WHERE rowid IN (
-    SELECT t.id FROM memory_text_docsize t
-    LEFT JOIN chunks c ON c.memory = t.id >> {PART_BITS} AND c.ordinal = (t.id & (1 << {PART_BITS}) - 1) - 1
-    LEFT JOIN memories m ON m.row << {PART_BITS} = t.id
-    WHERE c.row IS NULL AND m.row IS NULL)"""
 
 
 class SqliteIndex(Index):
     """The Index port over one file."""
 
-    # FTS5 has the numbers of its rows in a table of its own, without the texts.
-    TEXTS, COUNTED = ("memory_text", "rowid"), ("memory_text_docsize", "id")
+    TEXTS = ("memory_text", "rowid")
     CLEARING = (
         *(f"DELETE FROM {table}" for table in ("token_vectors", "vectors", "chunks", "memories", "files")),
         "DELETE FROM vector_blocks",
         "INSERT INTO memory_text (memory_text) VALUES ('delete-all')",
     )
-    TIDYING = (
-        *(f"DELETE FROM {table} WHERE memory NOT IN (SELECT row FROM memories)" for table in BELONGING),
-        "DELETE FROM edges WHERE source NOT IN (SELECT row FROM memories)",
-        _WORDS_OF_NOTHING,
-        MERGE_WORDS,
-    )
+    MERGING = (MERGE_WORDS,)
     WIDTH = "length(vector) / 2"
     TEXT_PIECE, VECTOR_PIECE = TEXT_PIECE.format("x''"), VECTOR_PIECE.format("x''", "v.vector")
     few_chunks = 1_000  #: FTS5 ranks so many about as fast as lists in memory
@@ -65,8 +52,8 @@ class SqliteIndex(Index):
         self._searched = False  # a command, which searches once, needs no lists
         self._guard = allocate_lock()
 
-    def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
-        super().retire(paths, orphans=orphans)
+    def retire(self, paths: Sequence[str] | None, *, merge_words: bool = False) -> None:
+        super().retire(paths, merge_words=merge_words)
         if paths:
             self._database.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # it has deleted texts until it is overwritten
 

@@ -18,7 +18,7 @@ from scrimshaw.storage.maintenance import DatabaseTable, Maintenance
 from scrimshaw.storage.ports import CommitRows, DatabaseName, Row
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database, find_newest_migration
-from scrimshaw.storage.sqlite.index import BELONGING, MERGE_WORDS
+from scrimshaw.storage.sqlite.index import MERGE_WORDS
 
 SCHEMA = "journal"
 _BUSY_MS = 10_000
@@ -32,9 +32,6 @@ _COLUMNS = "SELECT name, type, pk FROM pragma_table_info(?)"
 _TYPES: Mapping[str, tuple[type, ...]] = {"INTEGER": (int,), "REAL": (float, int), "TEXT": (str,), "BLOB": (bytes,)}
 _OWN = ("migrations", "seals")  # a database's own bookkeeping
 _TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'ledger'"
-_OWNERLESS = " UNION ALL ".join(
-    f"SELECT '{table}', count(*) FROM {table} WHERE memory NOT IN (SELECT row FROM memories)" for table in BELONGING
-)
 
 
 class SqliteMaintenance(Maintenance):
@@ -117,13 +114,13 @@ class SqliteMaintenance(Maintenance):
             write.execute(sql)
 
     def _index_faults(self) -> list[str]:
-        """Faults of the full text and of memories' rows that the integrity check does not notice."""
+        """Faults of the full text that the integrity check does not notice."""
         with self._index.lend() as connection:
             try:
                 connection.execute("INSERT INTO memory_text (memory_text) VALUES ('integrity-check')")
             except apsw.CorruptError as error:
                 return [f"full text: {error}"]
-        return [f"{many} rows of {table} belong to no memory" for table, many in self._index.rows(_OWNERLESS) if many]
+        return []
 
 
 def dump(database: Database) -> Iterator[tuple[str, Row]]:
