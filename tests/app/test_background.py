@@ -132,16 +132,16 @@ def test_what_fails_beside_the_server_is_in_health_until_it_works(
 def test_the_canary_keeps_no_question_waiting(
     library: Engine, started: Callable[[], Background], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[float] = []
+    asked: list[bool] = []
     release = threading.Event()
 
-    def slow(_engine: Engine, *, budget_s: float) -> None:
-        asked.append(budget_s)
+    def slow(_engine: Engine, *, by_meaning: bool) -> None:
+        asked.append(by_meaning)
         release.wait(PATIENCE_S)
 
     monkeypatch.setattr("scrimshaw.app.background.canary.check", slow)
     assert started().wait_until_fresh(PATIENCE_S)
-    assert until(lambda: asked == [0.2])
+    assert until(lambda: asked == [False])
     release.set()
 
 

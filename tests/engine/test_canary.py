@@ -171,19 +171,10 @@ def test_the_same_memories_are_asked_each_time(engine: Engine, vault: Path, coun
     assert len(first) == min(count, SAMPLES)
 
 
-# A budget
+# By words alone
 
 
-def test_without_time_nothing_is_judged_and_a_loss_stays_known(library: Engine) -> None:
-    golden(library, '[[query]]\ntext = "tide"\nexpect = ["moon"]\n')
-    canary.check(library)
-    found = canary.check(library, budget_s=0.0)
-    assert (found.asked, found.judged, found.unjudged) == (4, 0, 4)
-    assert found.notes[0] == f"4 not judged: {canary.NO_TIME}"
-    assert library.degradations.of(RECALL)
-
-
-def test_with_a_budget_the_model_stays_asleep(open_memory: OpenMemory, vault: Path) -> None:
+def test_by_words_alone_the_model_stays_asleep(open_memory: OpenMemory, vault: Path) -> None:
     write_memory(vault, "tides", "# Tides\nThe tide turns at noon.")
     embedder = WordEmbedder()
     engine = open_memory(embedder=embedder)
@@ -191,7 +182,7 @@ def test_with_a_budget_the_model_stays_asleep(open_memory: OpenMemory, vault: Pa
     golden(
         engine, '[[query]]\ntext = "ebb and flow"\nexpect = ["tides"]\n\n[[query]]\ntext = "moon"\nexpect = ["moon"]\n'
     )
-    found = canary.check(engine, budget_s=0.2)
+    found = canary.check(engine, by_meaning=False)
     assert embedder.calls == []
     assert (found.asked, found.judged, found.unjudged) == (4, 2, 2)
     assert [lost.missing for lost in found.lost] == [("moon",)]  # no model finds what does not exist

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 
 import apsw
 import pytest
@@ -13,7 +11,7 @@ from tests.conftest import OpenMemory
 from tests.engine.breaking import tamper
 from tests.samples import WordEmbedder, write_memory
 
-from scrimshaw.engine import Engine, canary
+from scrimshaw.engine import Engine
 from scrimshaw.engine.canary import SAMPLES, _is_parted_alike, check, choose_own_words, choose_samples, read_golden_file
 from scrimshaw.engine.degradations import RECALL
 from scrimshaw.engine.health import check_health
@@ -65,7 +63,7 @@ def test_samples_come_from_the_files_and_not_from_the_table_that_is_looked_throu
     before = choose_samples(engine)
     tamper(engine.folder / "index.db", "DELETE FROM memories")
     assert choose_samples(engine) == before
-    found = check(engine, budget_s=60.0)
+    found = check(engine, by_meaning=False)
     assert sorted(lost.missing[0] for lost in found.lost) == sorted(before)
 
 
@@ -221,10 +219,10 @@ def test_a_loss_is_forgotten_when_its_question_is_answered_or_gone(open_memory: 
     unanswered = '[[query]]\ntext = "tar and hemp"\nexpect = ["ropes"]\n'  # by words alone nobody can tell
     gone = '[[query]]\ntext = "tides"\nexpect = ["moon"]\n'
     golden(engine, unanswered + gone)
-    assert len(check(engine, budget_s=60.0).lost) == 1
+    assert len(check(engine, by_meaning=False).lost) == 1
     assert engine.degradations.of(RECALL)
     golden(engine, unanswered + gone.replace("moon", "tides"))
-    assert check(engine, budget_s=60.0).unjudged
+    assert check(engine, by_meaning=False).unjudged
     assert engine.degradations.of(RECALL) == ()
 
 
@@ -234,36 +232,8 @@ def test_a_loss_by_meaning_stays_while_only_words_are_asked(open_memory: OpenMem
     engine = open_memory(embedder=WordEmbedder())
     tamper(engine.folder / "index.db", "UPDATE vectors SET vector = zeroblob(length(vector))")
     assert check(engine).lost
-    assert check(engine, budget_s=60.0).lost == ()
+    assert check(engine, by_meaning=False).lost == ()
     assert engine.degradations.of(RECALL)
-
-
-@pytest.fixture
-def one_second_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = count()
-    monkeypatch.setattr(canary, "time", SimpleNamespace(monotonic=lambda: float(next(seconds))))
-
-
-@pytest.mark.usefixtures("one_second_a_question")
-def test_many_golden_queries_leave_time_for_the_samples(engine: Engine, vault: Path) -> None:
-    write_subjects(vault)
-    scan(engine)
-    golden(engine, "".join(f'[[query]]\ntext = "tides {n}"\nexpect = ["tides"]\n' for n in range(60)))
-    tamper(engine.folder / "index.db", OTHER_WORDS)
-    found = check(engine, budget_s=9.0)
-    assert (found.judged, found.unjudged) == (8, 60)
-    assert sum("words of its own" in lost.sentence for lost in found.lost) == 4
-    assert found.notes[0] == f"60 not judged: {canary.NO_TIME}"
-
-
-@pytest.mark.usefixtures("one_second_a_question")
-def test_check_after_check_every_question_has_its_turn(engine: Engine, vault: Path) -> None:
-    write_subjects(vault)
-    scan(engine)
-    golden(engine, "".join(f'[[query]]\ntext = "tides {n}"\nexpect = ["tides"]\n' for n in range(20)))
-    for _ in range(4):
-        assert check(engine, budget_s=8.0).judged == 7
-    assert len(engine.degradations.judged) == 20 + SAMPLES
 
 
 def test_health_says_what_was_not_judged(open_memory: OpenMemory, vault: Path) -> None:

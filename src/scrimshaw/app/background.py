@@ -29,7 +29,7 @@ FIRST_ANSWER_S, FIRST_INDEX_S = 0.5, 5.0
 SETTLE_MS = 300  # an editor writes a file in several steps; one scan answers all of them
 WATCH_TIMEOUT_MS = 1_000  # after this time a watch is assumed to have begun
 POLL_S = 10.0  # between checks of files that the system cannot watch (degradations.toml says so); of 1,000: 20 ms
-CANARY_S = 0.2  # added to the first answer: less than a person notices, enough for five to twenty questions
+CANARY_S = 0.2  # how long the first answer waits: less than a person notices, enough for five to twenty questions
 AGAIN_S = 300.0  # between checks without a file change
 
 LEASE_S = 60.0  # a worker silent for this long counts as dead
@@ -297,7 +297,7 @@ class Background:
         """Ask known questions again; answers then report what is not found."""
         before, self._tested_generation = self._tested_generation, self.engine.index.generation()
         if not only_change or before != self._tested_generation or self.engine.degradations.of(RECALL):
-            canary.check(self.engine, budget_s=CANARY_S)
+            canary.check(self.engine, by_meaning=False)
 
     def _look_again(self) -> None:
         """Check again now and then: an index may be damaged without a change of any file."""

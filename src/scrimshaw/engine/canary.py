@@ -4,12 +4,10 @@ The user writes golden queries, which are asked as an agent asks. Samples are ma
 ones, and each way of finding is tested by itself: together they would cover for one another until the last one fails.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain, zip_longest
 from unicodedata import ucd_3_2_0
 
 from msgspec import Struct
@@ -34,7 +32,6 @@ WORDS = 12  # words of a title and a first sentence: enough to tell most memorie
 # Lowest cosine of a stored vector with a new one of its text. float16 costs .001; in 4,695 pieces of one project's
 # documents, one pair of different ones in 5,000 is as close.
 NEAR = 0.8
-NO_TIME = "there was no time left for it"
 
 _ASLEEP = "a quick check does not load the model"
 _ANY_QUALITY = replace(EVERY, min_quality_score=0.0)
@@ -71,17 +68,13 @@ class Recall(Struct, frozen=True, kw_only=True):
         return "; ".join((judged, *(note.removesuffix(".") for note in self.notes)))
 
 
-def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
-    """Ask the golden queries and the samples; if something is not found, later answers warn of it."""
-    # With a budget, in seconds, it asks by words alone: loading the model takes longer. The rest comes first next time.
-    until = None if budget_s is None else time.monotonic() + budget_s
-    questions, notes = _list_questions(engine, by_meaning=budget_s is None)
-    # First the questions that failed, then those never judged, then the rest, the oldest verdict first.
-    last = engine.degradations.judged
-    urgency = {key: place if last[key] is None else 0 for place, key in enumerate(last, start=2)}
-    answers: dict[str, Answer] = {}
-    for key in sorted(questions, key=lambda key: urgency.get(key, 1)):
-        answers[key] = NO_TIME if until is not None and time.monotonic() >= until else questions[key]()
+def check(engine: Engine, *, by_meaning: bool = True) -> Recall:
+    """Ask the golden queries and the samples; if something is not found, later answers warn of it.
+
+    To ask by meaning may load the model, which takes longer than all questions by words.
+    """
+    questions, notes = _list_questions(engine, by_meaning=by_meaning)
+    answers = {key: ask() for key, ask in questions.items()}
     judged = {key: answer for key, answer in answers.items() if not isinstance(answer, str)}
     verdicts = {key: answer if isinstance(answer, Lost) else None for key, answer in judged.items()}
     reasons = Counter(answer for answer in answers.values() if isinstance(answer, str))
@@ -106,7 +99,7 @@ def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
 
 
 def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[Questions, list[str]]:
-    """The questions, the two kinds in turn, and a sentence on each kind that could not be asked."""
+    """The questions, and a sentence on each kind that could not be asked."""
     try:
         stated = read_golden_file(engine)
     except UnreadableFile as error:
@@ -134,8 +127,7 @@ def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[Questions, lis
         f"{wordless} of {len(chosen)} memories have no word to search for; by words: not measured.": wordless,
         "Search by meaning is switched off, and was not measured.": chosen and is_words_only,
     }
-    turns = chain.from_iterable(zip_longest(asked.items(), golden.items()))
-    return dict(filter(None, turns)), [reason for reason, holds in reasons.items() if holds]
+    return asked | golden, [reason for reason, holds in reasons.items() if holds]
 
 
 def _is_words_only(engine: Engine) -> bool:

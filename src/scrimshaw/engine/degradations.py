@@ -33,7 +33,7 @@ class ProcessDegradations:
 
     def __init__(self) -> None:
         self._found: dict[str, Degradation] = {}
-        #: None for a good answer, oldest verdict first; replaced as a whole while `guard` is held.
+        #: None for a good answer; replaced as a whole while `guard` is held.
         self.judged: Mapping[str, Lost | None] = {}
         self.guard = threading.Lock()
         self._told: dict[tuple[str, str], float] = {}  # when each session last got each kind of failure
