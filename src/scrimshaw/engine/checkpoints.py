@@ -4,11 +4,10 @@ A checkpoint holds the vault with its relations, Serena's memories, and everythi
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain, count
-from operator import itemgetter
 from pathlib import Path
 
 from msgspec import Struct
@@ -49,11 +48,6 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = ()  #: files that are not UTF-8 text or have a name that cannot be restored
     dropped: tuple[str, ...] = ()  #: older checkpoints deleted to make room for it
     problem: str = ""  #: why it is unusable
-
-
-# The sort key of a checkpoint: whether it can be read, the length of its ledger, since clocks jump, when it was made,
-# or the time of an unreadable file, and its name.
-_Age = tuple[bool, int, float, str]
 
 
 def create(engine: Engine, name: str, *, metadata: Mapping[str, str] = {}, include_global: bool = False) -> Checkpoint:
@@ -134,9 +128,9 @@ def list_checkpoints(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
 
 
 def list_newest_first(engine: Engine) -> list[Path]:
-    """The files of all checkpoints by the length of their ledgers, since clocks jump; of equal ones by their age."""
-    ages = _read_ages(engine.storage.place.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}"))
-    return sorted(ages, key=lambda path: ages[path][1:], reverse=True)
+    """The files of all checkpoints, those that cannot be read first: nobody knows how new they are."""
+    ages = {path: _read_age(path) for path in _list_paths(engine)}
+    return sorted(ages, key=lambda path: (not ages[path][0], ages[path]), reverse=True)
 
 
 def delete(engine: Engine, name: str, confirm_name: str) -> Path:
@@ -228,25 +222,24 @@ def _list_vaults(engine: Engine, *, include_global: bool) -> dict[str, Source]:
 def _drop_oldest(engine: Engine, made: Checkpoint) -> Checkpoint:
     """Delete the oldest checkpoints of the same kind, never the new one; returns it, naming those deleted."""
     kind, dropped = _find_kind(made.name), list[str]()
-    others = [path for path in engine.storage.place.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}") if path.is_file()]
-    ages = _read_ages(path for path in others if _name_of(path) != made.name and _find_kind(_name_of(path)) == kind)
-    # An unreadable one cannot be trusted about its age and goes first.
-    for path in sorted(ages, key=ages.__getitem__, reverse=True)[(KEPT_DAILY if kind == DAILY else KEPT) - 1 :]:
+    names = {path: _name_of(path) for path in _list_paths(engine)}
+    others = [path for path, name in names.items() if name != made.name and _find_kind(name) == kind]
+    # An unreadable one goes first.
+    for path in sorted(others, key=_read_age, reverse=True)[(KEPT_DAILY if kind == DAILY else KEPT) - 1 :]:
         with suppress(FileNotFoundError, PermissionError):  # gone, or being read: then the next checkpoint deletes it
             path.unlink()
             dropped.append(_name_of(path))
     return replace(made, dropped=tuple(dropped))
 
 
-def _read_ages(paths: Iterable[Path]) -> dict[Path, _Age]:
-    """The age of each checkpoint; one that does not state the length of its ledger gets that of the one before."""
-    read = ((path, read_age(path)) for path in paths)
-    found = [(age[0] if age else _read_stat(path)[0], path.name, path, age) for path, age in read]
-    ages, entries = dict[Path, _Age](), -1
-    for created, name, path, age in sorted(found, key=itemgetter(0, 1)):
-        entries = entries if age is None or age[1] is None else age[1]
-        ages[path] = age is not None, entries, created, name
-    return ages
+def _list_paths(engine: Engine) -> list[Path]:
+    return [path for path in engine.storage.place.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}") if path.is_file()]
+
+
+def _read_age(path: Path) -> tuple[bool, int, float, str]:
+    """Whether a checkpoint can be read, the length of its ledger, since clocks jump, when it was made, and its name."""
+    age = read_age(path)
+    return (True, *age, path.name) if age else (False, 0, _read_stat(path)[0], path.name)
 
 
 def _describe(path: Path, manifest: Manifest | None = None) -> Checkpoint:

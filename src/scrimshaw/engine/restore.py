@@ -324,9 +324,6 @@ def restore_newest(engine: Engine, *, aside: Path | None = None) -> tuple[Restor
         except UnusableArchive as error:
             unusable.append(error)
             changed_ledgers += [] if "errno" in error.details else [path]
-        except NotFound:  # a folder of such a name
-            if aside is None:
-                raise
     if aside is None:
         hint = "Name a backup file; the memories themselves are files and not lost."
         raise NotFound(f"There is no checkpoint that can be used, and {len(unusable)} that cannot.", hint)

@@ -11,7 +11,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -49,18 +49,12 @@ class ArchivePart(Struct, frozen=True, kw_only=True, omit_defaults=True):
     original: str = ""  #: a file's hash before it was redacted
 
 
-class _ManifestHead(Struct, frozen=True, kw_only=True):
-    """The part of a manifest that is read first, whatever else a later version writes."""
+class Manifest(Struct, frozen=True, kw_only=True):
+    """What an archive holds. `created` is seconds since 1970, `schema` that of the rows, `left_out` names files."""
 
     format: int
     schema: int
     created: Annotated[float, Meta(ge=0, le=LATEST)]
-    parts: Mapping[str, Any] = {}
-
-
-class Manifest(_ManifestHead, frozen=True, kw_only=True):
-    """What an archive holds. `created` is seconds since 1970, `schema` that of the rows, `left_out` names files."""
-
     name: str
     metadata: Mapping[str, str]
     parts: Mapping[str, ArchivePart]
@@ -166,11 +160,9 @@ def _write_part(opened: zipfile.ZipFile, name: str, chunks: Iterable[bytes]) -> 
 @contextmanager
 def open_archive(path: Path, schema: int) -> Iterator[Archive]:
     """Open an archive of at most this schema; raises NotFound, UnusableArchive."""
-    with _open_zip(path) as (opened, data, head):
-        if head.format > FORMAT or head.schema > schema:
+    with _open_zip(path) as (opened, manifest):
+        if manifest.format > FORMAT or manifest.schema > schema:
             raise _unusable(path, "it was made by a newer version", "Update Scrimshaw, then try again.")
-        with _refusals(path):
-            manifest = msgspec.json.decode(data, type=Manifest)
         if sorted(opened.namelist()) != sorted([_MANIFEST, *manifest.parts]):
             raise _unusable(path, "it does not hold what its manifest names")
         if sum(each.file_size for each in opened.infolist() if each.filename.startswith(_FILES)) > _LARGEST_TEXTS:
@@ -178,23 +170,16 @@ def open_archive(path: Path, schema: int) -> Iterator[Archive]:
         yield Archive(path, manifest, opened)
 
 
-def read_age(path: Path) -> tuple[float, int | None] | None:
-    """When an archive was made, and the length of its ledger, if it says so; None if nothing can be read."""
-    try:
-        with _open_zip(path) as (_, _, head):
-            ledger = head.parts.get(f"{_TABLES}ledger{_JSONL}")
-    except (NotFound, UnusableArchive, StorageFailure):
-        return None
-    rows = ledger.get("rows", 0) if isinstance(ledger, dict) else None
-    return head.created, rows if isinstance(rows, int) else None
+def read_age(path: Path) -> tuple[int, float] | None:
+    """(length of the ledger, when it was made) of an archive, even of a newer version; None if it cannot be read."""
+    with suppress(NotFound, UnusableArchive, StorageFailure), _open_zip(path) as (_, manifest):
+        return manifest.rows.get("ledger", 0), manifest.created
+    return None
 
 
 @contextmanager
-def _open_zip(path: Path) -> Iterator[tuple[zipfile.ZipFile, bytes, _ManifestHead]]:
-    """(the open file, its manifest, the head of that)."""
+def _open_zip(path: Path) -> Iterator[tuple[zipfile.ZipFile, Manifest]]:
     if not path.is_file():
-        if path.exists() or path.is_symlink():
-            raise _unusable(path, "it is not a file")
         raise NotFound(f"There is no {path}.", "See `scrimshaw checkpoint list`.", path=str(path))
     with _refusals(path):
         opened = zipfile.ZipFile(path)
@@ -205,8 +190,8 @@ def _open_zip(path: Path) -> Iterator[tuple[zipfile.ZipFile, bytes, _ManifestHea
             data = opened.read(_MANIFEST)
             if content_hash(data).encode() != opened.comment:
                 raise _unusable(path, "its manifest does not have the checksum it was written with")
-            head = msgspec.json.decode(data, type=_ManifestHead)
-        yield opened, data, head
+            manifest = msgspec.json.decode(data, type=Manifest)
+        yield opened, manifest
 
 
 @contextmanager
