@@ -157,10 +157,15 @@ def explain_drift(
     later, earlier = replaced(direction="incoming"), replaced(direction="outgoing")
     named = {name for edge in (*walked, *later, *earlier) for name in (edge.source, edge.target)}
     memories = engine.index.get(sorted(named))
+    dates = {name: memory.created for name, memory in memories.items()}
+    depths = {edge.source: edge.hop for edge in later}  # the farthest, as the nearest come first
     by_relation = {name.value: tuple(edge for edge in walked if edge.relation == name) for name in Relation}
     return Drift(
         id=memory_id,
-        replaced_by=tuple(sort_newest_first(later, {name: memory.created for name, memory in memories.items()})),
+        # What replaces a replacement is newer than it, whatever dates they state.
+        replaced_by=tuple(
+            sorted(later, key=lambda edge: (depths[edge.source], dates.get(edge.source, "")), reverse=True)
+        ),
         replaces=tuple(earlier),
         chain={name: edges for name, edges in by_relation.items() if edges},
         memories=memories,
@@ -192,26 +197,6 @@ def find_shared_titles(engine: Engine) -> list[list[str]]:
     gone = {target for _, target in engine.index.edges(relation=Relation.SUPERSEDES)}
     current = ([name for name in names if name not in gone] for names in groups.values())
     return [names for names in current if len(names) > 1]
-
-
-def sort_newest_first(superseding: Sequence[Neighbor], created: Mapping[str, str]) -> list[Neighbor]:
-    """`supersedes` edges ordered by their source: first those that nothing supersedes; ties by date, then id."""
-    newer: dict[str, set[str]] = {}
-    for edge in superseding:
-        newer.setdefault(edge.target, set()).add(edge.source)
-
-    def count_newer(edge: Neighbor) -> int:
-        found: set[str] = set()
-        pending = [edge.source]
-        while pending:
-            fresh = newer.get(pending.pop(), set()) - found
-            found |= fresh
-            pending += fresh
-        return len(found)
-
-    ordered = sorted(superseding, key=lambda edge: (edge.source, edge.target))
-    ordered.sort(key=lambda edge: created.get(edge.source, ""), reverse=True)
-    return sorted(ordered, key=count_newer)
 
 
 def _find_edges(engine: Engine, source: str, target: str, relation: Relation) -> list[Edge]:
