@@ -94,21 +94,6 @@ def test_a_journal_that_is_held_leaves_the_files(
     assert Action.EXTERNAL not in [action for action, _, _ in acts(notes)[len(rows) :]]
 
 
-def test_a_new_file_that_another_process_read_meanwhile_is_not_in_the_way(notes: Engine, vault: Path) -> None:
-    """The index of a server that scans while a save waits for the journal."""
-
-    def refuse(*_: object) -> list[int]:
-        scan_index_only(notes)
-        raise StorageFailure("The disk is full.")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(notes.journal, "record", refuse)
-        with pytest.raises(StorageFailure):
-            save(notes, "new", "Blubber.")
-    assert not (vault / "new.md").exists()
-    save(notes, "new", "Blubber.")
-
-
 def scan_index_only(engine: Engine) -> None:
     most = engine.settings.index.max_file_bytes
     sync_index(engine.index, engine.sources, engine.parse, most, force=False, progress=None)

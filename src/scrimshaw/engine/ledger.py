@@ -109,14 +109,9 @@ def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Seque
             whole = StoredText(file.name, new_hash, text) if is_clean else _redact_text(file.name, new_hash, after)
             texts.append(whole)
     shared = [*filter(None, map(attrgetter("file.shared_lock"), changes))]
-    with lock(shared[0], SHARED_TIMEOUT_S, makes_folder=True) if shared else nullcontext():
-        try:
-            with atomic_file_changes(engine.folder, mark, files):
-                engine.journal.record(entries, jobs, texts)
-        except BaseException:
-            with suppress(StorageFailure):  # another process may have indexed a new file meanwhile
-                engine.index.retire([str(change.path) for change in files if change.before is None])
-            raise
+    shared_lock = lock(shared[0], SHARED_TIMEOUT_S, makes_folder=True) if shared else nullcontext()
+    with shared_lock, atomic_file_changes(engine.folder, mark, files):
+        engine.journal.record(entries, jobs, texts)
 
 
 def _record_unseen(engine: Engine, changes: Sequence[RecordedChange]) -> None:
