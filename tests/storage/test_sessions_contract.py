@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -124,20 +123,6 @@ def test_latest_sessions_come_newest_first_without_the_one_asked_from(sessions: 
     assert [session.id for session in sessions.latest(limit=9)] == ["tie", "a", "c", "b"]
     assert [session.id for session in sessions.latest()] == ["tie"]
     assert [session.id for session in sessions.latest(before="tie", limit=2)] == ["a", "c"]
-
-
-def test_a_session_dated_in_the_future_is_not_the_last_once_others_followed(sessions: Sessions) -> None:
-    ahead = time.time() + 1e6
-    sessions.open("old", now=1.0)
-    sessions.open("ahead", now=ahead)
-    assert [each.id for each in sessions.latest(limit=9)] == ["ahead", "old"]
-    sessions.open("new", now=3.0)
-    assert [(each.id, each.last_event) for each in sessions.latest(limit=9)] == [
-        ("new", 3.0),
-        ("ahead", 1.0),
-        ("old", 1.0),
-    ]
-    assert sessions.latest()[0].continues == "old"
 
 
 def test_the_session_of_a_process_is_the_most_recent_active_one(sessions: Sessions) -> None:

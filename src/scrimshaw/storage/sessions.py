@@ -1,7 +1,6 @@
 """Sessions in the journals of a project's work trees: every commit is forced to disk."""
 
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -33,13 +32,7 @@ _ITEM = (*(name for name in Item.__struct_fields__ if name != "source"), *ItemSo
 _LEARNING = Learning.__struct_fields__
 _Value = TypeVar("_Value")
 _COLUMNS = [name for name in Session.__struct_fields__ if name != "work_tree"]
-# A session that a wrong clock dated in the future counts as of the last event that was recorded before it began.
-_DATED = (
-    "CASE WHEN last_event <= ? THEN last_event ELSE (SELECT coalesce(max(earlier.last_event), sessions.last_event)"
-    " FROM sessions AS earlier WHERE earlier.rowid < sessions.rowid AND earlier.last_event <= ?) END AS last_event"
-)
-_SELECTED = ", ".join(_DATED if name == "last_event" else name for name in _COLUMNS)
-_SESSIONS = f"(SELECT rowid, {_SELECTED}, ? AS work_tree FROM sessions) AS known"
+_SESSIONS = f"(SELECT rowid, {', '.join(_COLUMNS)}, ? AS work_tree FROM sessions) AS known"
 _OBSERVED = ("session", "kind", "tool", "call_id", "path", "failed")  # of an event, as a client reports it
 MOST_SHOWN = 100
 _NEWEST = "ORDER BY last_event DESC, rowid DESC"
@@ -113,7 +106,7 @@ class Sessions:
 
     def _select_sessions(self, rest: str, arguments: Sequence[Any], database: SqlDatabase) -> list[Session]:
         work_tree = describe_work_tree(database.path.parent) if database is not self._database else ""
-        return database.structs(Session, f"{_SESSIONS} {rest}", (now := time.time(), now, work_tree, *arguments))
+        return database.structs(Session, f"{_SESSIONS} {rest}", (work_tree, *arguments))
 
     def get(self, session: str) -> Session | None:
         """A session by id."""
