@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -259,33 +255,6 @@ def test_a_checkpoint_that_a_purge_cleaned_brings_the_clean_text_back(notes: Eng
 
 
 # What a killed process leaves
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from scrimshaw.config import load
-from scrimshaw.engine import checkpoints, open_engine
-from scrimshaw.engine.restore import restore
-
-project = Path(sys.argv[1])
-engine = open_engine(load(project, home=project.parent / "home", environment={}))
-checkpoints.take = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
-restore(engine, checkpoints.path_of(engine, "base"))
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-def test_rows_laid_ready_by_a_killed_process_go_with_the_next_write(notes: Engine, project: Path, home: Path) -> None:
-    create(notes, "base")
-    write.delete(notes, ["rope"])
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", KILLED, str(project)], env=environment, check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert [path.name for path in home.rglob("rows.db")] == ["rows.db"]
-    save(notes, "after", "Sails are patched in winter.")
-    assert list(home.rglob("rows.db")) == []
-    assert list(home.rglob(".scrimshaw-tmp-*")) == []
-
 
 # What counts as an edit by hand
 

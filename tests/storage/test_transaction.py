@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,12 +17,10 @@ from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage import transaction
 from scrimshaw.storage.transaction import (
     MARKER,
-    SCRATCH,
     FileChange,
     atomic_file_changes,
     is_interrupted,
     recover,
-    scratch,
 )
 
 
@@ -275,35 +272,6 @@ def test_a_foreign_marker_replaces_nothing_whose_bytes_it_does_not_name(tmp_path
 
 
 # A folder for whoever holds the lock
-
-
-@pytest.mark.parametrize("kind", ["folder", "file", "link"])
-def test_what_a_killed_process_left_is_swept(tmp_path: Path, kind: str) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "x").write_text("x")
-    folder = tmp_path / "project"
-    left = folder / SCRATCH
-    folder.mkdir()
-
-    def make() -> None:
-        if kind == "folder":
-            left.mkdir()
-            (left / "rows.db").write_text("rows")
-        elif kind == "file":
-            left.write_text("x")
-        else:
-            left.symlink_to(elsewhere)
-
-    make()
-    recover(folder, lambda _: False, [folder])
-    assert not os.path.lexists(left)
-    make()
-    with scratch(folder) as mine:
-        assert list(mine.iterdir()) == []
-        assert not mine.is_symlink()
-    assert not left.exists()
-    assert (elsewhere / "x").exists()
 
 
 def test_of_the_threads_of_a_process_one_asks_for_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

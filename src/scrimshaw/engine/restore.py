@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain, count, takewhile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -31,13 +32,13 @@ from scrimshaw.models import Action, Entry, Filters, Redacted
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.archive import Archive, open_archive
 from scrimshaw.storage.databases import is_damaged, move_journal, note_ledger_end, read_ledger_end
-from scrimshaw.storage.durable import storage_errors
+from scrimshaw.storage.durable import TEMP_PREFIX, storage_errors
 from scrimshaw.storage.journal import LEDGER, find_break
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.place import CHECKPOINTS, JOURNAL, find_place
 from scrimshaw.storage.ports import Row, StoredText
 from scrimshaw.storage.toml_files import LINKS_FILE
-from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_room, lock, scratch
+from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_room, lock
 
 # How many restored memories are searched for by their titles.
 SAMPLE = 10
@@ -227,8 +228,8 @@ def _carry_out(
 ) -> Restored:
     """With the vault locked, check the rows, make a checkpoint, and change files and rows together."""
     with (
-        scratch(engine.folder) as folder,
-        engine.maintenance.stage_rows(folder / "rows.db", archive.manifest.schema, archive.rows()) as commit,
+        TemporaryDirectory(dir=engine.folder, prefix=TEMP_PREFIX, ignore_cleanup_errors=True) as folder,
+        engine.maintenance.stage_rows(Path(folder, "rows.db"), archive.manifest.schema, archive.rows()) as commit,
     ):
         if planned.dry_run:
             return replace(planned, rows=archive.manifest.rows)

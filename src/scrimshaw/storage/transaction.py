@@ -29,7 +29,6 @@ from scrimshaw.storage import durable
 from scrimshaw.storage.durable import TEMP_PREFIX, storage_errors
 
 MARKER = TEMP_PREFIX + "swap.json"
-SCRATCH = TEMP_PREFIX + "scratch"
 # Shorter than the pause between two saves of one writer, so that others get the lock in between.
 LOCK_POLL_S = 0.002
 # The locks by process and path: for the threads of a process one, so that only one thread polls the file lock.
@@ -211,8 +210,6 @@ def demand_room(changes: Iterable[FileChange]) -> None:
 
 def recover(folder: Path, is_committed: Callable[[str], bool], roots: Iterable[Path]) -> None:
     """Finish or revert what a killed process left half done; raises StorageFailure for a foreign marker, Conflict."""
-    if os.path.lexists(folder / SCRATCH):
-        durable.delete_tree(folder / SCRATCH)
     marker = folder / MARKER
     if not os.path.lexists(marker):
         return
@@ -238,19 +235,6 @@ def recover(folder: Path, is_committed: Callable[[str], bool], roots: Iterable[P
 def is_interrupted(folder: Path) -> bool:
     """Whether several files are being changed, or were left half changed."""
     return os.path.lexists(folder / MARKER)
-
-
-@contextmanager
-def scratch(folder: Path) -> Iterator[Path]:
-    """An empty folder for the holder of the vault's lock; removed at the latest when the lock is taken again."""
-    path = folder / SCRATCH
-    with storage_errors("make", path):
-        durable.delete_tree(path)
-        path.mkdir(durable.PRIVATE_FOLDER)
-    try:
-        yield path
-    finally:
-        durable.delete_tree(path)
 
 
 def _plan_move(folder: Path, change: FileChange) -> _Move:
