@@ -38,7 +38,7 @@ from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.place import CHECKPOINTS, JOURNAL, find_place
 from scrimshaw.storage.ports import Row, StoredText
 from scrimshaw.storage.toml_files import LINKS_FILE
-from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_room, lock
+from scrimshaw.storage.transaction import FileChange, atomic_file_changes, lock
 
 # How many restored memories are searched for by their titles.
 SAMPLE = 10
@@ -120,7 +120,6 @@ def restore(
         texts = chain(present_data, ((step.name, step.change.after or b"") for step in steps))
         files = ((name, parse_memory_file(text.decode(errors="replace"))) for name, text in texts)
         demand_changeable(files, actor, f"checkpoint restore {path.stem}")
-        demand_room([step.change for step in steps])
         if edits and not (overwrite_edits or dry_run):
             hint = "Make a checkpoint first, or add --overwrite-edits; or restore without --clear-existing."
             raise Conflict(f"Changed by hand, and in no checkpoint: {', '.join(edits)}.", hint, edits=edits)

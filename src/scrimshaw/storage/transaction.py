@@ -163,7 +163,6 @@ def _demand_before(change: FileChange, place: Path) -> None:
 
 @contextmanager
 def _mark_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> Iterator[None]:
-    demand_room(changes)
     marked = tuple(_plan_move(folder, change) for change in changes)
     known = {os.path.realpath(change.root) for change in changes}
     moves = [_locate_move(folder, move, known) for move in marked]
@@ -172,7 +171,8 @@ def _mark_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> Ite
             durable.replace_file(folder / MARKER, msgspec.json.encode(_Marker(mark, marked)))
             for change, move in zip(changes, moves, strict=True):
                 if (data := change.after) is not None:
-                    durable.stage_file(change.path, data, temporary=Path(move.new))
+                    with storage_errors("write", change.path):
+                        durable.stage_file(change.path, data, temporary=Path(move.new))
             for move in moves:
                 _apply_move(move)
         yield
@@ -192,20 +192,6 @@ def make_conflict(memory_id: str, current_hash: str, expected_hash: str) -> Conf
         return AlreadyExists(f"{memory_id!r} exists.", "Update it if you can, or choose another id.", id=memory_id)
     what = "changed" if current_hash else "was removed"
     return Conflict(f"{memory_id!r} {what} since it was read.", "Read it again, then repeat the change.", **details)
-
-
-def demand_room(changes: Iterable[FileChange]) -> None:
-    """Raise Conflict naming what is in the way of a change: a file for a folder, a folder for a file."""
-    hint = "Move or rename it, then try again; nothing was changed."
-    for change in changes:
-        path, why = change.path, ""
-        above = next(folder for folder in path.parents if os.path.lexists(folder))
-        if not above.is_dir():
-            path, why = above, f"A folder is needed there for {path.name}"
-        elif os.path.lexists(path) and (change.before is None or not path.is_file()):
-            why = "It could not be read as a memory, and a file is needed there"
-        if why:
-            raise Conflict(f"{path} is in the way. {why}.", hint, path=str(path))
 
 
 def recover(folder: Path, is_committed: Callable[[str], bool], roots: Iterable[Path]) -> None:
@@ -264,8 +250,8 @@ def _apply_move(move: _Move) -> None:
             path.replace(old)
         is_ours = old.is_file() and content_hash(old.read_bytes()) == move.old_hash
     if not is_ours or os.path.lexists(path):
-        message = f"{path} was changed while it was about to be replaced."
-        raise Conflict(message, "Nothing was replaced; try again.", path=str(path))
+        message = f"{path} is in the way, or was changed while it was about to be replaced."
+        raise Conflict(message, "Nothing was replaced. Look at it, then try again.", path=str(path))
     if move.new:
         Path(move.new).replace(path)
     durable.sync_folder(path.parent)
