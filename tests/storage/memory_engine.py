@@ -85,6 +85,7 @@ class MemoryIndex:
         self._files: dict[str, FileState] = {}
         self._sources: dict[str, str] = {}
         self._places: dict[tuple[str, int], int] = {}
+        self._keys: dict[tuple[str, int], str] = {}  # the text that identifies a chunk, by memory and ordinal
         self._vectors: dict[tuple[str, str, int], Any] = {}
         self._tokens: dict[tuple[str, str], bytes] = {}  # by model and key
         self._links: list[Edge] = []
@@ -96,7 +97,7 @@ class MemoryIndex:
             for document in documents:
                 document.body.text.encode()  # refused before anything is stored
             for document in documents:
-                known = {(model, self._key(name, number)): row for (model, name, number), row in self._vectors.items()}
+                known = {(model, self._keys[name, number]): row for (model, name, number), row in self._vectors.items()}
                 for name in [d.file.memory_id for d in self._documents.values() if d.file.path == document.file.path]:
                     self._remove(name)
                 self._remove(document.file.memory_id)
@@ -106,8 +107,9 @@ class MemoryIndex:
                     self._place += 1
                     place = document.file.memory_id, chunk.ordinal
                     self._places[place] = self._place
+                    self._keys[place] = chunk.embedded_text(document.body.text)
                     for (model, key), row in known.items():
-                        if key == self._key(*place):
+                        if key == self._keys[place]:
                             self._vectors[model, *place] = row
             self._generation += 1
 
@@ -147,7 +149,7 @@ class MemoryIndex:
             for chunk in self._documents[name].chunks if name in self._documents else ():
                 if chunk.ordinal == ordinal:
                     text = self._documents[name].body.text[chunk.start : chunk.end]
-                    tokens = self._tokens.get((vectors_of, self._key(name, ordinal)), b"")
+                    tokens = self._tokens.get((vectors_of, self._keys[name, ordinal]), b"")
                     named = {"anchor": chunk.anchor, "heading": chunk.heading, "context": chunk.context}
                     row = self._vectors.get((vectors_of, name, ordinal))
                     own = b"" if row is None else np.asarray(row, np.float16).tobytes()
@@ -290,7 +292,7 @@ class MemoryIndex:
         found, complete = [], self._with_tokens() if tokens else self._vectors.keys()
         for (name, ordinal), place in self._places.items():
             if self._is_of_record(name) == record and place > after and (model, name, ordinal) not in complete:
-                key = self._key(name, ordinal)
+                key = self._keys[name, ordinal]
                 found.append(PendingChunk(place=place, key=key, text=key))
         return sorted(found, key=lambda chunk: chunk.place, reverse=record)[:limit]
 
@@ -299,7 +301,9 @@ class MemoryIndex:
     ) -> None:
         with self._guard:
             size = next((len(row) for (own, _, _), row in self._vectors.items() if own == model), 0)
-            fresh = {}
+            fresh, places = {}, defaultdict(list)
+            for place, key in self._keys.items():
+                places[key].append(place)
             for key, row in rows:
                 size = size or len(row)
                 if len(row) != size:
@@ -307,7 +311,7 @@ class MemoryIndex:
                         f"The model {model} gave a vector of {len(row)} numbers; the index holds {size}.", ""
                     )
                 stored = np.asarray(row, dtype="<f2").astype(np.float32)
-                fresh.update({(model, *place): stored for place in self._places if self._key(*place) == key})
+                fresh.update({(model, *place): stored for place in places[key]})
             kept = {place: row for place, row in self._vectors.items() if not only or place[0] == model}
             self._vectors = fresh | kept
             self._tokens |= {(model, key): packed for key, packed in tokens.items()}
@@ -320,7 +324,7 @@ class MemoryIndex:
 
     def _with_tokens(self) -> set[tuple[str, str, int]]:
         """The vectors of texts that have token vectors of the same model."""
-        return {place for place in self._vectors if (place[0], self._key(*place[1:])) in self._tokens}
+        return {place for place in self._vectors if (place[0], self._keys[place[1:]]) in self._tokens}
 
     def _is_of_record(self, name: str) -> bool:
         return self._documents[name].file.source == RECORD
@@ -339,11 +343,6 @@ class MemoryIndex:
         meant = [reference, self._renames.get(reference, ""), *named]
         return next((name for name in meant if name in self._documents), "")
 
-    def _key(self, name: str, ordinal: int) -> str:
-        document = self._documents[name]
-        chunk = next(each for each in document.chunks if each.ordinal == ordinal)
-        return chunk.embedded_text(document.body.text)
-
     def _remember_file(self, file: SourceFile, content_hash: str, memory_id: str, reason: str) -> None:
         self._sources[file.path] = file.source
         self._files[file.path] = FileState(
@@ -359,6 +358,7 @@ class MemoryIndex:
     def _remove(self, name: str) -> None:
         for chunk in self._documents[name].chunks if name in self._documents else ():
             self._places.pop((name, chunk.ordinal), None)
+            self._keys.pop((name, chunk.ordinal), None)
         self._documents.pop(name, None)
         self._vectors = {place: row for place, row in self._vectors.items() if place[1] != name}
 
