@@ -30,7 +30,9 @@ from scrimshaw.errors import ScrimshawError
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")]
 
 NOBODY = 65534
-SECONDS = 240  # for all commands at one place; what waits for a pipe never ends
+SECONDS = 240  # for the commands at one place; what waits for a pipe never ends
+# Of this many commands one runs at a place of a kind, another one at the next: each meets every place, and every kind.
+SHARE = 4
 COMMANDS: Sequence[Sequence[str]] = (
     ("save", "A new note about tides and moons.", "--yes"),
     ("save", "--file", "../in.md", "--yes"),
@@ -193,7 +195,19 @@ def copy(template: Path, root: Path) -> Path:
     return root
 
 
-def examine(template: Path, place: str, kind: str, work: Callable[[Path, Callable[[], None]], Iterator[str]]) -> str:
+Work = Callable[[Path, Callable[[], None], int], Iterator[str]]
+
+
+def examine_places(template: Path, places: Sequence[str], kind: str, work: Work) -> dict[str, str]:
+    """By place what a process has to complain of that runs its share of commands there."""
+    first = [*KINDS].index(kind)
+    found = {
+        place: examine(template, place, kind, work, (first + number) % SHARE) for number, place in enumerate(places)
+    }
+    return {place: said for place, said in found.items() if said}
+
+
+def examine(template: Path, place: str, kind: str, work: Work, first: int) -> str:
     """What a process that is no superuser has to complain of, with a place made hostile."""
     root = copy(template, template.parent / "case")
     reader, writer = os.pipe()
@@ -207,7 +221,7 @@ def examine(template: Path, place: str, kind: str, work: Callable[[Path, Callabl
                     if not os.geteuid():
                         give_away(root)
                         os.seteuid(NOBODY)
-                    out.writelines(work(root, lambda: spoil(root / place, kind)))
+                    out.writelines(work(root, lambda: spoil(root / place, kind), first))
                 except BaseException:  # noqa: BLE001 - the test's process reports it
                     traceback.print_exc(file=out)
         finally:
@@ -236,9 +250,9 @@ def spoil(place: Path, kind: str) -> None:
         os.seteuid(NOBODY)
 
 
-def run_commands(root: Path, spoil: Callable[[], None]) -> Iterator[str]:
+def run_commands(root: Path, spoil: Callable[[], None], first: int) -> Iterator[str]:
     spoil()
-    for arguments in COMMANDS:
+    for arguments in COMMANDS[first::SHARE]:
         try:
             code, said = run(root, arguments)
         except BaseException:  # noqa: BLE001 - what a user would see
@@ -248,12 +262,12 @@ def run_commands(root: Path, spoil: Callable[[], None]) -> Iterator[str]:
     report(root)
 
 
-def call_tools(root: Path, spoil: Callable[[], None]) -> Iterator[str]:
+def call_tools(root: Path, spoil: Callable[[], None], first: int) -> Iterator[str]:
     with open_engine(load(root / "project")) as engine:
         dispatcher = Dispatcher(choose("all"), engine)
         spoil()
         with redirect_stderr(io.StringIO()) as err:
-            for name, arguments in CALLS:
+            for name, arguments in CALLS[first::SHARE]:
                 finished = dispatcher.dispatch(name, arguments)
                 if finished.error == "internal" or "[Errno" in finished.text:
                     yield f"{name}: {finished.text} {err.getvalue()[-1500:]}\n"
@@ -261,11 +275,9 @@ def call_tools(root: Path, spoil: Callable[[], None]) -> Iterator[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_command_shows_a_bug_beside_a_hostile_file(template: Path, kind: str) -> None:
-    found = {place: examine(template, place, kind, run_commands) for place in PLACES}
-    assert {place: said for place, said in found.items() if said} == {}
+    assert examine_places(template, PLACES, kind, run_commands) == {}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_tool_calls_a_hostile_file_a_bug(template: Path, kind: str) -> None:
-    found = {place: examine(template, place, kind, call_tools) for place in PLACES[:16]}
-    assert {place: said for place, said in found.items() if said} == {}
+    assert examine_places(template, PLACES[:16], kind, call_tools) == {}
