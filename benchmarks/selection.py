@@ -119,20 +119,20 @@ def fit(examples: Sequence[Example], names: Sequence[str]) -> dict[str, list[int
     matrix = csr_array((np.ones(len(places)), places, ends), shape=(len(examples), len(names)))
     share = np.array([each.weight for each in examples])
     wanted = [[bool(each.kinds) for each in examples], *([x in each.kinds for each in examples] for x in KINDS)]
-    fitted = np.rint(100 * np.array([_fit_one(matrix, each, share) for each in wanted])).astype(int)
+    fitted = np.rint(100 * np.array([fit_logistic(matrix, each, share, STRENGTH) for each in wanted])).astype(int)
     by_name = {name: fitted[:, place + 1] for name, place in column.items()}
     kept = {name: each for name, each in by_name.items() if abs(each).max() >= LEAST_WEIGHT}
     return {name: each.tolist() for name, each in {"": fitted[:, 0], **kept}.items()}
 
 
-def _fit_one(matrix: Any, wanted: Any, share: Any) -> Any:
+def fit_logistic(matrix: Any, wanted: Any, share: Any, strength: float) -> Any:
     """A logistic regression with a penalty on the squares of its weights; the constant comes first."""
     sign = np.where(wanted, 1.0, -1.0)
 
     def loss(weights: Any) -> tuple[float, Any]:
         margins = sign * (matrix @ weights[1:] + weights[0])
-        slope = -STRENGTH * share * sign * expit(-margins)
-        value = STRENGTH * float(share @ np.logaddexp(0, -margins)) + float(weights[1:] @ weights[1:]) / 2
+        slope = -strength * share * sign * expit(-margins)
+        value = strength * float(share @ np.logaddexp(0, -margins)) + float(weights[1:] @ weights[1:]) / 2
         return value, np.concatenate([[slope.sum()], matrix.T @ slope + weights[1:]])
 
     return minimize(loss, np.zeros(matrix.shape[1] + 1), jac=True, method="L-BFGS-B").x

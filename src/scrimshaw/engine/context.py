@@ -4,7 +4,7 @@ import logging
 import re
 from collections.abc import Callable
 from functools import cache
-from itertools import compress
+from itertools import chain, compress
 from operator import attrgetter
 
 from msgspec import Struct
@@ -19,8 +19,16 @@ from scrimshaw.models import Intent, Mode, Pressure, Session
 from scrimshaw.search.results import SearchRequest, SearchResult, StateLine
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.session import pressure
-from scrimshaw.session.resume import RECALL, Occasion, asks_only_for_session, find_asked_days, find_asked_subject
-from scrimshaw.session.state import JOURNAL, Count, fit_lines, tell_days, tell_state, tell_subject
+from scrimshaw.session.resume import (
+    RECALL,
+    Asked,
+    Occasion,
+    asks_only_for_session,
+    find_asked,
+    find_asked_days,
+    find_subject,
+)
+from scrimshaw.session.state import JOURNAL, Count, find_about, fit_lines, tell_days, tell_state, tell_subject
 
 _QUESTION = re.compile(r"(what|how|where|when|why|who|which)\b", re.IGNORECASE)
 _SHORT_QUERY = 50  # characters
@@ -78,7 +86,7 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
     if mode == Mode.AUTO:  # deep for a long task or work that touches much; resume on words that ask for it
         is_task = len(asked.query) >= _SHORT_QUERY and not _QUESTION.match(asked.query)
         mode = Mode.DEEP if (asked.intent in _DEEP_INTENTS if asked.intent else is_task) else Mode.FOCUSED
-        if session and engine.settings.features.auto_resume and RECALL.search(asked.query):
+        if session and engine.settings.features.auto_resume and (RECALL.search(asked.query) or find_asked(asked.query)):
             mode = Mode.RESUME
         mode = pressure.narrow_mode(mode, view.level)
     shown = len(find_shown(engine, session)) if session else 0
@@ -140,9 +148,10 @@ def _find_state(
     own, lines = session.id if session else "", list[StateLine]()
     if days := find_asked_days(query, found.period):
         return tell_days(engine.sessions, engine.index, days, own, budget, count), 0
-    if find_asked_subject(query):
+    if find_asked(query) == Asked.SUBJECT:
         hits = (each.memory for each in found.hits if each.memory.provenance.session != own)
-        lines = tell_subject(engine.sessions, engine.index, hits, engine.folder)
+        found_about = chain(hits, find_about(engine.index, find_subject(query), own))  # all hits may only ask
+        lines = tell_subject(engine.sessions, engine.index, found_about, engine.folder)
     if occasion and not lines:
         about = session or next(iter(engine.sessions.latest()), Session(id=""))
         lines = tell_state(engine.sessions, engine.index, about, occasion, engine.folder)

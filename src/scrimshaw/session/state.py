@@ -6,7 +6,7 @@ Every line names the event or the item it comes from, and nothing is included th
 import os
 import re
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import datetime
@@ -21,7 +21,9 @@ from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.tool_calls import is_own_tool
 from scrimshaw.models import (
+    RECORD,
     EventKind,
+    Filters,
     Item,
     ItemKind,
     Memory,
@@ -34,6 +36,7 @@ from scrimshaw.models import (
 )
 from scrimshaw.search.periods import Period, find_period
 from scrimshaw.search.results import StateLine
+from scrimshaw.search.tokens import count_shared
 from scrimshaw.session import sections, statements
 from scrimshaw.session.arrivals import Arrival, read_arrivals
 from scrimshaw.session.decisions import find_decisions
@@ -45,14 +48,14 @@ from scrimshaw.session.resume import (
     WITHHELD,
     Occasion,
     asks_only_for_session,
+    find_asked,
     find_asked_days,
-    find_asked_subject,
     shorten_origins,
 )
 from scrimshaw.session.statements import Statement
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.place import is_removed
-from scrimshaw.storage.ports import SessionRecord
+from scrimshaw.storage.ports import Query, SessionRecord
 from scrimshaw.storage.sessions import Sessions
 
 # Characters of a line, of a decision's note, of the last words, and of the shortest useful line at a budget's end.
@@ -63,6 +66,7 @@ MOST_HEARD = 120  # last events whose agent texts are read: a start must take on
 MOST_EMPTY, MOST_PARALLEL, MOST_EARLIER = 20, 2, 5  # sessions
 _TITLE_CHARACTERS = 76  # answers show 80 characters of a title
 MOST_DATED = 1_000  # sessions among which those of given days are
+MOST_ABOUT = 8  # memories, and passages of the record, that match a subject
 MOST_FOLDERS = 300  # among which a start looks for files
 LONGEST_AGO_S, FEW_EVENTS, MOST_LEFT = 14 * 86_400, 12, 6  # of earlier sessions: age, events without a memory, lines
 _RECENT = 0.85  # of the events of a session; an agent's earlier plans are mostly done
@@ -313,7 +317,7 @@ def tell_state(
         events, items = sessions.events(about.id), sessions.items(about.id)
         lines = session_state(events, items, occasion, _find_notes(sessions, index, about.id, events))
         has_work, only_asks = _judge_work(events, items, {*map(attrgetter("part"), lines)})
-        if has_work and only_asks and occasion == Occasion.START and about is not own:
+        if has_work and only_asks and occasion in (Occasion.START, Occasion.RESUME) and about is not own:
             asking.append((about, lines, events))
         elif has_work or occasion == Occasion.COMPACT:
             break
@@ -351,6 +355,17 @@ def _tell_since(arrivals: Sequence[Arrival], about: Session, when: str) -> tuple
     return since, heard
 
 
+def find_about(index: Index, words: Sequence[str], own: str) -> list[Memory]:
+    """Memories and records of other sessions with at least half of the words in one text, most first, then newest."""
+    filters = (Filters(source=RECORD, exclude=(f"session:{own}",)), Filters(types=(MemoryType.SESSION,)))
+    matches = [match for each in filters for match in index.match_text(Query((words,)), each, MOST_ABOUT)]
+    memories, shared = index.get([match.id for match in matches]), Counter[str]()
+    for (name, _), piece in index.pieces([(match.id, max(match.chunk, 0)) for match in matches]).items():
+        shared[name] = max(shared[name], count_shared(f"{memories[name].title}\n{piece.text}", words))
+    found = (each for each in memories.values() if each.provenance.session != own and 2 * shared[each.id] >= len(words))
+    return sorted(found, key=lambda each: (shared[each.id], each.updated), reverse=True)
+
+
 def tell_subject(sessions: Sessions, index: Index, about: Iterable[Memory], folder: Path) -> list[StateLine]:
     """The state of the work in the session that the first of these memories and passages is of, with its day.
 
@@ -361,9 +376,9 @@ def tell_subject(sessions: Sessions, index: Index, about: Iterable[Memory], fold
     for each in about:
         session = each.provenance.session
         own = sessions.get(session)
-        if own and not find_asked_subject(own.task):
+        if own:
             places.setdefault(session, own)
-        elif not own and session and each.type == MemoryType.SESSION and (body := index.bodies([each.id]).get(each.id)):
+        elif session and each.type == MemoryType.SESSION and (body := index.bodies([each.id]).get(each.id)):
             at, trust = datetime.fromisoformat(each.updated).timestamp(), each.provenance.trust
             places.setdefault(session, Arrival(each.id, each.title, body, trust, at))
     told = ((place, _tell_place(sessions, index, place, folder)) for place in places.values())
@@ -390,23 +405,28 @@ def _tell_place(sessions: Sessions, index: Index, place: Session | Arrival, fold
     """The state of a session, here or elsewhere, as a start tells it; nothing of one here that only asked."""
     if isinstance(place, Arrival):
         return _tell_arrival(place, (), _PARTS[Occasion.START])
-    events, items = sessions.events(place.id), sessions.items(place.id)
-    lines = session_state(events, items, Occasion.START, _find_notes(sessions, index, place.id, events))
+    return [*_name_place(_read_work(sessions, index, place), place, folder.parent)]
+
+
+def _read_work(sessions: Sessions, index: Index, session: Session) -> list[StateLine]:
+    """The state of a session as a start tells it; nothing of one that only asked."""
+    events, items = sessions.events(session.id), sessions.items(session.id)
+    lines = session_state(events, items, Occasion.START, _find_notes(sessions, index, session.id, events))
     has_work, only_asks = _judge_work(events, items, {*map(attrgetter("part"), lines)})
-    return [*_name_place(lines, place, folder.parent)] if has_work and not only_asks else []
+    return lines if has_work and not only_asks else []
 
 
 def tell_days(sessions: Sessions, index: Index, period: Period, own: str, budget: int, count: Count) -> list[StateLine]:
     """What the sessions of these days but the own one did, in so many tokens: their titles, newest first, then more.
 
-    Sessions that only asked for other sessions are left out. A line from the JOURNAL says how many more there are, or
-    that there is none.
+    Sessions that only asked are left out. A line from the JOURNAL says how many more there are, or that there is none.
     """
     begin, found, lines = datetime.fromisoformat(period.start).timestamp(), list[Session](), list[StateLine]()
     for each in sessions.latest(before=own, limit=MOST_DATED, with_work=True):
         if format_time(each.started) >= period.end or format_time(each.last_event) < period.start:
             continue
-        if not (asks_only_for_session(each.task) or find_asked_days(each.task, find_period(each.task, begin))):
+        is_asked = find_asked(each.task) or find_asked_days(each.task, find_period(each.task, begin))
+        if not is_asked or _read_work(sessions, index, each):
             found.append(each)
     if not found:
         last = datetime.fromisoformat(period.end).timestamp() - 1

@@ -12,7 +12,7 @@ from tests.samples import SECRET, write_memory
 from scrimshaw.engine import Engine, drafts
 from scrimshaw.engine.index import scan
 from scrimshaw.session.arrivals import LARGEST
-from scrimshaw.session.resume import find_asked_subject
+from scrimshaw.session.resume import find_asked
 
 POINT = "Still open: `aiosmtplib` isn't pinned in the requirements."
 
@@ -210,7 +210,7 @@ def test_who_asked_for_a_subject_does_not_hide_its_work(engine: Engine, project:
 
 
 def test_a_long_paste_is_no_question(project: Path) -> None:
-    assert not find_asked_subject("what is left, " * 20_000)
+    assert not find_asked("what is left, " * 20_000)
 
 
 def test_the_first_start_in_a_clone_tells_the_last_session_of_others(

@@ -44,7 +44,15 @@ from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.passages import cut_passage, find_copies
 from scrimshaw.search.periods import find_period
 from scrimshaw.search.tokens import count_shared, find_phrases, query_terms
-from scrimshaw.session.resume import Occasion, find_asked_days, find_asked_subject, shorten_origins, sort_sections
+from scrimshaw.session.resume import (
+    Asked,
+    Occasion,
+    find_asked,
+    find_asked_days,
+    find_subject,
+    shorten_origins,
+    sort_sections,
+)
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.place import find_arrivals
@@ -65,6 +73,7 @@ _LEAST_EXCERPT, _LONGEST_EXCERPT, _LONGEST_TITLE = 80, 300, 50  # characters
 _AS_SURE = 0.75  # share of the words of the best match with which a newer one goes before it
 _SECOND = 200  # characters left for the line of the second best
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
+_LAST_ANSWERS = 40  # of the session itself, which may be on the subject that a prompt names
 _MOST_EARLIER = 20  # last sessions, among which is the one that this one continues
 _OTHERS_NOTE = "What others did to this project's memories since its last session began; `scrimshaw digest` shows more."
 _UNRECORDED_NOTE = "This session's start could not be recorded, so it may leave no memory. The person may not know."
@@ -139,23 +148,24 @@ def _tell_state(storage: Storage, event: Event, settings: Settings, now: float) 
 
 
 def _tell_asked(storage: Storage, event: Event, settings: Settings, now: float) -> str:
-    """What a prompt asks of sessions: those of days, or the newest one with all words of a subject in one passage."""
-    days, words = find_asked_days(event.prompt, find_period(event.prompt, now)), find_asked_subject(event.prompt)
+    """What a prompt asks of sessions: those of days, or the last one about a subject."""
+    days, words = find_asked_days(event.prompt, find_period(event.prompt, now)), tuple[str, ...]()
+    if not days and find_asked(event.prompt) == Asked.SUBJECT:
+        words = find_subject(event.prompt)
     if not (days or words):
         return ""
-    from scrimshaw.session.state import fit_lines, tell_days, tell_subject  # noqa: PLC0415 - few prompts need its many patterns
+    from scrimshaw.session.state import find_about, fit_lines, tell_days, tell_subject  # noqa: PLC0415 - few need its many patterns
 
     sessions, index, note = storage.sessions, storage.index, _DAYS_NOTE if days else _SUBJECT_NOTE
     room = RECALL_TOKENS - max_tokens(fence_list(note, [""]))
     if days:
         lines = tell_days(sessions, index, days, event.session, room, max_tokens)
         return fence_list(note, map(STATE_LINE.format, lines))
-    query, own = Query(tuple((word,) for word in words)), f"session:{event.session}"
-    filters = (Filters(source=RECORD, exclude=(own,)), Filters(types=(MemoryType.SESSION,)))
-    names = {match.id for each in filters for match in index.match_text(query, each, _MOST_MATCHES)}
-    found = (each for each in index.get([*names]).values() if each.provenance.session != event.session)
-    newest = sorted(found, key=attrgetter("updated"), reverse=True)
-    lines, *_ = fit_lines(tell_subject(sessions, index, newest, settings.folder), room, _count_line)
+    answers = sessions.events(event.session, EventKind.ANSWER, last=_LAST_ANSWERS)
+    if any(count_shared(each.text, words) >= LEAST_SHARE * len(words) for each in answers):
+        return ""  # the session itself knows more of it
+    about = find_about(index, words, event.session)
+    lines, *_ = fit_lines(tell_subject(sessions, index, about, settings.folder), room, _count_line)
     return fence_list(note, map(STATE_LINE.format, shorten_origins(lines)))
 
 

@@ -41,7 +41,7 @@ from scrimshaw.router import ask
 from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.results import SearchRequest, SearchResult, StateLine
 from scrimshaw.search.tokens import query_terms
-from scrimshaw.session.resume import ASKS_STATE, RECALL, shorten_origins
+from scrimshaw.session.resume import RECALL, find_asked, shorten_origins
 
 LONGEST_TEXT = 24_000  # characters of a memory in one answer: clients refuse answers of more than some 25,000 tokens
 _LONGEST_COUNT = 99_999  # a reply contains its own token count, and no budget is larger
@@ -247,7 +247,7 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
     result = _leave_out_old_news(engine, result, session, call.include_trace)
     budget = call.token_budget or settings.token_budget
     # Few queries ask for sessions; what looks for them is not in the path of the others.
-    if result.period or RECALL.search(call.query) or ASKS_STATE.search(call.query):
+    if result.period or RECALL.search(call.query) or find_asked(call.query):
         result = add_state(engine, call.query, result, session, budget)
         result = replace(result, state=(*shorten_origins(neutralise_state_lines(result.state)),))
     found = () if request.offset else tuple(replies.public_words(recall_fixes(engine, call.query, budget)))
