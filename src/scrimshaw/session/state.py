@@ -375,8 +375,7 @@ def tell_subject(sessions: Sessions, index: Index, about: Iterable[Memory], fold
     places = dict[str, Session | Arrival]()
     for each in about:
         session = each.provenance.session
-        own = sessions.get(session)
-        if own:
+        if own := sessions.get(session):
             places.setdefault(session, own)
         elif session and each.type == MemoryType.SESSION and (body := index.bodies([each.id]).get(each.id)):
             at, trust = datetime.fromisoformat(each.updated).timestamp(), each.provenance.trust
@@ -425,7 +424,8 @@ def tell_days(sessions: Sessions, index: Index, period: Period, own: str, budget
     for each in sessions.latest(before=own, limit=MOST_DATED, with_work=True):
         if format_time(each.started) >= period.end or format_time(each.last_event) < period.start:
             continue
-        is_asked = find_asked(each.task) or find_asked_days(each.task, find_period(each.task, begin))
+        task = each.task
+        is_asked = asks_only_for_session(task) or find_asked(task) or find_asked_days(task, find_period(task, begin))
         if not is_asked or _read_work(sessions, index, each):
             found.append(each)
     if not found:
