@@ -29,7 +29,7 @@ _SENTENCE_END = re.compile(
     r"|\n(?:(?<![^\n]{49}[^\n:]\n)|(?![ \t]*(?:[a-z][a-z'-]*(?:[ ,;.)]|:\n)|[`(\"])))\n*"
 )
 _REPEATED = 0.7  # share of a sentence's pairs of words that were said before, above which it may say nothing
-_STEM, _NUMBER = re.compile(rf"\b\w{{1,{STEM}}}"), re.compile(r"\w*\d\w*")
+_WORD, _DIGIT = re.compile(r"\w+"), re.compile(r"\d")
 _NOT_SAID = re.compile(r"(?m)^#{1,6} .*|^[^\W\d]\w*: |\(e\d+\)")  # headings, labels such as a tool's, marks of events
 _HEADING, _HEADINGS = re.compile(r"#{1,6} +(.*\S)\s*"), re.compile(r"\A(?:#{1,6} .*\s+)+")
 _ITEM = re.compile(r"(?:#{1,6} .*\s+)?(?:[-*+]|\d+\.) ")
@@ -61,10 +61,11 @@ def cut_passage(text: str, terms: Iterable[str], room: int, said: str = "") -> s
         return text
     places, heard = [*_split_sentences(text)], _pair_words(said)
     repeats = [
-        len((own := _pair_words(text[start:end])) & heard) > _REPEATED * len(own)
+        _REPEATED * (end - start) < len(said)  # a much longer one says more, and so needs no comparison
+        and len((own := _pair_words(text[start:end])) & heard) > _REPEATED * len(own)
         and min(map(len, own - heard), default=2) > 1  # no number is new
-        for start, end in (places if said else ())
-    ] or [False] * len(places)
+        for start, end in places
+    ]
     if fits and True not in repeats:
         return text
     starts = "|".join(re.escape(term[:STEM].lower()) for term in terms) or "$^"
@@ -95,8 +96,9 @@ def cut_passage(text: str, terms: Iterable[str], room: int, said: str = "") -> s
 
 def _pair_words(text: str) -> frozenset[tuple[str, ...]]:
     """The beginnings of each two words that follow each other in what a text says, and its numbers and ids."""
-    bare = _NOT_SAID.sub("", text.lower())
-    return frozenset([*pairwise(_STEM.findall(bare)), *zip(_NUMBER.findall(bare), strict=True)])
+    words = _WORD.findall(_NOT_SAID.sub("", text.lower()))
+    numbers = [(word,) for word in words if not word.isalpha() and _DIGIT.search(word)]
+    return frozenset([*pairwise([word[:STEM] for word in words]), *numbers])
 
 
 def list_open_items(text: str, terms: Iterable[str]) -> str:
