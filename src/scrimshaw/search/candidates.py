@@ -50,7 +50,7 @@ class Candidate(Struct, kw_only=True):
     retrievability: float  #: how present it is, 0..1, and the resulting state
     state: Retention
     confidence: float  #: share of the validations that found it useful; 0.5 without any
-    fused: Fused = Fused(id="", score=0.0)
+    fused: Fused
     score: float = 0.0
     terms: Mapping[str, float] = {}  #: terms added to the fused score by comparing it with the other candidates
     factors: Mapping[str, float] = {}
@@ -70,6 +70,7 @@ class SearchState(Struct, kw_only=True):
     filters: Filters
     always_on: tuple[Hit, ...]
     degradations: Degradations
+    generation: int  #: that of the index when the search began
     lists: Mapping[str, Sequence[Match]] = {}  #: results of the channels that found anything
     chunks: dict[str, int] = {}  #: memory id -> its best chunk, by words if possible, otherwise by meaning
     nearest: Mapping[str, int] = {}  #: memory id -> its nearest chunk by meaning, if found
@@ -166,7 +167,7 @@ class CandidateFinder:
 
     def _find_passages(self, state: SearchState) -> None:
         """Add passages of the record of sessions to the lists, except those in the asking session's context."""
-        if not self._count_sessions(self._index.generation()):
+        if not self._count_sessions(state.generation):
             return
         session, start = state.signals.in_context
         filters = replace(state.filters, source=RECORD)
@@ -176,7 +177,7 @@ class CandidateFinder:
         ids: dict[tuple[str, int], str] = {}
         with state.degradations.tolerate(IndexPart.EXCERPTS):
             places = {(each.id, each.chunk) for some in found.values() for each in some}
-            records = self.read_memories({name for name, _ in places}, state.degradations)
+            records = self.read_memories({name for name, _ in places}, state)
             for place, memory in self._index.passages(places, records).items():
                 # A passage such as `session:SID#e12.2` begins with that event.
                 if memory.provenance.session != session or int(memory.id.rpartition("#e")[2].partition(".")[0]) < start:
@@ -188,16 +189,17 @@ class CandidateFinder:
                 merged = sorted((*state.lists.get(channel, ()), *new), key=lambda match: (-match.score, match.id))
                 state.lists = {**state.lists, channel: merged}
 
-    def read_memories(self, ids: Collection[str], degradations: Degradations) -> Mapping[str, Memory]:
+    def read_memories(self, ids: Collection[str], state: SearchState) -> Mapping[str, Memory]:
         """Memories by id, including these, with the trust of their lineage; cached until the index changes."""
-        generation = self._index.generation()  # before the rows, so that none is older than its number
-        if self._memories[0] != generation or len(self._memories[1]) > MOST_REMEMBERED:
-            self._memories = (generation, {})
+        # The number was read before the rows, so none is older than it.
+        if self._memories[0] != state.generation or len(self._memories[1]) > MOST_REMEMBERED:
+            self._memories = (state.generation, {})
         known = self._memories[1]
-        before, new = degradations.as_tuple(), self._index.get([*({*ids} - known.keys())])
-        known.update(lineage.resolve_trust(self._index, new, degradations))
-        if degradations.as_tuple() != before:  # the next search has to report this too
-            self._memories = (-1, {})
+        if unknown := {*ids} - known.keys():
+            before, new = state.degradations.as_tuple(), self._index.get([*unknown])
+            known.update(lineage.resolve_trust(self._index, new, state.degradations))
+            if state.degradations.as_tuple() != before:  # the next search has to report this too
+                self._memories = (-1, {})
         return known
 
     def find_neighbours(self, seeds: Mapping[str, float], state: SearchState) -> list[Match]:
@@ -234,7 +236,7 @@ class CandidateFinder:
         except EmbedderUnavailable as error:
             state.degradations.note(error.degradation)
             return []
-        counts = self._count_vectors(self._index.generation(), filters.source == RECORD)
+        counts = self._count_vectors(state.generation, filters.source == RECORD)
         done, total = counts.progress(self._embedder.model)
         state.vectors = (state.vectors[0] + done, state.vectors[1] + total)
         found = self._index.match_vector(self._embedder.model, vector, filters, self._depth)

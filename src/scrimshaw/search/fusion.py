@@ -16,6 +16,7 @@ SPAN = 0.4  # a candidate so far below the best cosine counts 0; above 0.3 hardl
 # What is near in meaning may say it in other words: words count at least as much as meaning less this. Any eight of the
 # nine judged sets choose this value (docs/evaluation).
 OTHER_WORDS = 0.45
+DIGITS = 6  # decimals of a score and its parts; scores that look equal are equal
 
 
 class Fused(Struct, frozen=True):
@@ -57,7 +58,7 @@ def fuse(
                 shares[Channel.VECTOR] = shares[Channel.TEXT]
             shares[Channel.TEXT] = max(shares.get(Channel.TEXT, 0.0), shares.get(Channel.VECTOR, 0.0) - OTHER_WORDS)
         score = sum([weights[channel] / total * shares[channel] for channel in channels if channel in shares])
-        fused.append(Fused(name, min(1.0, score), ranks, raw))
+        fused.append(Fused(name, min(1.0, round(score, DIGITS)), ranks, raw))
     return sorted(fused, key=lambda hit: (-hit.score, hit.id))
 
 

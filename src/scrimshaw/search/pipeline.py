@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate, chain
 from operator import attrgetter, itemgetter
@@ -19,10 +19,9 @@ from scrimshaw.search.candidates import Candidate, CandidateFinder, SearchState,
 from scrimshaw.search.confidence import CALIBRATIONS, NAMED, has_identifier, judge_answer
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
-from scrimshaw.search.fusion import OTHER_WORDS, Fused, fuse, scale_scores
+from scrimshaw.search.fusion import DIGITS, OTHER_WORDS, Fused, fuse, scale_scores
 from scrimshaw.search.passages import SENTENCE, cut_passage, find_copies, list_open_items
 from scrimshaw.search.periods import find_period
-from scrimshaw.search.rerank import DIGITS
 from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, SessionSignals
 from scrimshaw.search.routing import LISTS, route
 from scrimshaw.search.token_vectors import compare_vectors, match_tokens
@@ -69,14 +68,17 @@ class Searcher:
         """The answer, and the one with the boosts that the session does not get; only the last stage runs for it."""
         state = self._begin(request, signals)
         self._finder.find(state)
-        ids = {*map(attrgetter("id"), chain.from_iterable(state.lists.values()))}
+        depth, weights = self._settings.candidates, state.profile.weights
+        found = fuse(state.lists, weights, depth, without_vector=state.without_vector)
         sizes = {str(channel): len(matches) for channel, matches in state.lists.items()}
-        state.note(Stage.CANDIDATE, 0, len(ids), channels=sizes)
-        known = self._look_up(state, ids)
+        state.note(Stage.CANDIDATE, 0, len(found), channels=sizes)
+        known = self._look_up(state, found[:depth])
+        if len(known) < depth:  # some have faded, or are gone
+            known |= self._look_up(state, found[depth:])
         anything = asdict(Filters())
         conditions = {name: value for name, value in asdict(state.filters).items() if value != anything[name]}
-        state.note(Stage.FILTER, len(ids), len(known), conditions=conditions)
-        candidates = self._fuse(state, known)
+        state.note(Stage.FILTER, len(found), len(known), conditions=conditions)
+        candidates = self._add_neighbours(state, [item for item in found if item.id in known][:depth], known)
         ranked = self._rank(state, candidates)
         state.note(Stage.RERANK, len(candidates), len(ranked), lowered=sum(bool(each.factors) for each in ranked))
         ranked = self._fall_back(state, ranked)
@@ -104,9 +106,8 @@ class Searcher:
             return query
         raise InvalidRequest(problem, hint, parameter="query")
 
-    def always_on(self) -> tuple[Hit, ...]:
+    def _read_always_on(self, generation: int) -> tuple[Hit, ...]:
         """Constitutional memories written only by people, by id, as many as fit their own token budget."""
-        generation = self._index.generation()
         if self._always_on[0] != generation:
             memories = self._index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)), sort="id", limit=100, offset=0)
             trusts = lineage.find_inherited_trusts(self._index, tuple(memory.id for memory in memories))
@@ -126,11 +127,11 @@ class Searcher:
 
     def _begin(self, request: SearchRequest, signals: SessionSignals) -> SearchState:
         reached, degradations, query = time.perf_counter(), Degradations(), self.validate(request.query)
-        filters = request.filters
+        filters, generation = request.filters, self._index.generation()
         always_on: tuple[Hit, ...] = ()
         if request.constitutional:
             with degradations.tolerate(IndexPart.GRAPH):
-                always_on = self.always_on()
+                always_on = self._read_always_on(generation)
         only = () if request.all_of else filters.only
         if request.all_of:
             concepts = Query(tuple(query_terms(concept) for concept in request.all_of))
@@ -151,13 +152,14 @@ class Searcher:
             filters=filters,
             always_on=always_on,
             degradations=degradations,
+            generation=generation,
             reached=reached,
         )
 
-    def _look_up(self, state: SearchState, names: Iterable[str]) -> dict[str, Candidate]:
+    def _look_up(self, state: SearchState, fused: Sequence[Fused]) -> dict[str, Candidate]:
         """These memories as candidates, without those in an excluded retention state."""
-        request, signals, asked = state.request, state.signals, {*names}
-        ids = [*asked - state.record.keys()]
+        request, signals = state.request, state.signals
+        ids = [item.id for item in fused if item.id not in state.record]
         reviews: Mapping[str, Review] = {}
         if signals.reviews:
             with state.degradations.tolerate(IndexPart.REVIEWS):
@@ -167,43 +169,42 @@ class Searcher:
             faintest = min(faintest, _STATES.index(request.min_state))
         words = {match.id for name in (Channel.TEXT, Channel.TRIGGER) for match in state.lists.get(name, ())}
         found, now = dict[str, Candidate](), signals.now
-        for name in asked & state.record.keys():  # passages of the record do not fade
-            memory = state.record[name][-1]
-            found[name] = Candidate(memory=memory, retrievability=1.0, state=Retention.HOT, confidence=0.5)
-        memories = self._finder.read_memories(ids, state.degradations)
-        for name in memories.keys() & {*ids}:
-            memory, review = memories[name], reviews.get(name)
-            share, retention = presence(memory, review, now, self._forgetting) if now else (1.0, Retention.HOT)
+        memories = self._finder.read_memories(ids, state)
+        for item in fused:
+            name, is_passage, review = item.id, item.id in state.record, reviews.get(item.id)
+            if (memory := state.record[name][-1] if is_passage else memories.get(name)) is None:
+                continue
+            does_fade = now and not is_passage
+            share, retention = presence(memory, review, now, self._forgetting) if does_fade else (1.0, Retention.HOT)
             if _STATES.index(retention) <= faintest:
-                confidence = review.confidence if review else 0.5
-                found[name] = Candidate(memory=memory, retrievability=share, state=retention, confidence=confidence)
+                sure = review.confidence if review else 0.5
+                found[name] = Candidate(
+                    memory=memory, fused=item, retrievability=share, state=retention, confidence=sure
+                )
             elif retention == Retention.ARCHIVED and name in words and not request.min_state:
                 state.archived.append(name)
         return found
 
-    def _fuse(self, state: SearchState, known: dict[str, Candidate]) -> list[Candidate]:
+    def _add_neighbours(self, state: SearchState, fused: list[Fused], known: dict[str, Candidate]) -> list[Candidate]:
         """The candidates in fused order, with causal neighbours of the best that no channel found."""
-        entered, weights = len(known), state.profile.weights
-        found = fuse(state.lists, weights, self._settings.candidates, without_vector=state.without_vector)
-        fused, near = [item for item in found if item.id in known], list[Match]()
+        entered, weights, near = len(fused), state.profile.weights, list[Match]()
         if Channel.GRAPH in state.request.channels:
             with state.degradations.tolerate(IndexPart.GRAPH):
                 seeds = [item for item in fused if item.id not in state.record][:SEEDS]
                 near = self._finder.find_neighbours({item.id: item.score for item in seeds}, state)
         ranked_ids = {item.id for item in fused} if near else set[str]()
         new = [
-            Fused(id=match.id, score=match.score, ranks={Channel.GRAPH: rank}, raw={Channel.GRAPH: match.score})
+            Fused(match.id, round(match.score, DIGITS), {Channel.GRAPH: rank}, {Channel.GRAPH: match.score})
             for rank, match in enumerate(near, start=1)
             if match.id not in ranked_ids
         ]
         if new:
-            known |= self._look_up(state, [item.id for item in new])
-            fused += [item for item in new if item.id in known]
-            fused.sort(key=lambda item: (-item.score, item.id))
+            known |= self._look_up(state, new)
+            fused = sorted([*fused, *(item for item in new if item.id in known)], key=lambda x: (-x.score, x.id))
         used = {str(channel): weights[channel] for channel in state.lists}
         scales = {str(name): scale_scores(name, some, self._settings.candidates) for name, some in state.lists.items()}
         state.note(Stage.FUSION, entered, len(fused), weights=used, scales=scales, other_words=OTHER_WORDS)
-        return _with_fusion(fused, known)
+        return [known[item.id] for item in fused]
 
     def _rank(self, state: SearchState, candidates: Sequence[Candidate]) -> list[Candidate]:
         """All of them by their lowered scores: a page must not depend on how many were looked at for it."""
@@ -222,9 +223,9 @@ class Searcher:
                     recorded=losses,
                     period=state.period,
                 )
-                each.terms = {**each.terms, **rerank.score_session(each.memory, losses)}
-            score = max(0.0, round(each.fused.score, DIGITS) + sum(each.terms.values()))
-            each.score = score * math.prod(each.factors.values())
+                if each.memory.provenance.session:
+                    each.terms = {**each.terms, **rerank.score_session(each.memory, losses)}
+            each.score = max(0.0, each.fused.score + sum(each.terms.values())) * math.prod(each.factors.values())
         if request.rerank and candidates:
             _put_newest_first(self._index, state, candidates[: rerank.COMPARED])
         ranked = sorted(candidates, key=_sort_key)
@@ -279,8 +280,8 @@ class Searcher:
             query = Query((state.terms,), is_prefix=True)
             matches = self._index.match_text(query, state.filters, self._settings.candidates)
         fused = fuse({Channel.TEXT: matches}, {Channel.TEXT: 1.0}, self._settings.candidates)
-        known = self._look_up(state, [match.id for match in matches])
-        ranked = self._rank(state, _with_fusion([item for item in fused if item.id in known], known))
+        known = self._look_up(state, fused)
+        ranked = self._rank(state, [known[item.id] for item in fused if item.id in known])
         for each in ranked:
             each.score *= PREFIX
             each.factors = {**each.factors, "prefix": PREFIX}
@@ -373,7 +374,7 @@ class Searcher:
             explanation = Explanation(
                 ranks=fused.ranks,
                 raw={channel: float(f"{score:.6g}") for channel, score in fused.raw.items()},
-                fused=round(fused.score, DIGITS),
+                fused=fused.score,
                 terms=each.terms,
                 factors=each.factors,
                 boosts=each.boosts,
@@ -442,7 +443,7 @@ def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate
         if gap >= 0 and (is_near or (newer, older) in stated) and ranks[0] <= ranks[1]:
             lift = new.terms.get("newer", 0.0) + gap / share + 2 * 10**-DIGITS
             new.terms = {**new.terms, "newer": round(lift, DIGITS)}
-            new.score = max(0.0, round(new.fused.score, DIGITS) + sum(new.terms.values())) * share
+            new.score = max(0.0, new.fused.score + sum(new.terms.values())) * share
 
 
 def _find_asked_words(index: Index, state: SearchState, candidates: Sequence[Candidate]) -> dict[str, set[str]]:
@@ -474,13 +475,6 @@ def _gather_session(state: SearchState, ranked: Sequence[Candidate], limit: int)
         if score != each.score:
             each.factors, each.score = {**each.factors, "session record": score / each.score}, score
     return sorted(ranked, key=_sort_key)
-
-
-def _with_fusion(fused: Sequence[Fused], known: Mapping[str, Candidate]) -> list[Candidate]:
-    """The candidates in fused order, each with its fused score."""
-    for item in fused:
-        known[item.id].fused = item
-    return [known[item.id] for item in fused]
 
 
 def _apply_boosts(state: SearchState, ranked: list[Candidate], find_boosts: Boosts | None) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 
 from scrimshaw.models import ArtifactClass, Memory, MemoryType, Neighbor, Relation, Retention, Tier
+from scrimshaw.search.fusion import DIGITS
 from scrimshaw.search.periods import Period
 
 FLOOR = 0.80
@@ -30,7 +31,6 @@ MOST_LENGTHS = 2  # so that among notes of equal length a longer one, such as a 
 SAME_TEXT, NEWER_REACH = 0.85, 0.3
 
 _EQUAL = 1e-9  # values that differ by less differ by rounding
-DIGITS = 6  # decimals shown of a score and its parts; scores that look equal are equal
 
 # Highest to lowest; deprecated memories are only included on request.
 TIER_FACTORS: Mapping[Tier, float] = {Tier.TEMPORARY: 0.90, Tier.DEPRECATED: 0.50}
