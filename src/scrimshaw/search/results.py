@@ -127,9 +127,7 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     trace: tuple[StageTrace, ...]
     degradations: tuple[Degradation, ...]
     period: Period | None = None  #: the days that the query names, if sessions may answer it
-    state: tuple[
-        StateLine, ...
-    ] = ()  #: where the last session ended, or what those of days did, if only that was asked
+    state: tuple[StateLine, ...] = ()  #: where the last session ended, or what those of the named days did
     peers: tuple[PeerHit, ...] = ()  #: hits of other memory servers; they never change `hits`
     sources: Mapping[str, float] = {}  #: the peers that answered, and how many seconds ago
 
