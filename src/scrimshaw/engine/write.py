@@ -530,11 +530,10 @@ def find_similar_memories(engine: Engine, text: str, *, title: str = "", exclude
     own_sketch, least = compute_minhash(text), max(settings.related, _SAME_WORDS if len(text) <= BRIEF else 0)
     shared = max(1, round(least * _SAMPLE_LUCK * len(own_sketch)))
     near = engine.index.near_duplicates(own_sketch, shared=shared, limit=_CANDIDATES + 1)
-    named = map(itemgetter(1), engine.index.phrases([find_head(title)], titles=True, holds=bool))
-    if not (ids := [*dict.fromkeys([*near, *named])]):
+    named = engine.index.phrases([find_head(title)], titles=True, holds=lambda name: normalise_text(name) == own_title)
+    if not (ids := [*dict.fromkeys([*near, *map(itemgetter(1), named)])]):
         return ()
-    memories, own = engine.index.get(ids), split_runs(text, BRIEF)
-    found = []
+    memories, own, found = engine.index.get(ids), split_runs(text, BRIEF), list[Similar]()
     for name, body in engine.index.bodies(ids).items():
         if name == exclude or name not in memories:  # one deleted meanwhile has no title any more
             continue
