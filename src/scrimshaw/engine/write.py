@@ -552,8 +552,8 @@ def propose_supersedes(engine: Engine, text: str, similar: Sequence[Similar]) ->
     bodies = engine.index.bodies([each.id for each in similar]) if cues else {}
     for each in similar:
         why = "it has the same title" if each.kind == "same_title" else ""
-        known = find_cues(bodies.get(each.id, ""))
-        if new := [cue for cue in cues if cue not in known]:
+        known = " ".join(bodies.get(each.id, "").casefold().split())
+        if new := [cue for cue in cues if not re.search(rf"{cue}(?<!\w{cue})\b", known)]:
             quoted = ", ".join(f'"{cue}"' for cue in new)
             why = f"{each.kind.replace('_', ' ')} ({each.similarity:.2f}), and only the new text says {quoted}"
         if why:
@@ -563,4 +563,4 @@ def propose_supersedes(engine: Engine, text: str, similar: Sequence[Similar]) ->
 
 def find_cues(text: str) -> tuple[str, ...]:
     """The cues of a change in a text, each once, in order."""
-    return tuple(dict.fromkeys(" ".join(match.split()) for match in _CUES.findall(" ".join(text.casefold().split()))))
+    return tuple(dict.fromkeys(_CUES.findall(" ".join(text.casefold().split()))))
