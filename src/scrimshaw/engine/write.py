@@ -453,11 +453,11 @@ def _write(
     source = make_source_file(place.source, place.name, place.path)
     document = engine.parse(replace(source, is_vouched=is_vouched), file.demand_readable(), clean)
     with engine.write_lock() if new else nullcontext():
-        if new and new.id and (twins := engine.index.get(engine.index.find_ids(differing_in_case=place.name))):
-            (twin, *_) = twins.values()
+        twins = engine.index.find_ids(differing_in_case=place.name) if new and new.id else ()
+        for twin in engine.index.get(twins).values() if twins else ():
             raise AlreadyExists(f"{twin.id!r} exists: {twin.path}.", "Update it, or choose another id.", id=twin.id)
-        if new:
-            read_file(engine, place.name, "", vault_name=new.vault)
+        if new and place.path.exists():
+            raise make_conflict(place.name, "", "")
         recorded = change._replace(entry=entry, new_hash=document.content_hash)
         apply_changes(engine, [recorded], [(engine.embed_job, "")])
     with suppress(OSError):
