@@ -167,13 +167,12 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     file, text, verdict = compose_memory(engine, new, title, content, clean)
     is_accepted = verdict.is_accepted or force
     is_brief = file.values.get("tier") == Tier.TEMPORARY and new.trust not in LASTING
-    named = map(clean, (new.title, *new.triggers, *new.topics, *new.questions))
-    classes = itertools.chain(content.classes, text.classes, *map(attrgetter("classes"), named))
+    cleaned = (content, text, *map(clean, (new.title, *new.triggers, *new.topics, *new.questions)))
     outcome = describe(
         id=memory_id,
         status="rejected" if not is_accepted else "dry_run" if dry_run else "saved",
         content_hash=file.content_hash,
-        redacted=tuple(dict.fromkeys(classes)),
+        redacted=tuple(dict.fromkeys(itertools.chain.from_iterable(map(attrgetter("classes"), cleaned)))),
         similar=similar,
         proposals=propose_supersedes(engine, content.text, similar) if similar else (),
         quality=Quality(score=verdict.score, flags=verdict.flags),
