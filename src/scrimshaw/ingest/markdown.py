@@ -168,7 +168,7 @@ def find_marked_sections(body: str) -> dict[str, str]:
 
 def make_anchor(text: str) -> str:
     """GitHub's anchor for a heading: lower case, letters, marks, digits, `_` and `-`, spaces as `-`."""
-    allowed = (char for char in text.lower() if char in " -_" or unicodedata.category(char)[0] in "LMN")
+    allowed = (char for char in text.lower() if char.isalnum() or char in " -_" or unicodedata.category(char)[0] == "M")
     return "".join(allowed).replace(" ", "-") or "section"
 
 
