@@ -40,6 +40,7 @@ _ITEM = re.compile(_MARK, re.MULTILINE)
 _CELL = re.compile(r"(?:\\.|[^|\\\n])+")
 _INDENTED = re.compile(r" {4}| {0,3}\t")
 FENCED = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t\r]*$|\Z)")  # code between fences
+remove_code = lru_cache(maxsize=2)(partial(FENCED.sub, ""))  # a save needs it three times
 
 
 class Line(NamedTuple):
@@ -158,12 +159,13 @@ def remove_chatter(text: str) -> str:
 
 def find_chatter(text: str, phrases: tuple[str, ...] = ()) -> tuple[Chatter, ...]:
     """The pieces that `remove_chatter` would remove from the text, in order; more `phrases` also begin chatter."""
-    known, spoken = _kinds_by_opening(phrases), {*_split_words(text)}
-    openings = [each for word in known.keys() & spoken for each in known[word] if spoken.issuperset(each[0])]
+    known, spoken = _kinds_by_opening(phrases), {*(words := _split_words(text))}
+    if openings := [each for word in known.keys() & spoken for each in known[word] if spoken.issuperset(each[0])]:
+        said = (" ".join(words), " ".join(filterfalse(_words("filling", "cheers").__contains__, words)))
+        openings = [each for each in openings if any(" ".join(each[0]) in one for one in said)]
     pieces, may_trace = list[Chatter](), _TRACE_HINT.search(text)
-    if not (openings or may_trace or ("!" in text and spoken & _words("cheers"))):  # as in most texts
-        return ()
-    for block in split_blocks(text):
+    may_chat = openings or may_trace or ("!" in text and spoken & _words("cheers"))  # hardly any text
+    for block in split_blocks(text) if may_chat else ():
         if block.is_trace:
             pieces.append(Chatter("tool trace", block.start, block.end, block))
             continue

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache, partial
 from itertools import chain, filterfalse
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.ingest.chatter import FENCED, Line, find_chatter, split_lines
+from scrimshaw.ingest.chatter import Line, find_chatter, remove_code, split_lines
 from scrimshaw.ingest.extraction import shorten
 from scrimshaw.ingest.front_matter import compose_yaml, convert_node, parse_line, parse_phrases, parse_provenance
 from scrimshaw.ingest.memory_file import MERGE_MARKS, MemoryFile
@@ -248,7 +248,7 @@ def _find_placeholder(value: str, *, is_required: bool) -> str:
     text = _MENTION.sub("", value).strip("* _\t")
     if _pattern("to_come").fullmatch(text):
         return text
-    if _plain_words(text) == _sentences("default_description")[0]:
+    if _pattern("default_description").fullmatch(text):
         return f"the template's '{text}'"
     marks = [*_pattern("placeholder").finditer(text)]
     is_filling = marks and (is_required or _pattern("placeholder").sub("", text).count(" ") <= _FILLING_SPACES)
@@ -366,12 +366,13 @@ def _find_boilerplate(file: FileContents) -> _Defect | None:
 
 def _find_filling(file: FileContents) -> _Defect | None:
     """A text without content."""
-    words, prose = _WORD.findall(file.body.lower()), FENCED.sub("", file.body)
-    telling = filterfalse(_words("acknowledgements").__contains__, filter(_TELLING.fullmatch, words))
-    if not words:
+    text, prose = file.body.lower(), remove_code(file.body)
+    telling = filter(_TELLING.fullmatch, map(itemgetter(0), _WORD.finditer(text)))
+    if not _WORD.search(text):
         return f"{_BOILERPLATE}the file has no words of its own", True
-    if not next(telling, ""):
+    if not next(filterfalse(_words("acknowledgements").__contains__, telling), ""):
         return f"{_BOILERPLATE}the text is too short to say anything", True
+    words = _WORD.findall(text) if any(map(text.__contains__, _words("filler"))) else ()  # as in hardly any text
     if sum(map(_words("filler").__contains__, words)) > _FILLER_SHARE * len(words):
         return f"{_BOILERPLATE}the text is filling text", True
     lines = [*filterfalse(_TABLE_ROW.match, filter(str.strip, prose.splitlines()))]

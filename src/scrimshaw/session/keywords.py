@@ -9,7 +9,7 @@ from itertools import chain, filterfalse, groupby, islice
 from operator import attrgetter
 from typing import NamedTuple
 
-from scrimshaw.ingest.chatter import FENCED
+from scrimshaw.ingest.chatter import remove_code
 from scrimshaw.models import MemoryType
 from scrimshaw.search.tokens import STEM, STOP_WORDS, query_terms
 from scrimshaw.session.statements import LANGUAGES, PATTERNS, WORDS, cut_line
@@ -64,7 +64,7 @@ def find_keywords(
     for text, weight in texts:
         runs = _find_runs(text)
         for phrase in dict.fromkeys(chain.from_iterable(map(_combine_words, runs))):
-            phrases[phrase] += weight * _WORTH[min(MOST_WORDS, len(phrase.split()))]
+            phrases[phrase] += weight * _WORTH[phrase.count(" ") + 1]
         for noun in filter(None, map(attrgetter("noun"), chain.from_iterable(runs))):
             nouns[noun] += weight
     for name in names:
@@ -115,7 +115,7 @@ def _is_general(word: str) -> bool:
 
 def describe_text(title: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Trigger phrases and topics of a written text; headings count more than lines, code not at all."""
-    prose = FENCED.sub("", text)
+    prose = remove_code(text)
     lines = [(line, 1.5 if line.startswith("#") else 1.0) for line in prose.splitlines() if line]
     paths = [path for line, _ in lines if "/" in line for path in _PATH.findall(line)]
     return find_keywords([(title, 2.5), *lines], file_stems(paths), paths, prose)
@@ -123,8 +123,7 @@ def describe_text(title: str, text: str) -> tuple[tuple[str, ...], tuple[str, ..
 
 def find_title(text: str) -> str:
     """The first line that is no code, table or rule, up to its last sentence or word within _LONGEST_TITLE."""
-    prose = _TABLE_LINE.sub("", FENCED.sub("", text))
-    found = _TITLE_LINE.search(prose) or _TITLE_LINE.search(text)
+    found = _TITLE_LINE.search(_TABLE_LINE.sub("", remove_code(text))) or _TITLE_LINE.search(text)
     line = " ".join(found[1].rstrip(" #*_-|\t").split()) if found else ""
     sentences = _SENTENCES.match(line) if len(line) > _LONGEST_TITLE else None
     return sentences[0] if sentences else cut_line(line, _LONGEST_TITLE)
@@ -132,7 +131,7 @@ def find_title(text: str) -> str:
 
 def find_type(title: str, text: str) -> MemoryType:
     """The type that a text's title and first lines suggest, otherwise general."""
-    lines = filter(str.strip, FENCED.sub("", text).splitlines())
+    lines = filter(str.strip, remove_code(text).splitlines())
     opening = "\n".join([title, *islice(lines, _OPENING_LINES)]).lower()  # ignoring case takes twice as long
     for kind, cue in PATTERNS["types"].items():
         if cue.search(opening):
@@ -161,12 +160,12 @@ def _combine_words(run: Sequence[_Word]) -> list[str]:
     found = list[str]()
     for start, (text, phrase, is_name, _) in enumerate(run, start=1):
         found += [text] if is_name else []
-        texts, is_soft = {text}, phrase in _SOFT
-        for other in run[start : start + MOST_WORDS - 1]:
-            phrase, is_soft = f"{phrase} {other.shown}", is_soft and other.shown in _SOFT
-            if other.text in texts or len(phrase) > _LONGEST_PHRASE:
+        texts, is_soft = [text], phrase in _SOFT
+        for other, shown, _, _ in run[start : start + MOST_WORDS - 1]:
+            phrase, is_soft = f"{phrase} {shown}", is_soft and shown in _SOFT
+            if other in texts or len(phrase) > _LONGEST_PHRASE:
                 break  # nor does a longer one fit
-            texts.add(other.text)
+            texts.append(other)
             found += [] if is_soft else [phrase]
     return found
 
@@ -174,7 +173,7 @@ def _combine_words(run: Sequence[_Word]) -> list[str]:
 def _find_runs(text: str) -> list[list[_Word]]:
     """The words of a text that name a subject; a run ends at any other word."""
     words = map(_read_word, _TOKEN.findall(_LINK.sub(" . ", text) if "://" in text or "[RED" in text else text))
-    return [[word for word in run if word] for is_subject, run in groupby(words, bool) if is_subject]
+    return [[*filter(None, run)] for is_subject, run in groupby(words, bool) if is_subject]
 
 
 @lru_cache(maxsize=16_384)  # texts share most of their words
