@@ -552,7 +552,7 @@ def propose_supersedes(engine: Engine, text: str, similar: Sequence[Similar]) ->
     for each in similar:
         why = "it has the same title" if each.kind == "same_title" else ""
         known = " ".join(bodies.get(each.id, "").casefold().split())
-        if new := [cue for cue in cues if not re.search(rf"{cue}(?<!\w{cue})\b", known)]:
+        if new := [cue for cue in cues if not (cue in known and re.search(rf"\b{cue}\b", known))]:
             quoted = ", ".join(f'"{cue}"' for cue in new)
             why = f"{each.kind.replace('_', ' ')} ({each.similarity:.2f}), and only the new text says {quoted}"
         if why:
