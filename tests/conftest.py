@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,6 +19,10 @@ from scrimshaw.config import load
 from scrimshaw.engine import Engine, open_engine
 from scrimshaw.search.embedders import Embedder, MiniLMEmbedder
 from scrimshaw.search.pipeline import Searcher
+
+# The processes that tests start share their bytecode; without it each spends a second on compiling the package.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # No deadline: a busy machine may take any time for an example.
 # The same examples every time: a gate that was green stays green until the code changes. `make fuzz` draws new ones.
