@@ -20,9 +20,9 @@ demo-team: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --hypothesis-profile=quick
 
-# All tests: after those above also the ones of many processes, and properties with all their examples.
-test-all: test
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow or hypothesis"
+# All tests: also the ones of many processes, and properties with all their examples.
+test-all: $(STAMP)
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # How large the code is and how long its paths are, each measure beside the bound that `make test` holds it to.
 shape: $(STAMP)
@@ -48,7 +48,8 @@ mutants: $(VENV)/.mutation
 	$(BIN)/mutmut run --max-children 1
 	$(BIN)/python -m benchmarks.mutants
 
-check: lint types imports test docs-check
+# `make check test-all` runs all tests, and those of everyday work only once.
+check: lint types imports $(if $(filter test-all,$(MAKECMDGOALS)),,test) docs-check
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
