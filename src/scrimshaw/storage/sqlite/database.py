@@ -33,6 +33,7 @@ _SEAL = f"INSERT INTO seals VALUES (?1, ?2) ON CONFLICT DO UPDATE SET digest = (
 _HAS_SEALS = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'seals')"
 _SEALED = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('seals', 'sqlite_sequence')"
 _RECORD = "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, at TEXT NOT NULL)"
+_RECORDED = "SELECT number FROM migrations"
 _SCHEMAS = Path(__file__).with_name("schema")
 
 
@@ -187,26 +188,26 @@ class Database(SqlDatabase):
             raise
 
     def migrate(self) -> None:
-        """Run every migration that is not recorded yet, each in one transaction with its record."""
+        """Run every migration that is not recorded yet, all in one transaction with their records."""
         self.rows(_RECORD)
         migrations = read_migrations(_SCHEMAS / self.schema)
-        recorded = set(chain.from_iterable(self.rows("SELECT number FROM migrations")))
+        recorded = set(chain.from_iterable(self.rows(_RECORDED)))
         newest, known = max(recorded, default=0), migrations[-1][0]
         if newest > known:
             remedy = ", or run `scrimshaw rebuild` to read the files again." if self.schema == "index" else "."
             raise self.explain_newer(newest, known, f"Update Scrimshaw{remedy}")
-        for number, name, sql in migrations:
-            if number in recorded or (self._through is not None and number > self._through):
-                continue
+        missing = [each for each in migrations if each[0] not in recorded and each[0] <= (self._through or known)]
+        if missing:
             with self.write() as write:
                 write.preupdate_hook(None)  # all rows are summed at the end
-                # Another process may have been first.
-                if not write.execute("SELECT 1 FROM migrations WHERE number = ?", (number,)).get:
-                    write.execute(sql)
-                    write.execute("INSERT INTO migrations VALUES (?, ?, datetime('now'))", (number, name))
-                    if write.execute(_HAS_SEALS).get:
-                        write.execute("DELETE FROM seals")
-                        write.executemany(_SEAL, _sum_rows(write).items())
+                recorded = set(chain.from_iterable(write.execute(_RECORDED)))  # another process may have been first
+                for number, name, sql in missing:
+                    if number not in recorded:
+                        write.execute(sql)
+                        write.execute("INSERT INTO migrations VALUES (?, ?, datetime('now'))", (number, name))
+                if write.execute(_HAS_SEALS).get:
+                    write.execute("DELETE FROM seals")
+                    write.executemany(_SEAL, _sum_rows(write).items())
 
     def _identify(self) -> _Identity:
         """Device and inode of the database and its log, as they are at the path now."""
