@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -23,6 +25,11 @@ from scrimshaw.search.pipeline import Searcher
 # The processes that tests start share their bytecode; without it each spends a second on compiling the package.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Temporary folders are in memory where there is room: a commit there does not wait for a disk.
+MEMORY, LEAST_BYTES = Path("/dev/shm"), 4 * 2**30
+if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > LEAST_BYTES:
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 # No deadline: a busy machine may take any time for an example.
 # The same examples every time: a gate that was green stays green until the code changes. `make fuzz` draws new ones.
