@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -46,7 +46,8 @@ class HttpServer(NamedTuple):
         if secret:
             headers["Authorization"] = f"Bearer {secret}"
         method = more.pop("method", "POST" if "json" in more or "content" in more else "GET")
-        return httpx2.request(method, self.url + path, headers=headers, timeout=PATIENCE_S, **more)
+        # The system's list of authorities takes 50 ms to read, and no test serves over TLS.
+        return httpx2.request(method, self.url + path, headers=headers, timeout=PATIENCE_S, verify=False, **more)
 
     def call(self, secret: str, tool: str, *, path: str = "/mcp", **arguments: object) -> Any:
         """What a tool answers; an error as its code and words."""
@@ -60,7 +61,7 @@ class HttpServer(NamedTuple):
 
         async def run() -> _T:
             headers = {"Authorization": f"Bearer {secret}"}
-            async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as http:
+            async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S, verify=False) as http:
                 transport = streamable_http_client(self.url + path, http_client=http)
                 async with Client(transport, mode=mode) as client:
                     return await work(client)
@@ -76,12 +77,16 @@ def write_shop(folder: Path) -> Path:
 
 @contextmanager
 def serve_http(
-    project: Path, home: Path, *options: str, environment: Mapping[str, str] | None = None
+    project: Path,
+    home: Path,
+    *options: str,
+    environment: Mapping[str, str] | None = None,
+    program: Sequence[str] = PROGRAM,
 ) -> Iterator[HttpServer]:
     """A server of a project, by words alone, once it is ready."""
     known = {"SCRIMSHAW_HOME": str(home), "SCRIMSHAW_EMBEDDING_PROVIDER": "none", **(environment or {})}
     with tempfile.TemporaryFile() as log:
-        command = [*PROGRAM, *options]
+        command = [*program, *options]
         process = subprocess.Popen(
             command, env={**os.environ, **known}, cwd=project, stdin=subprocess.DEVNULL, stderr=log
         )
@@ -90,6 +95,7 @@ def serve_http(
             deadline = time.monotonic() + PATIENCE_S
             while server.send("/readyz").status_code != 200:
                 assert time.monotonic() < deadline
+                time.sleep(0.01)
             yield server
         finally:
             process.kill()

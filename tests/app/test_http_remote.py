@@ -15,13 +15,19 @@ from typing import Any, NamedTuple
 import pytest
 from tests.app.command_line import Cli, command_line
 from tests.git_folders import run_git, write_gate
-from tests.http_server import PATIENCE_S, HttpServer, serve_http
+from tests.http_server import PATIENCE_S, PROGRAM, HttpServer, serve_http
 
 from scrimshaw.app.http.tokens import TokenFile, TokenScope, find_vaults
 from scrimshaw.config import load
 from scrimshaw.errors import ConfigError, NotFound
 
 HOOK = "from scrimshaw.app.hooks import main; main.PATIENCE_S = main.DEADLINE_S = 120; main.run()"
+# A server that asks a remote again at once, not after two seconds.
+HURRIED = (
+    *PROGRAM[:2],
+    f"from scrimshaw.app.http import commits; commits.FIRST_RETRY_S = 0.1; {PROGRAM[2]}",
+    *PROGRAM[3:],
+)
 MEMORIES = ".scrimshaw/memories"
 GATE = write_gate("The harbour gate shuts at dusk.")
 
@@ -51,7 +57,7 @@ class Place(NamedTuple):
                  for key, each in {**known, **stated}.items()]  # fmt: skip
         self.home.mkdir(exist_ok=True)
         (self.home / "config.toml").write_text("\n".join(["[[vaults]]", *lines]))
-        with serve_http(self.home, self.home, "--toolsets", "all") as server:
+        with serve_http(self.home, self.home, "--toolsets", "all", program=HURRIED) as server:
             with suppress(NotFound):  # after an earlier start
                 TokenFile(self.home).revoke("ana@example.org")
             yield server, server.token("ana@example.org", {self.served: TokenScope.WRITE})
