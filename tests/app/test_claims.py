@@ -14,7 +14,7 @@ from docs.tool_listing import input_schema
 from tests.app.clients.record import load_records
 from tests.app.clients.words import CWD
 from tests.app.command_line import Cli
-from tests.app.hooks.test_hook_process import context_of, report
+from tests.app.hooks.events import context_of, report
 from tests.samples import write_memory
 from tests.scenarios.agent import Agent, started
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.app.command_line import Cli
-from tests.app.hooks.test_hook_process import bash, context_of, report
+from tests.app.hooks.events import bash, context_of, report
 from tests.samples import write_memory
 
 from scrimshaw.app.mcp.protocol import Dispatcher

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from tests.app.command_line import Cli
-from tests.app.hooks.test_hook_process import report
+from tests.app.hooks.events import report
 from tests.samples import write_memory
 
 from scrimshaw.app.cli import output

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.app.command_line import Cli, command_line
-from tests.app.hooks.test_hook_process import bash, context_of, report
+from tests.app.hooks.events import bash, context_of, report
 from tests.conftest import OpenMemory
 
 from scrimshaw.app.cli.write import _render_drafts

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from tests.app.hooks.test_hook_process import bash, report
+from tests.app.hooks.events import bash, report
 from tests.samples import write_memory
 
 from scrimshaw.app import tracing

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.app.command_line import command_line
-from tests.app.hooks.test_hook_process import bash, report
+from tests.app.hooks.events import bash, report
 from tests.scenarios.agent import Agent
 
 from scrimshaw.engine import Engine

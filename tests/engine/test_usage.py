@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.app.hooks.test_hook_process import bash, context_of, report
+from tests.app.hooks.events import bash, context_of, report
 from tests.samples import write_memory
 
 from scrimshaw.app.hooks.fencing import max_tokens

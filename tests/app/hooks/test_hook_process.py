@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.app.hooks.events import bash_call, context_of, payload_of
 from tests.samples import write_memory
 from tests.scenarios.agent import Agent
 
@@ -45,20 +46,13 @@ def hook(project: Path, payload: bytes, client: str = "claude", run: str = RUN) 
 
 def report(project: Path, event: str, session: str = "S1", **fields: Any) -> str:
     """Send one Claude event; what the hook printed."""
-    payload = {"session_id": session, "cwd": str(project), "hook_event_name": event, "transcript_path": "", **fields}
-    done = hook(project, json.dumps(payload).encode())
+    done = hook(project, payload_of(project, event, session, **fields))
     assert (done.returncode, done.stderr) == (0, b"")
     return done.stdout.decode()
 
 
 def bash(project: Path, command: str, output: str, call_id: str, session: str = "S1") -> str:
-    response = {"stdout": output, "stderr": "", "interrupted": False}
-    tool: Mapping[str, Any] = {"tool_name": "Bash", "tool_input": {"command": command}, "tool_response": response}
-    return report(project, "PostToolUse", session, tool_use_id=call_id, **tool)
-
-
-def context_of(answer: str) -> str:
-    return str(json.loads(answer)["hookSpecificOutput"]["additionalContext"]) if answer else ""
+    return report(project, "PostToolUse", session, **bash_call(command, output, call_id))
 
 
 def test_a_session_is_recorded_and_the_next_one_is_told(engine: Engine, project: Path) -> None:

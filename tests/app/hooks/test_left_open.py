@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.app.hooks.test_hook_process import bash, context_of, report
+from tests.app.hooks.events import bash, context_of, report
 from tests.git_folders import run_git
 from tests.samples import SECRET, write_memory
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.app.hooks.test_hook_process import bash, context_of, report
+from tests.app.hooks.events import bash, context_of, report
 from tests.samples import vouch_for, write_memory
 
 from scrimshaw.app.hooks.injection import FEW_PIECES, MOST_RECALLED, RECALL_TOKENS

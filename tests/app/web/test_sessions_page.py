@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from tests.app.hooks.test_hook_process import bash, report
+from tests.app.hooks.events import bash, report
 from tests.app.web.test_reading import HOSTILE, read
 
 from scrimshaw.app.web.page import link_event
