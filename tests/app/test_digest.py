@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import os
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from tests.app.command_line import Cli, command_line
+from tests.app.hooks.events import context_of, handle, payload_of
 
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine
@@ -20,7 +20,6 @@ from scrimshaw.ingest.events import Event, make_observation
 from scrimshaw.models import EventKind
 from scrimshaw.session.digest import describe_changes, list_others_changes
 
-HOOK = "from scrimshaw.app.hooks import main; main.PATIENCE_S = main.DEADLINE_S = 120; main.run()"
 MEMORIES = ".scrimshaw/memories"
 LONG_AGO = "2020-01-01"
 
@@ -61,14 +60,8 @@ class Person(NamedTuple):
 
     def start(self, session: str, source: str = "startup") -> str:
         """Begin a session of Claude Code; what its model is told."""
-        payload = {
-            "session_id": session, "cwd": str(self.clone), "hook_event_name": "SessionStart", "transcript_path": "",
-            "source": source,
-        }  # fmt: skip
-        command = [sys.executable, "-c", HOOK, "claude"]
-        done = subprocess.run(command, input=json.dumps(payload).encode(), capture_output=True, check=False)
-        assert (done.returncode, done.stderr) == (0, b"")
-        return str(json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]) if done.stdout else ""
+        payload = payload_of(self.clone, "SessionStart", session, source=source)
+        return context_of(handle(self.clone, payload, home=Path(os.environ["SCRIMSHAW_HOME"])))
 
 
 class Pair(NamedTuple):

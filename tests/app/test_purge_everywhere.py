@@ -20,12 +20,12 @@ from urllib.parse import quote
 import apsw
 import pytest
 from tests.app.command_line import Cli, command_line
+from tests.app.hooks.events import handle, payload_of
 
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine
 from scrimshaw.engine.index import scan
 
-HOOK = "from scrimshaw.app.hooks import main; main.PATIENCE_S = main.DEADLINE_S = 120; main.run()"
 # Nothing that redaction knows.
 SECRETS = ("Zanzibar-Walrus-77-Keel", "Krokodile7Running", "Tr0ub4dor&3 pelican's quay", "Grüße-Wölfe-Äpfel")
 
@@ -38,10 +38,7 @@ class Doors:
         self.project, self.home = root / "project", root / "user"
 
     def report(self, event: str, **fields: Any) -> None:
-        payload = {"session_id": "S1", "cwd": str(self.project), "hook_event_name": event, "transcript_path": ""}
-        command = [sys.executable, "-c", HOOK, "claude"]
-        done = subprocess.run(command, input=json.dumps(payload | fields).encode(), capture_output=True, check=False)
-        assert (done.returncode, done.stderr) == (0, b"")
+        handle(self.project, payload_of(self.project, event, **fields), home=self.home / ".scrimshaw")
 
     def call(self, number: int, tool: str, arguments: dict[str, str], output: str) -> None:
         response = {"stdout": output, "stderr": "", "interrupted": False}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import os
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -13,12 +12,12 @@ from typing import Any
 import apsw
 import pytest
 from tests.app.command_line import Cli, command_line, enter_project
+from tests.app.hooks.events import context_of, handle, payload_of
 
 from scrimshaw.storage.place import find_place
 
 pytestmark = pytest.mark.slow
 
-HOOK = "from scrimshaw.app.hooks import main; main.PATIENCE_S = main.DEADLINE_S = 120; main.run()"
 SECRET = "Zanzibar-Walrus-77-Keel"
 ASKED = "Write the parser of tide tables for the harbour office, and choose how numbers are read."
 DECIDED = "I decided to read the numbers with a hand-written scanner, because the table mixes commas and points."
@@ -32,11 +31,8 @@ def git(folder: Path, *arguments: str) -> None:
 
 def report(tree: Path, session: str, event: str, **fields: Any) -> str:
     """Send one event of Claude Code through the hook; what the model is told."""
-    payload = {"session_id": session, "cwd": str(tree), "hook_event_name": event, "transcript_path": "", **fields}
-    command = [sys.executable, "-c", HOOK, "claude"]
-    done = subprocess.run(command, input=json.dumps(payload).encode(), capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
-    return str(json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]) if done.stdout else ""
+    payload = payload_of(tree, event, session, **fields)
+    return context_of(handle(tree, payload, home=Path(os.environ["SCRIMSHAW_HOME"])))
 
 
 def work(tree: Path, session: str, asked: str, *, said: str = DECIDED, end: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Events of Claude Code, handled as by its hook but in the process of the test."""
+"""Events of clients, handled as by the hook but in the process of the test; `test_hook_process.py` starts it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,17 @@ def bash_call(command: str, output: str, call_id: str) -> Mapping[str, Any]:
     return {"tool_use_id": call_id, "tool_name": "Bash", "tool_input": {"command": command}, "tool_response": response}
 
 
-def report(project: Path, event: str, session: str = "S1", **fields: Any) -> str:
-    """Send one event; what the hook prints. The tests of the hook's process are in `test_hook_process.py`."""
-    payload = payload_of(project, event, session, **fields)
+def handle(project: Path, payload: bytes, client: str = "claude", event: str = "", home: Path | None = None) -> str:
+    """Handle an event of a client; what the hook prints."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SCRIMSHAW_HOME", str(project / "home"))
+        patch.setenv("SCRIMSHAW_HOME", str(home or project / "home"))
         patch.chdir(project)
-        return record.handle_payload(["claude"], payload, at_end=processes.start_drafting)
+        return record.handle_payload([client, *filter(None, [event])], payload, at_end=processes.start_drafting)
+
+
+def report(project: Path, event: str, session: str = "S1", **fields: Any) -> str:
+    """Send one event; what the hook prints."""
+    return handle(project, payload_of(project, event, session, **fields))
 
 
 def bash(project: Path, command: str, output: str, call_id: str, session: str = "S1") -> str:
