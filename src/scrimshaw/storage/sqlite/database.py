@@ -10,7 +10,6 @@ from _thread import RLock, get_ident
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ _SEAL = f"INSERT INTO seals VALUES (?1, ?2) ON CONFLICT DO UPDATE SET digest = (
 _HAS_SEALS = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'seals')"
 _SEALED = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('seals', 'sqlite_sequence')"
 _RECORD = "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, at TEXT NOT NULL)"
-_RECORDED = "SELECT number FROM migrations"
+_NEWEST = "SELECT coalesce(max(number), 0) FROM migrations"
 _SCHEMAS = Path(__file__).with_name("schema")
 
 
@@ -191,18 +190,17 @@ class Database(SqlDatabase):
         """Run every migration that is not recorded yet, all in one transaction with their records."""
         self.rows(_RECORD)
         migrations = read_migrations(_SCHEMAS / self.schema)
-        recorded = set(chain.from_iterable(self.rows(_RECORDED)))
-        newest, known = max(recorded, default=0), migrations[-1][0]
+        newest, known = self.value(_NEWEST), migrations[-1][0]
         if newest > known:
             remedy = ", or run `scrimshaw rebuild` to read the files again." if self.schema == "index" else "."
             raise self.explain_newer(newest, known, f"Update Scrimshaw{remedy}")
-        missing = [each for each in migrations if each[0] not in recorded and each[0] <= (self._through or known)]
-        if missing:
+        last = self._through or known
+        if newest < last:
             with self.write() as write:
                 write.preupdate_hook(None)  # all rows are summed at the end
-                recorded = set(chain.from_iterable(write.execute(_RECORDED)))  # another process may have been first
-                for number, name, sql in missing:
-                    if number not in recorded:
+                newest = write.execute(_NEWEST).get  # another process may have been first
+                for number, name, sql in migrations:
+                    if newest < number <= last:
                         write.execute(sql)
                         write.execute("INSERT INTO migrations VALUES (?, ?, datetime('now'))", (number, name))
                 if write.execute(_HAS_SEALS).get:
