@@ -2,6 +2,7 @@
 
 from _thread import allocate_lock
 from collections.abc import Collection, Sequence
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -134,16 +135,16 @@ class VectorScan:
 
     def _read_blocks(self, width: int) -> None:
         """The rows and signs of many vectors, without the vectors."""
-        if self._database.value(_COUNT.format(">"), (self._model, 0)) <= ALL_COMPARED:
-            return
-        blocks = self._database.rows(_BLOCKS, (self._model,))
-        known = [np.frombuffer(rows, dtype=np.int64).reshape(-1, 3) for rows, _ in blocks]
-        self._make_room(sum(map(len, known)), width)
-        for rows, (_, signs) in zip(known, blocks, strict=True):
-            new = slice(self._many, self._many + len(rows))
-            self._rows[new] = rows
-            self._signs[:, new] = np.frombuffer(signs, dtype=np.uint64).reshape(len(rows), -1).T
-            self._many += len(rows)
+        with self._database.lend() as connection, connection:  # one snapshot, of which one block is in memory
+            blocks, _ = connection.execute(_KNOWN_BLOCKS, (self._model,)).get
+            if blocks * _BLOCK <= ALL_COMPARED:
+                return
+            self._make_room(blocks * _BLOCK, width)
+            for rows, signs in connection.execute(_BLOCKS, (self._model,)):
+                new = slice(self._many, self._many + _BLOCK)
+                self._rows[new] = np.frombuffer(rows, dtype=np.int64).reshape(_BLOCK, 3)
+                self._signs[:, new] = np.frombuffer(signs, dtype=np.uint64).reshape(_BLOCK, -1).T
+                self._many += _BLOCK
 
     def _make_room(self, least: int, width: int) -> None:
         """Let the arrays have at least so many rows; unused pages of the spare room take no memory."""
@@ -151,10 +152,12 @@ class VectorScan:
             return
         known, signs, many, room = self._rows, self._signs, self._many, least + least // 8 + _BLOCK
         matrix, read = self._matrix, np.flatnonzero(self._is_read[:many])
-        number = np.float32 if self._in_memory and least <= ALL_COMPARED else np.float16  # as they are stored
         self._rows, self._is_read = np.empty((room, 3), dtype=np.int64), np.zeros(room, dtype=bool)
-        self._matrix = np.zeros((room, width if self._in_memory else 0), dtype=number)
         self._signs = np.empty((-(-width // 64), room), dtype=np.uint64)
+        if self._in_memory and least <= ALL_COMPARED:
+            self._matrix = np.zeros((room, width), dtype=np.float32)
+        elif self._in_memory:  # as they are stored; for a few vectors in numpy's own memory huge pages would be filled
+            self._matrix = np.frombuffer(mmap(-1, 2 * room * width), np.float16).reshape(room, width)
         if many:
             self._rows[:many], self._signs[:, :many] = known[:many], signs[:, :many]
             self._matrix[read], self._is_read[read] = matrix[read], True
