@@ -23,6 +23,7 @@ SELECT m.id, (f.rowid & (1 << {PART_BITS}) - 1) - 1, -f.rank FROM memory_text f
 JOIN memories m ON m.row = f.rowid >> {PART_BITS}
 WHERE memory_text MATCH ? AND rank MATCH 'bm25({", ".join(map(str, FIELD_WEIGHTS))})' AND {{}}
 ORDER BY +f.rank LIMIT ?"""
+_Scans = tuple[int, dict[str, "VectorScan"], Any, dict[int, str], dict[tuple[Any, ...], tuple[int, Any]]]
 _REMEMBERED_FILTERS = 64
 
 # FTS5 keeps the words of removed texts, and every query reads them, until they are merged with others.
@@ -46,9 +47,9 @@ class SqliteIndex(Index):
     def __init__(self, database: Database, *, ram_scan_max: int = 0, word_lists_mb: int = 0) -> None:
         self._database = self._file = database
         self._ram_scan_max, self._word_lists_mb = ram_scan_max, word_lists_mb
-        # How often the file was opened, its scans for vectors by model and for words, and ids by row.
-        self._scans: tuple[int, dict[str, VectorScan], Any, dict[int, str]] = (0, {}, None, {})
-        self._permitted: tuple[int, dict[tuple[Any, ...], Any]] = (-1, {})
+        # How often the file was opened, its scans for vectors by model and for words, ids by row, and by filters for
+        # which generation it is known what satisfies them.
+        self._scans: _Scans = (0, {}, None, {}, {})
         self._searched = False  # a command, which searches once, needs no lists
         self._guard = allocate_lock()
 
@@ -79,13 +80,13 @@ class SqliteIndex(Index):
 
         return self.rank(read_best, filters, limit)
 
-    def _open_scans(self) -> tuple[int, dict[str, VectorScan], Any, dict[int, str]]:
+    def _open_scans(self) -> _Scans:
         """The scans of the file that is open."""
         if self._scans[0] != self._database.openings:
             from scrimshaw.storage.sqlite.words import WordScan  # noqa: PLC0415 - loads numpy, which a hook has no use for
 
             words = WordScan(self._file, FIELD_WEIGHTS, PART_BITS, self._word_lists_mb * 1_000_000)
-            self._scans = (self._database.openings, {}, words, {})
+            self._scans = (self._database.openings, {}, words, {}, {})
         return self._scans
 
     def _find_names(self, rows: Collection[int]) -> Mapping[int, str]:
@@ -122,25 +123,29 @@ class SqliteIndex(Index):
         return sorted(found, key=lambda match: (-match.score, match.id, match.chunk))
 
     def _rows_satisfying(self, filters: Filters, generation: int) -> Any:
-        """Whether a memory satisfies the filters, by its row; cached until the index changes.
+        """Whether a memory satisfies the filters, by its row; cached, since a row never changes.
 
         The first and the last are False, and represent all rows before and after them: a scan may know later ones.
         """
         import numpy as np  # noqa: PLC0415 - heavy, and only needed once something is scanned
 
         where, arguments = conditions(filters)
-        key = (where, *arguments)
         with self._guard:
-            if self._permitted[0] != generation or len(self._permitted[1]) > _REMEMBERED_FILTERS:
-                self._permitted = (generation, {})
-            known = self._permitted[1]
-        if key not in known:
-            last = self._database.value("SELECT max(row) FROM memories") or 0  # first, so that no later row is included
-            outside = f"SELECT row FROM memories m WHERE row <= ? AND ({where}) IS NOT TRUE"  # usually few
-            rows = self._database.read(outside, [last, *arguments], itemgetter(0))
-            known[key] = np.ones(last + 2, dtype=bool)
-            known[key][[0, *rows, -1]] = False
-        return known[key]
+            known = self._open_scans()[4]
+            if len(known) > _REMEMBERED_FILTERS:
+                known.clear()
+        at, found = known.get(key := (where, *arguments), (-1, np.zeros(2, dtype=bool)))
+        if at != generation:
+            before = found[: 1 if filters.folder or filters.since else -1]  # other memories, or files, decide these
+            # The last first, so that no later row is included.
+            last = max(len(before) - 1, self._database.value("SELECT max(row) FROM memories") or 0)
+            outside = f"SELECT row FROM memories m WHERE row > ? AND row <= ? AND ({where}) IS NOT TRUE"  # usually few
+            rows = self._database.read(outside, [len(before) - 1, last, *arguments], itemgetter(0))
+            found = np.ones(last + 2, dtype=bool)
+            found[: len(before)] = before
+            found[[*rows, -1]] = False
+            known[key] = (generation, found)
+        return found
 
     def generation(self) -> int:
         count = int(self._database.value("SELECT value FROM meta WHERE key = 'generation'"))
