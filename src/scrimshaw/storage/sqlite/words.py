@@ -21,12 +21,11 @@ Ranked = list[tuple[int, float]]  # rows and their scores
 K1, B = 1.2, 0.75  # of BM25, as in FTS5
 LEAST_IDF = 1e-6  # of a word that is in more than half of the rows
 _TOKENIZER, _FOR_QUERY = ("porter", ["unicode61"]), apsw.FTS5_TOKENIZE_QUERY
-# Two texts, at a seventh of the cost of as many rows: their numbers, and the numbers of words in their columns.
+# Of the new rows their numbers and the lengths of their columns, as two texts at a seventh of the cost of as many rows.
 _NEW_ROWS = (
-    "SELECT group_concat(id), CAST(group_concat(sz, '') AS BLOB)"
+    "SELECT (SELECT count(*) FROM memory_text_docsize), group_concat(id), CAST(group_concat(sz, '') AS BLOB)"
     " FROM (SELECT id, sz FROM memory_text_docsize WHERE id > ? ORDER BY id)"
 )
-_COUNT = "SELECT count(*) FROM memory_text_docsize WHERE id <= ?"
 _PRESENT = "SELECT id FROM memory_text_docsize WHERE id <= ? ORDER BY id"
 # One text of numbers, at a third of the cost of as many rows: each is a row, and whether the word is in its body.
 _OF_WORD = "SELECT group_concat((doc << 1) + (col = 'body')) FROM temp.words WHERE term = ?"
@@ -63,12 +62,13 @@ class WordScan:
                 self._generation = generation
             rows, memories, live, norms, many = self._rows, self._memories, self._live, self._norms, self._many
             lists = self.find_lists(words)
-        scores = np.zeros(len(rows))
-        for places, counts, _ in lists:
-            hits = len(places) if many == len(rows) else int(np.count_nonzero(live[places]))
+        places, impacts = [self._nothing[0]], [np.empty(0)]
+        for of_word, counts, _ in lists:
+            hits = len(of_word) if many == len(rows) else int(np.count_nonzero(live[of_word]))
             idf = math.log((many - hits + 0.5) / (hits + 0.5))
-            impacts = counts * np.float64(K1 + 1) / (counts + norms[places])
-            scores[places] += (idf if idf > 0 else LEAST_IDF) * impacts
+            places.append(of_word)
+            impacts.append((idf if idf > 0 else LEAST_IDF) * (counts * np.float64(K1 + 1) / (counts + norms[of_word])))
+        scores = np.bincount(np.concatenate(places), np.concatenate(impacts), len(rows))  # in the order of the words
         if many < len(rows):
             scores[~live] = 0.0
         scores[~allowed.take(memories, mode="clip")] = 0.0
@@ -91,17 +91,18 @@ class WordScan:
     def update(self) -> None:
         """Add the new rows and mark the removed ones."""
         last = int(self._rows[-1]) if len(self._rows) else -1
-        left = self._database.value(_COUNT, (last,))
+        many, texts, sizes = self._database.value(_NEW_ROWS, (last,))
+        new = np.fromstring(texts, dtype=np.int64, sep=",") if texts else self._rows[:0]
+        left = many - len(new)
         if 2 * left < len(self._rows):  # removed rows take more room than the others
             self.forget()
-            last = -1
-        elif left < self._many:
+            self.update()
+            return
+        if left < self._many:
             self._live = np.zeros(len(self._rows), dtype=bool)
             self._live[np.searchsorted(self._rows, np.ravel(self._database.rows(_PRESENT, (last,))))] = True
-        rows, sizes = self._database.value(_NEW_ROWS, (last,))
-        if rows:
-            self._rows = np.concatenate([self._rows, np.fromstring(rows, dtype=np.int64, sep=",")])
-            self._lengths = np.concatenate([self._lengths, sum_sizes(sizes, len(self._weights))])
+        self._rows = np.concatenate([self._rows, new])
+        self._lengths = np.concatenate([self._lengths, sum_sizes(sizes or b"", len(self._weights))])
         self._memories = self._rows >> self._part_bits
         self._live = np.concatenate([self._live, np.ones(len(self._rows) - len(self._live), dtype=bool)])
         self._many = int(np.count_nonzero(self._live))
@@ -152,9 +153,9 @@ class WordScan:
 def sum_sizes(sizes: bytes, columns: int) -> Any:
     """The sums of so many numbers each; a number has 7 bits a byte, and its last byte is below 128."""
     each = np.frombuffer(sizes, dtype=np.uint8)
-    values, goes_on = (each & 127).astype(np.float64), each > 127
-    follow = goes_on
+    values, is_last = (each & 127).astype(np.float64), each < 128
+    follow = ~is_last
     while follow.any():
         values[follow] *= 128
-        follow = goes_on & np.append(follow[1:], False)
-    return np.add.reduceat(values, np.append(0, np.flatnonzero(~goes_on)[columns - 1 : -1 : columns] + 1))
+        follow = ~is_last & np.append(follow[1:], False)
+    return np.bincount((np.cumsum(is_last) - is_last) // columns, values)
