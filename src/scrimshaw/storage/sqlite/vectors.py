@@ -85,8 +85,9 @@ class VectorScan:
         distances, own = np.zeros(self._many, dtype=np.uint16), pack_signs(vector[None])[0]
         for start in range(0, self._many, _IN_CACHE):
             part = slice(start, min(start + _IN_CACHE, self._many))
-            for others, bits in zip(self._signs, own, strict=True):
-                distances[part] += np.bitwise_count(others[part] ^ bits)
+            for three in range(0, len(own), 3):  # whose differences have room in a byte
+                words = zip(self._signs[three : three + 3, part], own[three : three + 3], strict=True)
+                distances[part] += sum(np.bitwise_count(others ^ bits) for others, bits in words)
         return distances
 
     def compare(self, matrix: Any, is_read: Any, numbers: Any, near: Any, vector: Any) -> Any:
@@ -102,7 +103,7 @@ class VectorScan:
         if not self._in_memory:
             return scores
         parts = np.array_split(near, len(near) // _CONVERTED + 1)  # that stay in the processor's cache
-        return np.concatenate([matrix[part].astype(np.float32) @ vector for part in parts])
+        return np.concatenate([_multiply(matrix[part], vector) for part in parts])
 
     def update(self, width: int) -> None:
         """Add the new rows and mark the removed ones; a vector has `width` numbers."""
@@ -195,7 +196,18 @@ def find_bodies(database: Database, model: str, vector: Any, memories: Collectio
 
 
 def _score_rows(database: Database, rows: Sequence[tuple[Any, ...]], vector: Any) -> Any:
-    return _read_vectors(database, rows, len(vector)).astype(np.float32) @ vector
+    return _multiply(_read_vectors(database, rows, len(vector)), vector)
+
+
+def _multiply(vectors: Any, vector: Any) -> Any:
+    """The products of rows of float16 numbers with a float32 vector.
+
+    In float32 the bits of a number are the same, further left, and its exponent counts from 112 lower. To move them and
+    to multiply by 2**112, is exact, and takes a third of the time in which numpy converts the numbers one by one.
+    """
+    bits = vectors.view(np.int16).astype(np.int32) << 13
+    bits &= ~0x70000000  # copies of the sign
+    return bits.view(np.float32) @ (vector * np.float32(2.0**112))
 
 
 def _read_vectors(database: Database, rows: Sequence[tuple[Any, ...]], width: int) -> Any:
