@@ -2,6 +2,7 @@
 
 from _thread import allocate_lock
 from collections.abc import Collection, Sequence
+from itertools import islice
 from mmap import mmap
 from typing import Any
 
@@ -23,7 +24,7 @@ _COUNT = "SELECT count(*) FROM vectors WHERE model = ? AND seq {} ?"
 # nearest signs are: a share of all, and a minimum; these include .99 of the nearest hundred (docs/evaluation).
 ALL_COMPARED, SHARE_COMPARED, LEAST_COMPARED = 20_000, 0.01, 4_096
 _IN_CACHE, _CONVERTED = 16_384, 256  # distances, and vectors, at a time
-_PRESENT = "SELECT seq FROM vectors WHERE model = ? AND seq <= ? ORDER BY seq"
+_PRESENT = "SELECT group_concat(seq) FROM vectors WHERE model = ? AND seq <= ?"
 _BLOCKS = "SELECT rows, signs FROM vector_blocks WHERE model = ? ORDER BY last"
 _KNOWN_BLOCKS = "SELECT count(*), coalesce(max(last), 0) FROM vector_blocks WHERE model = ?"
 _PUT_BLOCK = "INSERT INTO vector_blocks (model, last, rows, signs) VALUES (?, ?, ?, ?)"
@@ -45,8 +46,7 @@ class VectorScan:
         self._guard = allocate_lock()
         self._many = self._gone = 0  # rows filled, and how many of them were removed; the memory of these is -1
         self._rows = np.empty((0, 3), dtype=np.int64)
-        self._matrix = np.zeros((0, 0), dtype=np.float16)
-        self._is_read = np.zeros(0, dtype=bool)  #: whether the matrix has the vector of a row
+        self._matrix = np.zeros((0, 0), dtype=np.float16)  #: a row that was not read is 0
         self._signs = np.empty((0, 0), dtype=np.uint64)
 
     def __call__(self, vector: Any, generation: int, limit: int, allowed: Any, fold: bool) -> Nearest:
@@ -56,7 +56,7 @@ class VectorScan:
                 self._measured = (None, None)
                 self.update(len(vector))
                 self._generation = generation
-            rows, matrix, is_read = (each[: self._many] for each in (self._rows, self._matrix, self._is_read))
+            rows, matrix = self._rows[: self._many], self._matrix
             if self._measured[0] is not vector:  # a search asks for memories, and then for passages of records
                 self._measured = vector, self.measure(vector)
             measures, is_exact = self._measured[1], matrix.dtype == np.float32
@@ -65,7 +65,7 @@ class VectorScan:
         compared = len(keep) if is_exact else max(LEAST_COMPARED, int(len(keep) * SHARE_COMPARED))
         while len(keep):
             near = keep[measures <= np.partition(measures, compared)[compared]] if compared < len(keep) else keep
-            scores = measures if is_exact else self.compare(matrix, is_read, rows[:, 0], near, vector)
+            scores = measures if is_exact else self.compare(matrix, rows[:, 0], near, vector)
             # Chunks are folded to memories: look at more and more of them until `limit` memories are found.
             take = 0
             while take < len(near):
@@ -90,18 +90,15 @@ class VectorScan:
                 distances[part] += sum(np.bitwise_count(others ^ bits) for others, bits in words)
         return distances
 
-    def compare(self, matrix: Any, is_read: Any, numbers: Any, near: Any, vector: Any) -> Any:
+    def compare(self, matrix: Any, numbers: Any, near: Any, vector: Any) -> Any:
         """The cosines of a vector with those at these positions; 0 for removed ones."""
-        scores, missing = np.zeros(len(near), dtype=np.float32), near if not self._in_memory else near[~is_read[near]]
+        if not self._in_memory:
+            matrix, numbers, near = np.zeros((len(near), len(vector)), np.float16), numbers[near], np.arange(len(near))
+        missing = near[matrix[near, 0] == 0]  # one that begins with 0 is read each time
         for part in np.array_split(missing, len(missing) // _BLOCK + 1):
             rows = self._database.rows(_THESE.format(marks(part)), numbers[part].tolist())
             found = part[np.searchsorted(numbers[part], [row[0] for row in rows])]
-            if self._in_memory:
-                matrix[found], is_read[found] = _read_vectors(self._database, rows, len(vector)), True
-            else:
-                scores[np.searchsorted(near, found)] = _score_rows(self._database, rows, vector)
-        if not self._in_memory:
-            return scores
+            matrix[found] = _read_vectors(self._database, rows, len(vector))
         parts = np.array_split(near, len(near) // _CONVERTED + 1)  # that stay in the processor's cache
         return np.concatenate([_multiply(matrix[part], vector) for part in parts])
 
@@ -115,22 +112,22 @@ class VectorScan:
         if 2 * left < len(known):  # removed rows take more room than the others
             self._many, self._gone, last, self._rows = 0, 0, 0, self._rows[:0]
         elif left + self._gone < len(known):
-            present = np.array(self._database.rows(_PRESENT, (self._model, last)), dtype=np.int64).ravel()
-            known[np.isin(known[:, 0], present, invert=True), 1] = -1
+            present = self._database.value(_PRESENT, (self._model, last)) or ""
+            present = np.fromstring(present, dtype=np.int64, sep=",")
+            known[np.isin(known[:, 0], present, assume_unique=True, invert=True), 1] = -1
             self._gone = len(known) - left
-        total = self._database.value(_COUNT.format(">"), (self._model, last))
-        self._make_room(self._many + total, width)
-        # The new rows are read block by block into their final place, so that no second copy is ever held.
-        end = self._many + total
-        while self._many < end and (rows := self._database.rows(_NEW, (self._model, last, _BLOCK))):
-            vectors = _read_vectors(self._database, rows, width)
-            take = min(len(rows), end - self._many)
-            new = slice(self._many, self._many + take)
-            self._rows[new] = [row[:3] for row in rows[:take]]
-            if self._in_memory:
-                self._matrix[new], self._is_read[new] = vectors[:take], True
-            self._signs[:, new] = pack_signs(vectors[:take]).T
-            self._many, last = self._many + take, rows[take - 1][0]
+        with self._database.lend() as connection, connection:  # one snapshot
+            total = connection.execute(_COUNT.format(">"), (self._model, last)).get
+            self._make_room(self._many + total, width)
+            # The new rows are read block by block into their final place, so that no second copy is ever held.
+            new_rows = connection.execute(_NEW, (self._model, last, total))
+            while rows := [*islice(new_rows, _BLOCK)]:
+                vectors, new = _read_vectors(self._database, rows, width), slice(self._many, self._many + len(rows))
+                self._rows[new] = [row[:3] for row in rows]
+                self._signs[:, new] = pack_signs(vectors).T
+                if self._in_memory:
+                    self._matrix[new] = vectors
+                self._many += len(rows)
         if total > _BLOCK:
             release_freed_memory()
 
@@ -151,17 +148,16 @@ class VectorScan:
         """Let the arrays have at least so many rows; unused pages of the spare room take no memory."""
         if least <= len(self._rows):
             return
-        known, signs, many, room = self._rows, self._signs, self._many, least + least // 8 + _BLOCK
-        matrix, read = self._matrix, np.flatnonzero(self._is_read[:many])
-        self._rows, self._is_read = np.empty((room, 3), dtype=np.int64), np.zeros(room, dtype=bool)
+        known, signs, matrix, many = self._rows, self._signs, self._matrix, self._many
+        room = least + least // 8 + _BLOCK
+        self._rows = np.empty((room, 3), dtype=np.int64)
         self._signs = np.empty((-(-width // 64), room), dtype=np.uint64)
+        self._rows[:many], self._signs[:, :many] = known[:many], signs[:, :many] if many else 0
         if self._in_memory and least <= ALL_COMPARED:
             self._matrix = np.zeros((room, width), dtype=np.float32)
+            self._matrix[:many] = matrix[:many] if many else 0
         elif self._in_memory:  # as they are stored; for a few vectors in numpy's own memory huge pages would be filled
             self._matrix = np.frombuffer(mmap(-1, 2 * room * width), np.float16).reshape(room, width)
-        if many:
-            self._rows[:many], self._signs[:, :many] = known[:many], signs[:, :many]
-            self._matrix[read], self._is_read[read] = matrix[read], True
 
 
 def put_blocks(database: Database, model: str) -> None:
@@ -191,19 +187,16 @@ def find_bodies(database: Database, model: str, vector: Any, memories: Collectio
     """The chunk nearest to a vector in the body of each of these memories, without questions."""
     rows = database.rows(_OF_BODIES.format(marks(memories)), (model, QUESTIONS, *memories))
     owners, ordinals = np.array([row[1:3] for row in rows]).reshape(-1, 2).T
-    best = _best_chunks(owners, ordinals, _score_rows(database, rows, vector), fold=True)
+    scores = _multiply(_read_vectors(database, rows, len(vector)), vector)
+    best = _best_chunks(owners, ordinals, scores, fold=True)
     return {owner: ordinal for owner, _, ordinal in best}
-
-
-def _score_rows(database: Database, rows: Sequence[tuple[Any, ...]], vector: Any) -> Any:
-    return _multiply(_read_vectors(database, rows, len(vector)), vector)
 
 
 def _multiply(vectors: Any, vector: Any) -> Any:
     """The products of rows of float16 numbers with a float32 vector.
 
-    In float32 the bits of a number are the same, further left, and its exponent counts from 112 lower. To move them and
-    to multiply by 2**112, is exact, and takes a third of the time in which numpy converts the numbers one by one.
+    A number has the same bits in float32, further left, but an exponent that counts from 112 lower. numpy would convert
+    one after the other, in three times the time.
     """
     bits = vectors.view(np.int16).astype(np.int32) << 13
     bits &= ~0x70000000  # copies of the sign
