@@ -64,7 +64,9 @@ class VectorScan:
         measures = measures[keep] if len(keep) < len(rows) else measures
         compared = len(keep) if is_exact else max(LEAST_COMPARED, int(len(keep) * SHARE_COMPARED))
         while len(keep):
-            near = keep[measures <= np.partition(measures, compared)[compared]] if compared < len(keep) else keep
+            near = keep
+            if compared < len(keep):  # distances are small numbers, so that counting them is faster than sorting them
+                near = keep[measures <= np.searchsorted(np.bincount(measures).cumsum(), compared, side="right")]
             scores = measures if is_exact else self.compare(matrix, rows[:, 0], near, vector)
             # Chunks are folded to memories: look at more and more of them until `limit` memories are found.
             take = 0
@@ -112,8 +114,8 @@ class VectorScan:
         if 2 * left < len(known):  # removed rows take more room than the others
             self._many, self._gone, last, self._rows = 0, 0, 0, self._rows[:0]
         elif left + self._gone < len(known):
-            present = self._database.value(_PRESENT, (self._model, last)) or ""
-            present = np.fromstring(present, dtype=np.int64, sep=",")
+            text = self._database.value(_PRESENT, (self._model, last)) or ""
+            present = np.fromstring(text, dtype=np.int64, sep=",")
             known[np.isin(known[:, 0], present, assume_unique=True, invert=True), 1] = -1
             self._gone = len(known) - left
         with self._database.lend() as connection, connection:  # one snapshot

@@ -21,10 +21,10 @@ Ranked = list[tuple[int, float]]  # rows and their scores
 K1, B = 1.2, 0.75  # of BM25, as in FTS5
 LEAST_IDF = 1e-6  # of a word that is in more than half of the rows
 _TOKENIZER, _FOR_QUERY = ("porter", ["unicode61"]), apsw.FTS5_TOKENIZE_QUERY
-# Of the new rows their numbers and the lengths of their columns, as two texts at a seventh of the cost of as many rows.
+# Numbers of rows, and the lengths of their columns, as two texts: at a seventh of the cost of as many rows.
 _NEW_ROWS = (
-    "SELECT (SELECT count(*) FROM memory_text_docsize), group_concat(id), CAST(group_concat(sz, '') AS BLOB)"
-    " FROM (SELECT id, sz FROM memory_text_docsize WHERE id > ? ORDER BY id)"
+    "SELECT group_concat(id), CAST(group_concat(sz, '') AS BLOB)"
+    " FROM (SELECT id, sz FROM memory_text_docsize WHERE id > ? ORDER BY id LIMIT 100000)"
 )
 _PRESENT = "SELECT group_concat(id) FROM memory_text_docsize WHERE id <= ?"
 # One text of numbers, at a third of the cost of as many rows: each is a row, and whether the word is in its body.
@@ -88,19 +88,25 @@ class WordScan:
 
     def update(self) -> None:
         """Add the new rows and mark the removed ones."""
-        last = int(self._rows[-1]) if len(self._rows) else -1
-        many, texts, sizes = self._database.value(_NEW_ROWS, (last,))
-        new = np.fromstring(texts or "", dtype=np.int64, sep=",")
+        last, parts = int(self._rows[-1]) if len(self._rows) else -1, [(self._rows[:0], self._lengths[:0])]
+        with self._database.lend() as connection, connection:  # one snapshot
+            many = connection.execute("SELECT count(*) FROM memory_text_docsize").get  # of pages, not row by row
+            while (texts := connection.execute(_NEW_ROWS, (last,)).get)[0]:
+                numbers = np.fromstring(texts[0], dtype=np.int64, sep=",")
+                parts.append((numbers, sum_sizes(texts[1], len(self._weights))))
+                last = int(numbers[-1])
+        new, lengths = map(np.concatenate, zip(*parts, strict=True))
         left = many - len(new)
         if 2 * left < len(self._rows):  # removed rows take more room than the others
             self.forget()
             self.update()
             return
         if left < self._many:
-            present = np.fromstring(self._database.value(_PRESENT, (last,)) or "", dtype=np.int64, sep=",")
+            text = self._database.value(_PRESENT, (int(self._rows[-1]),)) or ""
+            present = np.fromstring(text, dtype=np.int64, sep=",")
             self._memories = np.where(np.isin(self._rows, present, assume_unique=True), self._memories, -1)
         self._rows = np.concatenate([self._rows, new])
-        self._lengths = np.concatenate([self._lengths, sum_sizes(sizes or b"", len(self._weights))])
+        self._lengths = np.concatenate([self._lengths, lengths])
         self._memories = np.concatenate([self._memories, new >> self._part_bits])
         is_present = self._memories >= 0
         self._many = int(np.count_nonzero(is_present))
