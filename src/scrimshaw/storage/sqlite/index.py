@@ -47,8 +47,7 @@ class SqliteIndex(Index):
     def __init__(self, database: Database, *, ram_scan_max: int = 0, word_lists_mb: int = 0) -> None:
         self._database = self._file = database
         self._ram_scan_max, self._word_lists_mb = ram_scan_max, word_lists_mb
-        # How often the file was opened, its scans for vectors by model and for words, ids by row, and by filters for
-        # which generation it is known what satisfies them.
+        # Openings of the file, scans for vectors by model and for words, ids by row, generation and rows by filters.
         self._scans: _Scans = (0, {}, None, {}, {})
         self._searched = False  # a command, which searches once, needs no lists
         self._guard = allocate_lock()
@@ -132,13 +131,12 @@ class SqliteIndex(Index):
         where, arguments = conditions(filters)
         with self._guard:
             known = self._open_scans()[4]
-            if len(known) > _REMEMBERED_FILTERS:
-                known.clear()
+        if len(known) > _REMEMBERED_FILTERS:
+            known.clear()
         at, found = known.get(key := (where, *arguments), (-1, np.zeros(2, dtype=bool)))
         if at != generation:
             before = found[: 1 if filters.folder or filters.since else -1]  # other memories, or files, decide these
-            # The last first, so that no later row is included.
-            last = max(len(before) - 1, self._database.value("SELECT max(row) FROM memories") or 0)
+            last = max(len(before) - 1, self._database.value("SELECT max(row) FROM memories") or 0)  # and none later
             outside = f"SELECT row FROM memories m WHERE row > ? AND row <= ? AND ({where}) IS NOT TRUE"  # usually few
             rows = self._database.read(outside, [len(before) - 1, last, *arguments], itemgetter(0))
             found = np.ones(last + 2, dtype=bool)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from scrimshaw.config import release_freed_memory
 from scrimshaw.errors import DamagedDatabase
 from scrimshaw.models import QUESTIONS
 from scrimshaw.storage.sql import marks
@@ -44,7 +43,7 @@ class VectorScan:
         self._generation = -1
         self._measured: tuple[Any, Any] = (None, None)  #: a vector, and its cosines or differences of signs by row
         self._guard = allocate_lock()
-        self._many = self._gone = 0  # rows filled, and how many of them were removed; the memory of these is -1
+        self._many = 0  # rows filled; the memory of removed ones is -1
         self._rows = np.empty((0, 3), dtype=np.int64)
         self._matrix = np.zeros((0, 0), dtype=np.float16)  #: a row that was not read is 0
         self._signs = np.empty((0, 0), dtype=np.uint64)
@@ -64,9 +63,7 @@ class VectorScan:
         measures = measures[keep] if len(keep) < len(rows) else measures
         compared = len(keep) if is_exact else max(LEAST_COMPARED, int(len(keep) * SHARE_COMPARED))
         while len(keep):
-            near = keep
-            if compared < len(keep):  # distances are small numbers, so that counting them is faster than sorting them
-                near = keep[measures <= np.searchsorted(np.bincount(measures).cumsum(), compared, side="right")]
+            near = keep[measures <= np.partition(measures, compared)[compared]] if compared < len(keep) else keep
             scores = measures if is_exact else self.compare(matrix, rows[:, 0], near, vector)
             # Chunks are folded to memories: look at more and more of them until `limit` memories are found.
             take = 0
@@ -106,19 +103,23 @@ class VectorScan:
 
     def update(self, width: int) -> None:
         """Add the new rows and mark the removed ones; a vector has `width` numbers."""
-        if not self._many:
-            self._read_blocks(width)
-        known = self._rows[: self._many]
-        last = int(known[-1, 0]) if len(known) else 0
-        left = self._database.value(_COUNT.format("<="), (self._model, last))
-        if 2 * left < len(known):  # removed rows take more room than the others
-            self._many, self._gone, last, self._rows = 0, 0, 0, self._rows[:0]
-        elif left + self._gone < len(known):
-            text = self._database.value(_PRESENT, (self._model, last)) or ""
-            present = np.fromstring(text, dtype=np.int64, sep=",")
-            known[np.isin(known[:, 0], present, assume_unique=True, invert=True), 1] = -1
-            self._gone = len(known) - left
         with self._database.lend() as connection, connection:  # one snapshot
+            blocks, _ = connection.execute(_KNOWN_BLOCKS, (self._model,)).get
+            if not self._many and blocks * _BLOCK > ALL_COMPARED:
+                self._make_room(blocks * _BLOCK, width)
+                for numbers, signs in connection.execute(_BLOCKS, (self._model,)):
+                    new = slice(self._many, self._many + _BLOCK)
+                    self._rows[new] = np.frombuffer(numbers, dtype=np.int64).reshape(_BLOCK, 3)
+                    self._signs[:, new] = np.frombuffer(signs, dtype=np.uint64).reshape(_BLOCK, -1).T
+                    self._many += _BLOCK
+            known = self._rows[: self._many]
+            last = int(known[-1, 0]) if len(known) else 0
+            left = connection.execute(_COUNT.format("<="), (self._model, last)).get
+            if 2 * left < len(known):  # removed rows take more room than the others
+                self._many, last, self._rows = 0, 0, self._rows[:0]
+            elif left < np.count_nonzero(known[:, 1] >= 0):
+                present = np.fromstring(connection.execute(_PRESENT, (self._model, last)).get or "", np.int64, sep=",")
+                known[np.isin(known[:, 0], present, assume_unique=True, invert=True), 1] = -1
             total = connection.execute(_COUNT.format(">"), (self._model, last)).get
             self._make_room(self._many + total, width)
             # The new rows are read block by block into their final place, so that no second copy is ever held.
@@ -130,21 +131,6 @@ class VectorScan:
                 if self._in_memory:
                     self._matrix[new] = vectors
                 self._many += len(rows)
-        if total > _BLOCK:
-            release_freed_memory()
-
-    def _read_blocks(self, width: int) -> None:
-        """The rows and signs of many vectors, without the vectors."""
-        with self._database.lend() as connection, connection:  # one snapshot, of which one block is in memory
-            blocks, _ = connection.execute(_KNOWN_BLOCKS, (self._model,)).get
-            if blocks * _BLOCK <= ALL_COMPARED:
-                return
-            self._make_room(blocks * _BLOCK, width)
-            for rows, signs in connection.execute(_BLOCKS, (self._model,)):
-                new = slice(self._many, self._many + _BLOCK)
-                self._rows[new] = np.frombuffer(rows, dtype=np.int64).reshape(_BLOCK, 3)
-                self._signs[:, new] = np.frombuffer(signs, dtype=np.uint64).reshape(_BLOCK, -1).T
-                self._many += _BLOCK
 
     def _make_room(self, least: int, width: int) -> None:
         """Let the arrays have at least so many rows; unused pages of the spare room take no memory."""
@@ -180,9 +166,7 @@ def put_blocks(database: Database, model: str) -> None:
 def pack_signs(vectors: Any) -> Any:
     """The signs of each vector's numbers, 64 of them in one number."""
     signs = np.packbits(vectors.view(f"i{vectors.itemsize}") < 0, axis=1)  # in a third of the time of `signbit`
-    padded = np.zeros((len(signs), -(-signs.shape[1] // 8) * 8), dtype=np.uint8)
-    padded[:, : signs.shape[1]] = signs
-    return padded.view(np.uint64)
+    return np.pad(signs, ((0, 0), (0, -signs.shape[1] % 8))).view(np.uint64)
 
 
 def find_bodies(database: Database, model: str, vector: Any, memories: Collection[int]) -> dict[int, int]:
@@ -190,16 +174,12 @@ def find_bodies(database: Database, model: str, vector: Any, memories: Collectio
     rows = database.rows(_OF_BODIES.format(marks(memories)), (model, QUESTIONS, *memories))
     owners, ordinals = np.array([row[1:3] for row in rows]).reshape(-1, 2).T
     scores = _multiply(_read_vectors(database, rows, len(vector)), vector)
-    best = _best_chunks(owners, ordinals, scores, fold=True)
-    return {owner: ordinal for owner, _, ordinal in best}
+    return {owner: ordinal for owner, _, ordinal in _best_chunks(owners, ordinals, scores, fold=True)}
 
 
 def _multiply(vectors: Any, vector: Any) -> Any:
-    """The products of rows of float16 numbers with a float32 vector.
-
-    A number has the same bits in float32, further left, but an exponent that counts from 112 lower. numpy would convert
-    one after the other, in three times the time.
-    """
+    """The products of rows of float16 numbers with a float32 vector."""
+    # float32 has the same bits further left, and an exponent that counts from 112 lower. numpy converts one by one.
     bits = vectors.view(np.int16).astype(np.int32) << 13
     bits &= ~0x70000000  # copies of the sign
     return bits.view(np.float32) @ (vector * np.float32(2.0**112))

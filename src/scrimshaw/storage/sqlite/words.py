@@ -102,8 +102,7 @@ class WordScan:
             self.update()
             return
         if left < self._many:
-            text = self._database.value(_PRESENT, (int(self._rows[-1]),)) or ""
-            present = np.fromstring(text, dtype=np.int64, sep=",")
+            present = np.fromstring(self._database.value(_PRESENT, (int(self._rows[-1]),)) or "", np.int64, sep=",")
             self._memories = np.where(np.isin(self._rows, present, assume_unique=True), self._memories, -1)
         self._rows = np.concatenate([self._rows, new])
         self._lengths = np.concatenate([self._lengths, lengths])
