@@ -22,7 +22,8 @@ from scrimshaw.errors import NotFound
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import RECORD, EventKind, Filters, MemoryType, Observation, Tier
 from scrimshaw.search.embedders import MiniLMEmbedder
-from scrimshaw.search.rerank import DIGITS, EARLIER, OTHER_DAYS, RETOLD_FACTOR, USUAL_WORTH, WORTH
+from scrimshaw.search.fusion import DIGITS
+from scrimshaw.search.rerank import EARLIER, OTHER_DAYS, RETOLD_FACTOR, USUAL_WORTH, WORTH
 from scrimshaw.search.results import Hit, SearchRequest
 from scrimshaw.search.tokens import find_phrases
 
