@@ -23,7 +23,6 @@ from scrimshaw.engine import Engine, counts, index, query_log, read
 from scrimshaw.engine.context import add_state, resume_state
 from scrimshaw.engine.counts import MemoryPage, SessionTokens, Stats
 from scrimshaw.engine.degradations import SCAN_PENDING
-from scrimshaw.engine.fixes import MOST_FIXES, Fix, find_fixes
 from scrimshaw.engine.lint import DAYS, measure_quality
 from scrimshaw.engine.query_log import SHARES, LoggedRead, SearchFigures, describe_dark, search_figures
 from scrimshaw.engine.read import MemoryText
@@ -39,6 +38,7 @@ from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.passages import PASSAGE, cut_passage, pack_hits
 from scrimshaw.search.results import Hit, SearchRequest, SearchResult
 from scrimshaw.search.tokens import query_terms
+from scrimshaw.session.fixes import MOST_FIXES, Fix, find_fixes
 from scrimshaw.session.resume import Occasion, shorten_origins
 
 app = typer.Typer()
@@ -421,7 +421,7 @@ def fix(
     """Show what was done about an error before, and if it helped."""
     if not re.search(r"\w", error):
         raise typer.BadParameter("Give the error message, or all of the output.")
-    return find_fixes(engine, error, limit)
+    return find_fixes(engine.sessions, error, limit)
 
 
 @command(app, "resume", "--occasion resume --budget 400", render=_render_state, fresh=False)

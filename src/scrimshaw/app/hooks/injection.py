@@ -4,6 +4,7 @@ Without a model or a tokenizer: a hook has a few milliseconds. Only certain matc
 """
 
 import math
+import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
@@ -72,6 +73,8 @@ _LABEL_TOKENS = 7  # of a line of a state beside its part, its origin and its te
 _LEAST_EXCERPT, _LONGEST_EXCERPT, _LONGEST_TITLE = 80, 300, 50  # characters
 _AS_SURE = 0.75  # share of the words of the best match with which a newer one goes before it
 _SECOND = 200  # characters left for the line of the second best
+# The kind of an error and its message, without what a log puts in front.
+_QUOTED_ERROR = re.compile(r"\b(?:[\w.]*(?:Error|Exception)|[Ee]rror|ERROR|fatal|panic)\b[^:\n]{0,12}: *\S.*")
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
 _LAST_ANSWERS = 40  # of the session itself, which may be on the subject that a prompt names
 _MOST_EARLIER = 20  # last sessions, among which is the one that this one continues
@@ -79,6 +82,7 @@ _OTHERS_NOTE = "What others did to this project's memories since its last sessio
 _UNRECORDED_NOTE = "This session's start could not be recorded, so it may leave no memory. The person may not know."
 _DAYS_NOTE = "The sessions of the days that the prompt names."
 _SUBJECT_NOTE = "Where the last session ended that the prompt brings up."
+_FIX_NOTE = "What helped against such an error in an earlier session."
 _RECALL_NOTE = "Notes of this project that the prompt brings up; memory_get reads one whole."
 
 
@@ -92,7 +96,7 @@ def context_injection(storage: Storage, events: Sequence[Event], settings: Setti
         if asked.kind is EventKind.START and settings.features.auto_resume:
             text = _tell_state(storage, asked, settings, now)
         elif asked.kind is EventKind.PROMPT and not asked.agent and storage.has_index:
-            text = _tell_asked(storage, asked, settings, now)
+            text = _tell_asked(storage, asked, settings, now) or _tell_fix(storage, asked)
             if not text:
                 known = sessions.hashes_shown(asked.session, since=now - settings.session.shown_minutes * 60)
                 text, recalled = _recall_memories(storage, known, asked, settings)
@@ -167,6 +171,20 @@ def _tell_asked(storage: Storage, event: Event, settings: Settings, now: float) 
     about = find_about(index, words, event.session)
     lines, *_ = fit_lines(tell_subject(sessions, index, about, settings.folder), room, _count_line)
     return fence_list(note, map(STATE_LINE.format, shorten_origins(lines)))
+
+
+def _tell_fix(storage: Storage, event: Event) -> str:
+    """What helped in an earlier session against the last error that the prompt quotes."""
+    if not (quoted := _QUOTED_ERROR.findall(event.prompt[:LONGEST_PROMPT])):
+        return ""
+    from scrimshaw.session.fixes import recall_fixes  # noqa: PLC0415 - few prompts quote an error
+
+    for fix in recall_fixes(storage.sessions, quoted[-1], 1, own=event.session):
+        line = f"{fix.date} ({fix.origin}, trust {Trust.TOOL}): {fix.error} - {'; '.join(fix.done)}"
+        lines = (line, f"said then (trust {Trust.AGENT}): {fix.said}")[: 1 + bool(fix.said)]
+        texts = (fence_list(_FIX_NOTE, lines[:many]) for many in (2, 1) if not is_withheld(" ".join(lines), Trust.TOOL))
+        return next((text for text in texts if max_tokens(text) <= RECALL_TOKENS), "")
+    return ""
 
 
 def _count_line(text: str) -> int:

@@ -10,20 +10,19 @@ from operator import itemgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.engine.core import Engine
-from scrimshaw.engine.degradations import SESSION
 from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import RecordedEvent
 from scrimshaw.search.tokens import STOP_WORDS
 from scrimshaw.session import failures
 from scrimshaw.session.failures import LONGEST_ACT, MOST_ACTS, Failure
 from scrimshaw.session.statements import AGENT, begins_turn, cut_line, join_sentences, split_sentences
+from scrimshaw.storage.sessions import Sessions
 
 LONGEST_ERROR, MOST_WORDS, MOST_CALLS = 4_000, 6, 40  # characters; words looked for; calls compared
 MOST_FIXES, MOST_RECALLED = 5, 2
 # Share of an error's words that one or two lines of an output must contain: numbers, paths and names differ.
 LEAST_SHARE = 0.6
-_FIX_TOKENS = 200  # at most, of an error, a command, what was said and three acts
+FIX_TOKENS = 200  # at most, of an error, a command, what was said and three acts
 _WRAPPED = 60  # characters; a line at least this long may continue in the next one
 _WORD, _NUMBER = re.compile(r"[A-Za-z_]{2,}|\d[\d.]+"), re.compile(r"\d[\d.]+\Z")
 _ERROR = re.compile(r"(?i)(?:error|exception)\b|\b(?:fatal|panic|failed|not found|no such|cannot)\b")
@@ -42,18 +41,18 @@ class Fix(Struct, frozen=True, kw_only=True, omit_defaults=True):
     passed: str = ""
 
 
-def find_fixes(engine: Engine, error: str, limit: int = MOST_FIXES) -> list[Fix]:
+def find_fixes(sessions: Sessions, error: str, limit: int = MOST_FIXES) -> list[Fix]:
     """Failures like this error: the most similar, of those as similar the ones that were fixed, then the newest."""
     lines = error[:LONGEST_ERROR].splitlines()
     errors = [_find_words(line) for line in lines if _ERROR.search(line)]
     wanted = [*filter(None, errors)] or [*filter(None, map(_find_words, lines))]
     longest = sorted(set[str]().union(*wanted), key=len, reverse=True)[:MOST_WORDS]
-    calls = engine.sessions.find_calls(longest, MOST_CALLS)
+    calls = sessions.find_calls(longest, MOST_CALLS)
     shares = [(round(_compare_output(wanted, each.text)[0], 1), each.session) for each in calls]
     ranked = sorted((each for each in shares if each[0] >= LEAST_SHARE), key=itemgetter(0), reverse=True)
     found = list[tuple[tuple[float, bool, float], tuple[str, str], Callable[[], Fix]]]()
     for session in [*dict.fromkeys(session for _, session in ranked)][: 2 * limit]:
-        events, items = engine.sessions.events(session), engine.sessions.items(session)
+        events, items = sessions.events(session), sessions.items(session)
         runs, edits = failures.find_runs(events, items), failures.find_edits(events, items)
         failed = failures.find_failures(events, items, runs, edits)
         for failure in chain(failed, failures.find_reports(events, runs, edits)):
@@ -80,13 +79,11 @@ def _compare_output(wanted: Sequence[set[str]], output: str) -> tuple[float, str
     return sum(map(itemgetter(1), shares)) / (sum(map(len, wanted)) or 1), best
 
 
-def recall_fixes(engine: Engine, query: str, budget: int) -> list[Fix]:
-    """What helped against an error that a query quotes, in half of the tokens; nothing if the journal fails."""
-    most = min(MOST_RECALLED, budget // (2 * _FIX_TOKENS))
-    found: list[Fix] = []
-    with engine.degradations.note_failure(SESSION):
-        found = find_fixes(engine, query, most) if most and _ERROR.search(query) else []
-    return [replace(each, done=each.done[:MOST_ACTS]) for each in found if each.helped]
+def recall_fixes(sessions: Sessions, text: str, limit: int, own: str = "") -> list[Fix]:
+    """What helped, in other sessions than the `own`, against an error that a text quotes."""
+    found = find_fixes(sessions, text, limit + bool(own)) if limit and _ERROR.search(text) else []
+    others = (each for each in found if each.helped and not each.origin.startswith(f"session:{own}#"))
+    return [replace(each, done=each.done[:MOST_ACTS]) for each in others][:limit]
 
 
 def _make_fix(failure: Failure, error: str, events: Sequence[RecordedEvent]) -> Fix:
