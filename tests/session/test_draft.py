@@ -15,6 +15,7 @@ from scrimshaw.models import EventKind, ItemKind, RecordedEvent, Session
 from scrimshaw.session.draft import LONGEST_BODY, MOST_BODY_LINES, Draft, build_draft, render_body
 from scrimshaw.session.failures import find_commits, find_edits
 from scrimshaw.session.record import Record
+from scrimshaw.session.sections import find_next_step
 from scrimshaw.session.statements import AGENT, USER, Statement, contains_text, split_sentences
 
 FAILED = "FAILED tests/test_login.py::test_expired - AssertionError: 401 != 200\n1 failed, 3 passed"
@@ -179,6 +180,8 @@ DOUBLE_NUMBERS = "Die Rechnungen der Filiale haben doppelte Nummern"
         ),
         ("Please mend the ledger rows that order # 5 left behind.", "Mend the ledger rows that order # 5 left behind"),
         ("bulk_create() ignores the batch size of the backend", "bulk_create() ignores the batch size of the backend"),
+        (f"Make the mailer use these:\nMAIL_HOST=harbour.example\nMAIL_USER=crane\n{DOUBLE_NUMBERS}.", DOUBLE_NUMBERS),
+        (f"Nov 26 23:14:02 shop cron[81]: Filiale mit Rechnungen, doppelte Nummern\n{DOUBLE_NUMBERS}.", DOUBLE_NUMBERS),
     ],
 )
 def test_titles_are_specific(prompt: str, title: str) -> None:
@@ -295,6 +298,13 @@ def test_a_step_that_the_last_call_took_is_not_next() -> None:
 def test_a_prompt_without_an_answer_is_next() -> None:
     made = Recording().prompt("Extend the exporter.").edit("src/export.py").prompt("Now document it, too.").draft()
     assert made.next_step == Statement(text="Now document it, too.", event=3)
+
+
+def test_what_is_not_to_be_done_is_no_step() -> None:
+    recording = Recording().prompt("Extend the exporter.").edit("src/export.py")
+    recording.prompt("We are NOT doing coupon codes, boss dropped it. Now add paging to the order list.")
+    step = find_next_step(Record(recording.events, ()))
+    assert step == Statement(text="Now add paging to the order list.", event=3)
 
 
 @pytest.mark.parametrize("answer", ["Okay, I will add it to AGENTS.md. First, I'll read it.", ""])

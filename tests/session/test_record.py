@@ -25,13 +25,14 @@ def test_answers_are_packed_and_a_prompt_begins_anew() -> None:
     assert [each.prompt for each in make_passages(recording.events)] == ["", "Why does the till beep?"]
 
 
-def test_thanks_are_no_passage_with_the_prompt_before_them() -> None:
+@pytest.mark.parametrize("thanks", ["great, thanks!", "danke, reicht", "Vielen Dank, das war's"])
+def test_thanks_are_no_passage_with_the_prompt_before_them(thanks: str) -> None:
     recording = Recording().prompt("We count in cents, never in floats.").answer("I changed the till.")
-    recording.prompt("great, thanks!").answer("You're welcome!")
+    recording.prompt(thanks).answer("You're welcome!")
     recording.prompt("Thanks, now mute the bell.").answer("Done.")
     first, parting, last = make_passages(recording.events)
     assert first.text == "> We count in cents, never in floats.\nI changed the till."
-    assert (parting.text, parting.prompt) == ("You're welcome!", "great, thanks!")
+    assert (parting.text, parting.prompt) == ("You're welcome!", thanks)
     assert last.text == "> Thanks, now mute the bell.\nDone."
 
 

@@ -34,6 +34,8 @@ def said(recording: Recording) -> list[str]:
             ["The export takes 4 s.", "The header is not translated."],
         ),
         ("In v1.2.3 it was fixed.", ["In v1.2.3 it was fixed."]),
+        ("Export it (Art. 15), till May. Next.", ["Export it (Art. 15), till May.", "Next."]),
+        ("It works (all of it.) Next.", ["It works (all of it.)", "Next."]),
         ("终于好了。再试一次。", ["终于好了。", "再试一次。"]),
         ("", []),
     ],

@@ -269,7 +269,7 @@ def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Stat
         return Statement(_strip_opening(named.text), event.number)
     is_vague = count_subjects(prompt[0].text) < _SUBJECTS  # such as "Please fix it." below an error
     start = statements.flatten((is_vague and prompt[0].heading) or prompt[0].text)[:30]
-    parts = [piece for part in statements.prose_parts(event) for piece in statements.split_code(part)]
+    parts = statements.split_prose(event)
     place = next((place for place, part in enumerate(parts) if start in statements.flatten(part)), len(parts))
     source = statements.flatten(parts[place] if parts[place:] else prompt[0].text)
     text = _strip_opening(source)

@@ -449,8 +449,9 @@ def find_next_step(record: Record) -> Statement | None:
     after = kept[kept.index(acts[-1]) :] if acts else kept
     is_answered = EventKind.STOP in map(attrgetter("kind"), after)  # maybe in words said before, such as "Done."
     if not is_answered and (asked := _find_open_request(record, acts)):
-        while len(asked) > 1 and (len(asked[0].text.split()) < FEWEST_WORDS or _OPEN["thanking"].search(asked[0].text)):
-            asked = asked[1:]
+        long = [each for each in asked if len(each.text.split()) >= FEWEST_WORDS]
+        steps = (x for x in long if not (_OPEN["thanking"].search(x.text) or _OPEN["refuses"].search(x.text)))
+        asked = asked[asked.index(next(steps, asked[-1])) :]
         enough = next((place for place, each in enumerate(asked) if is_clear(each.text)), 0)
         text = " ".join([each.text for each in asked[: enough + 1]])
         is_noted = max(record.noted, default=0) > acts[-1].number

@@ -40,6 +40,7 @@ USER, AGENT, SUMMARY = "user", "agent", "summary"
 LONGEST_SENTENCE, SHORTEST_SENTENCE, SHORTEST_PROMPT = 360, 9, 4  # characters
 
 _CUE = PATTERNS["statements"]
+_BRACKETS = re.compile(r"\(\w[^()\n]{1,80}\)")
 _WRAPPED = 76  # a line at least this long continues in the next one
 _CUT = "\n\f\n"  # marks an omission; a form feed breaks paragraphs and never occurs in a prompt
 _ITEM = re.compile(r"\s*(?:[-*+•☐☒✓✔]|\d{1,2}[.)])\s+\S")
@@ -113,6 +114,11 @@ def prose_parts(event: RecordedEvent) -> list[str]:
     """The coherent pieces of a prompt, answer or summary: client noise and code separate them."""
     text = strip_client_noise(event.text) if event.kind == EventKind.PROMPT else event.text
     return [part for part in FENCED.sub(_CUT, text).split(_CUT) if part.strip()]
+
+
+def split_prose(event: RecordedEvent) -> list[str]:
+    """The pieces of a prompt, answer or summary between client noise, code and output."""
+    return [piece for part in prose_parts(event) for piece in split_code(part)]
 
 
 def split_code(part: str) -> list[str]:
@@ -205,8 +211,9 @@ def join_sentences(sentences: Sequence[Sentence]) -> str:
 
 
 def split_paragraph(block: str) -> Iterator[str]:
-    """The sentences of a paragraph; a full stop within a code span does not end one."""
+    """The sentences of a paragraph; a full stop within a code span or brackets does not end one: "(Art. 15)"."""
     hidden = _CUE["quoted"].sub(lambda span: "`" + "x" * (len(span[0]) - 2) + "`", block)
+    hidden = _BRACKETS.sub(lambda span: "x" * (len(span[0]) - 2) + span[0][-2:], hidden)
     ends = {*map(re.Match.end, _CUE["sentence_end"].finditer(hidden))}
     if block.lstrip()[:1].islower():
         ends |= {*map(re.Match.end, _CUE["small_sentence_end"].finditer(hidden))}
