@@ -15,7 +15,7 @@ from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import SESSIONS, Tier, Trust
 from scrimshaw.search.lineage import lowest_trust
-from scrimshaw.session.keywords import find_stems
+from scrimshaw.session.keywords import find_topics
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.sessions import Sessions
 
@@ -39,7 +39,7 @@ class Arrival(Struct, frozen=True):
         """The words that name subjects of the title, and of each line that says what was done."""
         sections = (part.partition("\n") for part in f"\n{self.body}".split("\n## "))
         lines = chain.from_iterable(rest.splitlines() for name, _, rest in sections if name.strip() in _DONE)
-        return [words for words in map(find_stems, (self.title, *lines)) if len(words) <= LONGEST_HEARD]
+        return [words for words in map(find_topics, (self.title, *lines)) if len(words) <= LONGEST_HEARD]
 
 
 def read_arrivals(sessions: Sessions, folder: Path) -> list[Arrival]:

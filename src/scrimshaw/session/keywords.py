@@ -38,6 +38,8 @@ _TABLE_LINE = re.compile(r"(?m)^[ \t]*\|.*$")
 _TITLE_LINE = re.compile(r"(?m)^(?![ \t]*(?:```|~~~|=+[ \t\r]*$))[ #*_|\t-]*([^\s#*_|-][^\r\n]*)")
 _SENTENCES = re.compile(rf".{{20,{_LONGEST_TITLE - 1}}}[.!?](?=\s)")  # at least more than an abbreviation
 _VERBAL = ("ly", "n't", "'m", "’m", "'s", "'ll", "'ve", "'re", "'d", "’s", "’t")  # ends of words
+_FILE = re.compile(r"(?<![\w./-])(?:[\w.-]*/[\w./-]*\w|\w[\w-]*\.[a-z]\w{0,4}\b)")  # a path, or a name with an ending
+_OF_ANY_WORK = {word[:STEM] for word in WORDS["any_work"]}
 _EMPTY = WORDS["empty"] | STOP_WORDS
 _SOFT = WORDS["soft"]  # words that say too little by themselves
 _SCRATCH = re.compile(r"(?i)\A(?:reproduc|repro_|verify_|check_|debug|tmp|temp|apply_|scratch|test_\w*\d)")
@@ -208,3 +210,10 @@ def is_clear(text: str, least: int = LEAST_SUBJECTS) -> bool:
 def find_stems(text: str) -> frozenset[str]:
     """The beginnings of the words that name the subject of a text."""
     return frozenset(word[:STEM] for word in query_terms(text, limit=len(text)))
+
+
+def find_topics(text: str) -> frozenset[str]:
+    """The words by which a later text is known to speak of the same: its files by their names, no words of any work."""
+    names = [path.rpartition("/")[2].partition(".")[0].lower() for path in _FILE.findall(text)]
+    files = {name[:STEM] if name.isalnum() else name for name in names}
+    return frozenset(word.rstrip("s") for word in find_stems(_FILE.sub(" ", text)) - _OF_ANY_WORK | files)

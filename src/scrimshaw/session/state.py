@@ -42,7 +42,7 @@ from scrimshaw.session.arrivals import Arrival, read_arrivals
 from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.draft import find_task
 from scrimshaw.session.failures import find_runs
-from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems
+from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems, find_topics
 from scrimshaw.session.record import Record
 from scrimshaw.session.resume import (
     WITHHELD,
@@ -63,7 +63,7 @@ LONGEST_TEXT, LONGEST_NOTE, LONGEST_WORDS, SHORTEST_CUT = 400, 120, 650, 80
 MOST_LAST_ANSWERS = 10  # last answers to look for telling ones in
 LONGEST_HEARD = 4_000  # characters of a text in which the subjects of earlier points are looked for
 MOST_HEARD = 120  # last events whose agent texts are read: a start must take only milliseconds
-MOST_EMPTY, MOST_PARALLEL, MOST_EARLIER = 20, 2, 5  # sessions
+MOST_EMPTY, MOST_PARALLEL, MOST_EARLIER = 20, 2, 12  # sessions
 _TITLE_CHARACTERS = 76  # answers show 80 characters of a title
 MOST_DATED = 1_000  # sessions among which those of given days are
 MOST_ABOUT = 8  # memories, and passages of the record, that match a subject
@@ -244,10 +244,10 @@ def _find_next_step(record: Record) -> Iterator[Statement]:
 
 
 def _list_prompts(record: Record) -> list[Statement]:
-    """The person's prompts, in full, except "continue", "where were we?" and the like, and replies before the last."""
+    """The person's prompts, without code and output, except "continue", "where were we?" and the like, and replies before the last."""
     heard = set[int]().union(*record.prompts_by_kind.values())
     spoken = [event for event in record.events if event.kind == EventKind.PROMPT and event.number in heard]
-    texts = [statements.flatten(" ".join(statements.prose_parts(event))) for event in spoken]
+    texts = [statements.flatten(" ... ".join(statements.split_prose(event))) for event in spoken]
     return [
         Statement(text, event.number)
         for text, event in zip(texts, spoken, strict=True)
@@ -540,14 +540,14 @@ def _is_closed(line: StateLine, heard: Iterable[Set[str]]) -> bool:
 
 def _is_spoken_of(line: StateLine, heard: Iterable[Set[str]]) -> bool:
     """Whether a later text has the subjects of a line: it is closed, or that session tells it itself."""
-    words = find_stems(statements.PATTERNS["open_points"]["label"].sub("", line.text))
+    words = find_topics(statements.PATTERNS["open_points"]["label"].sub("", line.text))
     return any(len(words & each) >= max(LEAST_SUBJECTS, _SPOKEN_OF * len(words)) for each in heard)
 
 
 def _find_subjects(event: RecordedEvent) -> frozenset[str]:
     """The words of a prompt, an answer or a commit that name its subjects."""
     is_said = event.kind in (EventKind.PROMPT, EventKind.ANSWER) or "git commit" in event.command
-    return find_stems(event.text[:LONGEST_HEARD]) if is_said else frozenset()
+    return find_topics(event.text[:LONGEST_HEARD]) if is_said else frozenset()
 
 
 def is_running(session: Session) -> bool:

@@ -54,13 +54,27 @@ def test_what_an_earlier_session_left_open_outlasts_a_small_one(
 
 @pytest.mark.parametrize(
     ("asked", "commit"),
-    [("Pin aiosmtplib in the requirements", ""), ("Mend the build", "Pin aiosmtplib in requirements.txt")],
+    [
+        ("Pin aiosmtplib in the requirements", ""),
+        ("Mend the build", "Pin aiosmtplib in requirements.txt"),
+        ("Mend the build", "Pin each aiosmtplib as it is required"),
+    ],
 )
 def test_what_a_later_session_dealt_with_is_not_open(engine: Engine, project: Path, asked: str, commit: str) -> None:
     work(project, "S1", "Move the mailer to asyncio", f"The mailer is async now. {POINT}")
     work(project, "S2", asked, "That is done.", commit=commit)
     work(project, "S3", "Fix the typo in the readme", "Fixed the typo.")
     assert "open before" not in start(project)
+
+
+def test_words_and_folders_of_any_work_close_no_point(engine: Engine, project: Path) -> None:
+    point = "Still open: shop/pdf.py is not committed, tests/test_pdf.py fails, the font has to be registered."
+    work(project, "S1", "Print the invoices", f"The invoice has a page. {point}")
+    work(project, "S2", "Open the shop at nine. tests/test_rules.py fails if a file opens it.", "Done.", commit="Tests")
+    bash(project, "git add shop/box.py tests/test_rules.py && git commit -m 'Rules'", "[main 1] Rules", "c2", "S2")
+    for number in range(3, 9):  # many small sessions may lie between
+        work(project, f"S{number}", f"Fix the typo {number} in the readme", "Fixed the typo.")
+    assert "shop/pdf.py is not committed" in context_of(report(project, "SessionStart", "S0", source="startup"))
 
 
 def test_a_question_or_a_failure_of_an_earlier_session_is_not_told(engine: Engine, project: Path) -> None:
