@@ -34,6 +34,13 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         {"task": TASK},
         (),
     ),
+    "a log in a prompt is no task": (
+        Recording()
+        .prompt(f"{TASK}!\nNov 26 23:14:02 harbour cron[81]: cannot upload the tide\nE_TIDE=low")
+        .edit("a.py"),
+        {"task": TASK},
+        ("cron[81]", "E_TIDE"),
+    ),
     "what only goes on is no task": (Recording().prompt("continue").prompt(TASK), {"task": TASK}, ("continue",)),
     "what a person states at the end is neither unfinished nor a break": (
         Recording().prompt(TASK).edit("a.py").answer("The limit is in.").prompt("the berth version i do in spring"),
