@@ -175,6 +175,18 @@ def test_an_investigation_is_told_by_its_report_and_not_by_what_came_after() -> 
     assert NOTED not in "".join(texts(draft.decisions + draft.findings + draft.open))
 
 
+def test_what_a_person_puts_off_is_no_second_point_when_the_agent_takes_note() -> None:
+    recording = Recording().prompt("Cut the tiles of the harbour and keep the login sessions.")
+    for row in range(5):
+        recording.edit(f"/map/cut{row}.rs").bash("cargo test", "ok").answer(f"The tiles of row {row} are cut.")
+        recording.prompt(f"and row {row + 1} of the tiles please")
+    offer = "The `session` table in sqlite is already there. So: sqlite table, expire rows after 14 days of silence."
+    recording.prompt("where do we keep login sessions?").answer(offer)
+    recording.prompt("ok sqlite table it is. later: rate limiting on /login, not now. bye")
+    echo = "Noted: login sessions stay in the sqlite `session` table, and rate limiting on /login comes later."
+    assert texts(recording.answer(echo).draft().open) == ["later: rate limiting on /login, not now."]
+
+
 @pytest.mark.parametrize(
     ("prompt", "step"),
     [

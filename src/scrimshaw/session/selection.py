@@ -39,7 +39,8 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
     for rank, (place, (worth, kind)) in enumerate(sorted(enumerate(scores), key=lambda each: -each[1][0])):
         sentence, least = record.sentences[place], LEAST_BESIDE if rank < best else LEAST_WORTH
         is_empty = any(PATTERNS["changes"][cue].search(sentence.text) for cue in ("status", "ceremony"))
-        if worth < least or is_empty or sentence.by == SUMMARY or record.is_withdrawn(sentence):
+        is_said = sentence.by != SUMMARY and sentence.event not in record.noted and not record.is_withdrawn(sentence)
+        if worth < least or is_empty or not is_said:
             continue
         said = add_context(record, place, scores)
         words = set(LONG_WORD.findall(said.text.lower()))
