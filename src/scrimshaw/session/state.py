@@ -247,7 +247,7 @@ def _list_prompts(record: Record) -> list[Statement]:
     """The person's prompts without code and output, except "continue" and the like, and replies before the last."""
     heard = set[int]().union(*record.prompts_by_kind.values())
     spoken = [event for event in record.events if event.kind == EventKind.PROMPT and event.number in heard]
-    texts = [statements.flatten(" ... ".join(statements.split_prose(event))) for event in spoken]
+    texts = [statements.flatten(" ".join(statements.split_prose(event))) for event in spoken]
     return [
         Statement(text, event.number)
         for text, event in zip(texts, spoken, strict=True)
