@@ -10,6 +10,7 @@ from tests.app.hooks.events import bash, context_of, report
 from tests.scenarios.agent import Agent
 
 from scrimshaw.engine import Engine
+from scrimshaw.engine.index import scan
 from scrimshaw.session.fixes import MOST_CALLS, find_fixes
 
 MISSING = "ModuleNotFoundError: No module named 'yaml'"
@@ -157,10 +158,12 @@ def test_the_command_and_a_search_tell_it(met: Engine, project: Path, capsys: py
 
 def test_a_prompt_that_quotes_an_error_is_told_what_helped_in_another_session(met: Engine, project: Path) -> None:
     asked = f"it is red again!! I thought we had that\n\n  File x.py, line 3\nNov 26 23:14:02 shop cron[81]: {MISSING}"
+    scan(met)
     told = context_of(report(project, "UserPromptSubmit", "S5", prompt=asked))
     assert f"(session:S1#e1, trust tool): {MISSING} - `pip install pyyaml`" in told
     assert report(project, "UserPromptSubmit", "S1", prompt=asked) == ""
     assert report(project, "UserPromptSubmit", "S5", prompt="KeyError: 'harbour'") == ""
+    assert report(project, "UserPromptSubmit", "S5", prompt="ModuleNotFoundError: 12 != 13") == ""
     assert report(project, "UserPromptSubmit", "S5", prompt="which error was it that yaml had?") == ""
 
 

@@ -41,17 +41,24 @@ class Fix(Struct, frozen=True, kw_only=True, omit_defaults=True):
     passed: str = ""
 
 
-def find_fixes(sessions: Sessions, error: str, limit: int = MOST_FIXES) -> list[Fix]:
-    """Failures like this error: the most similar, of those as similar the ones that were fixed, then the newest."""
+def find_fixes(
+    sessions: Sessions, error: str, limit: int = MOST_FIXES, *, among: Sequence[str] | None = None
+) -> list[Fix]:
+    """Failures like this error, `among` these sessions or in those whose calls have most of its words.
+
+    The most similar come first, of those as similar the ones that were fixed, then the newest.
+    """
     lines = error[:LONGEST_ERROR].splitlines()
     errors = [_find_words(line) for line in lines if _ERROR.search(line)]
     wanted = [*filter(None, errors)] or [*filter(None, map(_find_words, lines))]
-    longest = sorted(set[str]().union(*wanted), key=len, reverse=True)[:MOST_WORDS]
-    calls = sessions.find_calls(longest, MOST_CALLS)
-    shares = [(round(_compare_output(wanted, each.text)[0], 1), each.session) for each in calls]
-    ranked = sorted((each for each in shares if each[0] >= LEAST_SHARE), key=itemgetter(0), reverse=True)
+    if among is None:
+        longest = sorted(set[str]().union(*wanted), key=len, reverse=True)[:MOST_WORDS]
+        calls = sessions.find_calls(longest, MOST_CALLS)
+        shares = [(round(_compare_output(wanted, each.text)[0], 1), each.session) for each in calls]
+        ranked = sorted((each for each in shares if each[0] >= LEAST_SHARE), key=itemgetter(0), reverse=True)
+        among = [session for _, session in ranked]
     found = list[tuple[tuple[float, bool, float], tuple[str, str], Callable[[], Fix]]]()
-    for session in [*dict.fromkeys(session for _, session in ranked)][: 2 * limit]:
+    for session in [*dict.fromkeys(among)][: 2 * limit]:
         events, items = sessions.events(session), sessions.items(session)
         runs, edits = failures.find_runs(events, items), failures.find_edits(events, items)
         failed = failures.find_failures(events, items, runs, edits)
@@ -79,11 +86,10 @@ def _compare_output(wanted: Sequence[set[str]], output: str) -> tuple[float, str
     return sum(map(itemgetter(1), shares)) / (sum(map(len, wanted)) or 1), best
 
 
-def recall_fixes(sessions: Sessions, text: str, limit: int, own: str = "") -> list[Fix]:
-    """What helped, in other sessions than the `own`, against an error that a text quotes."""
-    found = find_fixes(sessions, text, limit + bool(own)) if limit and _ERROR.search(text) else []
-    others = (each for each in found if each.helped and not each.origin.startswith(f"session:{own}#"))
-    return [replace(each, done=each.done[:MOST_ACTS]) for each in others][:limit]
+def recall_fixes(sessions: Sessions, text: str, limit: int, *, among: Sequence[str] | None = None) -> list[Fix]:
+    """What helped against an error that a text quotes."""
+    found = find_fixes(sessions, text, limit, among=among) if limit and _ERROR.search(text) else []
+    return [replace(each, done=each.done[:MOST_ACTS]) for each in found if each.helped]
 
 
 def _make_fix(failure: Failure, error: str, events: Sequence[RecordedEvent]) -> Fix:

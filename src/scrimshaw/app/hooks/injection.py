@@ -174,12 +174,16 @@ def _tell_asked(storage: Storage, event: Event, settings: Settings, now: float) 
 
 
 def _tell_fix(storage: Storage, event: Event) -> str:
-    """What helped in an earlier session against the last error that the prompt quotes."""
-    if not (quoted := _QUOTED_ERROR.findall(event.prompt[:LONGEST_PROMPT])):
+    """What helped against the last error that the prompt quotes, in the two sessions that most likely met it."""
+    *_, quoted = ("", *_QUOTED_ERROR.findall(event.prompt[:LONGEST_PROMPT]))
+    words = query_terms(quoted)
+    if sum(not word.isdigit() for word in words) < LEAST_WORDS:
         return ""
     from scrimshaw.session.fixes import recall_fixes  # noqa: PLC0415 - few prompts quote an error
 
-    for fix in recall_fixes(storage.sessions, quoted[-1], 1, own=event.session):
+    filters = Filters(source=RECORD, exclude=(f"session:{event.session}",))
+    matches = storage.index.match_text(Query((words,)), filters, _MOST_MATCHES)
+    for fix in recall_fixes(storage.sessions, quoted, 1, among=[each.id.partition(":")[2] for each in matches]):
         line = f"{fix.date} ({fix.origin}, trust {Trust.TOOL}): {fix.error} - {'; '.join(fix.done)}"
         lines = (line, f"said then (trust {Trust.AGENT}): {fix.said}")[: 1 + bool(fix.said)]
         texts = (fence_list(_FIX_NOTE, lines[:many]) for many in (2, 1) if not is_withheld(" ".join(lines), Trust.TOOL))
