@@ -32,11 +32,6 @@ def edit_json(text: str, value: Any) -> str:
     return "".join((*parts, text[done:]))
 
 
-def is_same_json(one: Any, other: Any) -> bool:
-    """Whether two values are written the same; 1, 1.0 and true differ."""
-    return repr(one) == repr(other)
-
-
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -54,7 +49,7 @@ def _find_edits(text: str, plain: str, at: int, value: Any, unit: str) -> Iterat
     old, end = _DECODER.raw_decode(plain, at)
     margin = re.match(r"[ \t]*", text[text.rfind("\n", 0, at) + 1 :])
     outer = margin[0] if margin else ""
-    if is_same_json(old, value):
+    if repr(old) == repr(value):  # 1, 1.0 and true are equal, but written differently
         return
     if type(old) is not type(value) or not isinstance(old, dict | list):
         yield at, end, _render(value, unit, outer)

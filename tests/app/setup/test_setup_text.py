@@ -54,7 +54,7 @@ def written(value: Any, layout: dict[str, Any]) -> str:
 @given(VALUES, VALUES, LAYOUTS)
 def test_a_rewritten_text_says_the_new_value(old: Any, new: Any, layout: dict[str, Any]) -> None:
     text = written(old, layout)
-    assert json_text.is_same_json(json_text.parse_json(json_text.edit_json(text, new)), new)
+    assert repr(json_text.parse_json(json_text.edit_json(text, new))) == repr(new)
     assert json_text.edit_json(text, old) == text
 
 
