@@ -318,11 +318,11 @@ def test_a_server_connects_before_the_first_question(open_with: Open, notes: Not
 
 
 def test_health_names_peers(open_with: Open, notes: Notes) -> None:
-    from scrimshaw.app.checks import list_peer_checks
+    from scrimshaw.app.checks import list_process_checks
 
     engine = open_with(over_stdio(notes) + '[[peers]]\nname = "gone"\nurl = "http://127.0.0.1:9/mcp"\n')
     ask.search(engine, SearchRequest(query="is it there"), wait_s=60.0)  # until it has started
-    rows = {row.name: row for row in check_health(engine, more=[*list_peer_checks(engine.settings)]).capabilities}
+    rows = {row.name: row for row in check_health(engine, more=list_process_checks(engine.settings)).capabilities}
     assert rows["peer:gone"].status == Status.OFF
     assert rows["peer:notes"].status == Status.ON, rows["peer:notes"].detail
 

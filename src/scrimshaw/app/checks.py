@@ -1,7 +1,7 @@
 """Health checks that need a running process: the watcher, the hooks, the clients."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -25,13 +25,8 @@ def list_process_checks(settings: Settings) -> tuple[Check, ...]:
     runs = {name: partial(_check_client, scopes) for name, scopes in found.items()}
     advice = "Run `scrimshaw setup {}`."
     clients = (replace(CLIENT, name=f"client:{n}", advice=advice.format(n), run=run) for n, run in runs.items())
-    return (*PROCESS, *list_peer_checks(settings), *clients)
-
-
-def list_peer_checks(settings: Settings) -> Iterator[Check]:
-    """A check for each peer."""
-    for stated in settings.peers:
-        yield replace(PEER, name=f"peer:{stated.name}", run=partial(_check_peer, stated))
+    peers = (replace(PEER, name=f"peer:{each.name}", run=partial(_check_peer, each)) for each in settings.peers)
+    return (*PROCESS, *peers, *clients)
 
 
 def _check_watcher(engine: Engine) -> Result | str:

@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from scrimshaw.app import setup
-from scrimshaw.app.checks import ALL_CHECKS, PROCESS, list_peer_checks, list_process_checks
+from scrimshaw.app.checks import ALL_CHECKS, list_process_checks
 from scrimshaw.app.cli import frame, project_files
 from scrimshaw.app.cli.frame import Texts, command, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, line, note, print_lines, show
@@ -206,9 +206,10 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
             yield Finding("files", Severity.PROBLEM, f"The index cannot follow them: {error.message}", error.hint)
         else:
             yield from _describe_files(report)
-        health = check_health(engine, more=(*PROCESS, *list_peer_checks(engine.settings)))
+        health = check_health(engine, more=list_process_checks(engine.settings))
         for row in health.capabilities:
-            if row.name not in {"vault", "git", "files"}:  # the doctor has its own checks of these
+            part = row.name.partition(":")[0]
+            if part not in {"vault", "git", "files", "client"}:  # the doctor has its own checks of these
                 drift = f"; {row.was} -> {row.status} since {row.since}" if row.was else ""
                 fix = health.advice.get(row.name, "")
                 yield Finding(row.name, health.verdicts[row.name], f"{row.detail}{drift}", fix)
