@@ -224,16 +224,12 @@ def _render_uplift(found: Uplift) -> Lines:
         yield "No measurable benefit so far: every interval includes zero."
 
 
-_RENDERERS: Mapping[type, Callable[[Any], Lines]] = {
-    SearchFigures: _render_searches,
-    Uplift: _render_uplift,
-    dict: _render_figures,
-    list: _render_contexts,
-}
-
-
 def _render_counted(result: Any, by: Sequence[str] | None) -> Lines:
-    return _render_stats(result, by) if isinstance(result, Stats) else _RENDERERS[type(result)](result)
+    if isinstance(result, Stats):
+        return _render_stats(result, by)
+    others: Mapping[type, Callable[[Any], Lines]]
+    others = {SearchFigures: _render_searches, Uplift: _render_uplift, list: _render_contexts, dict: _render_figures}
+    return others[type(result)](result)
 
 
 def _render_fixes(found: Sequence[Fix]) -> Lines:
