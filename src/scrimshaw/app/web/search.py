@@ -8,7 +8,7 @@ from scrimshaw.app.web.markup import Html, escape, join, link, make_bar, make_ta
 from scrimshaw.app.web.page import Page, Site, Values, describe_memory, link_memory, parse_number, render_notes
 from scrimshaw.engine import counts
 from scrimshaw.engine.context import resume_state
-from scrimshaw.models import Filters, Session
+from scrimshaw.models import Filters, Session, format_count
 from scrimshaw.router import ask
 from scrimshaw.search.passages import PASSAGE, cut_passage
 from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult
@@ -34,8 +34,7 @@ def show_search(site: Site, values: Values) -> Page:
 def render_answer(result: SearchResult, terms: tuple[str, ...]) -> Html:
     """The hits with their reasons, or that nothing is known, with the nearest memories."""
     if count := len(result.hits):
-        sure = format_sureness(result.confidence)
-        words = f"{count} {'answer' if count == 1 else 'answers'}, {sure} sure that one is right."
+        words = f"{format_count(count, 'answer')}, {result.confidence:.0%} sure that one is right."
     else:
         words = "Nothing is known about this." if result.nearest else "No memory matches."
     took = f" {sum(stage.ms for stage in result.trace):.0f} ms."
@@ -51,11 +50,6 @@ def render_answer(result: SearchResult, terms: tuple[str, ...]) -> Html:
     stages = ((each.stage, each.entered, each.left, f"{each.ms:.2f}") for each in result.trace)
     table = make_table("Stages of this search", ("stage", "entered", "left", "ms"), stages)
     return join(parts, render_notes(result.degradations), tag("details", tag("summary", "How it was searched"), table))
-
-
-def format_sureness(confidence: float) -> str:
-    """A confidence 0..1 in percent, which never reaches a hundred."""
-    return f"{min(99, round(100 * confidence))} %"
 
 
 def mark_words(text: str, terms: tuple[str, ...]) -> Html:
@@ -76,7 +70,7 @@ def _render_hit(hit: Hit, terms: tuple[str, ...]) -> Html:
     passage = tag("p", mark_words(cut_passage(hit.text, terms, PASSAGE), terms), class_="passage")
     if hit.always_on:
         return tag("article", title, describe_memory(memory, hit.text), heading, passage)
-    sure = tag("p", make_bar(hit.confidence), f"{format_sureness(hit.confidence)} sure", class_="sure")
+    sure = tag("p", make_bar(hit.confidence), f"{hit.confidence:.0%} sure", class_="sure")
     reasons = tag("details", tag("summary", "Why"), explain_score(why, hit.score))
     return tag("article", title, describe_memory(memory, hit.text), heading, sure, question, passage, reasons)
 
