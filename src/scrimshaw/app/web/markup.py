@@ -45,6 +45,14 @@ def tag(name: str, /, *children: Child, **attributes: str | float | bool | None)
     return Html(f"<{name}{written}>" if name in _VOID else f"<{name}{written}>{join(*children)}</{name}>")
 
 
+def make_document(title: str, head: Sequence[Child], *body: Child) -> Html:
+    """A whole page of this title, with what else its head contains."""
+    encoding = tag("meta", charset="utf-8")
+    width = tag("meta", name="viewport", content="width=device-width, initial-scale=1")
+    parts = tag("head", encoding, width, tag("title", title), head), tag("body", body)
+    return join(Html("<!doctype html>"), tag("html", parts, lang="en"))
+
+
 def link(text: Child, href: str, **attributes: str | float | bool | None) -> Html:
     """A link to a page of the dashboard."""
     return tag("a", text, href=href, **attributes)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from scrimshaw.app.hooks.fencing import is_withheld
 from scrimshaw.app.hooks.injection import count_waiting_drafts
-from scrimshaw.app.web.markup import Html, join, link, make_url, tag
+from scrimshaw.app.web.markup import Html, join, link, make_document, make_url, tag
 from scrimshaw.engine import Engine
 from scrimshaw.models import Degradation, Memory, MemoryType, Tier, Trust
 
@@ -56,16 +56,12 @@ def render_page(site: Site, page: Page, done: str = "") -> Html:
     for path, name in NAVIGATION.items():
         badge = tag("span", waiting, class_="badge", title="drafts wait") if path == "/drafts" and waiting else None
         entries.append(tag("li", link([name, badge], path, aria_current="page" if path == page.current else None)))
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+    head = [
         tag("meta", name="color-scheme", content="light dark"),
-        tag("title", f"{page.title} · {engine.settings.project.name}"),
         tag("link", rel="icon", href="/assets/icon.svg", type="image/svg+xml"),
         tag("link", rel="stylesheet", href="/assets/style.css"),
         tag("script", src="/assets/keys.js", defer=True),
-    )
+    ]
     header = tag(
         "header",
         link("Scrimshaw", "/", class_="brand"),
@@ -81,8 +77,9 @@ def render_page(site: Site, page: Page, done: str = "") -> Html:
         banner = tag("div", tag("p", site.done[done][0]), form, class_="done", role="status")
     content = tag("main", banner, tag("h1", page.title), hint, page.content, id="main", tabindex="-1")
     keys = [(tag("kbd", key), f" {what} ") for key, what in (("/", "search"), ("j", "next"), ("k", "previous"))]
-    body = tag("body", link("Skip to the content", "#main", class_="skip"), header, content, tag("footer", keys))
-    return join(Html("<!doctype html>"), tag("html", head, body, lang="en"))
+    skip = link("Skip to the content", "#main", class_="skip")
+    title = f"{page.title} · {engine.settings.project.name}"
+    return make_document(title, head, skip, header, content, tag("footer", keys))
 
 
 def make_form(site: Site, action: str, label: str, kind: str = "", **values: str) -> Html | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from scrimshaw.app.web.figures import show_health, show_quality, show_statistics
 from scrimshaw.app.web.markdown import render_markdown
-from scrimshaw.app.web.markup import Html, join, make_url, tag
+from scrimshaw.app.web.markup import Html, join, make_document, make_url, tag
 from scrimshaw.app.web.page import Page, Site, describe_memory, link_memory, read_asset
 from scrimshaw.app.web.search import render_newest, render_state
 from scrimshaw.app.web.sessions import list_sessions
@@ -79,14 +79,8 @@ def _render_document(engine: Engine, content: Html, script: str = "") -> Html:
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     policy += f"; script-src 'sha256-{digest}'" if script else ""
     name, moment = engine.settings.project.name, datetime.fromtimestamp(engine.clock(), UTC)
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("title", f"Memory of {name}"),
-        tag("style", Html(read_asset("style.css"))),
-    )
+    guard = tag("meta", http_equiv="Content-Security-Policy", content=policy)
+    head = [guard, tag("style", Html(read_asset("style.css")))]
     title = [tag("h1", f"Memory of {name}"), tag("p", f"{moment:%Y-%m-%d %H:%M} UTC", class_="dim")]
-    body = tag("body", tag("main", title, content), tag("script", Html(script)) if script else None)
-    return join(Html("<!doctype html>"), tag("html", head, body, lang="en"))
+    run = tag("script", Html(script)) if script else None
+    return make_document(f"Memory of {name}", head, tag("main", title, content), run)
