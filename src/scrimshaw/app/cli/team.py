@@ -26,7 +26,7 @@ from scrimshaw.storage.sql import earliest
 app = typer.Typer()
 token = command_group(app, "token", "Tokens for access over HTTP.", "create ana --scope write")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program, used as the author.")]
 
 _SHOWN, _DEFAULT = 20, "1w"  # sessions, and the period without an earlier session
 
@@ -100,7 +100,7 @@ def _list_scopes(scopes: Mapping[str, str]) -> str:
 @command(token, "create", "ana --scope write --vault shop", render=_render_created)
 def create_token(
     project: Path | None,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program, used as the author.")],
+    name: Name,
     scope: Annotated[TokenScope, typer.Option(help="What it may do.")] = TokenScope.READ,
     vault: Annotated[Texts, typer.Option(metavar="NAME", help="Only this vault (repeatable); default: all.")] = None,
     days: Annotated[float, typer.Option(min=0.001, max=3660, help="Days until it expires.")] = 90.0,
