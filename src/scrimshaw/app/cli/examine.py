@@ -16,10 +16,9 @@ from scrimshaw.app.cli.output import Lines, confirm, line, note, print_lines, sh
 from scrimshaw.config import Settings, load_memory
 from scrimshaw.engine import Engine, canary, index, open_engine
 from scrimshaw.engine import lint as engine_lint
-from scrimshaw.engine.core import MEMORIES
 from scrimshaw.engine.degradations import Lost
 from scrimshaw.engine.drafts import list_rejected
-from scrimshaw.engine.health import Finding, Health, Severity, check_health, examine_databases, write_test_file
+from scrimshaw.engine.health import Finding, Health, Severity, check_health, examine_databases
 from scrimshaw.engine.links import find_shared_titles
 from scrimshaw.engine.lint import LintState
 from scrimshaw.errors import ConfigError, ScrimshawError, StorageFailure
@@ -156,12 +155,10 @@ def doctor(
 
 
 def _examine(settings: Settings) -> Iterator[Finding]:
-    """The findings on a project's memory, files first, then databases, then the clients that use it."""
+    """The findings on a project's memory, and on the clients that use it."""
     yield Finding("project", Severity.OK, str(settings.project))
     yield from (Finding("config", Severity.WARNING, each, "Correct or remove it.") for each in settings.ignored)
-    vault = settings.folder / MEMORIES
     parts: tuple[tuple[str, type[ScrimshawError], Severity, Callable[[Settings], Iterable[Finding]]], ...] = (
-        ("vault", StorageFailure, Severity.PROBLEM, lambda _: [Finding("vault", Severity.OK, write_test_file(vault))]),
         ("git", StorageFailure, Severity.WARNING, _examine_git),
         ("rules", ConfigError, Severity.PROBLEM, _examine_rules),
         ("databases", StorageFailure, Severity.PROBLEM, _examine_memory),
@@ -209,7 +206,7 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
         health = check_health(engine, more=list_process_checks(engine.settings))
         for row in health.capabilities:
             part = row.name.partition(":")[0]
-            if part not in {"vault", "git", "files", "client"}:  # the doctor has its own checks of these
+            if part not in {"git", "files", "client"}:  # the doctor has its own checks of these
                 drift = f"; {row.was} -> {row.status} since {row.since}" if row.was else ""
                 fix = health.advice.get(row.name, "")
                 yield Finding(row.name, health.verdicts[row.name], f"{row.detail}{drift}", fix)
