@@ -139,7 +139,7 @@ COMMANDS: list[list[str]] = [
     ["edit", "known", "--title", "{}"],
     ["purge", "--memory", "{}", "--dry-run"],
     ["purge", "--secret", "{}", "--dry-run"],
-    ["consolidate", "--topic", "{}", "--dry-run"],
+    ["drafts", "consolidate", "--topic", "{}", "--dry-run"],
     ["golden", "add", "{}", "known"],
     ["lint", "{}"],
     ["rules", "test", "{}"],

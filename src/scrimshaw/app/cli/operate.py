@@ -136,7 +136,6 @@ def retry_job(engine: Engine, job: JobNumber) -> list[Job]:
     return engine.journal.jobs(number=job)
 
 
-@command(app, "worker", "--once", render=_render_run, hidden=True)
 @command(jobs, "run", "--once", render=_render_run)
 def run_jobs(
     engine: Engine, once: Annotated[bool, typer.Option("--once", help="Stop when no job is due.")] = False

@@ -295,7 +295,6 @@ def review_drafts(
     return done
 
 
-@command(app, "consolidate", "--dry-run", render=_render_consolidated, hidden=True, empty=_NOTHING_SHARED)
 @command(drafts, "consolidate", "--topic sqlite --dry-run", render=_render_consolidated, empty=_NOTHING_SHARED)
 def consolidate(
     engine: Engine,
