@@ -70,7 +70,7 @@ class SearchState(Struct, kw_only=True):
     filters: Filters
     always_on: tuple[Hit, ...]
     degradations: Degradations
-    generation: int  #: that of the index when the search began
+    generation: int  #: that of the index before the search read any rows
     lists: Mapping[str, Sequence[Match]] = {}  #: results of the channels that found anything
     chunks: dict[str, int] = {}  #: memory id -> its best chunk, by words if possible, otherwise by meaning
     nearest: Mapping[str, int] = {}  #: memory id -> its nearest chunk by meaning, if found
@@ -191,7 +191,6 @@ class CandidateFinder:
 
     def read_memories(self, ids: Collection[str], state: SearchState) -> Mapping[str, Memory]:
         """Memories by id, including these, with the trust of their lineage; cached until the index changes."""
-        # The number was read before the rows, so none is older than it.
         if self._memories[0] != state.generation or len(self._memories[1]) > MOST_REMEMBERED:
             self._memories = (state.generation, {})
         known = self._memories[1]

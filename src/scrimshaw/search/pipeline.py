@@ -106,7 +106,7 @@ class Searcher:
             return query
         raise InvalidRequest(problem, hint, parameter="query")
 
-    def _read_always_on(self, generation: int) -> tuple[Hit, ...]:
+    def read_always_on(self, generation: int) -> tuple[Hit, ...]:
         """Constitutional memories written only by people, by id, as many as fit their own token budget."""
         if self._always_on[0] != generation:
             memories = self._index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)), sort="id", limit=100, offset=0)
@@ -131,7 +131,7 @@ class Searcher:
         always_on: tuple[Hit, ...] = ()
         if request.constitutional:
             with degradations.tolerate(IndexPart.GRAPH):
-                always_on = self._read_always_on(generation)
+                always_on = self.read_always_on(generation)
         only = () if request.all_of else filters.only
         if request.all_of:
             concepts = Query(tuple(query_terms(concept) for concept in request.all_of))
@@ -165,8 +165,7 @@ class Searcher:
             with state.degradations.tolerate(IndexPart.REVIEWS):
                 reviews = signals.reviews(ids)
         faintest = len(_STATES) - 1 - (request.decay and not request.include_archived)
-        if request.min_state:
-            faintest = min(faintest, _STATES.index(request.min_state))
+        faintest = min(faintest, _STATES.index(request.min_state or Retention.ARCHIVED))
         words = {match.id for name in (Channel.TEXT, Channel.TRIGGER) for match in state.lists.get(name, ())}
         found, now = dict[str, Candidate](), signals.now
         memories = self._finder.read_memories(ids, state)
@@ -175,13 +174,13 @@ class Searcher:
             if (memory := state.record[name][-1] if is_passage else memories.get(name)) is None:
                 continue
             does_fade = now and not is_passage
-            share, retention = presence(memory, review, now, self._forgetting) if does_fade else (1.0, Retention.HOT)
-            if _STATES.index(retention) <= faintest:
+            left, state_now = presence(memory, review, now, self._forgetting) if does_fade else (1.0, Retention.HOT)
+            if _STATES.index(state_now) <= faintest:
                 sure = review.confidence if review else 0.5
                 found[name] = Candidate(
-                    memory=memory, fused=item, retrievability=share, state=retention, confidence=sure
+                    memory=memory, fused=item, retrievability=left, state=state_now, confidence=sure
                 )
-            elif retention == Retention.ARCHIVED and name in words and not request.min_state:
+            elif state_now == Retention.ARCHIVED and name in words and not request.min_state:
                 state.archived.append(name)
         return found
 

@@ -22,7 +22,7 @@ LONGEST_ERROR, MOST_WORDS, MOST_CALLS = 4_000, 6, 40  # characters; words looked
 MOST_FIXES, MOST_RECALLED = 5, 2
 # Share of an error's words that one or two lines of an output must contain: numbers, paths and names differ.
 LEAST_SHARE = 0.6
-FIX_TOKENS = 200  # at most, of an error, a command, what was said and three acts
+_FIX_TOKENS = 200  # at most, of an error, a command, what was said and three acts
 _WRAPPED = 60  # characters; a line at least this long may continue in the next one
 _WORD, _NUMBER = re.compile(r"[A-Za-z_]{2,}|\d[\d.]+"), re.compile(r"\d[\d.]+\Z")
 _ERROR = re.compile(r"(?i)(?:error|exception)\b|\b(?:fatal|panic|failed|not found|no such|cannot)\b")
@@ -41,17 +41,12 @@ class Fix(Struct, frozen=True, kw_only=True, omit_defaults=True):
     passed: str = ""
 
 
-def find_fixes(
-    sessions: Sessions, error: str, limit: int = MOST_FIXES, *, among: Sequence[str] | None = None
-) -> list[Fix]:
-    """Failures like this error, `among` these sessions or in those whose calls have most of its words.
-
-    The most similar come first, of those as similar the ones that were fixed, then the newest.
-    """
+def find_fixes(sessions: Sessions, error: str, limit: int = MOST_FIXES, among: Sequence[str] = ()) -> list[Fix]:
+    """Failures like this error `among` sessions, or all: most similar first, then the fixed ones, then the newest."""
     lines = error[:LONGEST_ERROR].splitlines()
     errors = [_find_words(line) for line in lines if _ERROR.search(line)]
     wanted = [*filter(None, errors)] or [*filter(None, map(_find_words, lines))]
-    if among is None:
+    if not among:
         longest = sorted(set[str]().union(*wanted), key=len, reverse=True)[:MOST_WORDS]
         calls = sessions.find_calls(longest, MOST_CALLS)
         shares = [(round(_compare_output(wanted, each.text)[0], 1), each.session) for each in calls]
@@ -86,9 +81,10 @@ def _compare_output(wanted: Sequence[set[str]], output: str) -> tuple[float, str
     return sum(map(itemgetter(1), shares)) / (sum(map(len, wanted)) or 1), best
 
 
-def recall_fixes(sessions: Sessions, text: str, limit: int, *, among: Sequence[str] | None = None) -> list[Fix]:
-    """What helped against an error that a text quotes."""
-    found = find_fixes(sessions, text, limit, among=among) if limit and _ERROR.search(text) else []
+def recall_fixes(sessions: Sessions, text: str, budget: int, among: Sequence[str] = ()) -> list[Fix]:
+    """What helped against an error that a text quotes, in half of the tokens."""
+    most = min(MOST_RECALLED, budget // (2 * _FIX_TOKENS))
+    found = find_fixes(sessions, text, most, among) if most and _ERROR.search(text) else []
     return [replace(each, done=each.done[:MOST_ACTS]) for each in found if each.helped]
 
 

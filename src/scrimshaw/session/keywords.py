@@ -214,6 +214,6 @@ def find_stems(text: str) -> frozenset[str]:
 
 def find_topics(text: str) -> frozenset[str]:
     """The words by which a later text is known to speak of the same: its files by their names, no words of any work."""
-    names = [path.rpartition("/")[2].partition(".")[0].lower() for path in _FILE.findall(text)]
-    files = {name[:STEM] if name.isalnum() else name for name in names}
-    return frozenset(word.rstrip("s") for word in find_stems(_FILE.sub(" ", text)) - _OF_ANY_WORK | files)
+    names = (path.rpartition("/")[2].partition(".")[0].lower() for path in _FILE.findall(text))
+    files = (name[:STEM] if name.isalnum() else name for name in names)
+    return frozenset(word.rstrip("s") for word in chain(find_stems(_FILE.sub(" ", text)) - _OF_ANY_WORK, files))

@@ -117,17 +117,15 @@ def prose_parts(event: RecordedEvent) -> list[str]:
 
 
 def split_prose(event: RecordedEvent) -> list[str]:
-    """The pieces of a prompt, answer or summary between client noise, code and output."""
-    return [piece for part in prose_parts(event) for piece in split_code(part)]
-
-
-def split_code(part: str) -> list[str]:
-    """The pieces of a text between lines of code or output, with what is indented below those."""
-    lines, is_code = list[str](), False
-    for line in part.splitlines():
-        is_code = bool(_CUE["code_line"].match(line)) or (is_code and line[:1].isspace())
-        lines.append(_CUT if is_code else line)
-    return [piece for piece in "\n".join(lines).split(_CUT) if piece.strip()] or [part]
+    """The pieces of a prompt, answer or summary between client noise, code, output and what is indented below these."""
+    pieces = list[str]()
+    for part in prose_parts(event):
+        lines, is_code = list[str](), False
+        for line in part.splitlines():
+            is_code = bool(_CUE["code_line"].match(line)) or (is_code and line[:1].isspace())
+            lines.append(_CUT if is_code else line)
+        pieces += [piece for piece in "\n".join(lines).split(_CUT) if piece.strip()] or [part]
+    return pieces
 
 
 def strip_client_noise(prompt: str) -> str:

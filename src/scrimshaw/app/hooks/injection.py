@@ -73,7 +73,6 @@ _LABEL_TOKENS = 7  # of a line of a state beside its part, its origin and its te
 _LEAST_EXCERPT, _LONGEST_EXCERPT, _LONGEST_TITLE = 80, 300, 50  # characters
 _AS_SURE = 0.75  # share of the words of the best match with which a newer one goes before it
 _SECOND = 200  # characters left for the line of the second best
-# The kind of an error and its message, without what a log puts in front.
 _QUOTED_ERROR = re.compile(r"\b(?:[\w.]*(?:Error|Exception)|[Ee]rror|ERROR|fatal|panic)\b[^:\n]{0,12}: *\S.*")
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
 _LAST_ANSWERS = 40  # of the session itself, which may be on the subject that a prompt names
@@ -169,12 +168,13 @@ def _tell_asked(storage: Storage, event: Event, settings: Settings, now: float) 
     if any(count_shared(each.text, words) >= LEAST_SHARE * len(words) for each in answers):
         return ""  # the session itself knows more of it
     about = find_about(index, words, event.session)
-    lines, *_ = fit_lines(tell_subject(sessions, index, about, settings.folder), room, _count_line)
+    lines = tell_subject(sessions, index, about, settings.folder)
+    lines, *_ = fit_lines(lines, room, lambda text: max_tokens(text) + _LABEL_TOKENS)
     return fence_list(note, map(STATE_LINE.format, shorten_origins(lines)))
 
 
 def _tell_fix(storage: Storage, event: Event) -> str:
-    """What helped against the last error that the prompt quotes, in the two sessions that most likely met it."""
+    """What helped against the prompt's last error, without what a log puts in front, where it most likely was met."""
     *_, quoted = ("", *_QUOTED_ERROR.findall(event.prompt[:LONGEST_PROMPT]))
     words = query_terms(quoted)
     if sum(not word.isdigit() for word in words) < LEAST_WORDS:
@@ -182,17 +182,10 @@ def _tell_fix(storage: Storage, event: Event) -> str:
     from scrimshaw.session.fixes import recall_fixes  # noqa: PLC0415 - few prompts quote an error
 
     filters = Filters(source=RECORD, exclude=(f"session:{event.session}",))
-    matches = storage.index.match_text(Query((words,)), filters, _MOST_MATCHES)
-    for fix in recall_fixes(storage.sessions, quoted, 1, among=[each.id.partition(":")[2] for each in matches]):
-        line = f"{fix.date} ({fix.origin}, trust {Trust.TOOL}): {fix.error} - {'; '.join(fix.done)}"
-        lines = (line, f"said then (trust {Trust.AGENT}): {fix.said}")[: 1 + bool(fix.said)]
-        texts = (fence_list(_FIX_NOTE, lines[:many]) for many in (2, 1) if not is_withheld(" ".join(lines), Trust.TOOL))
-        return next((text for text in texts if max_tokens(text) <= RECALL_TOKENS), "")
-    return ""
-
-
-def _count_line(text: str) -> int:
-    return max_tokens(text) + _LABEL_TOKENS
+    among = [x.id.partition(":")[2] for x in storage.index.match_text(Query((words,)), filters, _MOST_MATCHES)]
+    fixes = recall_fixes(storage.sessions, quoted, 2 * RECALL_TOKENS, among) if among else ()
+    lines = (f"{x.date} ({x.origin}, trust {Trust.TOOL}): {x.error} - {'; '.join(x.done)}. {x.said}" for x in fixes)
+    return fence_list(_FIX_NOTE, [line for line in lines if not is_withheld(line, Trust.TOOL)])
 
 
 def count_waiting_drafts(settings: Settings) -> int:

@@ -40,7 +40,7 @@ from scrimshaw.router import ask
 from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.results import SearchRequest, SearchResult, StateLine
 from scrimshaw.search.tokens import query_terms
-from scrimshaw.session.fixes import FIX_TOKENS, MOST_RECALLED, Fix, recall_fixes
+from scrimshaw.session.fixes import Fix, recall_fixes
 from scrimshaw.session.resume import RECALL, find_asked, shorten_origins
 
 LONGEST_TEXT = 24_000  # characters of a memory in one answer: clients refuse answers of more than some 25,000 tokens
@@ -250,9 +250,9 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
     if result.period or RECALL.search(call.query) or find_asked(call.query):
         result = add_state(engine, call.query, result, session, budget)
         result = replace(result, state=(*shorten_origins(neutralise_state_lines(result.state)),))
-    fixes, most = list[Fix](), 0 if request.offset else min(MOST_RECALLED, budget // (2 * FIX_TOKENS))
+    fixes = list[Fix]()
     with engine.degradations.note_failure(SESSION):
-        fixes = recall_fixes(engine.sessions, call.query, most)
+        fixes += () if request.offset else recall_fixes(engine.sessions, call.query, budget)
     tell = partial(replace, fixes=tuple(replies.public_words(fixes)), state=result.state)
     terms = query_terms(request.query)
     result = replies.fit_reply(result, terms, budget, known, is_whole=call.include_content, wrap=tell)
