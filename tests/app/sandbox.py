@@ -4,10 +4,12 @@ import ctypes
 import os
 import struct
 import sys
+from pathlib import Path
 
 # The calls and rights of Linux' Landlock: writing, making, removing, renaming and cutting files and folders.
 CREATE, ADD, RESTRICT, NO_NEW_PRIVILEGES = 444, 445, 446, 38
 WRITES = sum(1 << bit for bit in (1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14))
+WRITES_OF_FILE = 1 << 1 | 1 << 14
 
 
 def call(*arguments: object) -> int:
@@ -19,11 +21,12 @@ def call(*arguments: object) -> int:
     return answer
 
 
-def enter(folders: list[str]) -> None:
-    """Close everything but these folders to the writes of this process."""
+def enter(places: list[str]) -> None:
+    """Close everything but these folders and files to the writes of this process."""
     rules = call(CREATE, struct.pack("Q", WRITES), 8, 0)
-    for folder in folders:
-        rule = struct.pack("=Qi", WRITES, os.open(folder, os.O_PATH))
+    for place in places:
+        rights = WRITES if Path(place).is_dir() else WRITES_OF_FILE
+        rule = struct.pack("=Qi", rights, os.open(place, os.O_PATH))
         call(ADD, rules, 1, rule, 0)
     ctypes.CDLL(None).prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     call(RESTRICT, rules, 0)

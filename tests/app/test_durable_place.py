@@ -366,7 +366,7 @@ def test_a_clone_begins_its_own(project: Path, cli: Cli, tmp_path: Path) -> None
 
 def run_closed(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A command line in a sandbox that closes git's folder; skips the test where the system has none."""
-    outside = ":".join((str(project / ".scrimshaw"), os.environ["SCRIMSHAW_HOME"], "/dev"))
+    outside = ":".join((str(project / ".scrimshaw"), os.environ["SCRIMSHAW_HOME"], "/dev/null"))
     sandbox = [sys.executable, str(Path(__file__).with_name("sandbox.py")), outside]
     probe = subprocess.run([*sandbox, sys.executable, "-c", ""], capture_output=True, check=False)
     if probe.returncode:
