@@ -194,11 +194,10 @@ class CandidateFinder:
         if self._memories[0] != state.generation or len(self._memories[1]) > MOST_REMEMBERED:
             self._memories = (state.generation, {})
         known = self._memories[1]
-        if unknown := {*ids} - known.keys():
-            before, new = state.degradations.as_tuple(), self._index.get([*unknown])
-            known.update(lineage.resolve_trust(self._index, new, state.degradations))
-            if state.degradations.as_tuple() != before:  # the next search has to report this too
-                self._memories = (-1, {})
+        before, new = state.degradations.as_tuple(), self._index.get([*({*ids} - known.keys())])
+        known.update(lineage.resolve_trust(self._index, new, state.degradations))
+        if state.degradations.as_tuple() != before:  # the next search has to report this too
+            self._memories = (-1, {})
         return known
 
     def find_neighbours(self, seeds: Mapping[str, float], state: SearchState) -> list[Match]:
