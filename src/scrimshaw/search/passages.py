@@ -97,7 +97,7 @@ def cut_passage(text: str, terms: Iterable[str], room: int, said: str = "") -> s
 def _pair_words(text: str) -> frozenset[tuple[str, ...]]:
     """The beginnings of each two words that follow each other in what a text says, and its numbers and ids."""
     words = _WORD.findall(_NOT_SAID.sub("", text.lower()))
-    numbers = [(word,) for word in words if not word.isalpha() and _DIGIT.search(word)]
+    numbers = zip(filter(_DIGIT.search, words), strict=True)
     return frozenset([*pairwise([word[:STEM] for word in words]), *numbers])
 
 
