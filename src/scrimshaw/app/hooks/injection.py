@@ -74,6 +74,7 @@ _LEAST_EXCERPT, _LONGEST_EXCERPT, _LONGEST_TITLE = 80, 300, 50  # characters
 _AS_SURE = 0.75  # share of the words of the best match with which a newer one goes before it
 _SECOND = 200  # characters left for the line of the second best
 _QUOTED_ERROR = re.compile(r"\b(?:[\w.]*(?:Error|Exception)|[Ee]rror|ERROR|fatal|panic)\b[^:\n]{0,12}: *\S.*")
+_SAME_ERROR = 0.75  # share of a quoted error's words that a passage must have
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
 _LAST_ANSWERS = 40  # of the session itself, which may be on the subject that a prompt names
 _MOST_EARLIER = 20  # last sessions, among which is the one that this one continues
@@ -176,14 +177,14 @@ def _tell_asked(storage: Storage, event: Event, settings: Settings, now: float) 
 def _tell_fix(storage: Storage, event: Event) -> str:
     """What helped against the prompt's last error, without what a log puts in front, where it most likely was met."""
     *_, quoted = ("", *_QUOTED_ERROR.findall(event.prompt[:LONGEST_PROMPT]))
-    words = query_terms(quoted)
-    if sum(not word.isdigit() for word in words) < LEAST_WORDS:
+    words = [word for word in query_terms(quoted) if not word.isdigit()]  # numbers differ from run to run
+    found = _find_passages(storage.index, words, 0.0, event)
+    among = [each.provenance.session for each, text in found if count_shared(text, words) >= _SAME_ERROR * len(words)]
+    if not among:
         return ""
     from scrimshaw.session.fixes import recall_fixes  # noqa: PLC0415 - few prompts quote an error
 
-    filters = Filters(source=RECORD, exclude=(f"session:{event.session}",))
-    among = [x.id.partition(":")[2] for x in storage.index.match_text(Query((words,)), filters, _MOST_MATCHES)]
-    fixes = recall_fixes(storage.sessions, quoted, 2 * RECALL_TOKENS, among) if among else ()
+    fixes = recall_fixes(storage.sessions, quoted, 2 * RECALL_TOKENS, among[:1])  # a long session takes .1 s
     lines = (f"{x.date} ({x.origin}, trust {Trust.TOOL}): {x.error} - {'; '.join(x.done)}. {x.said}" for x in fixes)
     return fence_list(_FIX_NOTE, [line for line in lines if not is_withheld(line, Trust.TOOL)])
 
