@@ -127,7 +127,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     query_max: Annotated[int, _within(2, 20_000, "characters", "longest query")] = 2000
     strict_queries: Annotated[bool, _note("accept only 500 letters, digits and - . , _ ( ) & : as a query")] = False
     # Deeper channels find nothing more on judged queries (docs/evaluation.md).
-    candidates: Annotated[int, _within(10, 1000, "candidates per channel", "depth of each channel")] = 100
+    candidates: Annotated[int, _within(10, 1000, "candidates per channel", "depth of channels and search")] = 100
     constitutional_tokens: Annotated[int, _within(0, 20_000, "tokens", "budget of always-on memories")] = 2000
     # Of four characters of the whole reply: 350 answer a third of the questions about recorded sessions.
     token_budget: Annotated[int, _within(50, 50_000, "tokens", "budget of an answer to an agent")] = 600

@@ -453,7 +453,7 @@ def _write(
     document = engine.parse(replace(source, is_vouched=is_vouched), file.demand_readable(), clean)
     with engine.write_lock() if new else nullcontext():
         twins = engine.index.find_ids(differing_in_case=place.name) if new and new.id else ()
-        for twin in engine.index.get(twins).values() if twins else ():
+        if twins and (twin := next(iter(engine.index.get(twins).values()), None)):
             raise AlreadyExists(f"{twin.id!r} exists: {twin.path}.", "Update it, or choose another id.", id=twin.id)
         if new and place.path.exists():
             raise make_conflict(place.name, "", "")

@@ -43,7 +43,7 @@ MOST_QUESTIONS, LONGEST_QUESTION = 8, 240  # indexed per file, and characters of
 _OPENING = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _LINES = re.compile(r"[^\n]*\n|[^\n]+\Z")
-MERGE_MARKS = re.compile(r"(?m)<<<<<<< (?<=^.{8}).*\n(?:.*\n)*?={7}\r?\n(?:.*\n)*?>{7} ")
+MERGE_MARKS = re.compile(r"(?m)<<<<<<< (?<=^.{8}).*\n(?:.*\n)*?={7}\r?\n(?:.*\n)*?>{7} ")  # its literal is found fast
 _COLON = re.compile(r"[ \t]*:")
 _IDLE = re.compile(r"( *)(?:#.*)?\r?\n?")
 # Anchors, aliases, tags, explicit keys and tabs: with these an entry may depend on text elsewhere.
