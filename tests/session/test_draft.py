@@ -180,14 +180,28 @@ DOUBLE_NUMBERS = "Die Rechnungen der Filiale haben doppelte Nummern"
         ),
         ("Please mend the ledger rows that order # 5 left behind.", "Mend the ledger rows that order # 5 left behind"),
         ("bulk_create() ignores the batch size of the backend", "bulk_create() ignores the batch size of the backend"),
-        (f"Make the mailer use these:\nMAIL_HOST=harbour.example\nMAIL_USER=crane\n{DOUBLE_NUMBERS}.", DOUBLE_NUMBERS),
-        (f"Nov 26 23:14:02 shop cron[81]: Filiale mit Rechnungen, doppelte Nummern\n{DOUBLE_NUMBERS}.", DOUBLE_NUMBERS),
     ],
 )
 def test_titles_are_specific(prompt: str, title: str) -> None:
     recording = Recording().prompt(prompt).edit("a.py")
     for place in range(3):
         recording.answer(f"Rechnungen mit doppelten Nummern, Filiale {place}.")
+    assert recording.draft().title == title
+
+
+@pytest.mark.parametrize(
+    ("prompt", "title"),
+    [
+        ("order mails. here is the .env:\nMAIL_USER=crane@harbour.example\nMAIL_HOST=harbour.example", "Order mails"),
+        ("locked again!!!\n\nNov 26 23:14:02 shop cron[81]: harbour ledger crane is locked\n\nmend it", "Locked again"),
+    ],
+)
+def test_pasted_settings_and_logs_are_no_titles(prompt: str, title: str) -> None:
+    recording = Recording().prompt(prompt).edit("a.py")
+    for _ in range(3):
+        recording.answer(
+            "The mail host of the harbour knows MAIL_USER and the crane; shop cron met the harbour ledger."
+        )
     assert recording.draft().title == title
 
 

@@ -12,6 +12,7 @@ from tests.session.recording import Recording
 from scrimshaw.models import EventKind, Item, ItemKind, ItemSource, Trust
 from scrimshaw.search.results import StateLine
 from scrimshaw.session.draft import render_body
+from scrimshaw.session.keywords import find_topics
 from scrimshaw.session.resume import Occasion
 from scrimshaw.session.state import MOST_HEARD, fit_lines, read_notes, session_state
 
@@ -450,3 +451,16 @@ def test_what_the_memory_of_a_session_says_stands_for_its_events() -> None:
         ("open", "Tell the operators.", "sessions/one", Trust.FILE),  # no event holds it
     }
     assert "task" in {line.part for line in lines}
+
+
+@pytest.mark.parametrize(
+    ("text", "topics"),
+    [
+        ("shop/pdf.py is not committed, tests/test_pdf.py still fails", {"pdf", "test_pdf"}),
+        ("git add shop/box.py tests/test_rules.py && git commit", {"git", "add", "box", "test_rule"}),
+        ("aiosmtplib in requirements.txt", {"aiosm", "requi"}),
+        ("the expired rows of each hold, or of all holds", {"expir", "row", "hold"}),
+    ],
+)
+def test_a_text_speaks_of_files_by_their_names_and_not_of_any_work(text: str, topics: set[str]) -> None:
+    assert find_topics(text) == topics
