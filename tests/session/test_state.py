@@ -357,6 +357,15 @@ def test_who_only_praises_at_the_end_waits_for_nothing() -> None:
     assert {"broke off", "next"}.isdisjoint(x.part for x in lines)
 
 
+def test_a_next_step_in_the_words_of_the_person_is_told_as_an_unfinished_task() -> None:
+    recording = Recording().prompt(TASK).edit("a.py").answer("The limit is in.").prompt("Now rename the queue module")
+    recording.read("queue.py")
+    notes = read_notes(render_body(recording.draft()), recording.events, "agent", "sessions/a")
+    told = {x.part: x.text for x in session_state(recording.events, recording.items, Occasion.START, notes)}
+    assert told["task not finished"] == "Now rename the queue module"
+    assert told.keys().isdisjoint({"next", "later task"})
+
+
 def test_a_long_word_is_cut_where_little_is_in_front_of_it() -> None:
     line = StateLine(part="learned", text="e: file://" + "harbour/" * 40, origin="session:s#e1", trust="tool")
     (fitting,), _, _ = fit_lines([line], 60, lambda text: len(text) // 4)

@@ -105,7 +105,8 @@ _LEFT = {
 JOURNAL = "journal"  # the origin of a line about no session
 _MORE = "{} more sessions; ask for fewer days"
 _DID = {"decisions": 4, "done": 4, "commits": 2, "learned": 2, "next": 1}
-_UNFINISHED = ("task", "broke off", "next", "failures", "open")  # what a question for a subject is told first
+_CLOSABLE = ("next", "task not finished", "open")  # by what a later text says
+_UNFINISHED = ("task", "broke off", *_CLOSABLE, "failures")  # what a question for a subject is told first
 _SAID = ("later task", "said", "also said")
 # The parts of a session that changed nothing: its questions are no work that is to be continued.
 _ASKING = {"task", "later task", "said", "also said", "next", "files", "results", "noticed"}
@@ -215,6 +216,8 @@ def _quote_statement(part: str, statement: Statement, event: RecordedEvent) -> S
     trust = Trust.FILE if event.kind == EventKind.PROMPT else Trust.AGENT
     if event.kind == EventKind.TOOL:
         trust = Trust.WEB if event.tool == "Web" else Trust.TOOL
+    elif part == "next" and event.kind == EventKind.PROMPT:
+        part = "task not finished"
     longest = LONGEST_WORDS if part.startswith("said") else LONGEST_TEXT
     longest_note = LONGEST_NOTE if part == "decisions" else LONGEST_TEXT
     longest_note *= 1 + statement.note.endswith("?")  # "on (e7): ... Shall I commit?"
@@ -387,7 +390,7 @@ def tell_subject(sessions: Sessions, index: Index, about: Iterable[Memory], fold
     later = (each for each in places.values() if each.last_event > first.last_event)
     newer, heard = sorted(later, key=attrgetter("last_event"), reverse=True), list[Set[str]]()
     newest = next(filter(None, (_tell_place(sessions, index, place, folder) for place in newer)), [])
-    since = [replace(line, part=f"{line.part} since") for line in newest if line.part in ("task", "next", "open")]
+    since = [replace(each, part=f"{each.part} since") for each in newest if each.part in ("task", *_CLOSABLE)]
     for place in newer:
         if isinstance(place, Arrival):
             heard += place.find_subjects()
@@ -453,8 +456,7 @@ def title_session(sessions: Sessions, index: Index, record: SessionRecord) -> st
     found, memory = sessions.get(record.session), index.get([record.memory_id]).get(record.memory_id)
     title = memory.title if memory else " ".join(found.task.split()) if found and found.task else record.session
     if len(title) > _TITLE_CHARACTERS:
-        head = title[:_TITLE_CHARACTERS]
-        title = f"{head.rpartition(' ')[0] or head} ..."
+        title = f"{statements.cut_line(title, _TITLE_CHARACTERS)} ..."
     return redact(f"{title} ({found.work_tree})" if found and found.work_tree else title).text
 
 
@@ -535,7 +537,7 @@ def _tell_arrival(arrival: Arrival, heard: Sequence[Set[str]], wanted: Mapping[s
 
 def _is_closed(line: StateLine, heard: Iterable[Set[str]]) -> bool:
     """Whether a line is a next step or an open point of which a later text speaks."""
-    return line.part in ("next", "open") and _is_spoken_of(line, heard)
+    return line.part in _CLOSABLE and _is_spoken_of(line, heard)
 
 
 def _is_spoken_of(line: StateLine, heard: Iterable[Set[str]]) -> bool:
