@@ -19,7 +19,7 @@ from scrimshaw.ingest.tool_calls import canonical_tool, is_own_tool
 from scrimshaw.models import EventKind
 
 SERVER, HOOK = "scrimshaw", "scrimshaw-hook"
-PATIENCE_S = 5  # the hook gives up after a quarter of a second itself; this is for a machine too busy to start it
+PATIENCE_S = 5  # the hook gives up after half a second of work itself; this is for a machine too busy to start it
 # A transcript's beginning has its session and folder: its first line, which may be 50 KB, and this much.
 HEAD_BYTES = 64 * 1024
 

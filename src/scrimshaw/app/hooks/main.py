@@ -15,7 +15,7 @@ import typing
 from collections.abc import Callable
 from functools import partial
 
-DEADLINE_S, LONG_DEADLINE_S, PATIENCE_S = 0.25, 2.0, 5.0
+DEADLINE_S, LONG_DEADLINE_S, PATIENCE_S = 0.5, 2.0, 5.0
 _WATCH_S, _LOG_S = 0.02, 0.1
 OUT_OF_TIME = "It ran out of time"
 
