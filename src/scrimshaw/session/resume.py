@@ -22,8 +22,8 @@ from scrimshaw.search.results import StateLine
 from scrimshaw.search.tokens import STEM, STOP_WORDS, count_shared, query_terms
 
 # The sections of a session's memory, what says most first; its title and the prompt name the task.
-_TASKS, _DONE = ("Task", "Asked later"), ("Changed", "Tests")
-_SECTIONS = ("Outcome", "Open", "Next", "Decisions", "Learned", *_DONE)
+_TASKS, _LEFT, _DONE = ("Task", "Asked later"), ("Open", "Next"), ("Changed", "Tests")
+_SECTIONS = ("Outcome", *_LEFT, "Decisions", "Learned", *_DONE)
 _MARKS = re.compile(r"(?m)(?<=^- )commit [0-9a-f]+: | \(e\d+(?:, e\d+)*\)$")
 
 # Replaces text that speaks to the agent and is not a person's; the entry can still be read by its id.
@@ -175,10 +175,14 @@ def shorten_origins(lines: Iterable[StateLine]) -> Iterator[StateLine]:
         yield replace(each, origin=f"{mark}{number}") if is_same and named.startswith("session:") else each
 
 
-def sort_sections(body: str, words: Sequence[str]) -> str:
-    """What a session's memory says besides the task, what says most first; of changes and tests what has a word."""
+def sort_sections(body: str, words: Sequence[str], *, is_late: bool = True) -> str:
+    """What a session's memory says besides the task, what says most first; of changes and tests what has a word.
+
+    What was open counts only if `is_late`: later sessions may have done it.
+    """
     before, *sections = f"\n{body}".split("\n## ")
     parts = {name: lines for name, *lines in map(str.splitlines, sections)}
     parts |= {name: [line for line in parts.get(name, ()) if count_shared(line, words)] for name in _DONE}
-    told = [name for name in dict.fromkeys((*_SECTIONS, *parts)) if any(parts.get(name, ())) and name not in _TASKS]
+    untold = _TASKS if is_late else (*_TASKS, *_LEFT)
+    told = [name for name in dict.fromkeys((*_SECTIONS, *parts)) if any(parts.get(name, ())) and name not in untold]
     return _MARKS.sub("", "\n".join([before, *("\n".join([f"## {name}", *parts[name]]) for name in told)]))

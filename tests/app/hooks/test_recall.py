@@ -11,7 +11,7 @@ import pytest
 from tests.app.hooks.events import bash, context_of, report
 from tests.samples import vouch_for, write_memory
 
-from scrimshaw.app.hooks.injection import FEW_PIECES, MOST_RECALLED, RECALL_TOKENS
+from scrimshaw.app.hooks.injection import MOST_RECALLED, RECALL_TOKENS, is_about
 from scrimshaw.engine import Engine
 from scrimshaw.engine.drafts import make_draft
 from scrimshaw.engine.index import scan
@@ -24,6 +24,7 @@ SESSION = "provenance: {source: session, trust: tool}\ntype: session"
 def test_a_sure_match_is_brought_within_its_budget(engine: Engine, project: Path, vault: Path) -> None:
     for number in range(5):
         write_memory(vault, f"crane-{number}", f"# Crane {number}\n\n{number} {FACT}", SESSION)
+    write_sheets(vault)
     scan(engine)
     told = context_of(report(project, "UserPromptSubmit", prompt=CRANE))
     assert 1 < told.count("\n- ") <= MOST_RECALLED
@@ -115,13 +116,18 @@ ASKED = "which glue is the figurehead of the Albatros held by, epoxy or another"
 SAID = "The figurehead of the Albatros is held to her bow by resorcinol glue, since epoxy softened in the sun."
 
 
+def write_sheets(vault: Path) -> None:
+    for number in range(50):
+        write_memory(
+            vault, f"sheet-{number}", f"Sheet {number} of the harbour plan is drawn by hand since May.", SESSION
+        )
+
+
 def record_session(engine: Engine, project: Path) -> None:
     """A session in which it was said, beside many notes that share other words."""
     report(project, "UserPromptSubmit", "past", prompt="mend the bow")
     report(project, "Stop", "past", last_assistant_message=SAID)
-    for number in range(FEW_PIECES):
-        text = f"Sheet {number} of the harbour plan is drawn by hand since May."
-        write_memory(engine.settings.folder / "memories", f"sheet-{number}", text, SESSION)
+    write_sheets(engine.settings.folder / "memories")
     scan(engine)
 
 
@@ -132,6 +138,31 @@ def test_a_passage_of_another_session_is_brought(engine: Engine, project: Path) 
     assert "(memory session:past#e" in told
     assert told.count("\n- ") == 1
     assert "resorcinol" not in report(project, "UserPromptSubmit", "new", prompt=f"{ASKED}, again")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "is_told"),
+    [
+        ("why resorcinol and no epoxy?", True),  # both of two words
+        ("is resorcinol cheap?", False),
+        ("plan drawn by hand", False),  # all words, but every sheet has them
+        ("did the epoxy of the figurehead get soft in the sun", True),
+        ("which Albatros, of all albatrosses, has epoxy on the mast", False),  # the same word twice
+    ],
+)
+def test_most_words_of_a_prompt_or_both_of_two_bring_a_passage(
+    engine: Engine, project: Path, prompt: str, is_told: bool
+) -> None:
+    record_session(engine, project)
+    assert bool(report(project, "UserPromptSubmit", "new", prompt=prompt)) is is_told
+
+
+def test_the_more_words_a_text_has_the_less_rare_they_need_to_be() -> None:
+    text, least, most = "resorcinol glue, since epoxy softened", 2.0, 3.4
+    half = ("glue", "epoxy", "since", "mast", "deck", "rail")
+    assert [is_about(text, half, score, 1.0) for score in (least, most - 0.1, most)] == [False, False, True]
+    assert [is_about(text, half[:4], score, 1.0) for score in (least, (least + most) / 2)] == [False, True]
+    assert [is_about(text, half[:3], score, 1.0) for score in (least - 0.1, least)] == [False, True]
 
 
 def test_a_session_is_not_brought_what_it_said_itself(engine: Engine, project: Path) -> None:
@@ -218,6 +249,31 @@ def test_a_prompt_is_told_the_outcome_and_what_is_open_now(engine: Engine, proje
     assert "after the visit of the guild on 5 December" in late
     assert "log of the yard" in early
     assert not any(mark in late + early for mark in ("Task", "Bash:", "Edit:", "commit", "## Changed"))
+
+
+def test_what_older_sessions_left_open_is_not_told(engine: Engine, project: Path) -> None:
+    record_rigging(engine, project)
+    prompt = "Move the ropes of the Albatros from hemp to steel once more"
+    assert "log of the yard" in context_of(report(project, "UserPromptSubmit", "new", prompt=prompt))
+    for session in ("third", "fourth"):
+        report(project, "UserPromptSubmit", session, prompt="Paint the boathouse.")
+        bash(project, "make paint", "painted", f"{session}1", session)
+    told = context_of(report(project, "UserPromptSubmit", "newest", prompt=prompt))
+    assert "The stays are of steel now." in told
+    assert "log of the yard" not in told
+
+
+def test_a_passage_with_more_words_than_the_memory_of_its_session_is_told(engine: Engine, project: Path) -> None:
+    record_rigging(engine, project)
+    asked, answer = (
+        "Which oil do the blocks of the winch get?",
+        "The blocks of the winch get linseed oil, twice a year.",
+    )
+    report(project, "UserPromptSubmit", "late", prompt=asked)
+    report(project, "Stop", "late", last_assistant_message=answer)
+    scan(engine)
+    told = context_of(report(project, "UserPromptSubmit", "new", prompt="how often do blocks of the winch get oil"))
+    assert "twice a year" in told
 
 
 def test_calls_are_not_told_where_a_statement_is(engine: Engine, project: Path) -> None:

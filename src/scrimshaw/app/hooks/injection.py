@@ -6,7 +6,7 @@ Without a model or a tokenizer: a hook has a few milliseconds. Only certain matc
 import math
 import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from operator import attrgetter
 
@@ -44,7 +44,7 @@ from scrimshaw.search import lineage
 from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.passages import cut_passage, find_copies
 from scrimshaw.search.periods import find_period
-from scrimshaw.search.tokens import count_shared, find_phrases, query_terms
+from scrimshaw.search.tokens import STEM, count_shared, find_phrases, query_terms
 from scrimshaw.session.resume import (
     Asked,
     Occasion,
@@ -63,14 +63,16 @@ from scrimshaw.storage.ports import Query
 START_TOKENS, CLEAR_TOKENS, RECALL_TOKENS = 930, 200, 250
 MOST_RECALLED = 3
 LONGEST_PROMPT = 20_000
-# Of a prompt's content words, so many must begin words of one piece of a memory, its title or its phrases, or of a
-# passage of the record, and at least such a share; and they must be as rare as so many words that only one piece
-# has, each worth about the logarithm of the number of pieces. Among few pieces no word is rare. Chosen on
-# questions about recorded sessions, asked of other projects too (docs/evaluation.md).
-LEAST_WORDS, LEAST_SHARE, LEAST_RARE, FEW_PIECES = 3, 0.5, 2.3, 50
+# Of a prompt's content words, so many (or both, if it has two) must begin words of one piece of a memory, its title or
+# its phrases, or of a passage of the record, and at least such a share. Together they must be as rare as so many words
+# that six pieces have, each worth about the logarithm of a sixth of the number of pieces: the first number holds for
+# the least share of the words, the second for all of them. Chosen on questions about recorded sessions and two young
+# projects, asked of other projects too (docs/evaluation.md).
+LEAST_WORDS, LEAST_SHARE, RARE_WORDS, SOME_PIECES = 3, 0.5, (3.4, 2.0), 6
 _MOST_MATCHES = 8
 _LABEL_TOKENS = 7  # of a line of a state beside its part, its origin and its text
 _LEAST_EXCERPT, _LONGEST_EXCERPT, _LONGEST_TITLE = 80, 300, 50  # characters
+_LATE_SESSIONS = 2  # last sessions with work, of whose memories open points are told
 _AS_SURE = 0.75  # share of the words of the best match with which a newer one goes before it
 _SECOND = 200  # characters left for the line of the second best
 _QUOTED_ERROR = re.compile(r"\b(?:[\w.]*(?:Error|Exception)|[Ee]rror|ERROR|fatal|panic)\b[^:\n]{0,12}: *\S.*")
@@ -216,26 +218,23 @@ def _recall_memories(
     storage: Storage, known: Mapping[str, str], event: Event, settings: Settings
 ) -> tuple[str, dict[str, str]]:
     """Certain matches of a prompt that a search may show and the session has not seen in this form; hashes by id."""
-    prompt, bound, index = event.prompt[:LONGEST_PROMPT], math.inf, storage.index
-    words, filters = query_terms(prompt), Filters(min_quality_score=settings.search.min_quality_score)
-    if len(words) >= LEAST_WORDS:
-        pieces = index.count(None)[""]
-        bound = LEAST_RARE * math.log(pieces) if pieces > FEW_PIECES else 0.0
-    found = _find_passages(index, words, bound, event) if bound < math.inf else []
-    sessions = {each.provenance.session for each, _ in found}
-    made = {record.memory_id for name in sessions for record in storage.sessions.records(name)}
-    found += _find_memories(index, prompt, words, bound, filters, made)
-    best = dict[str, tuple[tuple[int, int, str], Memory, str]]()  # by session: its memory, else what was said, or calls
+    prompt, index = event.prompt[:LONGEST_PROMPT], storage.index
+    words = [*{word[:STEM]: word for word in query_terms(prompt)}.values()]
+    filters = Filters(min_quality_score=settings.search.min_quality_score)
+    rare = math.log(max(index.count(None)[""] / SOME_PIECES, 1))
+    found = _find_passages(index, words, rare, event)
+    found += _find_memories(storage, event, words, rare, filters, {each.provenance.session for each, _ in found})
+    best = dict[str, tuple[tuple[int, int, str], Memory, str]]()  # by session: what has most words, or its memory
     for each, text in found:
         key = (each.provenance.session if each.provenance.source == "session" else "") or each.id
         is_known = key == event.session or (each.id in known and known[each.id].startswith(each.content_hash))
         told = cut_passage(text, words, _LONGEST_EXCERPT, f"{prompt}\n{each.title}")
         kind = 2 * (each.source != RECORD) or int(each.provenance.trust == Trust.AGENT)
-        rank = (kind, count_shared(f"{each.title}\n{told}", words), each.updated)
+        rank = (count_shared(f"{each.title}\n{told}", words) + (kind > 1), kind, each.updated)
         if told and not is_known and (key not in best or rank >= best[key][0]):
             best[key] = rank, each, text
-    enough = _AS_SURE * max((shared for (_, shared, _), _, _ in best.values()), default=0)
-    new = sorted(best.values(), key=lambda x: (x[0][0], min(x[0][1], enough), x[0][2]), reverse=True)[:MOST_RECALLED]
+    enough = _AS_SURE * max((shared for (shared, _, _), _, _ in best.values()), default=0)
+    new = sorted(best.values(), key=lambda x: (min(x[0][0], enough), x[0][2]), reverse=True)[:MOST_RECALLED]
     shown = lineage.resolve_trust(index, {each.id: each for _, each, _ in new}, Degradations())
     lines, recalled = dict[str, str](), dict[str, str]()
     for _, each, text in new:
@@ -248,42 +247,55 @@ def _recall_memories(
 
 
 def _find_memories(
-    index: Index, prompt: str, words: Sequence[str], bound: float, filters: Filters, made: Collection[str]
+    storage: Storage, event: Event, words: Sequence[str], rare: float, filters: Filters, sessions: Iterable[str]
 ) -> list[tuple[Memory, str]]:
-    """Memories that the prompt is surely about, by a phrase, its words or as `made` of a session; and what they say."""
+    """Memories that the prompt is surely about, by phrase or words, or of `sessions`; and what they say."""
+    prompt, index = event.prompt[:LONGEST_PROMPT], storage.index
+    made = {record.memory_id for name in sessions for record in storage.sessions.records(name)}
+    late = {each.id for each in storage.sessions.latest(before=event.session, limit=_LATE_SESSIONS, with_work=True)}
     phrases = find_phrases(prompt, index.phrases, titles=True)
-    matches = index.match_text(Query((words,)), filters, _MOST_MATCHES) if bound < math.inf else []
-    chunks = {**dict.fromkeys([*phrases, *made], 0), **{x.id: max(x.chunk, 0) for x in matches if x.score >= bound}}
-    found = index.select(replace(filters, only=tuple(chunks))) if chunks else []
+    found = index.match_text(Query((words,)), filters, _MOST_MATCHES)
+    matches = {x.id: x for x in found if x.score >= RARE_WORDS[-1] * rare}
+    chunks = {**dict.fromkeys([*phrases, *made], 0), **{name: max(x.chunk, 0) for name, x in matches.items()}}
+    memories = index.select(replace(filters, only=tuple(chunks))) if chunks else []
     texts = dict.fromkeys(chunks, "")
     texts |= {name: piece.text for (name, _), piece in index.pieces([*chunks.items()]).items()}
     sure = list[Memory]()
-    for each in found:
+    for each in memories:
         # A single word that a session used often would trigger too much.
         is_single = each.provenance.source == "session" and all(" " not in x.strip() for x in phrases.get(each.id, ()))
         text = "\n".join((each.title, *each.triggers, *each.questions, texts[each.id]))
-        if each.id in made or (each.id in phrases and not is_single) or _count_shared(text, words):
+        is_meant = each.id in made or (each.id in phrases and not is_single)
+        if is_meant or (each.id in matches and is_about(text, words, matches[each.id].score, rare)):
             sure.append(each)
     bodies = index.bodies([each.id for each in sure if each.type == MemoryType.SESSION])
-    return [(each, sort_sections(bodies[each.id], words) if each.id in bodies else texts[each.id]) for each in sure]
+    for each in sure:
+        if each.id in bodies:
+            texts[each.id] = sort_sections(bodies[each.id], words, is_late=each.provenance.session in late)
+    return [(each, texts[each.id]) for each in sure]
 
 
-def _find_passages(index: Index, words: Sequence[str], bound: float, event: Event) -> list[tuple[Memory, str]]:
+def _find_passages(index: Index, words: Sequence[str], rare: float, event: Event) -> list[tuple[Memory, str]]:
     """Passages of other sessions that certainly match these words and say more than the prompt, best first."""
     filters = Filters(source=RECORD, exclude=(f"session:{event.session}",))
     matches = index.match_text(Query((words,)), filters, _MOST_MATCHES)
-    places = [(match.id, match.chunk) for match in matches if match.score >= bound]
-    records, pieces = index.get([name for name, _ in places]), index.pieces(places)
-    passages = index.passages(places, records)
-    found = [(passages[each], pieces[each].text) for each in places if _count_shared(pieces[each].text, words)]
+    scores = {(x.id, x.chunk): x.score for x in matches if x.score >= RARE_WORDS[-1] * rare}
+    records, pieces = index.get([name for name, _ in scores]), index.pieces([*scores])
+    texts = {place: f"{records[place[0]].title}\n{pieces[place].text}" for place in scores}
+    sure = [place for place, score in scores.items() if is_about(texts[place], words, score, rare)]
+    passages = index.passages(sure, records)
+    found = [(passages[place], pieces[place].text) for place in sure]
     copies = {*find_copies(found, event.prompt)}
     return [each for each in found if each[0].id not in copies]
 
 
-def _count_shared(text: str, words: Sequence[str]) -> int:
-    """How many of the words begin words of a text; 0 if too few."""
+def is_about(text: str, words: Sequence[str], score: float, rare: float) -> bool:
+    """Whether a text has enough of the words, and rare ones; `rare` is the score of a word that some pieces have."""
     count = count_shared(text, words)
-    return count if count >= max(LEAST_WORDS, LEAST_SHARE * len(words)) else 0
+    share = count / max(len(words), 1)
+    least = RARE_WORDS[0] + (RARE_WORDS[1] - RARE_WORDS[0]) * (share - LEAST_SHARE) / (1 - LEAST_SHARE)
+    is_enough = count >= LEAST_WORDS or (count == len(words) == LEAST_WORDS - 1 and rare > 0)
+    return is_enough and share >= LEAST_SHARE and score >= least * rare
 
 
 def _recall_line(memory: Memory, text: str, words: Sequence[str], prompt: str, room: int) -> str:
