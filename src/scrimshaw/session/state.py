@@ -521,7 +521,8 @@ def _find_left_open(
         for arrival in arrivals:
             heard += arrival.find_subjects() if arrival.last_event > each.last_event else ()
         for part, most in wanted.items():
-            new = (x for x in told[part] if part == "commits" or not _is_spoken_of(x, [*subjects, *heard]))
+            said = [x for x in told[part] if x.part not in _CLOSABLE or count_subjects(x.text) >= _TELLING]
+            new = (x for x in said if part == "commits" or not _is_spoken_of(x, [*subjects, *heard]))
             fresh = [x for x in new if part == "commits" or not x.text.endswith(_STALE)]
             yield from (replace(x, part=f"{part} {when}") for x in _choose_lines(fresh, most, []))
         subjects += map(_find_subjects, events)

@@ -150,6 +150,14 @@ def test_a_point_is_closed_by_what_a_later_session_says_of_it(engine: Engine, pr
     assert "postal address" not in start(project)
 
 
+def test_a_request_without_a_subject_is_not_told_for_ever(engine: Engine, project: Path) -> None:
+    work(project, "S1", "Draw the labels of the jars", f"The labels are drawn. {POINT}", commit="Draw the labels")
+    report(project, "UserPromptSubmit", "S1", prompt="and do that one too please")
+    assert drafts.make_draft(engine, "S1").status == "accepted"
+    work(project, "S2", "Fix the typo in the readme", "Fixed the typo.")
+    assert "do that one too" not in start(project)
+
+
 def test_after_a_brief_session_the_work_before_it_is_told(engine: Engine, project: Path) -> None:
     report(project, "UserPromptSubmit", "S1", prompt="Write the templates of all mails of the waiting list")
     for number in range(14):
