@@ -223,6 +223,8 @@ class Database(SqlDatabase):
         try:
             connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
             connection.set_busy_timeout(self._busy_timeout_ms)
+            # Otherwise SQLite plans a statement with `LIMIT ?` again for each number.
+            connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
             # If two processes switch a new file to a write-ahead log at once, SQLite refuses one without waiting.
             patience = time.monotonic() + self._busy_timeout_ms / 1000
             while True:
