@@ -60,11 +60,12 @@ SELECT m.id, e.reference, e.relation, e.strength, e.evidence FROM edges e JOIN m
 WHERE e.kind = '{EdgeKind.EXTERNAL}'"""
 
 _CHUNKS = "memories m ON m.id = w.id JOIN chunks c ON c.memory = m.row AND c.ordinal = w.ordinal"
-_PIECE = f"SELECT m.id, c.ordinal, c.anchor, c.heading, {{}}, c.context, {{}}, {{}} FROM wanted w JOIN {_CHUNKS}"
+_PIECE = f"SELECT m.id, c.ordinal, {{}}, {{}}, {{}} FROM wanted w JOIN {_CHUNKS}"
 # Placeholders: empty bytes, and for a chunk with vectors the bytes of `v.vector`, as each engine writes them.
-TEXT_PIECE = _PIECE.format("substr(m.body, c.first + 1, c.last - c.first)", "{0}", "{0}")
+_TEXT = "c.anchor, c.heading, substr(m.body, c.first + 1, c.last - c.first), c.context"
+TEXT_PIECE = _PIECE.format(_TEXT, "{0}", "{0}")
 _OF_CHUNK = "LEFT JOIN vectors v ON v.memory = c.memory AND v.ordinal = c.ordinal AND v.model = ?"
-_VECTORS = _PIECE.format("''", "coalesce(packed, {0})", "coalesce({1}, {0})")
+_VECTORS = _PIECE.format("'', '', '', ''", "coalesce(packed, {0})", "coalesce({1}, {0})")
 VECTOR_PIECE = f"{_VECTORS} {_OF_CHUNK} LEFT JOIN token_vectors t ON t.vector = v.seq"
 # With the columns in which a passage differs from its record.
 _PASSAGE = f"SELECT m.id, c.ordinal, c.anchor, c.at, c.last - c.first, c.trust, c.worth FROM wanted w JOIN {_CHUNKS}"
@@ -256,7 +257,7 @@ class Index(ABC):
     def pieces(self, wanted: Collection[tuple[str, int]], *, vectors_of: str = "") -> dict[tuple[str, int], Piece]:
         """The chunks named by memory id and ordinal, if known; with `vectors_of` a model's vectors instead of texts."""
         select, arguments = (self.VECTOR_PIECE, [vectors_of]) if vectors_of else (self.TEXT_PIECE, [])
-        return {row[:2]: make_struct(Piece, row[2:]) for row in self._read_chunks(select, wanted, *arguments)}
+        return {row[:2]: Piece(*row[2:]) for row in self._read_chunks(select, wanted, *arguments)}
 
     def passages(self, places: Collection[tuple[str, int]], records: Mapping[str, Memory]) -> dict[Any, Memory]:
         """The chunks of these records by document and ordinal, each as a memory with its own id, time and trust."""

@@ -44,7 +44,7 @@ class FileState(Struct, frozen=True, kw_only=True):
     reason: str = ""  #: why it was skipped, or what is wrong with one indexed by its text only
 
 
-class Piece(Struct, frozen=True, kw_only=True):
+class Piece(Struct, frozen=True):
     """The text of a chunk, the heading above it with its anchor, and a line that describes its context."""
 
     anchor: str
