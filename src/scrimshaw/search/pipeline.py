@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import accumulate, chain
 from operator import attrgetter, itemgetter
 
@@ -169,17 +170,15 @@ class Searcher:
         words = {match.id for name in (Channel.TEXT, Channel.TRIGGER) for match in state.lists.get(name, ())}
         found, now = dict[str, Candidate](), signals.now
         memories = self._finder.read_memories(ids, state)
-        for item in fused:
-            name, is_passage, review = item.id, item.id in state.record, reviews.get(item.id)
+        for one in fused:
+            name, is_passage, review = one.id, one.id in state.record, reviews.get(one.id)
             if (memory := state.record[name][-1] if is_passage else memories.get(name)) is None:
                 continue
             does_fade = now and not is_passage
             left, state_now = presence(memory, review, now, self._forgetting) if does_fade else (1.0, Retention.HOT)
             if _STATES.index(state_now) <= faintest:
                 sure = review.confidence if review else 0.5
-                found[name] = Candidate(
-                    memory=memory, fused=item, retrievability=left, state=state_now, confidence=sure
-                )
+                found[name] = Candidate(memory=memory, fused=one, retrievability=left, state=state_now, confidence=sure)
             elif state_now == Retention.ARCHIVED and name in words and not request.min_state:
                 state.archived.append(name)
         return found
@@ -211,17 +210,12 @@ class Searcher:
         if request.rerank:
             self._compare_passages(state, candidates[: rerank.COMPARED])
         losses = rerank.lower_earlier(map(itemgetter(-1), state.record.values()))  # of the sessions with a passage
+        find_factors = partial(rerank.score_factors, artifact=state.profile.artifact, period=state.period)
+        find_factors = partial(find_factors, length_penalty=request.length_penalty, recorded=losses)
         for each in candidates:
             if request.rerank:
-                each.factors = rerank.score_factors(
-                    each.memory,
-                    artifact=state.profile.artifact,
-                    confidence=each.confidence,
-                    retrievability=each.retrievability if request.decay else 1.0,
-                    length_penalty=request.length_penalty,
-                    recorded=losses,
-                    period=state.period,
-                )
+                left = each.retrievability if request.decay else 1.0
+                each.factors = find_factors(each.memory, confidence=each.confidence, retrievability=left)
                 if each.memory.provenance.session:
                     each.terms = {**each.terms, **rerank.score_session(each.memory, losses)}
             each.score = max(0.0, each.fused.score + sum(each.terms.values())) * math.prod(each.factors.values())
