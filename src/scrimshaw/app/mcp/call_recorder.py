@@ -35,8 +35,8 @@ def make_recorder(engine: Engine, rules: Sequence[Rule]) -> AfterTool:
 def record_call(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> None:
     """Count a call and its answer in their session, and store the item by the rules, in one transaction."""
     named = redact_id(str(call.arguments.get("session_id") or ""))
-    own = engine.sessions.latest(processes=list_ancestors())
-    session = engine.sessions.get(named) if named else next(iter(own), None)
+    known = [engine.sessions.get(named)] if named else engine.sessions.latest(processes=list_ancestors())
+    session = next(iter(known), None)
     if session is None or not engine.settings.is_capturing:
         return
     found = call.reply.get("result", call.reply)
