@@ -76,7 +76,7 @@ def search(engine: Engine, request: SearchRequest, session: Session | None = Non
     around = sessions.collect_signals(engine, session, request.query, request.limit or engine.settings.search.limit)
     result, dark = engine.searcher.search_both(request, around)
     found = engine.degradations.of(INDEX, RECALL, SESSION)
-    pending = () if SCAN_PENDING in found or engine.index.generation() else (SCAN_PENDING,)
+    pending = () if SCAN_PENDING in found or result.trace[0].left or engine.index.generation() else (SCAN_PENDING,)
     if red := (*pending, *found):
         result = replace(result, degradations=(*result.degradations, *red))
     log_search(engine, request, session, result, dark)
