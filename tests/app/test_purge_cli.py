@@ -160,16 +160,6 @@ def test_what_cannot_be_looked_into_stays_and_makes_the_exit_code_1(cli: Cli, no
     assert "removed as a whole" in run.out
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
-def test_what_a_link_leads_to_is_named_and_makes_the_exit_code_1(cli: Cli, note: Path, tmp_path: Path) -> None:
-    (tmp_path / "outside.md").write_text(NEEDLE)
-    note.with_name("one.md").symlink_to(tmp_path / "outside.md")
-    run = cli("purge", "--secret", NEEDLE, "--yes", "--remove")
-    assert run.code == 1
-    assert "outside.md" in run.out.replace("\n", "")
-    assert "not Scrimshaw's" in run.out.replace("\n", " ")
-
-
 def test_no_more_is_claimed_than_was_done(cli: Cli, note: Path) -> None:
     out = " ".join(cli("purge", "--secret", NEEDLE, "--yes").out.split())
     assert "Looked for: as it is; in small and capital letters" in out

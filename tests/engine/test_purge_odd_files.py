@@ -21,7 +21,6 @@ from scrimshaw.engine import Engine, checkpoints, write
 from scrimshaw.engine import purge as purging
 from scrimshaw.engine.purge import PASSAGE_CHARACTERS, Purged, find_traces, target_memories, target_secret
 from scrimshaw.errors import StorageFailure
-from scrimshaw.storage import erasing
 
 pytestmark = pytest.mark.slow
 
@@ -85,54 +84,6 @@ def outside(tmp_path: Path) -> Path:
 
 
 @needs_links
-def test_the_file_behind_a_link_is_told(engine: Engine, vault: Path, outside: Path) -> None:
-    (vault / "one.md").symlink_to(outside / "deep/held.txt")
-    done = purge(engine, remove_unreadable=True, remove_closed=True)
-    assert (names(done), done.is_clean) == ({"foreign": ["held.txt"]}, False)
-    assert done.foreign[0].place == str((outside / "deep/held.txt").resolve())
-    assert "one.md" in done.foreign[0].why
-    assert (vault / "one.md").read_bytes() == TEXT
-
-
-@needs_links
-def test_the_folder_behind_a_link_is_searched(engine: Engine, vault: Path, outside: Path) -> None:
-    (vault / "linked").symlink_to(outside)
-    assert names(purge(engine)) == {"foreign": ["held.txt"]}
-    (outside / "deep/held.txt").unlink()
-    assert purge(engine).is_clean
-
-
-@needs_links
-def test_links_behind_links_are_named(engine: Engine, vault: Path, outside: Path, tmp_path: Path) -> None:
-    (tmp_path / "between").mkdir()
-    (tmp_path / "between/further").symlink_to(outside / "deep")
-    (vault / "linked").symlink_to(tmp_path / "between")
-    assert names(purge(engine)) == {"foreign": ["further"]}
-
-
-@needs_links
-def test_a_link_to_too_much_is_reported(
-    engine: Engine, vault: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(erasing, "MOST_LINKED", 3)
-    for number in range(5):
-        (outside / f"a{number}").write_text("Fine.")
-    (vault / "linked").symlink_to(outside)
-    done = purge(engine)
-    assert "not searched" in done.foreign[0].why
-    assert not done.is_clean
-
-
-@needs_links
-def test_a_large_file_behind_a_link_is_told(
-    engine: Engine, vault: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(erasing, "MOST_BYTES", 10)
-    (vault / "linked").symlink_to(outside / "deep")
-    assert "more than 10 bytes" in purge(engine).foreign[0].why
-
-
-@needs_links
 def test_the_path_in_a_link_goes(engine: Engine, vault: Path) -> None:
     for name, target in (("dangling.md", f"nowhere/{NEEDLE}"), ("circle", f"{NEEDLE}/../circle"), ("fine", "nowhere")):
         (vault / name).symlink_to(target)
@@ -140,17 +91,6 @@ def test_the_path_in_a_link_goes(engine: Engine, vault: Path) -> None:
     assert done.is_clean
     assert sorted(Path(name).name for name in done.removed) == ["circle", "dangling.md"]
     assert listed(vault) == ["fine"]
-
-
-@needs_links
-def test_what_a_link_led_to_by_its_name_is_still_told(engine: Engine, vault: Path, tmp_path: Path) -> None:
-    (tmp_path / NEEDLE).mkdir()
-    (tmp_path / NEEDLE / "note.txt").write_text("Fine.")
-    (vault / "linked").symlink_to(tmp_path / NEEDLE)
-    done = purge(engine)
-    assert not os.path.lexists(vault / "linked")
-    assert names(done) == {"foreign": ["[REDACTED:purged]", "note.txt"]}
-    assert NEEDLE not in repr(done)
 
 
 @needs_links

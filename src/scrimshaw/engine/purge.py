@@ -1,7 +1,7 @@
 """Erase a secret, or memories, wherever Scrimshaw wrote them, then search every byte for what is left.
 
 Every step works from what is there, so the next purge completes one that was killed. What is not Scrimshaw's (git,
-documents, files behind links) is searched and reported, never changed.
+documents) is searched and reported, never changed.
 """
 
 import os
@@ -91,7 +91,7 @@ class Purged(Struct, frozen=True, kw_only=True):
     searched_bytes: int = 0
     left: tuple[Trace, ...] = ()  #: where it still is
     held: tuple[str, ...] = ()  #: databases whose free pages could not be released, as another process reads them
-    foreign: tuple[Trace, ...] = ()  #: what contains it, or may, behind links or in other git repositories
+    foreign: tuple[Trace, ...] = ()  #: what contains it, or may, in git repositories within Scrimshaw's folders
     documents: tuple[Trace, ...] = ()  #: documents that are read and never written
     git: GitTraces = GitTraces()
     outside: tuple[str, ...] = OUTSIDE
@@ -179,8 +179,6 @@ def purge(scope: Scope, planned: Purged) -> Purged:
     """Erase it, then search every byte again. Raises ReadOnly, VaultBusy, StorageFailure."""
     erased = [erase(engine, target) for engine, target in scope]
     after = _search_all(scope)
-    # A link deleted for the name in it leads nowhere any more; its target is unchanged.
-    known = {trace.place for trace in after.foreign}
     return replace(
         after,
         places=planned.places,
@@ -189,7 +187,6 @@ def purge(scope: Scope, planned: Purged) -> Purged:
         documents=planned.documents,
         outside=planned.outside,
         git=_search_project(scope),  # which searches cleaned files too
-        foreign=(*after.foreign, *(trace for trace in planned.foreign if trace.place not in known)),
         removed=tuple(name for each in erased for name in each.removed),
         held=tuple(name for each in erased for name in each.held),
     )
@@ -317,8 +314,8 @@ def _search_all(scope: Scope) -> Purged:
         home = None if _has_global(target) else engine.settings.home.resolve()
         for file in (file for root in _list_roots(engine) for file in _search_root(engine, target, root)):
             files, size = files + 1, size + file.size
-            if file.kind in (Kind.GIT, Kind.LINK):
-                foreign += _search_foreign(engine, target, file, repositories)
+            if file.kind is Kind.GIT:
+                foreign += _search_foreign(target, file, repositories)
             if file.doubt:
                 unreadable.append(target.trace(file.path, file.traces, file.doubt))
             elif file.traces and file.kind is not Kind.GIT and file.path not in in_rows:  # is listed
@@ -341,15 +338,8 @@ def _search_root(engine: Engine, target: PurgeTarget, root: Path) -> Iterator[Se
         yield file._replace(inside=count, doubt=doubt)
 
 
-def _search_foreign(
-    engine: Engine, target: PurgeTarget, file: SearchedFile, repositories: set[Path]
-) -> Iterator[Trace]:
-    """Places of git or behind a link that contain it or cannot be searched; each repository is searched once."""
-    if file.kind is Kind.LINK:
-        for path, count, closed in erasing.search_behind(file.path, _list_roots(engine), target.traces):
-            why = f"not Scrimshaw's, {target.traces.mask(str(file.path))} leads there"
-            yield target.trace(path, count, f"cannot be searched: {closed}; {why}" if closed else why)
-        return
+def _search_foreign(target: PurgeTarget, file: SearchedFile, repositories: set[Path]) -> Iterator[Trace]:
+    """Places of git that contain it or cannot be searched; each repository is searched once."""
     folder = Path(str(file.path).partition(f"{os.sep}.git")[0])
     if file.traces:
         yield target.trace(file.path, file.traces, _GIT)

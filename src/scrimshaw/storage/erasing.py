@@ -2,10 +2,10 @@
 
 import base64
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
 from enum import StrEnum
-from itertools import chain, count, islice
+from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -18,9 +18,6 @@ from scrimshaw.storage.archive import Archive, ArchivedFile, open_archive, write
 from scrimshaw.storage.durable import TEMP_PREFIX, prune, read_if_there, storage_errors, sync_folder, temporary_of
 from scrimshaw.storage.maintenance import owners
 from scrimshaw.storage.sqlite.maintenance import SqliteMaintenance, dump, stage
-
-# The limit for searching behind a link: somebody may have linked a whole disk.
-MOST_LINKED, MOST_BYTES = 2_000, 64 * 1024 * 1024
 
 _DATABASES = frozenset(name + end for name in ("index.db", "journal.db") for end in ("", "-wal", "-shm", "-journal"))
 _SPLIT = "cannot be searched: a text may be split over the pages of a database"
@@ -108,26 +105,6 @@ def read_bytes(path: Path) -> bytes:
     """The bytes of a file, empty if it is gone; raises StorageFailure."""
     with storage_errors("read", path):
         return (read_if_there(path) if path.is_file() else None) or b""
-
-
-def search_behind(link: Path, roots: Sequence[Path], traces: Traces) -> Iterator[tuple[Path, int, str]]:
-    """(path, how often it contains the text, why it was not searched) of files behind a link that are not clean."""
-    top = Path(os.path.realpath(link))
-    if any(top.is_relative_to(root) for root in roots) or not os.path.lexists(top):
-        return
-    paths = iter([top, *list_files_below(top)] if top.is_dir() else [top])
-    for path in islice(paths, MOST_LINKED):
-        count, why = traces.count(os.fsencode(path)), ""
-        if path != top and path.is_symlink():
-            why = "it is a link, which is not followed"
-        elif path.is_file() and path.stat().st_size > MOST_BYTES:
-            why = f"it has more than {MOST_BYTES} bytes"
-        elif path.is_file():
-            count += traces.count(read_bytes(path))
-        if count or why:
-            yield path, count, why
-    if more := next(paths, None):
-        yield more, 0, f"more than {MOST_LINKED} files are linked: others were not searched"
 
 
 def rename_clean(path: Path, root: Path, traces: Traces) -> None:
