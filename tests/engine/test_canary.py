@@ -113,13 +113,12 @@ def test_a_golden_answer_beyond_its_place_is_lost(library: Engine, vault: Path, 
     assert bool(canary.check(library).lost) == lost
 
 
-def test_a_memory_among_its_like_is_outranked_and_not_lost(engine: Engine, vault: Path) -> None:
+def test_a_memory_among_its_like_is_not_lost(engine: Engine, vault: Path) -> None:
     for number in range(30):
         write_memory(vault, f"log-{number:02}", "# Ship's log\nCalm sea.")
     scan(engine)
     found = canary.check(engine)
     assert (found.lost, found.asked) == ((), SAMPLES)
-    assert found.outranked > 0
 
 
 def test_deprecated_and_poor_memories_are_no_false_alarm(engine: Engine, vault: Path) -> None:

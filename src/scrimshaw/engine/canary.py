@@ -38,8 +38,8 @@ _ANY_QUALITY = replace(EVERY, min_quality_score=0.0)
 _NO_MEANING = ("embedder_", "vectors_")  # how a search says that it could not look by meaning
 
 
-# The answer to a question: what is lost; whether it was found first, and not behind others; or why nobody can tell.
-Answer = Lost | bool | str
+# The answer to a question: what is lost, None if nothing is, or why nobody can tell.
+Answer = Lost | str | None
 Questions = dict[str, Callable[[], Answer]]  # by a name that stays the same from check to check
 
 
@@ -49,7 +49,6 @@ class Recall(Struct, frozen=True, kw_only=True):
     asked: int
     judged: int
     lost: tuple[Lost, ...] = ()
-    outranked: int = 0  #: samples that were found behind others
     unjudged: int = 0
     notes: tuple[str, ...] = ()  #: why questions were not judged, or not even asked
 
@@ -62,9 +61,8 @@ class Recall(Struct, frozen=True, kw_only=True):
     @property
     def summary(self) -> str:
         """A check in one sentence, with what it could not measure."""
-        behind = f", {self.outranked} behind others" if self.outranked else ""
         asked = f"{format_count(self.asked, 'question')} with known answers"
-        judged = f"{self.judged} of {asked} judged, {len(self.lost)} lost{behind}"
+        judged = f"{self.judged} of {asked} judged, {len(self.lost)} lost"
         return "; ".join((judged, *(note.removesuffix(".") for note in self.notes)))
 
 
@@ -75,14 +73,12 @@ def check(engine: Engine, *, by_meaning: bool = True) -> Recall:
     """
     questions, notes = _list_questions(engine, by_meaning=by_meaning)
     answers = {key: ask() for key, ask in questions.items()}
-    judged = {key: answer for key, answer in answers.items() if not isinstance(answer, str)}
-    verdicts = {key: answer if isinstance(answer, Lost) else None for key, answer in judged.items()}
+    verdicts = {key: answer for key, answer in answers.items() if not isinstance(answer, str)}
     reasons = Counter(answer for answer in answers.values() if isinstance(answer, str))
     found = Recall(
         asked=len(answers),
-        judged=len(judged),
+        judged=len(verdicts),
         lost=tuple(filter(None, verdicts.values())),
-        outranked=sum(answer is False for answer in judged.values()),
         unjudged=reasons.total(),
         notes=(*(f"{count} not judged: {reason}" for reason, count in reasons.items()), *notes),
     )
@@ -168,18 +164,17 @@ def _ask_words(engine: Engine, memory: Memory | None, name: str, words: str) -> 
         sentence = f"The memory {name} is not in the index, which has read its file."
         lost = Lost(missing=(name,), sentence=sentence, advice="Run `scrimshaw scan`.")
         return lost if name in _list_ids(engine) else "it was deleted meanwhile"
+    alone = replace(_ANY_QUALITY, only=(name,))  # among its like it may be behind others, and is not lost
     request = SearchRequest(
-        query=words, limit=WITHIN, channels=(Channel.TEXT,), constitutional=False, rerank=False, decay=False
+        query=words, filters=alone, limit=1, channels=(Channel.TEXT,), constitutional=False, rerank=False, decay=False
     )
-    # Among all memories, then alone: one that is found only alone was outranked.
-    for filters in (_ANY_QUALITY, replace(_ANY_QUALITY, only=(name,))):
-        if any(hit.memory.id == name for hit in engine.searcher.search(replace(request, filters=filters)).hits):
-            return filters is _ANY_QUALITY
+    if engine.searcher.search(request).hits:
+        return None
     return Lost(query=words, missing=(name,), sentence=f"The memory {name} is not found by words of its own.")
 
 
 def _ask_meaning(engine: Engine, name: str, by_meaning: bool) -> Answer:
-    """Whether the memory is found by the text of its first piece, which must have the vector stored for it."""
+    """What is lost if the vector stored for the memory's first piece is not that of its text."""
     # Being found at all says nothing: some memories are nearest even where all vectors are the same.
     embedder = engine.embedder
     if not by_meaning:
@@ -192,7 +187,6 @@ def _ask_meaning(engine: Engine, name: str, by_meaning: bool) -> Answer:
             return f"pieces with a vector: only {done} of {total}"
         piece = engine.index.pieces([(name, 0)]).get((name, 0))
         vector = embedder.embed([f"{piece.context}\n{piece.text.strip()}".strip() if piece else ""])[0]
-        nearest = engine.index.match_vector(embedder.model, vector, _ANY_QUALITY, WITHIN)
         alone = engine.index.match_vector(embedder.model, vector, replace(_ANY_QUALITY, only=(name,)), 1)
     except EmbedderUnavailable as error:
         return error.degradation.failure_mode
@@ -202,7 +196,7 @@ def _ask_meaning(engine: Engine, name: str, by_meaning: bool) -> Answer:
     if not NEAR <= cosine <= 2 - NEAR:
         sentence = f"The memory {name} is not found by meaning of its own: its vector is not that of its text"
         return Lost(missing=(name,), sentence=f"{sentence} (cosine {cosine:.2f}).")
-    return any(match.id == name for match in nearest)
+    return None
 
 
 def read_golden_file(engine: Engine) -> GoldenFile:
@@ -228,7 +222,7 @@ def ask_golden(engine: Engine, golden: Golden, by_meaning: bool = True) -> Answe
     brought = {hit.memory.id for hit in (*result.always_on, *result.hits)}
     missing = tuple(name for name in golden.expect if name not in brought)
     if not missing:
-        return True
+        return None
     gone = [name for name in missing if name not in engine.index.get(missing)]
     if not gone and not _is_words_only(engine):
         modes = (each.failure_mode for each in result.degradations if each.failure_mode.startswith(_NO_MEANING))

@@ -30,6 +30,4 @@ def evaluate(project: frame.Project = None, as_json: frame.AsJson = False) -> No
 def _recall(found: canary.Recall) -> Lines:
     yield from (line(("lost  ", "bold red"), lost.sentence) for lost in found.lost)
     yield from found.notes
-    behind = f", {found.outranked} behind others" if found.outranked else ""
-    counts = f"{found.asked} questions asked, {found.judged} judged, {found.unjudged} not, {len(found.lost)} lost"
-    yield f"{counts}{behind}"
+    yield f"{found.asked} questions asked, {found.judged} judged, {found.unjudged} not, {len(found.lost)} lost"
