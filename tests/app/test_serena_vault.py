@@ -55,11 +55,6 @@ def test_the_command_line_and_python_save_there_too(cli: Cli, project: Path, mem
         assert memory.save("# Foam\n\nWhite in winter.").path == str(vault / "foam.md")
 
 
-def test_a_person_who_edits_is_told_of_the_other_file_of_that_name(cli: Cli, memories: Path, vault: Path) -> None:
-    (vault / "style.md").write_text("Tabs, never spaces.\n")
-    assert f"{vault / 'style.md'} has the name 'style' too" in cli("edit", "style", "--title", "Style").err
-
-
 def test_a_copied_file_goes_where_it_is_told(open_memory: OpenMemory, memories: Path, project: Path) -> None:
     (project / ".elsewhere").mkdir()
     (project / ".elsewhere/tide.md").write_text("# Tide\n\nHigh water comes an hour later each day.\n")

@@ -16,7 +16,7 @@ from scrimshaw.engine import Engine
 from scrimshaw.engine.checkpoints import create, path_of
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.history import undo
-from scrimshaw.engine.index import scan
+from scrimshaw.engine.index import list_skipped_files, scan
 from scrimshaw.engine.links import link
 from scrimshaw.engine.read import get, search
 from scrimshaw.engine.restore import restore
@@ -202,9 +202,10 @@ def test_of_two_files_of_one_name_the_canonical_one_counts_and_the_other_is_name
     other = str(files[order[0]])
     found = get(engine, "twin")
     assert (found.memory.source, found.body) == (wins, f"# Twin\n\nAs the {wins} has it.\n")
-    assert [each.failure_mode.split(" has ")[0] for each in found.degradations] == [other]
-    saved = update(engine, "twin", {}, content="# Twin\n\nChanged.\n")
-    assert other in saved.notices[0]
+    assert [(each.path, each.reason) for each in list_skipped_files(engine)] == [
+        (other, f"twin is read from {files[wins]}")
+    ]
+    update(engine, "twin", {}, content="# Twin\n\nChanged.\n")
     assert files[wins].read_text().endswith("# Twin\n\nChanged.\n")
     assert files[order[0]].read_text() == f"# Twin\n\nAs the {order[0]} has it.\n"
     delete(engine, ["twin"])

@@ -124,20 +124,6 @@ class Engine(AbstractContextManager["Engine"]):
                 return source.id_prefix + path.relative_to(root).as_posix().removesuffix(SUFFIX)
         return ""
 
-    def find_double(self, memory: Memory) -> Degradation | None:
-        """A notice if both Serena's memories and the vault have a file of this name, so that one is ignored."""
-        others = {self.sources[0].name: self.serena, SERENA: self.sources[0]}
-        if not (self.serena and (other := others.get(memory.source))):
-            return None
-        path = other.root / f"{memory.id}{SUFFIX}"
-        double = Degradation(
-            failure_mode=f"{path} has the name {memory.id!r} too, and is passed over",
-            fallback_mode=f"{memory.path} counts, as index.canonical says",
-            confidence_impact="what the other file says is not found",
-            retry_recommendation="rename one of them, or change index.canonical",
-        )
-        return double if path.exists() else None
-
     @contextmanager
     def write_lock(self) -> Iterator[None]:
         """Hold the vault's writer lock; first finish or undo what a killed process left half done. Raises VaultBusy."""

@@ -122,11 +122,11 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
         anchors = dict.fromkeys([*(each.anchor for each in headings), *find_marked_sections(body)])
         known = [each for each in anchors if is_own or not is_suspicious(each)]
         raise NotFound(f"{memory.id!r} has no section {anchor!r}.", f"Its sections: {', '.join(known) or 'none'}.")
-    later, double = tuple[str, ...](), engine.find_double(memory)
+    later = tuple[str, ...]()
     with degradations.tolerate(IndexPart.GRAPH):
         later = tuple(map(attrgetter("source"), dict(engine.index.edges(memory_id, relation="supersedes", into=True))))
     text = MemoryText(memory=memory, body=section, content_hash=digest, redacted=classes, superseded_by=later)
-    return replace(text, degradations=(*degradations.as_tuple(), *([double] if double else [])))
+    return replace(text, degradations=degradations.as_tuple())
 
 
 def get_from_session(engine: Engine, memory_id: str) -> MemoryText:

@@ -332,9 +332,7 @@ def update(
     known = engine.known_texts.get((engine.person, memory.id), 0) if is_bound else 0
     saved = rewrite(engine, memory, change, entry, expected_hash=expected_hash, known=known)
     is_brief = changes.get("tier") == Tier.TEMPORARY and engine.memory(memory.id).provenance.trust not in LASTING
-    double = engine.find_double(memory)
-    notices = (f"{double.failure_mode}: {double.retry_recommendation}.",) if double else ()
-    return replace(saved, notices=(*notices, _EXPIRES.format(engine.settings)) if is_brief else notices)
+    return replace(saved, notices=(_EXPIRES.format(engine.settings),) if is_brief else ())
 
 
 def _describe_anew(before: MemoryFile, content: str) -> dict[str, object]:
