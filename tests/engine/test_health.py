@@ -148,10 +148,10 @@ def test_the_loss_of_any_table_is_seen_at_once(engine: Engine, table: str) -> No
     ("text", "said"),
     [
         ('[[link]]\nsource = "log"\ntarget =\n', "links.toml: Invalid value (at line 3"),
-        ('[[link]]\nsource = "log"\ntarget = "other"\nrelation = "caused"\n\n[[link]]\nsource = "x"\n', "at line 6"),
+        ('[[link]]\nsource = "log"\ntarget = "other"\nrelation = "caused"\n\n[[link]]\nsource = "x"\n', "link[1]"),
     ],
 )
-def test_a_broken_links_file_degrades_the_graph_and_is_named_with_its_line(
+def test_a_broken_links_file_degrades_the_graph_and_is_named_with_its_place(
     engine: Engine, text: str, said: str
 ) -> None:
     (engine.folder / "links.toml").write_text(text)

@@ -1,7 +1,6 @@
 """The TOML files next to a vault that are kept in git: relations of read-only documents, and golden queries."""
 
 import json
-import re
 from collections.abc import Callable, Iterable
 from operator import attrgetter
 from pathlib import Path
@@ -20,8 +19,6 @@ LINKS_FILE = "links.toml"
 GOLDEN_FILE = "golden.toml"
 GOLDEN_HEAD = "# Questions whose answers are known: `scrimshaw doctor` and `scrimshaw eval golden` ask them.\n"
 
-_LINK_NUMBER, _LINK_TABLE = re.compile(r"\$\.link\[(\d+)\]"), re.compile(r"\s*\[\[\s*link\s*\]\]")
-_QUERY_TABLE = re.compile(r"""\s*\[\[\s*["']?query["']?\s*\]\]""")
 _HINT = "Correct the file."
 _Name = Annotated[str, Meta(min_length=1)]
 
@@ -47,7 +44,7 @@ class Golden(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GoldenFile(Struct, frozen=True):
-    """The queries of a file that can be asked, and a sentence on each other: file, line and what is wrong."""
+    """The queries of a file that can be asked, and a sentence on each other: file, number and what is wrong."""
 
     queries: tuple[Golden, ...]
     flaws: tuple[str, ...]
@@ -62,16 +59,10 @@ Accept = Callable[[str], object]  # raises InvalidRequest for a text that cannot
 
 def read_links(path: Path, clean: Callable[[str], str]) -> tuple[Edge, ...]:
     """The links of a file, redacted by `clean`, none without one; raises UnreadableFile, StorageFailure."""
-    text = ""
     try:
-        text = _read_text(path)
-        links = msgspec.convert(parse_toml(text), _Links).link
-    except (ValueError, msgspec.ValidationError) as error:
-        # The error for invalid TOML has its line.
-        number = _LINK_NUMBER.search(str(error))
-        line = _table_lines(text, _LINK_TABLE)[int(number[1]) :][:1] if number else []
-        where = f" (the link at line {line[0]})" if line else ""
-        raise UnreadableFile(f"{path}: {describe_os_error(error)}{where}.", _HINT, path=str(path)) from error
+        links = msgspec.convert(parse_toml(_read_text(path)), _Links).link
+    except (ValueError, msgspec.ValidationError) as error:  # which names the line, or the link by its number from 0
+        raise UnreadableFile(f"{path}: {describe_os_error(error)}.", _HINT, path=str(path)) from error
     edges = (Edge(**asdict(link), kind=EdgeKind.EXTERNAL) for link in links)
     return tuple(
         replace(edge, source=clean(edge.source), target=clean(edge.target), evidence=clean(edge.evidence))
@@ -107,10 +98,6 @@ def add_query(path: Path, golden: Golden, redact: Callable[[str, str], Redacted]
     return found
 
 
-def _table_lines(text: str, table: re.Pattern[str]) -> list[int]:
-    return [number for number, line in enumerate(text.split("\n"), start=1) if table.match(line)]
-
-
 def read_golden(path: Path, accept: Accept, text: str | None = None) -> GoldenFile:
     """The queries of a golden file, none without one, or of its new text; raises UnreadableFile, StorageFailure."""
     try:
@@ -118,17 +105,14 @@ def read_golden(path: Path, accept: Accept, text: str | None = None) -> GoldenFi
         tables = msgspec.convert(parse_toml(text), _Queries).query
     except (ValueError, msgspec.ValidationError) as error:
         raise UnreadableFile(f"{path}: {describe_os_error(error)}.", _HINT, path=str(path)) from error
-    lines = _table_lines(text, _QUERY_TABLE)
-    # Tables in an inline list have no lines of their own.
-    places = [f"line {line}" for line in lines] if len(lines) == len(tables) else []
     good, flaws = list[Golden](), list[str]()
-    for number, table in enumerate(tables):
+    for number, table in enumerate(tables, start=1):
         try:
             golden = msgspec.convert(table, Golden)
             accept(golden.text)
         except (InvalidRequest, msgspec.ValidationError) as error:
             message = error.message if isinstance(error, InvalidRequest) else f"{error}."
-            flaws.append(f"{path}, {places[number] if places else f'query {number + 1}'}: {message} {_HINT}")
+            flaws.append(f"{path}, query {number}: {message} {_HINT}")
         else:
             good.append(golden)
     return GoldenFile(tuple(good), tuple(flaws))
