@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from scrimshaw.app.cli.main import main
 from scrimshaw.config import Settings, load
 from scrimshaw.errors import ConfigError
 from scrimshaw.ingest.extraction import default_rules, order_rules
@@ -76,15 +75,6 @@ def test_a_hook_skips_the_rule_that_cannot_be_used_and_no_other(tmp_path: Path, 
         "deploy",
         *(rule.id for rule in order_rules(default_rules())),
     ]
-
-
-@pytest.mark.parametrize("command", [["scan"], ["search", "anything"]])
-def test_scan_and_search_do_not_start_with_a_rule_that_cannot_be_used(
-    tmp_path: Path, command: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings(tmp_path, '[[rules]]\nid = "greedy"\ntool = "(a+)+$"\nattention = 1\n')
-    assert main([*command, "--project", str(tmp_path / "p")]) == 2
-    assert "rule 'greedy'" in capsys.readouterr().err
 
 
 def test_rules_that_are_no_tables_stop_the_loading(tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ from scrimshaw.engine.core import list_project_sources
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, describe_os_error
-from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import Channel, Degradation, Filters, JobState, MemoryType, Skip, Tier
 from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.storage.durable import write_file
@@ -146,7 +145,6 @@ def command(
     render: Callable[..., Lines],
     fresh: bool = True,
     reads: bool = False,
-    with_rules: bool = False,
     fails: Callable[[Any], int] = lambda _: 0,
     empty: str = "",
     hidden: bool = False,
@@ -172,9 +170,7 @@ def command(
                 values["settings"] = settings_of_memory(project)
             with ExitStack() as stack:
                 if "engine" in named:
-                    opening = open_memory(
-                        project, None if values.get("no_scan") else fresh, reads=reads, with_rules=with_rules
-                    )
+                    opening = open_memory(project, None if values.get("no_scan") else fresh, reads=reads)
                     values["engine"] = stack.enter_context(opening)
                     counts.demand_known(values["engine"], values.get("filters", Filters()))
                 answer = work(**{key: values[key] for key in named})
@@ -302,18 +298,13 @@ settings_of_memory = partial(settings_of, read=load_memory)  # raises ConfigErro
 
 
 @contextmanager
-def open_memory(
-    project: Path | None, fresh: bool | None = True, *, reads: bool = False, with_rules: bool = False
-) -> Iterator[Engine]:
+def open_memory(project: Path | None, fresh: bool | None = True, *, reads: bool = False) -> Iterator[Engine]:
     """Open the memory of a project; if `fresh`, including changes of its files since the last scan.
 
     None reads the files only if the index was removed, which would answer with nothing. If the index could not follow
-    the files, a note at the end says so. With `with_rules` a mistake in the extraction rules raises ConfigError.
+    the files, a note at the end says so.
     """
-    settings = settings_of_memory(project)
-    if with_rules:
-        check_rules(settings.rules)
-    with open_engine(settings) as engine:
+    with open_engine(settings_of_memory(project)) as engine:
         if fresh or (fresh is None and not engine.index.generation()):
             (index.catch_up if reads else index.scan)(engine)  # what changes files must know how they are
         yield engine

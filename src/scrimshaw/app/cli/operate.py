@@ -73,7 +73,7 @@ def _render_explanation(explanation: Mapping[str, Any]) -> Lines:
             yield line((f"{name:<10}", "dim"), value)
 
 
-@command(app, "scan", render=_render_scan, fresh=False, with_rules=True)
+@command(app, "scan", render=_render_scan, fresh=False)
 def scan(
     engine: Engine,
     force: Annotated[bool, typer.Option("--force", help="Read every file again.")] = False,

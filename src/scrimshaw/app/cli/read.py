@@ -251,14 +251,7 @@ def _render_state(resumed: Mapping[str, Any]) -> Lines:
         yield "The session recorded nothing."
 
 
-@command(
-    app,
-    "search",
-    '"why not the standard sqlite3" --tier important --limit 5',
-    render=_render_found,
-    fresh=False,
-    with_rules=True,
-)
+@command(app, "search", '"why not the standard sqlite3" --tier important --limit 5', render=_render_found, fresh=False)
 def search(
     engine: Engine,
     query: Annotated[list[str], typer.Argument(help="A question, some words or an error message.")],
