@@ -47,15 +47,14 @@ def _choose_places(record: Record, most: int) -> list[int]:
     chosen: dict[int, set[str]] = {}  # the words by the place of the sentence
     places = [place for place, each in enumerate(record.sentences) if not record.is_withdrawn(each)]
     weights = {place: _weigh_decision(record, place) for place in places}
-    for place in sorted(filter(weights.__getitem__, places), key=lambda place: (-weights[place], -place)):
+    for place in sorted(filter(weights.__getitem__, places[::-1]), key=weights.__getitem__, reverse=True):
         sentence = record.sentences[place]
         room = MOST_DECISIONS if (is_reply := sentence.event in record.replies) else most  # few, short, quoted whole
         is_quoted = is_reply and any(record.sentences[at].event == sentence.event for at in chosen)
         if is_quoted or len(chosen) >= (room if weights[place] > _WEAK else min(room, _WEAK_UP_TO)):
             continue
         words = set(LONG_WORD.findall(sentence.text.lower()))
-        counts = {at: len(words & other) / max(1, min(len(words), len(other))) for at, other in chosen.items()}
-        similar = [at for at, share in counts.items() if share >= SAME_CHOICE]
+        similar = [at for at, x in chosen.items() if len(words & x) >= SAME_CHOICE * max(1, min(len(words), len(x)))]
         if place > max(similar, default=-1):
             chosen = {at: other for at, other in chosen.items() if at not in similar} | {place: words}
     return sorted(chosen)
