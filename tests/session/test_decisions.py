@@ -337,11 +337,41 @@ def test_a_goal_and_a_retort_without_their_object_are_no_decisions(said: str) ->
 
 @pytest.mark.parametrize(
     "said",
-    ["And never log file names, they contain personal data.", "Remember: we never mock the database in tests."],
+    [
+        "And never log file names, they contain personal data.",
+        "Remember: we never mock the database in tests.",
+        "the columns hold utc from now on",
+        "and NO dashboard.",
+        "the server is mx.example. et jamais plus de 20 destinataires par mail",
+        "uploads go through mx.example, never more than 20 recipients per mail",
+        "max 20 recipients per mail",
+        "uploads go to the harbour box, always with a checksum",
+        "keine neuen Pakete bitte",
+        "w/o aiosmtpd, I don't want another package",
+        "we are NOT doing coupon codes, boss dropped it.",
+        "sorry to interrupt, but I wanted to remind you to always run specs before a push",
+    ],
 )
 def test_a_rule_that_a_person_gives_is_a_decision(said: str) -> None:
-    recording = Recording().prompt("Store uploads on the disk.").edit("storage.py").answer("Done.")
-    assert found(recording.prompt(said).answer("Noted.")) == [said]
+    recording = Recording().prompt("Store uploads on the disk.").edit("storage.py").answer("The uploads are stored.")
+    recording.edit("README.md").answer("The guide tells it.")
+    assert found(recording.prompt(said).edit("b.py").answer("Noted.")) == [said]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "the upload crashes at night and never recovers",
+        "the upload always fails at night",
+        "no errors in the log",
+        "only 3 of 5 uploads arrive",
+        "the harbour api takes ids, iirc max 20 ids",
+    ],
+)
+def test_what_a_person_reports_is_no_rule(said: str) -> None:
+    recording = Recording().prompt("Store uploads on the disk.").edit("storage.py").answer("The uploads are stored.")
+    recording.edit("README.md").answer("The guide tells it.")
+    assert found(recording.prompt(said).edit("b.py").answer("Noted.")) == []
 
 
 @pytest.mark.parametrize(

@@ -111,8 +111,9 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
         last = [each for each in said[max(0, asked - 1) : asked + 1] if is_clear(each.text, 1) and not each.is_item]
         if last and _DECISION["assent"].match(reply) and not _DECISION["routine"].search(last[-1].text):
-            rest = text[reply.find(" but ") if " but " in reply else len(reply) :]
-            added = f": {cut_line(' '.join(rest.split()))}" if _DECISION["amends"].match(rest) else ""
+            rest = text[reply.find(" but ") if " but " in reply else len(reply) :].strip()
+            is_more = _DECISION["amends"].match(rest) or _DECISION["stance"].search(rest)
+            added = f": {cut_line(' '.join(rest.split()))}" if is_more else ""
             yield Statement(last[-1].text, answer.number, f"{_AGREED}{prompt.number}{added}")
 
 
