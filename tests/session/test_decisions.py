@@ -385,6 +385,22 @@ def test_a_preference_with_its_reason_is_a_decision(said: str) -> None:
     assert found(Recording().prompt("Make the rates faster.").edit("rates.py").answer(said)) == [said]
 
 
+@pytest.mark.parametrize(
+    ("heading", "is_told"),
+    [
+        ("## Root cause", False),
+        ("**Problem:**", False),
+        ("## Ursache", False),
+        ("## Root cause and fix", True),
+        ("## Design", True),
+    ],
+)
+def test_what_explains_a_fault_is_no_decision(heading: str, *, is_told: bool) -> None:
+    said = "We keep the string of the tide as it is, and the notebook cuts the offset off."
+    recording = Recording().prompt("Why is the tide shifted?").read("tide.py").answer(f"{heading}\n\n{said}")
+    assert (said in found(recording.prompt("mend it in the export").edit("tide.py"))) is is_told
+
+
 def test_what_was_left_alone_on_purpose_is_a_decision() -> None:
     recording = Recording().prompt("Fix the loader.").edit("src/load.py")
     recording.answer("I kept the old exporter as it is. We share the tenant cache on purpose.")

@@ -178,7 +178,7 @@ def _weigh_agents(record: Record, place: int) -> float:
     is_plan = _DECISION["planned"].search(text) and sentence.event not in record.carried_out
     is_report = _CHANGE["result"].search(text) and not explicit
     is_own = _DECISION["agency"].search(text) or _DECISION["weighed"].search(text)
-    if is_plan or is_report or not is_own:
+    if is_plan or is_report or not is_own or _DECISION["explains"].search(sentence.heading):
         return 0.0
     acts = bool(_DECISION["act"].search(_DECISION["code"].sub(" ", text))) and not text.endswith(":")
     reason = bool(_DECISION["reason"].search(text)) or _find_cause(record.sentences, place) is not None
