@@ -258,6 +258,24 @@ def test_an_agents_choice_is_one_in_any_tense(text: str) -> None:
     assert found(Recording().prompt("Move the jobs to a queue.").answer(text)) == [text]
 
 
+@pytest.mark.parametrize(
+    ("reply", "note"),
+    [
+        ("do it", "agreed in e4"),
+        ("ok, go for it!", "agreed in e4"),
+        ("do it. rule from now on: utc inside", "agreed in e4: rule from now on: utc inside"),
+        ("do it. thx", "agreed in e4"),
+        ("ok", ""),
+        ("what does that cost?", ""),
+    ],
+)
+def test_who_says_to_go_ahead_agrees_to_the_last_proposal(reply: str, note: str) -> None:
+    recording = Recording().prompt("Why is the tide shifted?").read("tide.py")
+    recording.answer("## Fix\n\nConvert to UTC in `tide.py`. The notebook reads UTC.").prompt(reply)
+    told = [(each.text, each.note) for each in recording.edit("tide.py").draft().decisions]
+    assert told == [("Convert to UTC in `tide.py`.", note)] * bool(note)
+
+
 def test_an_agreement_may_go_on() -> None:
     recording = Recording().prompt("Build the harbour for fewer machines.").edit("build.yml")
     recording.answer("The old machines need a second build. Should I drop the build for darwin?")

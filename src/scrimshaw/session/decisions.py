@@ -110,6 +110,9 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         reply = next(statements.split_paragraph(text))
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
         last = [each for each in said[max(0, asked - 1) : asked + 1] if is_clear(each.text, 1) and not each.is_item]
+        if asked < 0 and _DECISION["goes_ahead"].match(reply):
+            proposals = (x for x in said if statements.is_imperative(x.text) or _DECISION["proposes"].search(x.text))
+            last = [each for each in proposals if is_clear(each.text, 1) and not each.is_item]
         if last and _DECISION["assent"].match(reply) and not _DECISION["routine"].search(last[-1].text):
             rest = text[reply.find(" but ") if " but " in reply else len(reply) :].strip()
             is_more = _DECISION["amends"].match(rest) or _DECISION["stance"].search(rest)
