@@ -83,6 +83,21 @@ def test_an_agreement_after_a_question_concludes(asked: str, says: str, is_told:
     assert bool(found(recording.prompt(says))) == is_told
 
 
+@pytest.mark.parametrize(
+    ("says", "is_told"),
+    [
+        ("ok nothing to worry then", False),
+        ("ok, pas de souci", False),
+        ("ah no worries then", False),
+        ("good to know for you: the portal allows 60 requests", True),
+        ("ok then one time for the harbour", True),
+    ],
+)
+def test_that_all_is_well_decides_nothing(says: str, *, is_told: bool) -> None:
+    recording = Recording().prompt("Make the harbour chart load faster.").answer("It does.").prompt("how big is it?")
+    assert bool(found(recording.answer("It has 150 MB, and that is small.").prompt(says))) is is_told
+
+
 def test_a_few_words_come_with_what_they_reply_to() -> None:
     recording = Recording().prompt("Make the harbour chart load faster.").answer(ASKS[0])
     text, note = found(recording.prompt("the second one. sailors are on slow lines"))[0]
