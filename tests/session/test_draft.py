@@ -981,6 +981,8 @@ def test_thanks_are_no_next_step() -> None:
     recording = Recording().prompt("Rename the harbour queue.").edit("queue.py").answer("The queue is renamed.")
     assert recording.prompt("perfect thx").draft().next_step is None
     assert recording.prompt("👍 thx thats it for today").draft().next_step is None
+    assert recording.prompt("thx, tomorrow").draft().next_step is None
+    assert recording.prompt("merci, à demain").draft().next_step is None
     assert recording.prompt("perfect, now rename the harbour topic").draft().next_step
     assert recording.answer("Renamed.").prompt("Exactly so. My train leaves, see you!").draft().next_step is None
     assert recording.prompt("push the queue, i have to go").draft().next_step
