@@ -235,6 +235,21 @@ def test_a_proposal_that_is_met_with_something_else_than_yes_is_no_choice(reply:
 
 
 @pytest.mark.parametrize(
+    ("reply", "is_told"),
+    [
+        ("hm no, other way. cooldown, 6h, sailors understand it", False),
+        ("nah, the skippers watch it themselves", False),
+        ("no. the tides need none of it", False),
+        ("ok, hysteresis then", True),
+    ],
+)
+def test_a_proposal_is_refused_though_the_refusal_does_not_name_it(reply: str, *, is_told: bool) -> None:
+    recording = Recording().prompt("The gauge wobbles around the mark, what helps?").read("gauge.py")
+    recording.answer("A cooldown hides a second wave. I would go with hysteresis.").prompt(reply)
+    assert ("I would go with hysteresis." in found(recording.edit("gauge.py"))) is is_told
+
+
+@pytest.mark.parametrize(
     "text", ["harbour warnings must never be cached", "leave the export as is, keep the old name", "good. go with apsw"]
 )
 def test_what_a_person_demands_or_leaves_is_a_choice(text: str) -> None:

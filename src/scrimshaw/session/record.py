@@ -122,13 +122,14 @@ class Record:
     @cached_property
     def vetoes(self) -> Sequence[Sentence]:
         """The proposals at the end of answers whose reply is no yes; one that names what it refuses is `withdrawn`."""
-        ends = {each.event: each for each in self.sentences if each.turn not in self.withdrawn}
+        heard = {number: [*said] for number, said in groupby(self.sentences, attrgetter("event"))}
         found = list[Sentence]()
         for reply in self.events:
-            text, answer = reply.text, ends.get(self.replies.get(reply.number, 0))
+            text, said = reply.text, heard.get(self.replies.get(reply.number, 0), [])
             accepts = _agrees(text) or _DECISION["ends_discussion"].match(text) or statements.is_imperative(text)
-            if answer and not accepts and _DECISION["proposes"].search(answer.text):
-                found.append(answer)
+            names = any(self.withdrawn.get(each.turn, frozenset()) & find_stems(each.text) for each in said)
+            if said and not (accepts or names) and _DECISION["proposes"].search(said[-1].text):
+                found.append(said[-1])
         return found
 
     @cached_property
