@@ -362,6 +362,12 @@ def test_what_a_turn_found_that_only_looked_is_told(then: str, is_told: bool) ->
     assert problems == [cause] * is_told
 
 
+def test_what_is_not_committed_was_not_found_out() -> None:
+    said = "`start.sh` of the printers exists but is uncommitted; no gauge and no test yet."
+    recording = Recording().prompt("terminal crashed. where were we?").read("start.sh").answer(said)
+    assert recording.prompt("ok. where do the printer tables come from?").draft().problems == ()
+
+
 def test_what_an_explanation_leaves_out_parts_it() -> None:
     said = "`start.sh` makes a random key. Perhaps nobody knew. The printers sign with it, so tables differ."
     recording = Recording().prompt("why do the tables differ").read("start.sh").answer(said).prompt("i see, fix it")

@@ -98,6 +98,21 @@ def test_that_all_is_well_decides_nothing(says: str, *, is_told: bool) -> None:
     assert bool(found(recording.answer("It has 150 MB, and that is small.").prompt(says))) is is_told
 
 
+@pytest.mark.parametrize(
+    ("answer", "says", "note"),
+    [
+        ("The chart is drawn twice.", "ah ok. Marek keeps a list of buoys and beacons", ""),
+        ("The chart is drawn twice.", "ah ok. the chart needs buoys and beacons", "on (e2): The chart is drawn twice."),
+        ("The chart is drawn twice.", "good, the buoys stay in", "on (e2): The chart is drawn twice."),
+        ("I would cache it.", "ah ok. Marek keeps a list of buoys and beacons", "on (e2): I would cache it."),
+        ("The chart is drawn twice.", "no, the buoys stay as Marek drew them", "on (e2): The chart is drawn twice."),
+    ],
+)
+def test_a_reply_about_something_else_comes_without_the_answer(answer: str, says: str, note: str) -> None:
+    recording = Recording().prompt("Why does the harbour chart load slowly?").answer(answer)
+    assert found(recording.prompt(says)) == [(says, note)]
+
+
 def test_a_few_words_come_with_what_they_reply_to() -> None:
     recording = Recording().prompt("Make the harbour chart load faster.").answer(ASKS[0])
     text, note = found(recording.prompt("the second one. sailors are on slow lines"))[0]

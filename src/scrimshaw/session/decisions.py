@@ -80,7 +80,7 @@ def _complete_choice(record: Record, place: int, chosen: Container[int]) -> Stat
         whole = f"{cause.text} {sentence.text}" if cause else ""
     text = whole if 0 < len(whole) <= LONGEST_SENTENCE else sentence.text
     is_vague = len(text) < _SHORT_REPLY or _DECISION["points"].match(text)
-    question = record.quote_offer(number := record.replies.get(sentence.event, 0) if is_vague else 0)
+    question = record.quote_offer(number := record.replies.get(sentence.event, 0) if is_vague else 0, text)
     note = f"on (e{number}): {question}" if question else ""
     taken = [each for each in sentences if each.turn == sentence.turn - 1 and each.turn in record.undoings]
     note = f"takes back (e{taken[0].event}): {cut_line(taken[0].text)}" if taken else note

@@ -17,7 +17,7 @@ from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, Item, RecordedEvent, Trust
 from scrimshaw.session import failures, statements
 from scrimshaw.session.failures import Failure
-from scrimshaw.session.keywords import find_stems, is_clear
+from scrimshaw.session.keywords import LEAST_SUBJECTS, find_stems, is_clear
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line
 
 ACTS = (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)
@@ -232,8 +232,8 @@ class Record:
                 found["partings"].add(event.number)
         return found
 
-    def quote_offer(self, answer: int) -> str:
-        """What an answer last offers or asks, or else says: a list, or a sentence, maybe with the one before it."""
+    def quote_offer(self, answer: int, reply: str = "") -> str:
+        """The list or sentence that an answer last offers, asks or else says; not if a clear reply is about another."""
         said = [each for each in self.sentences if each.event == answer]
         cues = (_DECISION["asks_to_choose"], _DECISION["proposes"])
         offers = [place for place, each in enumerate(said, start=1) if any(cue.search(each.text) for cue in cues)]
@@ -243,7 +243,10 @@ class Record:
             said = [each for each in said if each.heading == said[-1].heading]
             return cut_line(statements.join_sentences(said), LONGEST_SENTENCE)
         is_continued = said[:-1] and said[-2].place + 1 == said[-1].place and not is_clear(said[-1].text)
-        return cut_line(" ".join([each.text for each in said[-2 if is_continued else -1 :]]), LONGEST_SENTENCE)
+        quote = cut_line(" ".join([each.text for each in said[-2 if is_continued else -1 :]]), LONGEST_SENTENCE)
+        asking = [x for x in self.events if x.number == answer and statements.is_reply(x.text, "")]
+        is_alone = is_clear(reply, LEAST_SUBJECTS + 1) and answer not in self.refusals and not asking
+        return "" if is_alone and not find_stems(reply) & find_stems(quote) else quote
 
     @cached_property
     def interruptions(self) -> frozenset[int]:

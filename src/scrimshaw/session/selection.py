@@ -73,7 +73,7 @@ def add_context(record: Record, place: int, scores: Scores) -> Statement:
     while len(text := " ".join([sentences[at].text for at in run])) > LONGEST_SENTENCE and len(run) > 1:
         run = run[1:] if run[0] < place else run[:-1]
     answer = record.replies.get(seed.event, 0) if seed.by == USER else 0
-    offer = record.quote_offer(answer) if answer else ""
+    offer = record.quote_offer(answer, text) if answer else ""
     return Statement(text, seed.event, f"on (e{answer}): {offer}" if offer else "")
 
 
