@@ -996,6 +996,10 @@ def test_thanks_are_no_next_step() -> None:
         "I would love that, but not yet: our lawyer has to write the text first.",
         "Mr. Petersen decides on the berth fee. Until he answers leave it out of the invoice.",
         "The chart on paper, and the one for divers. Not now, both.",
+        "la démo devant le comité c'est le 9 décembre, d'ici là faut que --since marche",
+        "the tide export has to work for the demo on 9 December",
+        "the berth committee wants the tides by Friday",
+        "bis Mittwoch brauchen die Segler den Hafenplan",
     ],
 )
 def test_what_a_person_puts_off_is_open(said: str) -> None:
