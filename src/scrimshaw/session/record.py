@@ -7,8 +7,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
-from itertools import accumulate, chain, compress, filterfalse, groupby, pairwise
-from operator import attrgetter, not_
+from itertools import accumulate, chain, filterfalse, groupby, pairwise
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -56,10 +56,11 @@ class Record:
         asked = [event for event in self.events[: -self._most] if event.kind in (EventKind.PROMPT, EventKind.COMPACT)]
         return statements.split_sentences([*asked, *self.events[-self._most :]])
 
-    def is_asked(self, text: str) -> bool:
-        """Whether users said most of it themselves."""
-        words, said = set(LONG_WORD.findall(text.lower())), [each.text for each in self.sentences if each.by == USER]
-        return len(words.intersection(LONG_WORD.findall(" ".join(said).lower()))) >= SAME_CHOICE * len(words)
+    @cached_property
+    def user_words(self) -> frozenset[str]:
+        """The longer words that users said."""
+        said = " ".join([each.text for each in self.sentences if each.by == USER])
+        return frozenset(LONG_WORD.findall(said.lower()))
 
     @cached_property
     def failures(self) -> Sequence[Failure]:
@@ -182,8 +183,11 @@ class Record:
     @cached_property
     def last_work(self) -> int:
         """The last turn that changed something and not only committed or pushed it; -1 if none did."""
-        busy = compress(self.changes_by_turn, map(not_, map(_OPEN["records"].match, self.changes_by_turn.values())))
-        return max([*busy, *map(self.turns.__getitem__, self.edit_events)], default=-1)
+        last = max(map(self.turns.__getitem__, self.edit_events), default=-1)
+        for turn, text in self.changes_by_turn.items():
+            if not _OPEN["records"].match(text):
+                last = max(last, turn)
+        return last
 
     @cached_property
     def carried_out(self) -> Mapping[int, RecordedEvent]:

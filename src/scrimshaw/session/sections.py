@@ -18,7 +18,7 @@ from scrimshaw.models import EventKind, RecordedEvent
 from scrimshaw.session import statements
 from scrimshaw.session.failures import FIRM_ERRORS, LONGEST_ACT, Failure, find_errors, match_paths
 from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems, is_clear
-from scrimshaw.session.record import ACTS, Record
+from scrimshaw.session.record import ACTS, LONG_WORD, SAME_CHOICE, Record
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
 FEWEST_WORDS = 4  # of a sentence
@@ -316,7 +316,9 @@ def find_causes(record: Record) -> list[Statement]:
         is_met = each.by == SUMMARY or (each.by == AGENT and is_near)
         text = after.text if not is_clear(each.text) and after.event == each.event else each.text  # "Found the cause."
         is_firm = is_clear(text) and each.event not in musings and not _FAILURE["not_a_cause"].search(text)
-        if is_cause and is_met and is_firm and not record.is_asked(text):
+        words = set(LONG_WORD.findall(text.lower()))
+        is_news = len(words & record.user_words) < SAME_CHOICE * len(words)  # users did not say most of it themselves
+        if is_cause and is_met and is_firm and is_news:
             found.setdefault(each.event, Statement(text, each.event))
     for before, answer, prompt in zip(record.events, record.events[1:], record.events[2:], strict=False):
         looked = before.kind == EventKind.TOOL and record.turns[answer.number] not in record.changes_by_turn
