@@ -5,10 +5,8 @@ Every line names the event or the item it comes from, and nothing is included th
 
 import os
 import re
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
@@ -56,7 +54,7 @@ from scrimshaw.session.statements import Statement
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.place import is_removed
 from scrimshaw.storage.ports import Query, SessionRecord
-from scrimshaw.storage.sessions import Sessions
+from scrimshaw.storage.sessions import Sessions, is_running
 
 # Characters of a line, of a decision's note, of the last words, and of the shortest useful line at a budget's end.
 LONGEST_TEXT, LONGEST_NOTE, LONGEST_WORDS, SHORTEST_CUT = 400, 120, 650, 80
@@ -109,7 +107,7 @@ _CLOSABLE = ("next", "task not finished", "open")  # by what a later text says
 _UNFINISHED = ("task", "broke off", *_CLOSABLE, "failures")  # what a question for a subject is told first
 _SAID = ("later task", "said", "also said")
 # The parts of a session that changed nothing: its questions are no work that is to be continued.
-_ASKING = {"task", "later task", "said", "also said", "next", "files", "results", "noticed"}
+_ASKING = {"task", "task not finished", "later task", "said", "also said", "next", "files", "results", "noticed"}
 _STALE = ("?", "when last run")  # ends of what time has settled
 _GIT_LOOKS = {f"git {each}" for each in ("status", "log", "diff", "show", "branch")}
 
@@ -551,15 +549,6 @@ def _find_subjects(event: RecordedEvent) -> frozenset[str]:
     """The words of a prompt, an answer or a commit that name its subjects."""
     is_said = event.kind in (EventKind.PROMPT, EventKind.ANSWER) or "git commit" in event.command
     return find_topics(event.text[:LONGEST_HEARD]) if is_said else frozenset()
-
-
-def is_running(session: Session) -> bool:
-    """Whether the session's client still runs, and its number does not belong to a process that began later."""
-    with suppress(OSError):  # after the name, which may contain anything, the twentieth field tells when it began
-        ticks = Path(f"/proc/{session.process}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
-        uptime_s = float(Path("/proc/uptime").read_text().split()[0])
-        return time.time() - uptime_s + int(ticks) / os.sysconf("SC_CLK_TCK") <= session.last_event
-    return False
 
 
 def _name_place(lines: Sequence[StateLine], about: Session, project: Path) -> Iterator[StateLine]:

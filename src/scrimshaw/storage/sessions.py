@@ -1,11 +1,14 @@
 """Sessions in the journals of a project's work trees: every commit is forced to disk."""
 
 import math
+import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice, repeat
 from operator import attrgetter, itemgetter
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -304,6 +307,15 @@ def _take_in(write: SqlConnection, session: str, new: NewItem, admit: Admit, now
         values = asdict(new) | {"text": new.text.text, "session": session, "event": counter, "at": now}
         values |= asdict(values.pop("source")) | {"number": write.execute(_NEXT_NUMBER.format("items"), (session,)).get}
         insert(write, "items", values | {"mentions": 0, "held": admission.admitted})
+
+
+def is_running(session: Session) -> bool:
+    """Whether the session's client still runs, and its number does not belong to a process that began later."""
+    with suppress(OSError):  # after the name, which may contain anything, the twentieth field tells when it began
+        ticks = Path(f"/proc/{session.process}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
+        uptime_s = float(Path("/proc/uptime").read_text().split()[0])
+        return time.time() - uptime_s + int(ticks) / os.sysconf("SC_CLK_TCK") <= session.last_event
+    return False
 
 
 def _add_injected(write: SqlConnection, row: Injected) -> None:
