@@ -18,6 +18,7 @@ from tests.engine.breaking import locked_by_another, tamper
 
 from scrimshaw import __version__
 from scrimshaw.app.cli import output, project_files
+from scrimshaw.app.cli.frame import split_command
 from scrimshaw.app.cli.main import COMMAND
 from scrimshaw.app.clients import CLIENT_NAMES
 from scrimshaw.app.mcp.tools.browse import memory_health
@@ -454,6 +455,11 @@ class TestEdit:
         assert cli("edit", "storage/apsw").out == "storage/apsw  updated\n"
         assert len(cli("search", "carries", "--no-scan", "--json").json["hits"]) == 1
         assert cli("edit", "storage/apsw").out == "storage/apsw  unchanged\n"
+
+    def test_a_path_of_windows_in_the_editors_name(self) -> None:
+        command = r'"C:\Program Files\Code\bin\code.cmd" --wait'
+        assert split_command(command, on_windows=True) == [r"C:\Program Files\Code\bin\code.cmd", "--wait"]
+        assert split_command("vim -u 'my vimrc'", on_windows=False) == ["vim", "-u", "my vimrc"]
 
     @pytest.mark.parametrize("editor", ["", "false", "no-such-editor-here", "'unbalanced"])
     def test_an_editor_that_does_not_work(

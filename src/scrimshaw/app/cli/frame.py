@@ -256,23 +256,30 @@ def write_output(path: Path, text: str, *, force: bool) -> str:
 
 def run_editor(path: Path, line: int = 0) -> None:
     """Wait for the user's editor on a file; raises InvalidRequest if there is none, or it fails."""
-    editor, place = config.editor().strip(), [str(path)]
+    editor = split_command(config.editor())
     if not editor:
         raise InvalidRequest("No editor is set.", "Set EDITOR, or give the changes as options.")
+    program, place = Path(editor[0]).stem, [str(path)]
+    if line and program in ("vi", "vim", "nvim", "nano", "emacs", "micro"):
+        place = [f"+{line}", str(path)]
+    elif line and program in ("code", "codium", "cursor"):
+        place = ["--goto", f"{path}:{line}"]
     try:
-        # Backslashes are part of a path on Windows.
-        command = [word.strip('"') for word in shlex.split(editor, posix=os.name != "nt")]
-        program = Path(command[0]).stem
-        if line and program in ("vi", "vim", "nvim", "nano", "emacs", "micro"):
-            place = [f"+{line}", str(path)]
-        elif line and program in ("code", "codium", "cursor"):
-            place = ["--goto", f"{path}:{line}"]
-        code = subprocess.run([*command, *place], check=False).returncode
+        code = subprocess.run([*editor, *place], check=False).returncode
         fault = f"it ended with exit code {code}" if code else ""
-    except (OSError, ValueError) as error:  # ValueError: a quote that is not closed
+    except OSError as error:
         fault = describe_os_error(error)
     if fault:
-        raise InvalidRequest(f"The editor {editor!r} failed: {fault}.", "Set EDITOR to one that works.")
+        raise InvalidRequest(f"The editor {' '.join(editor)!r} failed: {fault}.", "Set EDITOR to one that works.")
+
+
+def split_command(command: str, *, on_windows: bool = os.name == "nt") -> list[str]:
+    """The words of a command line as the system's own shell reads them; raises InvalidRequest."""
+    try:  # backslashes are part of a path on Windows
+        words = shlex.split(command, posix=not on_windows)
+    except ValueError as error:
+        raise InvalidRequest(f"EDITOR cannot be read: {error}.", "Set EDITOR to one that works.") from error
+    return [word.strip('"') for word in words] if on_windows else words
 
 
 def find_folder(project: Path | None) -> Path:
