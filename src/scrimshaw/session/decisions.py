@@ -47,7 +47,7 @@ def _choose_places(record: Record, most: int) -> list[int]:
     chosen: dict[int, set[str]] = {}  # the words by the place of the sentence
     places = [place for place, each in enumerate(record.sentences) if not record.is_withdrawn(each)]
     weights = {place: _weigh_decision(record, place) for place in places}
-    for place in sorted(filter(weights.__getitem__, places[::-1]), key=weights.__getitem__, reverse=True):
+    for place in sorted(filter(weights.__getitem__, places), key=lambda place: (-weights[place], -place)):
         sentence = record.sentences[place]
         room = MOST_DECISIONS if (is_reply := sentence.event in record.replies) else most  # few, short, quoted whole
         is_quoted = is_reply and any(record.sentences[at].event == sentence.event for at in chosen)

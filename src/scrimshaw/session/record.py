@@ -248,9 +248,10 @@ class Record:
             return cut_line(statements.join_sentences(said), LONGEST_SENTENCE)
         is_continued = said[:-1] and said[-2].place + 1 == said[-1].place and not is_clear(said[-1].text)
         quote = cut_line(" ".join([each.text for each in said[-2 if is_continued else -1 :]]), LONGEST_SENTENCE)
-        asking = [x for x in self.events if x.number == answer and statements.is_reply(x.text, "")]
-        is_alone = is_clear(reply, LEAST_SUBJECTS + 1) and answer not in self.refusals and not asking
-        return "" if is_alone and not find_stems(reply) & find_stems(quote) else quote
+        # An answer that asks or offers something has any words as its reply.
+        awaits = any(statements.is_reply(each.text, "") for each in self.events if each.number == answer)
+        is_about = awaits or answer in self.refusals or find_stems(reply) & find_stems(quote)
+        return quote if is_about or not is_clear(reply, LEAST_SUBJECTS + 1) else ""
 
     @cached_property
     def interruptions(self) -> frozenset[int]:

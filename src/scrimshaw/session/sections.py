@@ -139,7 +139,8 @@ def _find_results(record: Record) -> list[Statement]:
     least = LEAST_SUBJECTS if record.commits or record.difference else 1  # these say more than a vague word
     done = [each for each in firm if _CHANGE["result"].search(each.text) and is_clear(each.text, least)]
     closing = {each.turn: each.event for each in firm}
-    latest = sorted((x for x in done if x.event == closing[x.turn]), key=lambda each: (-each.turn, each.place))
+    last = [each for each in done if each.event == closing[each.turn]]
+    latest = sorted(last, key=lambda each: (-each.turn, each.place))
     most = min(MOST_RESULTS, LEAST_RESULTS + record.calls // _CALLS_PER_RESULT)
     return [Statement(x.text, x.event) for x in sorted(latest[:most], key=attrgetter("event", "place"))]
 

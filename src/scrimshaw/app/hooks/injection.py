@@ -294,7 +294,8 @@ def is_about(text: str, words: Sequence[str], score: float, rare: float) -> bool
     count = count_shared(text, words)
     share = count / max(len(words), 1)
     least = RARE_WORDS[0] + (RARE_WORDS[1] - RARE_WORDS[0]) * (share - LEAST_SHARE) / (1 - LEAST_SHARE)
-    is_enough = count >= LEAST_WORDS or (count == len(words) == LEAST_WORDS - 1 and rare > 0)
+    has_both = count == len(words) == LEAST_WORDS - 1 and rare > 0  # among few pieces no word is rare
+    is_enough = count >= LEAST_WORDS or has_both
     return is_enough and share >= LEAST_SHARE and score >= least * rare
 
 
