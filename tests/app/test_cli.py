@@ -700,7 +700,7 @@ class TestProgram:
         assert set(listed) == {name for name, command in subcommands(COMMAND).items() if not command.hidden}
 
     def test_the_help_of_a_command_is_asked_for_by_name(self, cli: Cli) -> None:
-        assert cli("help", "drafts", "promote").out == cli("drafts", "promote", "--help").out
+        assert cli("help", "drafts", "show").out == cli("drafts", "show", "--help").out
 
     def test_options_of_every_command_stand_before_or_after_it(self, cli: Cli, vault: Path, tmp_path: Path) -> None:
         project = str(vault.parent.parent)
@@ -724,7 +724,7 @@ class TestProgram:
         ("arguments", "message", "helps"),
         [
             (["list", "--tier", "nope"], "Invalid value for '--tier': 'nope' is not one of", "scrimshaw list --help"),
-            (["drafts", "promote"], "Missing argument 'NAME'", "scrimshaw drafts promote --help"),
+            (["drafts", "show"], "Missing argument 'NAME'", "scrimshaw drafts show --help"),
             (["jobs", "nope"], "No such command 'nope'", "scrimshaw jobs --help"),
             (["list", "--since", "2026-02-30"], "'2026-02-30' is not an ISO date", "scrimshaw list --help"),
             (["nope"], "No such command 'nope'", "scrimshaw --help"),

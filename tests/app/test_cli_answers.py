@@ -59,10 +59,14 @@ def test_drafts_and_parts_of_sessions_take_short_ids_too(worked: Cli, project: P
     folder = project / ".scrimshaw/drafts"
     for name in ("0e24ab-1", "0e24cd-2"):
         write_memory(folder, name, "The gate of the crane.\n")
-    assert "Several drafts" in worked("drafts", "promote", "0e24").err
+    assert "Several drafts" in worked("review", "0e24", "--accept").err
     assert "The gate" in worked("drafts", "show", "0e24ab").out
-    assert worked("drafts", "discard", "0e24ab", "--yes", "--json").json["names"] == ["0e24ab-1"]
-    assert worked("drafts", "review", "0e24ab", "--reject").code == 1
+    assert worked("review", "--json").json == []  # these do not wait
+    assert worked("review", "0e24ab", "--reject", "--dry-run", "--json").json[0]["status"] == "would be rejected"
+    rejected = worked("review", "0e24ab", "--reject", "--yes", "--json").json
+    assert [(each["name"], each["status"]) for each in rejected] == [("0e24ab-1", "rejected")]
+    assert worked("review", "0e24ab", "--reject").code == 1
+    assert worked("review", "0e24cd", "--accept", "--json").json[0]["status"] == "saved"
 
 
 @pytest.mark.parametrize(

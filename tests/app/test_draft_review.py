@@ -53,7 +53,7 @@ def test_a_draft_waits_until_it_is_accepted(engine: Engine, project: Path, vault
     assert expire_drafts(engine)[0] == []
     (shown,) = cli("review").json
     assert (shown["status"], "+" in shown["diff"], "gate" in shown["diff"]) == ("waiting", True, True)
-    assert cli("drafts", "review", "--all", "--accept").json[0]["status"] == "saved"
+    assert cli("review", "--all", "--accept").json[0]["status"] == "saved"
     assert cli("review").json == []
     scan(engine)
     (memory,) = vault.rglob("*.md")

@@ -211,7 +211,12 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
                 fix = health.advice.get(row.name, "")
                 yield Finding(row.name, health.verdicts[row.name], f"{row.detail}{drift}", fix)
         if rejected := list_rejected(engine):
-            yield Finding("drafts", Severity.NOTE, f"set aside: {len(rejected)}", "See `scrimshaw drafts list`.")
+            yield Finding(
+                "drafts",
+                Severity.NOTE,
+                f"set aside: {len(rejected)}",
+                "See `scrimshaw drafts list`; `scrimshaw review NAME --accept` saves one.",
+            )
         fix = "Merge them, or say which one counts: `scrimshaw link NEWER supersedes OLDER`."
         shared = map(", ".join, find_shared_titles(engine))
         yield from (Finding("titles", Severity.NOTE, f"{names} have the same title", fix) for names in shared)

@@ -33,7 +33,6 @@ _ALWAYS_ON = "Show this memory before every answer from now on, to every agent?"
 _NONE_WAITS = "No draft is waiting for review."
 _NOTHING_SHARED = "No two sessions of these days share a topic."
 _NO_CLAIM = "No file claims more than it has, so there is nothing to vouch for."
-DraftName = Annotated[str, typer.Argument(metavar="NAME", help="The draft's name, as shown by `drafts list`.")]
 
 
 def _render_saved(result: Saved) -> Lines:
@@ -219,7 +218,10 @@ def list_drafts(engine: Engine) -> list[RejectedDraft]:
 
 
 @command(drafts, "show", "0e24ab", render=lambda text: [text], fresh=False)
-def show_draft(engine: Engine, name: DraftName) -> str:
+def show_draft(
+    engine: Engine,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The draft's name, as shown by `drafts list`.")],
+) -> str:
     """Print the text of a rejected draft."""
     return drafting.read_rejected(engine, _find_draft(engine, name))
 
@@ -234,29 +236,7 @@ def make_drafts(
     return [drafting.make_draft(engine, each) for each in waiting]
 
 
-@command(drafts, "promote", "0e24ab", render=_render_saved)
-def promote_draft(engine: Engine, name: DraftName) -> Saved:
-    """Save a rejected draft as a memory; edit its file first if you like."""
-    return drafting.promote_draft(engine, _find_draft(engine, name))
-
-
-@command(drafts, "discard", "0e24ab", render=_render_deleted, fresh=False)
-def discard_drafts(
-    engine: Engine,
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The drafts to remove.")],
-    dry_run: frame.DryRun = False,
-    yes: frame.Yes = False,
-) -> dict[str, object]:
-    """Remove rejected drafts permanently."""
-    names = [_find_draft(engine, name) for name in names]
-    if not dry_run:
-        confirm(f"Remove {format_count(len(names), 'draft')} permanently?", yes)
-        drafting.discard_drafts(engine, names)
-    return {"names": names, "dry_run": dry_run}
-
-
-@command(app, "review", "", "--all --accept", render=_render_reviews, fresh=False, empty=_NONE_WAITS)
-@command(drafts, "review", "", "0e24ab --accept", "--all --accept", render=_render_reviews, empty=_NONE_WAITS)
+@command(app, "review", "", "0e24ab --accept", "--all --accept", render=_render_reviews, fresh=False, empty=_NONE_WAITS)
 def review_drafts(
     engine: Engine,
     names: Annotated[Texts, typer.Argument(metavar="[NAME...]", help="The drafts; default: ask about each.")] = None,
@@ -267,11 +247,15 @@ def review_drafts(
     dry_run: frame.DryRun = False,
     yes: frame.Yes = False,
 ) -> list[dict[str, str]]:
-    """Accept, edit or reject drafts that are waiting for review."""
+    """Accept, edit or reject drafts that are waiting for review.
+
+    Those you name may be drafts that the quality gate set aside.
+    """
     if accept + edit + reject > bool(names or all_):
         raise typer.BadParameter("Name drafts, or --all, with one of --accept, --edit and --reject.")
     names = [_find_draft(engine, name) for name in names or ()]
-    waiting = [one for one in drafting.list_rejected(engine) if WAITS in one.reasons if not names or one.name in names]
+    rejected = drafting.list_rejected(engine)
+    waiting = [one for one in rejected if (one.name in names if names else WAITS in one.reasons)]
     if reject and waiting and not dry_run:
         confirm(f"Remove {format_count(len(waiting), 'draft')} permanently?", yes)
     answers = {"a": "accept", "e": "edit", "r": "reject"}
