@@ -55,6 +55,7 @@ def test_a_stop_ends_a_sentence_only_where_it_does(block: str, parts: list[str])
         ("/create-beads for the linter setup", "/create-beads for the linter setup"),
         ("[Image #1] what is wrong here", "what is wrong here"),
         ("Fix it <!-- a template --> now", "Fix it \n\f\n now"),
+        ("See <code_style> and <tests/>, as <b>ever</b>", "See <code_style> and <tests/>, as <b>ever"),
     ],
 )
 def test_what_a_client_adds_is_not_asked(prompt: str, words: str) -> None:
