@@ -61,7 +61,7 @@ LONGEST_TEXT, LONGEST_NOTE, LONGEST_WORDS, SHORTEST_CUT = 400, 120, 650, 80
 MOST_LAST_ANSWERS = 10  # last answers to look for telling ones in
 LONGEST_HEARD = 4_000  # characters of a text in which the subjects of earlier points are looked for
 MOST_HEARD = 120  # last events whose agent texts are read: a start must take only milliseconds
-MOST_EMPTY, MOST_PARALLEL, MOST_EARLIER = 20, 2, 12  # sessions
+MOST_EMPTY, MOST_PARALLEL, MOST_EARLIER, MOST_PLANNED = 20, 2, 12, 2  # sessions
 _TITLE_CHARACTERS = 76  # answers show 80 characters of a title
 MOST_DATED = 1_000  # sessions among which those of given days are
 MOST_ABOUT = 8  # memories, and passages of the record, that match a subject
@@ -508,8 +508,10 @@ def _find_left_open(
     After a brief session the work before it is what goes on, so its task is told too, and whether it broke off.
     """
     is_brief, subjects = len(later) <= FEW_EVENTS, [*map(_find_subjects, later)]
-    for each, when in islice(earlier.items(), MOST_EARLIER):
-        events, wanted = sessions.events(each.id), _LEFT[when]
+    for place, (each, when) in enumerate(islice(earlier.items(), MOST_EARLIER)):
+        events, wanted = sessions.events(each.id), dict(_LEFT[when])
+        if place >= MOST_PLANNED:  # what came next then has been done by now, or given up
+            wanted.pop("next")
         told = dict(_find_notes(sessions, index, each.id, ()) or _find_lines(Record(events[-FEW_EVENTS:], ()), _ENDS))
         if is_brief and when == "before" and len(events) > FEW_EVENTS:
             found = _find_lines(Record(events, (), MOST_HEARD), _INTERRUPTED)

@@ -172,6 +172,19 @@ def test_after_a_brief_session_the_work_before_it_is_told(engine: Engine, projec
     assert "- task before" not in start(project)
 
 
+def test_what_came_next_long_ago_is_told_no_more(engine: Engine, project: Path) -> None:
+    step = "Next: port the queue of the mailer to asyncio as well."
+    work(project, "S1", "Move the mailer to asyncio", f"The mailer is async now. {POINT}\n\n{step}")
+    assert drafts.make_draft(engine, "S1").status == "accepted"
+    for number in (2, 3):
+        work(project, f"S{number}", f"Fix the typo {number} in the readme", "Fixed the typo.")
+        assert "- next before" in start(project)
+    work(project, "S4", "Fix the typo in the changelog", "Fixed the typo.")
+    told = start(project)
+    assert "port the queue" not in told
+    assert POINT in told
+
+
 def arrive(
     vault: Path, name: str, title: str, body: str, head: str = "", updated: str = "2027-01-02T10:00:00Z"
 ) -> None:
