@@ -77,6 +77,7 @@ _SAME = 20  # characters; a shorter text that occurs in another one may still be
 # The sections of a session's memory that are parts of its state.
 _NOTED = {"Decisions": "decisions", "Learned": "learned", "Open": "open", "Next": "next", "Changed": "done"}
 _NOTED |= {"Tests": "tests", "Problems": "learned"}  # the last as earlier versions called what failed
+_NOTED_ELSEWHERE = {**_NOTED, "Task": "task", "Outcome": "said"}  # there are no events that say these better
 _NOTED_COMMIT = re.compile(r"commit ?([0-9a-f]*): ")
 _NOTED_LINE = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$")
 Notes = Mapping[str, Sequence[StateLine]]
@@ -98,7 +99,7 @@ _ENDS, _INTERRUPTED = {*_ENDING, *_OUTCOME}, {"task": 1, "broke off": 1}
 _LEFT = {
     "beside it": {"next": 1, "open": 3, "decisions": 2, "commits": 1},
     "before": {"next": 1, "open": 4},
-    "since": {"task": 1, "next": 1, "open": 4, "said": 1, "decisions": 2},
+    "since": {"task": 2, "next": 1, "open": 4, "said": 1, "decisions": 2},
 }
 JOURNAL = "journal"  # the origin of a line about no session
 _MORE = "{} more sessions; ask for fewer days"
@@ -136,7 +137,7 @@ def session_state(
 
 def read_notes(body: str, events: Sequence[RecordedEvent], trust: str, origin: str) -> Notes:
     """The lines of a session's memory now, by part; one that quotes no event, such as a person's, cites the memory."""
-    numbered, noted = {event.number: event for event in events}, _NOTED if events else {**_NOTED, "Outcome": "said"}
+    numbered, noted = {event.number: event for event in events}, _NOTED if events else _NOTED_ELSEWHERE
     notes = {part: list[StateLine]() for part in (*noted.values(), "commits")}
     for section in f"\n{body}".split("\n## ")[1:]:
         heading, _, rest = section.partition("\n")
@@ -531,7 +532,8 @@ def _find_left_open(
 def _tell_arrival(arrival: Arrival, heard: Sequence[Set[str]], wanted: Mapping[str, int]) -> list[StateLine]:
     """These parts of a memory of a session elsewhere, each with its maximum of lines, without what is closed."""
     title = StateLine(part="task", text=arrival.title, origin=arrival.id, trust=arrival.trust)
-    notes = {**read_notes(arrival.body, (), arrival.trust, arrival.id), "task": [title]}
+    notes = read_notes(arrival.body, (), arrival.trust, arrival.id)
+    notes = {**notes, "task": [title, *(replace(x, text=statements.cut_line(x.text)) for x in notes.get("task", ()))]}
     fresh = {part: [line for line in lines if not _is_closed(line, heard)] for part, lines in notes.items()}
     return [*chain.from_iterable(_choose_lines(fresh.get(part, ()), most, []) for part, most in wanted.items())]
 

@@ -201,8 +201,10 @@ PINNED = (
 def test_who_pulls_is_told_what_others_did_and_left_open_since(engine: Engine, project: Path, vault: Path) -> None:
     work(project, "S1", "Move the mailer to asyncio", f"The mailer is async now.\n\n{POINT}")
     assert "- open (" in start(project)
-    arrive(vault, "theirs", "Pin the requirements", PINNED)
+    asked = "## Task\n\n- pin it all. a build must not change over night (e2)\n\n"
+    arrive(vault, "theirs", "Pin the requirements", f"{asked}{PINNED}")
     lines = start(project).splitlines()
+    assert any(line.endswith("Pin the requirements | pin it all. a build must not change over night") for line in lines)
     told = [line.partition(" (")[0] for line in lines]
     assert "- open" not in told
     assert [each for each in told if each.endswith("since")] == ["- task since", "- open since", "- said since"]
