@@ -50,7 +50,7 @@ _COMMAND = "from scrimshaw.app.cli.main import run; run()"
 _HOOK = "import sys, scrimshaw.app.hooks.record as r; print(r.handle_payload(['claude'], sys.stdin.buffer.read()))"
 _ORIGIN = re.compile(r"\bsession:([^\s,;()/#]+)(?:/(\d+)|#e(\d+))?")
 _TASK, _FAILURE = re.compile(r"- task\b"), re.compile(r"- (?:fail|error|problem|broken|red\b|open(?! be))")
-_TIME, _OTHERS = re.compile(r'"timestamp": *"([^"]+)"'), re.compile(r"- (?:\w+ )?(?:before|beside it|asked since) \(")
+_TIME, _OTHERS = re.compile(r'"timestamp": *"([^"]+)"'), re.compile(r"- (?:\w+ )?(?:before|beside it|since|rule) \(")
 
 # An answer: (session, text) of each passage, best first, and the tokens sent; asked by a query and a budget.
 Answer = tuple[Sequence[tuple[str, str]], int]

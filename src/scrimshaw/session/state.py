@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, filterfalse, islice
 from operator import attrgetter, itemgetter
 from pathlib import Path
 
@@ -65,6 +65,7 @@ MOST_EMPTY, MOST_PARALLEL, MOST_EARLIER, MOST_PLANNED = 20, 2, 12, 2  # sessions
 _TITLE_CHARACTERS = 76  # answers show 80 characters of a title
 MOST_DATED = 1_000  # sessions among which those of given days are
 MOST_ABOUT = 8  # memories, and passages of the record, that match a subject
+MOST_RULES, MOST_RULED, LONGEST_RULE = 4, 60, 160  # lines, memories to look in, characters
 MOST_FOLDERS = 300  # among which a start looks for files
 LONGEST_AGO_S, FEW_EVENTS, MOST_LEFT = 14 * 86_400, 12, 6  # of earlier sessions: age, events without a memory, lines
 _RECENT = 0.85  # of the events of a session; an agent's earlier plans are mostly done
@@ -80,6 +81,9 @@ _NOTED |= {"Tests": "tests", "Problems": "learned"}  # the last as earlier versi
 _NOTED_ELSEWHERE = {**_NOTED, "Task": "task", "Outcome": "said"}  # there are no events that say these better
 _NOTED_COMMIT = re.compile(r"commit ?([0-9a-f]*): ")
 _NOTED_LINE = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$")
+# A part of a line with what a person added when they agreed, and the sections in which people rule.
+_NOTED_PART = re.compile(r"(?:\A| — (?:agreed in e(?P<event>\d+): )?)(?P<text>.+?)(?= — |\Z)")
+_RULING, _SENTENCES = ("Decisions", "Task", "Asked later"), re.compile(r"(?<=[.!?;]) ")
 Notes = Mapping[str, Sequence[StateLine]]
 Count = Callable[[str], int]  # tokens of a text
 
@@ -139,20 +143,26 @@ def read_notes(body: str, events: Sequence[RecordedEvent], trust: str, origin: s
     """The lines of a session's memory now, by part; one that quotes no event, such as a person's, cites the memory."""
     numbered, noted = {event.number: event for event in events}, _NOTED if events else _NOTED_ELSEWHERE
     notes = {part: list[StateLine]() for part in (*noted.values(), "commits")}
+    for heading, text, number in _read_lines(body, noted):
+        event, commit = numbered.get(int(number or 0)), _NOTED_COMMIT.match(text)
+        part = "commits" if commit else noted[heading]
+        quoted, _, note = text[commit.end() if commit else 0 :].partition(" — ")
+        is_proven = event is not None and statements.contains_text(event, quoted)
+        if event and is_proven:
+            said = Statement(quoted, event.number, note, commit and commit[1])
+            notes[part].append(_quote_statement(part, said, event))
+        elif part != "done" or not events:  # files among the changes are reported as git has them
+            bare = f"{commit[1]} {text[commit.end() :]}".strip() if commit else text
+            notes[part].append(StateLine(part=part, text=bare, origin=origin, trust=trust))
+    return notes
+
+
+def _read_lines(body: str, headings: Container[str]) -> Iterator[tuple[str, str, str]]:
+    """The heading, text and number of the event, if it has one, of the lines below these headings of a memory."""
     for section in f"\n{body}".split("\n## ")[1:]:
         heading, _, rest = section.partition("\n")
-        for text, number in _NOTED_LINE.findall(rest) if heading.strip() in noted else ():
-            event, commit = numbered.get(int(number or 0)), _NOTED_COMMIT.match(text)
-            part = "commits" if commit else noted[heading.strip()]
-            quoted, _, note = text[commit.end() if commit else 0 :].partition(" — ")
-            is_proven = event is not None and statements.contains_text(event, quoted)
-            if event and is_proven:
-                said = Statement(quoted, event.number, note, commit and commit[1])
-                notes[part].append(_quote_statement(part, said, event))
-            elif part != "done" or not events:  # files among the changes are reported as git has them
-                bare = f"{commit[1]} {text[commit.end() :]}".strip() if commit else text
-                notes[part].append(StateLine(part=part, text=bare, origin=origin, trust=trust))
-    return notes
+        if (name := heading.strip()) in headings:
+            yield from ((name, text, number) for text, number in _NOTED_LINE.findall(rest))
 
 
 def _choose_lines(lines: Sequence[StateLine], most: int, known: list[str], *, is_said: bool = False) -> list[StateLine]:
@@ -162,7 +172,7 @@ def _choose_lines(lines: Sequence[StateLine], most: int, known: list[str], *, is
         if len(texts) == most:
             break
         if is_said:
-            others, pieces = "\n".join(known), re.split(r"(?<=[.!?;]) ", line.text)
+            others, pieces = "\n".join(known), _SENTENCES.split(line.text)
             new = [piece for piece in pieces if piece.strip(";").casefold() not in others]
             is_rest = len(new) < len(pieces) and count_subjects(" ".join(new)) < _TELLING  # "As expected."
             line = replace(line, text="" if is_rest else " ".join(new))
@@ -249,10 +259,10 @@ def _list_prompts(record: Record) -> list[Statement]:
     """The person's prompts without code and output, except "continue" and the like, and replies before the last."""
     heard = set[int]().union(*record.prompts_by_kind.values())
     spoken = [event for event in record.events if event.kind == EventKind.PROMPT and event.number in heard]
-    texts = [statements.flatten(" ".join(statements.split_prose(event))) for event in spoken]
     return [
         Statement(text, event.number)
-        for text, event in zip(texts, spoken, strict=True)
+        for event in spoken
+        for text in [statements.flatten(" ".join(statements.split_prose(event)))]
         if not (asks_only_for_session(text) or event.number in record.prompts_by_kind["leaves"])
         and (event is spoken[-1] or event.number not in record.replies)
         and (len(text.split()) > _FEW or count_subjects(text) or re.search(r"\w[/.]\w", text))  # a file says enough
@@ -338,8 +348,39 @@ def tell_state(
     arrivals = read_arrivals(sessions, folder)
     since, heard = _tell_since(arrivals, about if has_state else Session(id=""), "since" if lines else "")
     left = _find_left_open(sessions, index, recent, events, arrivals) if recent and lines else ()
-    lines[1:] = (line for line in lines[1:] if not _is_closed(line, heard))
-    return [*lines[:1], *since, *lines[1:], *islice(left, MOST_LEFT)]
+    lines[1:] = filterfalse(partial(_is_closed, heard=heard), lines[1:])
+    lines = [*lines[:1], *since, *lines[1:]]
+    rules = find_rules(sessions, index, lines) if index and occasion == Occasion.START else ()
+    return [*lines, *_choose_lines([*rules][::-1], MOST_RULES, []), *islice(left, MOST_LEFT)]
+
+
+def find_rules(sessions: Sessions, index: Index, told: Sequence[StateLine]) -> Iterator[StateLine]:
+    """What people ruled for good in the last sessions, and what memories of preferences say, the newest first."""
+    known, kinds = "\n".join(map(attrgetter("text"), told)), (MemoryType.SESSION, MemoryType.PREFERENCE)
+    memories = index.select(Filters(types=kinds), sort="updated", limit=MOST_RULED)
+    bodies = index.bodies([*map(attrgetter("id"), memories)])
+    for each in memories:
+        trust, body = each.provenance.trust, bodies.get(each.id, "")
+        if each.type == MemoryType.PREFERENCE:
+            items = (line.strip(" -*") for line in body.splitlines() if not line.startswith("#"))
+            texts = [] if trust == Trust.WEB else ["; ".join(filter(None, items))]
+        else:
+            texts = [*list_rules(body, partial(sessions.events, each.provenance.session, EventKind.PROMPT))]
+        for text in texts:
+            if text and text not in known and not is_suspicious(text):
+                short = statements.cut_line(text, LONGEST_RULE)
+                yield StateLine(part="rule", text=short, origin=each.id, trust=trust)
+
+
+def list_rules(body: str, read_prompts: Callable[[], Sequence[RecordedEvent]]) -> Iterator[str]:
+    """The sentences of a session's memory that rule for good and, if its prompts are here, come from one of these."""
+    lasting, prompts = statements.PATTERNS["decisions"]["lasting"].search, None
+    for _, line, number in _read_lines(body, _RULING) if lasting(body) else ():
+        for said in _NOTED_PART.finditer(line):
+            if ruled := " ".join(filter(lasting, _SENTENCES.split(said["text"]))):
+                prompts = {event.number for event in read_prompts()} if prompts is None else prompts
+                if not prompts or int(said["event"] or number or 0) in prompts:
+                    yield ruled
 
 
 def _tell_since(arrivals: Sequence[Arrival], about: Session, when: str) -> tuple[list[StateLine], list[Set[str]]]:

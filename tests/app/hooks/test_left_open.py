@@ -185,6 +185,27 @@ def test_what_came_next_long_ago_is_told_no_more(engine: Engine, project: Path) 
     assert POINT in told
 
 
+def test_rules_of_earlier_sessions_are_told_at_each_start(engine: Engine, project: Path, vault: Path) -> None:
+    rules = ("no ORM here, ever.", "and NO dashboard in the shop", "rule from now on: utc everywhere inside")
+    work(project, "S1", f"Count the stock with plain SQL. {rules[0]}", "Counted. A hold never expires without a job.")
+    work(project, "S1", f"the night job next. {rules[1]}, grafana does that", "I would keep its times in UTC. Shall I?")
+    work(project, "S1", f"do it. {rules[2]}", "Done. The night job never looks at the wall clock.")
+    assert drafts.make_draft(engine, "S1").status == "accepted"
+    for name, head in (("conventions", "trust: agent"), ("blog", "trust: web")):
+        text = f"# Style of {name}\n\n- plain functions\n- tests with real files\n"
+        write_memory(vault, name, text, f"title: Style of {name}\ntype: preference\nprovenance: {{source: x, {head}}}")
+    scan(engine)
+    assert not [line for line in start(project).splitlines() if line.startswith("- rule (sessions")]
+    for number in range(2, 5):
+        work(project, f"S{number}", f"Fix the typo {number} in the readme", "Fixed the typo.")
+    told = [line for line in start(project).splitlines() if line.startswith("- rule")]
+    assert any(line.endswith("(conventions, trust agent): plain functions; tests with real files") for line in told)
+    assert all(any("(sessions/" in line and rule in line for line in told) for rule in rules)
+    assert not any("blog" in line or "never" in line for line in told)
+    for source in ("clear", "compact", "resume"):
+        assert not any(rule in start(project, source) for rule in rules)
+
+
 def arrive(
     vault: Path, name: str, title: str, body: str, head: str = "", updated: str = "2027-01-02T10:00:00Z"
 ) -> None:
