@@ -257,3 +257,14 @@ class TestNames:
         if expected and "#" not in name and "docs" not in expected:
             assert agent.call("memory_update", id=name, title="Large")["id"] == expected
             assert agent.call("memory_validate", id=name, was_useful=True)["id"] == expected
+
+
+def test_a_session_of_others_answers_from_all_its_sections(agent: Agent, engine: Engine, vault: Path) -> None:
+    filler = "".join(f"- commit {number}: Paint plank {number} of the pier in grey\n" for number in range(30))
+    body = f"## Decisions\n\n- The crane stays manual until spring.\n\n## Changed\n\n{filler}\n## Learned\n\n"
+    origin = "title: Paint the pier\nprovenance: {source: session, session: theirs, trust: tool}\ntype: session"
+    write_memory(vault, "sessions/pier", f"{body}- The crane jams below 4 degrees.\n", origin)
+    scan(engine)
+    (hit,) = agent.call("memory_search", query="when does the crane jam, and is it manual?", min_confidence=0)["hits"]
+    assert "below 4 degrees" in hit["text"]
+    assert "stays manual" in hit["text"]

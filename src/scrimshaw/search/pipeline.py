@@ -350,7 +350,11 @@ class Searcher:
 
     def _make_hits(self, state: SearchState, page: Sequence[Candidate], best: float) -> list[Hit]:
         pieces = self._read_pieces(state, page)
-        bodies = self._index.bodies([each.memory.id for each in page]) if state.request.include_content else {}
+        whole, texts = list[str](), list[str]()
+        for each in page:  # what a session's memory says of a matter is spread over its short sections
+            of_session = each.memory.provenance.session and each.memory.id not in state.record
+            whole += [each.memory.id] if state.request.include_content or of_session else []
+        bodies = self._index.bodies(whole)
         open_items = dict[str, str]()
         if state.profile.asks_for_open:
             lists = self._index.bodies([each.memory.id for each in page if each.memory.artifact in LISTS])
@@ -361,8 +365,11 @@ class Searcher:
         for each in page:
             name, fused = each.memory.id, each.fused
             piece = pieces[name]
-            text, cosine = f"{each.memory.title}\n{piece.context}\n{piece.text}", fused.raw.get(Channel.VECTOR, floor)
-            probability = judge_answer(text, state.terms, cosine, state.coverage, self._model, state.searched)
+            text = bodies.get(name) or open_items.get(name) or piece.text
+            texts.append(f"{each.memory.title}\n{text}")
+            best_text = f"{each.memory.title}\n{piece.context}\n{piece.text}"
+            cosine = fused.raw.get(Channel.VECTOR, floor)
+            probability = judge_answer(best_text, state.terms, cosine, state.coverage, self._model, state.searched)
             questions = each.memory.questions[state.questions.get(name, len(each.memory.questions)) :]
             explanation = Explanation(
                 ranks=fused.ranks,
@@ -380,14 +387,14 @@ class Searcher:
                     score=round(each.score, DIGITS),
                     anchor="" if open_items.get(name) else piece.anchor,
                     heading=piece.heading,
-                    text=bodies.get(name) or open_items.get(name) or piece.text,
+                    text=text,
                     explanation=explanation,
                     state=each.state,
                     superseded_by=each.superseded_by,
                     confidence=probability,
                 )
             )
-        is_known = has_identifier((f"{hit.memory.title}\n{hit.text}" for hit in hits), state.request.query)
+        is_known = has_identifier(texts, state.request.query)
         sure = max(map(attrgetter("confidence"), hits), default=0.0)
         sure = max(sure, NAMED) if is_known else sure
         for place, hit in enumerate(hits):
