@@ -14,7 +14,7 @@ from scrimshaw.config import RolloutSettings
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.sessions import collect_signals, record_event
-from scrimshaw.engine.uplift import measure_uplift
+from scrimshaw.engine.usage import measure_uplift
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import EventKind, Observation, Session
 

@@ -1,14 +1,18 @@
-"""What a model does with the texts that hooks gave it, computed from the record of its session on request.
+"""What a model does with the texts that hooks gave it, computed from the records of sessions on request.
 
 A line of such a text is written again if the agent soon says or calls it and nothing in its context had it before; it
 is read if a later call opens its memory. The texts are not stored: a state is rebuilt from the sessions as they were, a
-memory from its passage. Texts that a search returned again, or from before a compaction, are lost.
+memory from its passage. Texts that a search returned again, or from before a compaction, are lost. Sessions that were
+given memories are compared with those that, by chance, were not.
 """
 
+import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from statistics import fmean, pvariance
 from types import SimpleNamespace
 from typing import cast
 
@@ -35,6 +39,9 @@ _NAME = re.compile(r"\w+(?:[.:-]\w+)+|\w*_\w+|\w*\d\w*")
 _SHORTEST_NAME = 4
 _CHARACTERS = 3  # of a token, as hooks count; a state counts four
 _ANSWERS = (EventKind.ANSWER, EventKind.STOP)
+LEAST_CALLS = 3  # a shorter session has nothing that could have gone better
+_DEVIATIONS = 1.96  # 95 % of the differences of two means are within it
+_READS = ("Read", "ReadRange", "ReadPart")
 
 
 class InjectedPiece(Struct, frozen=True, kw_only=True):
@@ -111,3 +118,59 @@ def _find_terms(text: str) -> set[object]:
     """The names in a text and its runs of three words."""
     names = (name for name in _NAME.findall(text.casefold()) if len(name) >= _SHORTEST_NAME)
     return {*names, *split_runs(text)}
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """A measure of sessions: its mean with and without memories, and the 95 % interval of the difference."""
+
+    name: str
+    told: float
+    untold: float
+    low: float
+    high: float
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the interval excludes zero."""
+        return self.low > 0 or self.high < 0
+
+
+class Uplift(Struct, frozen=True, kw_only=True):
+    """How many sessions got memories and how many did not, and the differences; none without both kinds."""
+
+    percent: int
+    told: int
+    untold: int
+    differences: tuple[Difference, ...] = ()
+
+
+def measure_uplift(engine: Engine) -> Uplift:
+    """Compare the recorded sessions that `rollout.injection` gave memories with those it did not."""
+    rollout = engine.settings.rollout
+    groups: Mapping[bool, list[Mapping[str, float]]] = {True: [], False: []}
+    for record in engine.sessions.records():
+        events = engine.sessions.events(record.session)
+        if sum(each.kind is EventKind.TOOL for each in events) >= LEAST_CALLS:
+            groups[rollout.includes("injection", record.session)].append(_measure(events))
+    told, untold = groups[True], groups[False]
+    differences = list[Difference]()
+    for name in told[0] if told and untold else ():
+        with_, without = ([each[name] for each in group] for group in (told, untold))
+        gap = fmean(with_) - fmean(without)
+        reach = _DEVIATIONS * math.sqrt(sum(pvariance(some) / max(1, len(some) - 1) for some in (with_, without)))
+        means = {"told": round(fmean(with_), 3), "untold": round(fmean(without), 3)}
+        differences.append(Difference(name=name, **means, low=round(gap - reach, 3), high=round(gap + reach, 3)))
+    return Uplift(percent=rollout.injection, told=len(told), untold=len(untold), differences=tuple(differences))
+
+
+def _measure(events: Sequence[RecordedEvent]) -> Mapping[str, float]:
+    calls = [each for each in events if each.kind is EventKind.TOOL]
+    failed = Counter((each.tool, each.input) for each in calls if each.failed)
+    read = Counter(each.path for each in calls if each.tool in _READS and each.path)
+    return {
+        "prompts": sum(each.kind is EventKind.PROMPT for each in events),
+        "calls": len(calls),
+        "failures again": sum(times - 1 for times in failed.values()),
+        "files read again": sum(times - 1 for times in read.values()),
+        "characters": sum(len(each.text) for each in events),
+    }

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from scrimshaw import __version__
-from scrimshaw.app.cli import examine, git, operate, peers, read, recover, relations, settings, start, team, write
+from scrimshaw.app.cli import examine, operate, peers, read, recover, relations, start, team, write
 from scrimshaw.app.cli.frame import AsJson, Project, example
 from scrimshaw.app.cli.output import complain
 from scrimshaw.errors import ConfigError, InvalidRequest, ScrimshawError
@@ -59,7 +59,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (start, read, write, relations, recover, operate, peers, examine, team, settings, git):
+for part in (start, read, write, relations, recover, operate, peers, examine, team):
     app.add_typer(part.app)
 
 

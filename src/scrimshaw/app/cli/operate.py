@@ -1,4 +1,4 @@
-"""The commands for indexing, background jobs and rules: scan, rebuild, jobs, rules, capture."""
+"""The commands for indexing, jobs, rules and settings: scan, rebuild, jobs, rules, capture, config, git."""
 
 import signal
 from collections.abc import Mapping, Sequence
@@ -6,29 +6,53 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+import tomlkit
 import typer
+from tomlkit.exceptions import ParseError
 
 from scrimshaw.app.background import Worker
 from scrimshaw.app.cli import frame
-from scrimshaw.app.cli.frame import command, command_group, settings_of
+from scrimshaw.app.cli.frame import command, command_group, settings_of, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, line, note, progress
 from scrimshaw.app.clients import CLIENT_NAMES, load_client
-from scrimshaw.config import PAUSED, RESUMED, Settings
+from scrimshaw.config import PAUSED, RESUMED, Settings, all_keys, config_files, load
 from scrimshaw.engine import Engine, index, open_engine
-from scrimshaw.errors import Conflict, DamagedDatabase, InvalidRequest, NewerDatabase, NotFound, describe_os_error
+from scrimshaw.errors import (
+    ConfigError,
+    Conflict,
+    DamagedDatabase,
+    InvalidRequest,
+    NewerDatabase,
+    NotFound,
+    UnreadableFile,
+    describe_os_error,
+    find_nearest,
+)
 from scrimshaw.ingest.events import Event, find_redactions, make_observation, redact_call
 from scrimshaw.ingest.extraction import Rule, find_rule
+from scrimshaw.ingest.memory_file import edit_memory_file, merge_front_matter, parse_memory_file
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.ingest.tool_calls import describe_call
 from scrimshaw.models import UNFINISHED, EventKind, Job, JobState, format_count
-from scrimshaw.storage.durable import storage_errors
+from scrimshaw.storage.durable import replace_file, storage_errors
+from scrimshaw.storage.git import ask_git, merge_texts
 
 app = typer.Typer()
 jobs = command_group(app, "jobs", "Background work that survives restarts.", "list")
 rules = command_group(app, "rules", "Rules for what to remember of tool calls.", "list")
 capture = command_group(app, "capture", "Pause and resume recording of sessions.", "pause")
+config = command_group(app, "config", "Show and change the configuration.", "get search.limit")
+git = command_group(app, "git", "How git merges memories.", "install")
+
+ATTRIBUTES = "# Memories are merged key by key; `scrimshaw git install` tells git how.\n/memories/** merge=scrimshaw\n"
+# Without the program git merges as any other text.
+DRIVER = (
+    "command -v scrimshaw >/dev/null 2>&1 || exec git merge-file %A %O %B; exec scrimshaw git merge %O %A %B --path %P"
+)
+_SETTINGS = {"merge.scrimshaw.name": "memories, key by key", "merge.scrimshaw.driver": DRIVER}
 
 JobNumber = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's number, as shown by `jobs list`.")]
+User = Annotated[bool, typer.Option("--user", help="Use your own file, for all projects.")]
 
 
 def _render_scan(result: Mapping[str, Any]) -> Lines:
@@ -233,3 +257,131 @@ def _explain_event(event: Event, rules: tuple[Rule, ...], extraction: bool) -> d
         reason = f"Rule {rule.id!r} matches: the item enters working memory with attention {seen.item.attention:g}."
     known = {"tool": event.tool_name, "activity": activity.name, "subject": activity.subject}
     return {**explanation, **known, "rule": rule, "reason": reason}
+
+
+def _render_values(values: dict[str, Any]) -> Lines:
+    yield from (line((name, "cyan"), f" = {msgspec.json.encode(value).decode()}") for name, value in values.items())
+
+
+@command(config, "get", "", "search.limit", render=_render_values)
+def get_values(
+    settings: Settings,
+    key: Annotated[str, typer.Argument(metavar="[KEY]", help="Section and key; default: all.")] = "",
+) -> dict[str, Any]:
+    """Show the settings in effect, from all files, the environment and the defaults."""
+    return {name: _read_value(settings, name) for name in _find_keys(key)}
+
+
+@command(config, "set", "search.limit 10", render=_render_values)
+def set_value(
+    settings: Settings,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Section and key, such as search.limit.")],
+    value: Annotated[str, typer.Argument(help="As TOML: 10, true, 'a text', [1, 2]; or a bare word.")],
+    user: User = False,
+) -> dict[str, Any]:
+    """Set one key in a file, keeping its comments and order."""
+    section, _, name = key.partition(".")
+    _find_keys(key)
+    path = config_files(settings.project, settings.home)[not user]
+    before = path.read_bytes() if path.is_file() else None
+    table = tomlkit.parse((before or b"").decode("utf-8-sig"))
+    try:
+        parsed = tomlkit.value(value)
+    except (ParseError, ValueError):
+        parsed = tomlkit.item(value)
+    if section not in table:
+        table[section] = tomlkit.table()
+    table[section][name] = parsed
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, tomlkit.dumps(table).encode())
+    try:
+        return {key: _read_value(load(settings.project), key)}
+    except ConfigError as error:
+        if before is None:
+            path.unlink()
+        else:
+            replace_file(path, before)
+        fault = error.message.partition("\n")[2].replace(f"{path}: ", "").strip()
+        raise ConfigError(f"Nothing was changed: {fault}.", "`scrimshaw config get` lists all.") from error
+
+
+@command(config, "edit", "", render=lambda path: [str(path)])
+def edit_file(project: Path | None, user: User = False) -> Path:
+    """Open the configuration in your $EDITOR, and check it afterwards."""
+    path = config_files(frame.find_folder(project))[not user]
+    if not path.exists():  # one that exists may be what keeps the settings from being read
+        settings_of_memory(project)
+    frame.run_editor(path)
+    settings_of(project)
+    return path
+
+
+def _read_value(settings: Settings, key: str) -> Any:
+    section, _, name = key.partition(".")
+    return msgspec.to_builtins(getattr(settings, section))[name]
+
+
+def _find_keys(key: str) -> list[str]:
+    """The key itself, or all keys if it is empty; raises InvalidRequest for an unknown one."""
+    known = [f"{each.section}.{each.key}" for each in all_keys()]
+    if key and key not in known:
+        hint = find_nearest(key, known) or "`scrimshaw config get` lists all."
+        raise InvalidRequest(f"There is no key {key!r}.", hint)
+    return [key] if key else known
+
+
+def _render_steps(done: dict[str, Any]) -> Lines:
+    verb = "would be " if done["dry_run"] else ""
+    yield from (line((name, "cyan"), f"  {verb}{what}") for name, what in done["steps"].items())
+    yield from [] if done["steps"] else ["There is nothing to remove."]
+
+
+@command(git, "install", "", "--dry-run", render=_render_steps)
+def install(settings: Settings, dry_run: frame.DryRun = False) -> dict[str, Any]:
+    """Let git merge memories by their front matter's keys.
+
+    Writes .scrimshaw/.gitattributes, to be committed, and two settings of this clone; each clone needs its own.
+    """
+    path = settings.folder / ".gitattributes"
+    ask_git(settings.project, "rev-parse", "--git-dir")
+    if path.is_file() and path.read_text(encoding="utf-8") != ATTRIBUTES:
+        raise InvalidRequest(f"{path} is there and says something else.", "Add to it: /memories/** merge=scrimshaw")
+    if not dry_run:
+        replace_file(path, ATTRIBUTES.encode())
+        for name, value in _SETTINGS.items():
+            ask_git(settings.project, "config", "--local", name, value)
+    return {"steps": {str(path): "written", **dict.fromkeys(_SETTINGS, "set in git's config")}, "dry_run": dry_run}
+
+
+@command(git, "uninstall", "", "--dry-run", render=_render_steps)
+def uninstall(settings: Settings, dry_run: frame.DryRun = False) -> dict[str, Any]:
+    """Let git merge memories like any other text again."""
+    path, steps = settings.folder / ".gitattributes", dict[str, str]()
+    if path.is_file() and path.read_text(encoding="utf-8") == ATTRIBUTES:
+        steps[str(path)] = "removed"
+        if not dry_run:
+            path.unlink()
+    if ask_git(settings.project, "config", "--local", "--get-regexp", r"^merge\.scrimshaw\.", answers=(0, 1)):
+        steps["merge.scrimshaw"] = "removed from git's config"
+        if not dry_run:
+            ask_git(settings.project, "config", "--local", "--remove-section", "merge.scrimshaw")
+    return {"steps": steps, "dry_run": dry_run}
+
+
+@command(git, "merge", "base.md ours.md theirs.md", render=lambda _: (), fails=lambda conflicts: conflicts, hidden=True)
+def merge(
+    base: Annotated[Path, typer.Argument(help="The common ancestor.")],
+    ours: Annotated[Path, typer.Argument(help="Our version, which is overwritten.")],
+    theirs: Annotated[Path, typer.Argument(help="The other version.")],
+    path: Annotated[str, typer.Option(help="The file's path in the repository.")] = "",
+) -> bool:
+    """Merge a memory for git; exit code 1 if both sides changed the same lines of the text."""
+    raw = [file.read_bytes() for file in (base, ours, theirs)]
+    try:
+        before, own, other = (parse_memory_file(text, path or str(ours)).demand_readable() for text in raw)
+        body, conflicts = merge_texts(*(file.body.encode() for file in (before, own, other)))
+        merged = edit_memory_file(merge_front_matter(before, own, other), {}, body.decode()).raw
+    except (UnreadableFile, UnicodeError):  # then the whole file is merged as text
+        merged, conflicts = merge_texts(*raw)
+    ours.write_bytes(merged)
+    return conflicts

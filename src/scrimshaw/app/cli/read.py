@@ -28,7 +28,7 @@ from scrimshaw.engine.query_log import SHARES, LoggedRead, SearchFigures, descri
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.revisions import search_past
 from scrimshaw.engine.sessions import ITEM_PREFIX
-from scrimshaw.engine.uplift import Uplift, measure_uplift
+from scrimshaw.engine.usage import Uplift, measure_uplift
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.comparison import TOKEN_CHARACTERS, count_characters
 from scrimshaw.ingest.instructions import FLAG
