@@ -53,7 +53,7 @@ Retention = StrEnum("Retention", "HOT WARM COLD DORMANT ARCHIVED")
 Status = StrEnum("Status", "ON DEGRADED OFF")  # whether a part does what it should, does it in part, or not at all
 Mode = StrEnum("Mode", "AUTO QUICK FOCUSED DEEP RESUME")  # how much context an answer may have
 # The life of a session; an active one that falls silent is interrupted.
-SessionState = StrEnum("SessionState", "ACTIVE COMPLETED INTERRUPTED")
+SessionState = StrEnum("SessionState", "ACTIVE COMPLETED INTERRUPTED PURGED")
 ItemKind = StrEnum("ItemKind", "DECISION PLAN ERROR FILE COMMIT RESULT")  # what an entry of working memory is about
 # How full the client's context is; unknown if nobody reports it.
 Pressure = StrEnum("Pressure", "UNKNOWN NORMAL ELEVATED HIGH")
@@ -491,8 +491,9 @@ class Traces(Protocol):
 
 
 class Wipe(Struct, frozen=True):
-    """What a purge erases: traces of a text anywhere, and rows about these memories or their files."""
+    """What a purge erases: traces of a text anywhere, rows about these memories or their files, and sessions."""
 
     traces: Traces
     memory_ids: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()

@@ -553,9 +553,10 @@ class MemorySessions:
                     )
                 )
             else:
+                is_purged = before.state is SessionState.PURGED
                 self._change(
                     session,
-                    state=SessionState.ACTIVE,
+                    state=before.state if is_purged else SessionState.ACTIVE,
                     last_event=max(before.last_event, now),
                     client=client or before.client,
                     process=process or before.process,
@@ -564,7 +565,7 @@ class MemorySessions:
 
     def _open(self, seen: Observation, now: float) -> None:
         self.open(seen.session, client=seen.client, process=seen.process, now=now)
-        if seen.kind is EventKind.END:
+        if seen.kind is EventKind.END and self._existing(seen.session).state is not SessionState.PURGED:
             self._change(seen.session, state=SessionState.COMPLETED)
 
     def get(self, session: str) -> Session | None:
@@ -578,7 +579,7 @@ class MemorySessions:
             is_ahead = each.last_event > time.time() and past > -math.inf
             found.append(replace(each, last_event=past) if is_ahead else each)
             past = past if each.last_event > time.time() else max(past, each.last_event)
-        found = [session for session in found[::-1] if session.id != before]
+        found = [each for each in found[::-1] if each.id != before and each.state is not SessionState.PURGED]
         found.sort(key=lambda each: -each.last_event)
         if with_work:
             found = [each for each in found if self.events(each.id, EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)]
@@ -613,10 +614,11 @@ class MemorySessions:
         with self._guard, undone_on_error(self._tables):
             snapshot = copy.copy(self._rows("sessions"))
             self._open(seen, now)
+            is_purged = self._existing(seen.session).state is SessionState.PURGED
             known = {
                 row.call_id for row in self._rows("events") if row.session == seen.session and row.kind == seen.kind
             }
-            if seen.call_id and seen.call_id in known:
+            if is_purged or (seen.call_id and seen.call_id in known):
                 self._rows("sessions")[:] = snapshot
                 self._open(seen, now)
                 return False
@@ -788,6 +790,16 @@ class MemoryMaintenance:
                         self._tables[table].remove(row)
                     else:
                         row.update({name: _cleaned(value, wipe) for name, value in row.items()})
+            for table in ("events", "items", "drafts"):
+                gone = [row for row in self._tables[table] if row.session in wipe.sessions]
+                counts |= {table: len(gone)} if gone else {}
+                self._tables[table][:] = [row for row in self._tables[table] if row not in gone]
+            self._tables["sessions"][:] = [
+                replace(row, state=SessionState.PURGED, task="", continues="", context_used=None)
+                if row.id in wipe.sessions
+                else row
+                for row in self._tables["sessions"]
+            ]
             last = ""
             for row in ledger:
                 last = row["chain"] = _chain(last, row)

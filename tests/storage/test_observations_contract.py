@@ -9,8 +9,24 @@ from functools import partial
 import pytest
 
 from scrimshaw.config import SessionSettings
-from scrimshaw.models import Drafted, EventKind, Injected, Item, ItemKind, ItemSource, NewItem, Observation, Redacted
+from scrimshaw.ingest.secret_encodings import traces_of_passages
+from scrimshaw.models import (
+    Action,
+    Drafted,
+    Entry,
+    EventKind,
+    Injected,
+    Item,
+    ItemKind,
+    ItemSource,
+    NewItem,
+    Observation,
+    Redacted,
+    SessionState,
+    Wipe,
+)
 from scrimshaw.session import working_memory
+from scrimshaw.storage.maintenance import Maintenance
 from scrimshaw.storage.ports import Admission
 from scrimshaw.storage.sessions import Sessions
 
@@ -48,6 +64,28 @@ def test_the_same_report_changes_nothing(sessions: Sessions) -> None:
     session = sessions.get("s")
     assert session is not None
     assert (session.counter, len(sessions.items("s")), len(sessions.events("s"))) == (1, 1, 1)
+
+
+def test_a_purged_session_keeps_its_row_alone_and_takes_nothing_more(
+    sessions: Sessions, maintenance: Maintenance
+) -> None:
+    for name in ("s", "t"):
+        observe(sessions, seen(session=name, item=item(), task=Redacted(text="the task"), context_used=0.4))
+        sessions.record_draft(Drafted(session=name, events=1, memory_id=f"of-{name}", at=6.0))
+    gone = Wipe(traces_of_passages(()), sessions=("s",))
+    purge = Entry(action=Action.PURGE, memory_id="session:s", reason="purged", actor="human")
+    assert maintenance.erase(gone, purge) == {"drafts": 1, "events": 1, "items": 1}
+    assert maintenance.count_traces("journal", gone) == {}
+    for kind in (EventKind.START, EventKind.TOOL, EventKind.END):
+        assert not observe(sessions, seen(f"more-{kind}", kind, item=item("more")))
+    sessions.open("s", now=9.0)
+    session = sessions.get("s")
+    assert session is not None
+    assert (session.state, session.task, session.context_used) == (SessionState.PURGED, "", None)
+    assert (sessions.events("s"), sessions.items("s"), sessions.records("s")) == ([], [], [])
+    assert [each.id for each in sessions.latest(limit=5)] == ["t"]
+    (record,) = sessions.records()
+    assert (record.session, record.events, record.memory_id, len(sessions.items("t"))) == ("t", 1, "of-t", 1)
 
 
 def test_the_same_id_of_another_kind_or_session_is_another_event(sessions: Sessions) -> None:

@@ -16,7 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.engine.core import Engine
+from scrimshaw.engine.purge import PurgeTarget, target_memories
 from scrimshaw.engine.read import touch
+from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.engine.write import DRAFTED, LASTING, NewText, Saved, compose_memory, retire, rewrite, save, slug
 from scrimshaw.errors import NotFound, ScrimshawError, StorageFailure
 from scrimshaw.ingest.markdown import parse_headings
@@ -25,6 +27,7 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import (
     DRAFT_JOB,
     DRAFTS,
+    PURGED,
     SESSIONS,
     WAITS,
     Action,
@@ -167,6 +170,21 @@ def _is_memory_lost(engine: Engine, drafted: Drafted | None) -> bool:
 def find_draft(engine: Engine, session: str) -> Drafted | None:
     """What is known of the last draft of a session."""
     return next((each.draft for each in engine.sessions.records(session)), None)
+
+
+def target_session(engine: Engine, session: str) -> PurgeTarget:
+    """What a purge of a session erases: its record, memory and draft; raises NotFound."""
+    if engine.sessions.get(session) is None:
+        raise NotFound(f"There is no session {session!r}.", "`scrimshaw ui` lists the sessions.", session=session)
+    last, all_sessions = find_draft(engine, session), Filters(types=(MemoryType.SESSION,), include_deprecated=True)
+    made = [each for each in engine.index.select(all_sessions) if each.provenance.session == session]
+    names = {each.id for each in made if each.provenance.source == DRAFTED} | {last.memory_id if last else ""}
+    names |= {row["memory_id"] for row in engine.journal.history(session=session) if row["actor"] == DRAFTED}
+    entry = Entry(
+        action=Action.PURGE, memory_id=f"{ITEM_PREFIX}{session}", reason="a session was purged", actor="human"
+    )
+    drafts = [locate(_vault(engine).root, slug(session)).resolve()]
+    return target_memories(engine, sorted(names - {"", PURGED}), entry, session=session, drafts=drafts)
 
 
 def _save_draft(engine: Engine, new: NewText) -> DraftOutcome:

@@ -32,7 +32,7 @@ from scrimshaw.ingest.memory_file import is_private, parse_memory_file
 from scrimshaw.ingest.other_memories import OtherMemory, ParsedMemories, first_heading
 from scrimshaw.ingest.quality import band
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import ArtifactClass, EventKind, Job, MemoryType, Relation, SourceFile, Tier, Trust
+from scrimshaw.models import ArtifactClass, EventKind, Job, MemoryType, Relation, SessionState, SourceFile, Tier, Trust
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.storage.databases import read_foreign_tables
 from scrimshaw.storage.durable import storage_errors
@@ -402,11 +402,12 @@ def import_session(
     engine: Engine, stored: StoredSession, rules: Sequence[Rule], *, dry_run: bool = False
 ) -> ImportResult:
     """Record a transcript as if hooks had seen it, close the session and make its draft; known events are skipped."""
-    leave = partial(leave_out, stored.client, stored.place)
+    leave, session = partial(leave_out, stored.client, stored.place), engine.sessions.get(stored.session)
+    is_purged = session and session.state is SessionState.PURGED
     known = engine.sessions.events(stored.session)
     # A session that only an import recorded has one start, the import's.
-    if known and [event.call_id for event in known if event.kind is EventKind.START] != [_START_ID]:
-        return leave("its hooks recorded it while it ran")
+    if is_purged or (known and [each.call_id for each in known if each.kind is EventKind.START] != [_START_ID]):
+        return leave("it was purged" if is_purged else "its hooks recorded it while it ran")
     try:
         transcript, digest = read_session(stored)
         if not any(event.kind is EventKind.TOOL for event in transcript.events):

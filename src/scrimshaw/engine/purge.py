@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from enum import StrEnum
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,12 +22,14 @@ from scrimshaw.engine.core import GLOBAL, MEMORIES, TEAM, Engine, open_engine
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.ledger import hash_of
+from scrimshaw.engine.query_log import FILE as LOG
+from scrimshaw.engine.query_log import forget_session
 from scrimshaw.errors import NotFound, ReadOnly, StorageFailure, UnusableArchive
 from scrimshaw.ingest import secret_encodings
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.secret_encodings import SecretTraces, traces_of_passages
 from scrimshaw.ingest.tables import load_lines
-from scrimshaw.models import Action, Entry, SourceFile, Wipe
+from scrimshaw.models import Action, Entry, EventKind, SourceFile, Wipe
 from scrimshaw.storage import erasing
 from scrimshaw.storage.archive import open_archive
 from scrimshaw.storage.durable import prune, remove_file, replace_file, storage_errors
@@ -76,7 +78,8 @@ class PurgeTarget(Wipe, frozen=True, kw_only=True):
 
     def trace(self, path: Path, count: int, why: str = "") -> Trace:
         """The trace for a file that contains it."""
-        return Trace(place=self.traces.mask(str(path)), count=count, why=why)
+        place = str(path) if path in self.files else self.traces.mask(str(path))
+        return Trace(place=place, count=count, why=why)
 
 
 class Purged(Struct, frozen=True, kw_only=True):
@@ -112,8 +115,13 @@ def target_secret(text: str, *, is_pattern: bool = False) -> PurgeTarget:
     return PurgeTarget(traces=find(text))
 
 
-def target_memories(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND) -> PurgeTarget:
-    """The target for memories, also deleted, and lines only they have; raises NotFound, ReadOnly, InvalidMemoryId."""
+def target_memories(
+    engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND, *, session: str = "", drafts: Sequence[Path] = ()
+) -> PurgeTarget:
+    """The target for memories, also deleted, and lines only they have; raises NotFound, ReadOnly, InvalidMemoryId.
+
+    With a `session` its events and `drafts` too, and the names of its memories, which are made of what was said.
+    """
     files, names = list[Path](), list[str]()
     for memory_id, known in zip(ids, map(engine.index.get(ids).get, ids), strict=True):
         if known and (not known.writable or known.source == SERENA):
@@ -123,25 +131,29 @@ def target_memories(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND)
         files.append(Path(known.path).resolve() if known else locate(vault.root, name))
         names.append(f"{MEMORIES if vault.name == engine.sources[0].name else vault.name}/{name}{SUFFIX}")
     histories = {memory_id: engine.journal.history(memory_id) for memory_id in ids}
+    files += drafts
     texts = [read_bytes(file).decode(errors="replace") for file in files]
+    texts += [each.text for each in engine.sessions.events(session, EventKind.PROMPT, EventKind.ANSWER)]
     texts += [engine.journal.prior_text(id, row["prior_hash"]) or "" for id in ids for row in histories[id]]
     for path in list_newest_first(engine):
         # The purge reports an unusable one.
         with suppress(UnusableArchive), open_archive(path, engine.maintenance.schema) as archive:
             texts += [archive.text(name) for name in archive.manifest.files if name in names]
-    for memory_id, file in zip(ids, files, strict=True):
+    for memory_id, file in zip(ids, files, strict=False):
         if not (file.is_file() or histories[memory_id] or any(texts)):
             hint = "See `scrimshaw ledger show` for past ones."
             raise NotFound(f"Nothing is known of a memory {memory_id!r}.", hint, id=memory_id)
     project = engine.settings.project
+    named = ids if session else ()
     inside = [file.relative_to(root) for file in files for root in (project.resolve(),) if file.is_relative_to(root)]
     return PurgeTarget(
-        traces=traces_of_passages(_list_own_passages(engine, texts, files), _WHICH),
+        traces=traces_of_passages((*_list_own_passages(engine, texts, files, session), *named), _WHICH),
         memory_ids=tuple(ids),
         files=tuple(files),
         names=tuple(names),
         # As rows may store paths: absolute, or relative to the project.
         paths=(*map(str, files), *(str(project / path) for path in inside), *(path.as_posix() for path in inside)),
+        sessions=(session,) if session else (),
         entry=entry,
     )
 
@@ -215,6 +227,8 @@ def erase(engine: Engine, target: PurgeTarget) -> Purged:
             if fate is not Fate.DELETE:
                 _clean(file, fate, target)
         going = [file for file, fate in fates if fate is Fate.DELETE]
+        for session in target.sessions:
+            forget_session(engine, session)
         changes = [FileChange(file.path, _find_floor(file), read_bytes(file.path), None) for file in going]
         meta = {**whole.decision_meta, "mark": secrets.token_hex(16)}
         with atomic_file_changes(engine.folder, str(meta["mark"]), changes) if changes else nullcontext():
@@ -266,15 +280,17 @@ def erase_memories(engine: Engine, ids: Sequence[str], entry: Entry) -> None:
         raise StorageFailure(f"It is erased, but for what may be in {', '.join(left)}.", hint, left=left)
 
 
-def _list_own_passages(engine: Engine, texts: Sequence[str], files: Sequence[Path]) -> list[str]:
-    """The lines that no other memory has."""
+def _list_own_passages(engine: Engine, texts: Sequence[str], files: Sequence[Path], session: str) -> list[str]:
+    """The lines that no other memory has, and with a `session` no other session."""
     lines = {line.strip() for text in texts for line in text.splitlines()}
     own = sorted((line for line in lines if len(line) >= PASSAGE_CHARACTERS), key=lambda line: (-len(line), line))
     own = own[:MOST_PASSAGES]
-    others = [path for path in _read_files(engine) if path.resolve() not in files]
+    paths = [path for path in _read_files(engine) if path.resolve() not in files]
+    records = [each.session for each in engine.sessions.records() if session and each.session != session]
     while own:
         passages = traces_of_passages(own)
-        if not (shared := {form for path in others for form in passages.found(read_bytes(path))}):
+        said = ("\n".join(each.text for each in engine.sessions.events(other)).encode() for other in records)
+        if not (shared := {form for text in chain(map(read_bytes, paths), said) for form in passages.found(text)}):
             break
         # Again, since a line may be part of the longer one that was found.
         own = [line for line in own if shared.isdisjoint(secret_encodings.passage_forms(line))]
@@ -311,6 +327,8 @@ def _search_all(scope: Scope) -> Purged:
                 name = storage.name(database)
                 in_rows |= {Path(f"{Path(name).resolve()}{end}") for end in ("", "-wal") if counts}
                 places += [Trace(place=f"{name}: {table}", count=count) for table, count in counts.items()]
+        searches = sum(forget_session(engine, session, dry_run=True) for session in target.sessions)
+        places += [Trace(place=str(engine.storage.place / LOG), count=searches)] if searches else []
         home = None if _has_global(target) else engine.settings.home.resolve()
         for file in (file for root in _list_roots(engine) for file in _search_root(engine, target, root)):
             files, size = files + 1, size + file.size
@@ -354,7 +372,8 @@ def _make_entries(engine: Engine, target: PurgeTarget, cut: Sequence[SearchedFil
     """The ledger's rows: one for each memory whose file changes or is deleted, the last one for the whole purge."""
     keys = [(_find_ledger_key(engine, file, target), file.path) for file in cut]
     rows: list[tuple[str, Path | None]] = [(key, path) for key, path in keys if key]
-    rows += zip(target.memory_ids, target.files, strict=True) if target.memory_ids else [("", None)]
+    whole = zip(target.memory_ids, target.files, strict=not target.sessions)
+    rows += [(target.entry.memory_id, None)] if target.sessions or not target.memory_ids else whole
     entries = []
     for key, path in rows:
         before = read_bytes(path) if path else b""

@@ -18,7 +18,7 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Session
 from scrimshaw.search.candidates import DAY_S
 from scrimshaw.search.results import SearchRequest, SearchResult
-from scrimshaw.storage.durable import PRIVATE_FILE
+from scrimshaw.storage.durable import PRIVATE_FILE, read_if_there, replace_file
 
 FILE, OLDER = "queries.jsonl", "queries.older.jsonl"
 MOST_BYTES = 2 * 1024 * 1024  # of each of the two files: some 3,000 searches
@@ -101,6 +101,18 @@ def read_log(engine: Engine) -> list[_Line]:
                 with suppress(msgspec.DecodeError):
                     lines.append(msgspec.json.decode(line, type=_Line))
     return lines
+
+
+def forget_session(engine: Engine, session: str, *, dry_run: bool = False) -> int:
+    """Remove a session's searches from the log; returns how many there are."""
+    mark, count = b'"session":' + msgspec.json.encode(session), 0
+    for path in (engine.storage.place / name for name in (OLDER, FILE)):
+        lines = (read_if_there(path) or b"").splitlines(keepends=True)
+        kept = [line for line in lines if mark not in line]
+        count += len(lines) - len(kept)
+        if len(kept) < len(lines) and not dry_run:
+            replace_file(path, b"".join(kept))
+    return count
 
 
 def pair_reads(lines: Sequence[_Line]) -> Iterator[tuple[LoggedSearch, tuple[str, ...]]]:

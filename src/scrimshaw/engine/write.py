@@ -37,6 +37,7 @@ from scrimshaw.ingest.memory_file import BOM, MemoryFile, edit_memory_file, pars
 from scrimshaw.ingest.quality import QualityVerdict, judge
 from scrimshaw.ingest.redact import Redact, redact, redact_edit, redact_head
 from scrimshaw.models import (
+    RECORD,
     Action,
     Edge,
     Entry,
@@ -478,8 +479,11 @@ def _demand_data(file: LedgerFile) -> bytes:
 
 
 def demand_writable(*memories: Memory) -> None:
-    """Raise ReadOnly for documents, which are only read."""
+    """Raise ReadOnly for documents, which are only read, and for the record of a session."""
     for memory in memories:
+        if memory.source == RECORD:
+            hint = f"`scrimshaw purge --session {memory.provenance.session}` erases it."
+            raise ReadOnly(f"{memory.id!r} is the record of a session, which cannot be changed.", hint, id=memory.id)
         if not memory.writable:
             message = f"{memory.id!r} is read from {memory.path}, which Scrimshaw never writes."
             hint = "Edit the file yourself, or save a memory of your own that supersedes it."

@@ -8,18 +8,21 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from msgspec.structs import replace
 
 from scrimshaw.errors import UnusableArchive
-from scrimshaw.models import Entry, Traces, Wipe
+from scrimshaw.models import Entry, SessionState, Wipe
 from scrimshaw.storage.journal import append_entries, verify_chain
 from scrimshaw.storage.ports import CommitRows, DatabaseName, Row, StatusChange
 from scrimshaw.storage.sql import SqlConnection, SqlDatabase, marks
 
-_LEDGER, _CONTENTS = "ledger", "contents"
+_LEDGER, _CONTENTS, _SESSIONS = "ledger", "contents", "sessions"
+# Its row stays, so that nothing of the session is recorded again, in no work tree.
+_BLANK = f"UPDATE sessions SET state = '{SessionState.PURGED}', task = '', continues = '', context_used = NULL WHERE id"
 # The last change of every part, and the status before it.
 _LAST = """
 SELECT name, status, was, at FROM (
@@ -112,7 +115,7 @@ class Maintenance(ABC):
         counts = Counter[str]()
         with self._databases[database].lend() as connection:
             for table in self.read_tables(connection, is_every=True):
-                counts[table.name] += sum(1 for _ in _changes(connection, table, wipe.traces))
+                counts[table.name] += sum(1 for _ in _changes(connection, table, wipe))
                 for condition, values in _conditions(table, wipe):
                     count = f'SELECT count(*) FROM "{table.name}" WHERE {condition}'
                     counts[table.name] += connection.execute(count, values).get
@@ -132,7 +135,7 @@ class Maintenance(ABC):
 
     @classmethod
     def erase_rows(cls, write: SqlConnection, wipe: Wipe) -> dict[str, Any]:
-        """Remove rows that belong to the memory and replace every trace by the marker, in one transaction.
+        """Remove rows of the memories and sessions, and replace every trace by the marker, in one transaction.
 
         Returns `rows` by table and, of a rewritten ledger, its last hash before, and the row that broke its chain.
         """
@@ -142,8 +145,10 @@ class Maintenance(ABC):
             for condition, values in _conditions(table, wipe):
                 write.execute(f'DELETE FROM "{table.name}" WHERE {condition}', values)
                 counts[table.name] += write.changes()
+            if table.name == _SESSIONS and wipe.sessions:
+                write.execute(f"{_BLANK} IN ({marks(wipe.sessions)})", wipe.sessions)
         for table in tables:
-            changes = list(_changes(write, table, wipe.traces))
+            changes = list(_changes(write, table, wipe))
             counts[table.name] += len(changes)
             if table.name == _LEDGER and changes:
                 last = write.execute("SELECT chain FROM ledger ORDER BY seq DESC LIMIT 1").get
@@ -208,23 +213,30 @@ def _last_changes(rows: Iterable[tuple[Any, ...]]) -> dict[str, StatusChange]:
 
 
 def owners(table: str, wipe: Wipe) -> Mapping[str, Sequence[str]]:
-    """The columns that name a row's memory, with the names to erase."""
-    if table in (_LEDGER, "drafts"):  # that a memory existed, and that a draft is not made again
+    """The columns that name a row's memory or session, with the names to erase."""
+    if table == _LEDGER:  # that a memory existed
         return {}
-    return {"key": wipe.memory_ids} if table == "jobs" else {"memory_id": wipe.memory_ids, "path": wipe.paths}
+    if table == "jobs":
+        return {"key": (*wipe.memory_ids, *wipe.sessions)}
+    # The drafts of other sessions stay, so that they are not made again.
+    memories = {} if table == "drafts" else {"memory_id": wipe.memory_ids, "path": wipe.paths}
+    return {**memories, "session": wipe.sessions}
 
 
-def _changes(connection: SqlConnection, table: DatabaseTable, traces: Traces) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """(key, new values) of the rows that contain a trace."""
-    cleaners: Mapping[type, Callable[[Any], Any]] = {str: traces.mask, bytes: traces.erase}
-    for row in connection.execute(f'SELECT {", ".join(table.keys)}, {table.names} FROM "{table.name}"'):
+def _changes(connection: SqlConnection, table: DatabaseTable, wipe: Wipe) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """(key, new values) of the rows that contain a trace, except those that are erased as a whole."""
+    cleaners: Mapping[type, Callable[[Any], Any]] = {str: wipe.traces.mask, bytes: wipe.traces.erase}
+    owned = [*_conditions(table, wipe)]
+    where = "".join(f" AND NOT coalesce({condition}, false)" for condition, _ in owned)
+    rows = f'SELECT {", ".join(table.keys)}, {table.names} FROM "{table.name}" WHERE true{where}'
+    for row in connection.execute(rows, tuple(chain.from_iterable(values for _, values in owned))):
         values = [each for each in zip(table.columns, row[len(table.keys) :], strict=True) if type(each[1]) in cleaners]
         if new := {name: clean for name, value in values if (clean := cleaners[type(value)](value)) != value}:
             yield row[: len(table.keys)], new
 
 
 def _conditions(table: DatabaseTable, wipe: Wipe) -> Iterator[tuple[str, Sequence[str]]]:
-    """The conditions for rows of a table that belong to the erased memories."""
+    """The conditions for rows of a table that belong to the erased memories and sessions."""
     for column, values in owners(table.name, wipe).items():
         if column in table.columns and values:
             yield f'"{column}" IN ({marks(values)})', values

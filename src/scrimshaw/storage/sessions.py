@@ -40,7 +40,8 @@ _OBSERVED = ("session", "kind", "tool", "call_id", "path", "failed")  # of an ev
 MOST_SHOWN = 100
 _NEWEST = "ORDER BY last_event DESC, rowid DESC"
 _REOPENED = (
-    "state = CASE WHEN excluded.last_event < sessions.last_event THEN sessions.state ELSE excluded.state END,"
+    f"state = CASE WHEN sessions.state = '{SessionState.PURGED}' OR excluded.last_event < sessions.last_event"
+    " THEN sessions.state ELSE excluded.state END,"
     " last_event = max(sessions.last_event, excluded.last_event),"
     " client = coalesce(nullif(excluded.client, ''), sessions.client),"
     " process = coalesce(nullif(excluded.process, 0), sessions.process)"
@@ -122,7 +123,7 @@ class Sessions:
 
         `with_work` leaves out those without prompts, calls or answers.
         """
-        where = "WHERE id <> ?"
+        where = f"WHERE id <> ? AND state <> '{SessionState.PURGED}'"
         if with_work:
             where += " AND EXISTS (SELECT 1 FROM events WHERE session = id AND kind IN ('prompt', 'tool', 'answer'))"
         if processes is not None:
@@ -146,15 +147,19 @@ class Sessions:
     def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
         """Open the session, store the event, count calls and prompts, store its item; False if it is a repetition.
 
-        All or nothing; `admit` decides what working memory keeps. An item that it already has, or the same file
-        again, counts as a mention, and an edit replaces what is kept of the file. `end` completes the session.
+        All or nothing, and nothing of a purged session; `admit` decides what working memory keeps. An item that it
+        already has, or the same file again, counts as a mention, and an edit replaces what is kept of the file. `end`
+        completes the session.
         """
         state = SessionState.COMPLETED if seen.kind is EventKind.END else SessionState.ACTIVE
         session, client, process = seen.session, seen.client, seen.process
         new = Session(id=session, client=client, process=process, state=state, started=now, last_event=now)
         home, new = self._prepare(new)
         with home.write() as write:
-            counter = _open(write, new).counter
+            opened = _open(write, new)
+            if opened.state is SessionState.PURGED:
+                return False
+            counter = opened.counter
             if seen.kind in (EventKind.START, EventKind.COMPACT):  # what was shown is no longer in the context
                 write.execute("DELETE FROM shown WHERE session = ?", (session,))
             event = dict(zip(_OBSERVED, attrgetter(*_OBSERVED)(seen), strict=True))

@@ -28,7 +28,7 @@ from scrimshaw.engine.core import list_project_sources
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, describe_os_error
-from scrimshaw.models import Channel, Degradation, Filters, JobState, MemoryType, Skip, Tier
+from scrimshaw.models import Channel, Degradation, Filters, JobState, MemoryType, Skip, Tier, format_count
 from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.storage.durable import write_file
 from scrimshaw.storage.sql import earliest
@@ -235,6 +235,22 @@ def find_session(engine: Engine, name: str) -> str:
     known = [each.id for each in engine.sessions.latest(limit=sys.maxsize)]
     known += (row["session"] for row in engine.journal.history())  # also of clients whose sessions are not recorded
     return find_by_beginning("session", name, known)
+
+
+def find_recorded(engine: Engine, name: str) -> str:
+    """The id of a session by that, its beginning, its name in answers, or its memory; raises NotFound."""
+    by_memory = {each.memory_id: each.session for each in engine.sessions.records()}
+    named = name.removeprefix(ITEM_PREFIX)
+    known = engine.sessions.get(named)  # one already purged too, whose purge may have been killed
+    return known.id if known else by_memory.get(find_id(engine, named)) or find_session(engine, named)
+
+
+def note_records(engine: Engine, ids: Sequence[str]) -> None:
+    """Tell of the sessions whose memories these are that searches still find them."""
+    for each in engine.sessions.records():
+        if each.memory_id in ids:
+            what = f"The record of its session, {format_count(each.events, 'event')}, is still searched"
+            note(f"{what}; `scrimshaw purge --session {each.session}` removes it.")
 
 
 def find_by_beginning(kind: str, name: str, names: Iterable[str]) -> str:

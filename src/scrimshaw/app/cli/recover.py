@@ -17,12 +17,14 @@ from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, checkpoints, history, index, open_engine, purge
 from scrimshaw.engine.checkpoints import Checkpoint
 from scrimshaw.engine.degradations import INDEX
+from scrimshaw.engine.drafts import target_session
 from scrimshaw.engine.history import Undone
 from scrimshaw.engine.ledger import PUBLIC_NAMES
 from scrimshaw.engine.migrate import EngineName, Table, migrate
 from scrimshaw.engine.purge import Purged, PurgeTarget, Trace
 from scrimshaw.engine.restore import Recovery, Restored, is_lost, restore_newest, set_aside
 from scrimshaw.engine.restore import restore as bring_back
+from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.models import Action, format_count
 from scrimshaw.router.copies import list_receivers
@@ -389,6 +391,7 @@ def _bring_back(engine: Engine, path: Path, clear: bool, overwrite: bool, dry_ru
     "--dry-run",
     "--secret - --yes < FILE",
     "--memory ID",
+    "--session ID --dry-run",
     render=_render_purge,
     fails=lambda it: not (it.dry_run or (it.is_clean and not (it.documents or it.git.found or it.git.degradation))),
 )
@@ -398,22 +401,26 @@ def purge_traces(
     secret_file: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Read it from a file.")] = None,
     pattern: Annotated[bool, typer.Option("--pattern", help="The secret is a regular expression (RE2).")] = False,
     memory: Annotated[str, typer.Option(metavar="ID", help="Purge a memory instead, even a deleted one.")] = "",
+    session: Annotated[str, typer.Option(metavar="ID", help="Purge a session with its memory and draft.")] = "",
     include_global: Global = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show where it is, and change nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; also remove unreadable files.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Also remove databases that cannot be searched.")] = False,
 ) -> Purged:
-    """Erase a secret or a memory everywhere, and check the result.
+    """Erase a secret, a memory or a session everywhere, and check the result.
 
+    A session is not recorded again, by no hook and no import; its ID may be cut, or that of its memory.
     Searches every byte afterwards. Git's history is searched but never rewritten. Exit code 1 if anything is
     left anywhere.
     """
-    if memory and (secret or secret_file or pattern):
-        raise typer.BadParameter("Give a secret or --memory, not both.")
-    text = "" if memory else _read_secret(secret, secret_file)
+    if sum(map(bool, (memory, session, secret or secret_file or pattern))) > 1:
+        raise typer.BadParameter("Give a secret, --memory or --session, only one of them.")
+    text = "" if memory or session else _read_secret(secret, secret_file)
 
     def find_target(engine: Engine) -> PurgeTarget:
-        if memory:
+        if session or memory.startswith(ITEM_PREFIX):
+            found = target_session(engine, frame.find_recorded(engine, session or memory))
+        elif memory:
             found = purge.target_memories(engine, [frame.find_id(engine, memory)])
         else:
             found = purge.target_secret(text, is_pattern=pattern)
@@ -421,6 +428,7 @@ def purge_traces(
 
     with open_memory(project, fresh=False) as engine, purge.open_scope(engine, find_target) as scope:
         found, target = purge.find_traces(scope), scope[0][1]
+        frame.note_records(engine, () if target.sessions else target.memory_ids)
         where = search_transcripts(engine.settings.project, Path.home(), target.traces)
         documents = (*found.documents, *(target.trace(*each) for each in where))
         receivers = ", ".join(list_receivers(engine.settings.home, engine.settings.project))

@@ -208,6 +208,7 @@ def delete(
     else:
         confirm(f"Delete {', '.join(ids)}{' without a trace' if purge else ''}?", yes)
         write.delete(engine, ids, purge=purge, reason="deleted from the command line", actor="human")
+    frame.note_records(engine, ids)
     return {"ids": ids, "purged": purge, "dry_run": dry_run}
 
 

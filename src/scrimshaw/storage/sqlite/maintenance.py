@@ -66,7 +66,7 @@ class SqliteMaintenance(Maintenance):
     def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
         for other in self._find_others():  # this index has their sessions too
             with other.write() as write:
-                if erased := self.erase_rows(write, Wipe(wipe.traces)):
+                if erased := self.erase_rows(write, Wipe(wipe.traces, sessions=wipe.sessions)):
                     append_entries(write, [replace(purge, memory_id="", decision_meta=erased)], time.time())
                     self._erased_others.append(other)
         return super().erase(wipe, purge, files)
