@@ -32,6 +32,7 @@ from scrimshaw.models import (
     Filters,
     Injected,
     Item,
+    ItemKind,
     Job,
     JobState,
     Match,
@@ -67,6 +68,7 @@ from scrimshaw.storage.ports import (
     StoredText,
     VectorCounts,
 )
+from scrimshaw.storage.sessions import Work
 from scrimshaw.storage.sql import earliest, latest
 
 _SORTS: Mapping[str, Callable[[Memory], Any]] = {
@@ -572,7 +574,7 @@ class MemorySessions:
         return next((row for row in self._rows("sessions") if row.id == session), None)
 
     def latest(
-        self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1, with_work: bool = False
+        self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1, with_work: Work = False
     ) -> list[Session]:
         found, past = list[Session](), -math.inf
         for each in self._rows("sessions"):
@@ -581,8 +583,11 @@ class MemorySessions:
             past = past if each.last_event > time.time() else max(past, each.last_event)
         found = [each for each in found[::-1] if each.id != before and each.state is not SessionState.PURGED]
         found.sort(key=lambda each: -each.last_event)
-        if with_work:
-            found = [each for each in found if self.events(each.id, EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)]
+        if with_work == "changes":
+            found = [each for each in found if any(_is_change(item) for item in self.items(each.id))]
+        elif with_work:
+            kinds = (EventKind.TOOL,) if with_work == "calls" else (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)
+            found = [each for each in found if self.events(each.id, *kinds)]
         if processes is not None:
             wanted = set(processes) - {0}
             found = [each for each in found if each.state == SessionState.ACTIVE and each.process in wanted]
@@ -885,6 +890,10 @@ def _memory(document: Document) -> Memory:
         length=len(document.body.text),
         writable=file.writable,
     )
+
+
+def _is_change(item: Item) -> bool:
+    return item.kind == ItemKind.COMMIT or item.source.extraction_rule_id == "edit"
 
 
 def _is_below(memory_id: str, folder: str) -> bool:

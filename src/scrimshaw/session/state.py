@@ -324,6 +324,10 @@ def tell_state(
     compaction tells only its own session.
     """
     earlier = sessions.latest(before=own.id, limit=MOST_EMPTY, with_work=True) if occasion != Occasion.COMPACT else []
+    if len(earlier) == MOST_EMPTY:  # such as of a script that asks; the last work may be before all of them
+        earlier += sessions.latest(before=own.id, with_work="calls")
+        earlier += sessions.latest(before=own.id, with_work="changes")
+        earlier = sorted({*earlier}, key=attrgetter("last_event"), reverse=True)
     asking, has_state = list[tuple[Session, list[StateLine], list[RecordedEvent]]](), True
     for about in [*([own] if own_first else []), *sorted(earlier, key=_is_elsewhere)]:
         events, items = sessions.events(about.id), sessions.items(about.id)

@@ -11,6 +11,7 @@ from tests.samples import SECRET, write_memory
 
 from scrimshaw.engine import Engine, drafts
 from scrimshaw.engine.index import scan
+from scrimshaw.session import state
 from scrimshaw.session.arrivals import LARGEST
 from scrimshaw.session.resume import find_asked
 
@@ -284,3 +285,18 @@ def test_the_first_start_in_a_clone_tells_the_last_session_of_others(
     told = context_of(report(project, "UserPromptSubmit", "S9", prompt="what is still open in the mailer?"))
     assert "The retry of the mailer" in told
     assert POINT not in told
+
+
+@pytest.mark.parametrize("looks", [False, True])
+def test_work_before_many_sessions_that_only_asked_is_told(engine: Engine, project: Path, looks: bool) -> None:
+    work(project, "S1", "Move the mailer to asyncio", f"The mailer is async now. {POINT}", commit="Async mailer")
+    for number in range(state.MOST_EMPTY + 2):
+        session = f"A{number}"
+        report(project, "UserPromptSubmit", session, prompt=f"What is in chapter {number}?")
+        if looks:
+            bash(project, f"cat chapter-{number}.md", "A chapter.", "c1", session)
+        report(project, "Stop", session, last_assistant_message=f"Chapter {number} is about the sea.")
+        report(project, "SessionEnd", session, reason="exit")
+    told = start(project)
+    assert "Move the mailer to asyncio" in told
+    assert "Async mailer" in told
