@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.app.command_line import Cli, command_line, wait_for_vectors
 from tests.app.test_cli_process import on_a_terminal
-from tests.app.test_importing_sessions import SECRET, put_session
+from tests.app.test_importing_sessions import SECRET, START, put_session, session_rows
 from tests.samples import write_memory
 
 from scrimshaw.app.cli import start
@@ -272,3 +273,35 @@ def test_vectors_of_imported_sessions_are_made_in_the_background(
     assert memory("import", "transcripts", "--json").json["vectors"]["in_background"]
     ready, total = wait_for_vectors(memory)
     assert ready == total > EMBED_BATCH
+
+
+def test_sessions_of_other_folders_are_named_if_there_are_none_of_the_project(
+    cli: Cli, project: Path, home: Path, tmp_path: Path
+) -> None:
+    for number in range(2):
+        put_session(home, tmp_path / "old place/project", f"o-{number}")
+    put_session(home, tmp_path / "another", "a-1")
+    assert cli("init", "--no-import").code == 0
+    assert "import claude" not in cli("import", "transcripts", "--dry-run").err
+    (folder,) = (each for each in home.glob(".claude/projects/*") if each.name.endswith("0-project"))
+    shutil.rmtree(folder)
+    for source in ("claude", "all"):
+        done = cli("import", source, "--dry-run")
+        first, *others = (line for line in done.err.splitlines() if "import claude" in line)
+        assert first.endswith("-old-place-project  # 2 sessions")
+        assert [line.rpartition("-")[2] for line in others] == ["another  # 1 session"]
+    taken = cli(*first.partition("  #")[0].split()[1:])
+    assert "2 taken" in taken.out
+
+
+def test_a_dry_run_tells_no_number_of_memories_that_sessions_become(cli: Cli) -> None:
+    assert cli("init", "--no-import").code == 0
+    assert re.search(r"1 found; \d+ events$", cli("import", "transcripts", "--dry-run").out.strip())
+
+
+def test_a_session_that_becomes_no_memory_says_why(cli: Cli, project: Path, home: Path) -> None:
+    rows = session_rows("s-2", project, START, "till")
+    rows[0]["message"]["content"] = "What is in src/till.py?"
+    put_session(home, project, "s-2", rows=[rows[0], *rows[2:4]])
+    assert cli("init", "--no-import").code == 0
+    assert "it has nothing for a memory, but is searched" in cli("import", "claude").out

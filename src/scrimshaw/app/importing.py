@@ -1,6 +1,8 @@
 """Finds the sources that a project can import, and plans an import of each."""
 
 import os
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import chain
@@ -68,6 +70,13 @@ def find_sources(engine: Engine, home: Path) -> list[FoundSource]:
         if deleted := importers.find_deleted_decisions(project):
             found.append(FoundSource(kind=importers.DECISIONS, place=str(project), count=len(deleted), size=0))
     return found
+
+
+def list_other_folders(project: Path, home: Path) -> list[tuple[str, int]]:
+    """Where Claude Code keeps sessions, and how many; first of projects with a name like this one's, as if it moved."""
+    name = re.sub(r"[^a-z0-9]", "-", project.name.lower())
+    found = Counter(str(file.parent) for file in home.glob(all_clients()["claude"].transcript_glob.format("*")))
+    return sorted(found.items(), key=lambda each: (not each[0].lower().endswith(f"-{name}"), name not in each[0], each))
 
 
 def search_transcripts(project: Path, home: Path, traces: Traces) -> Iterator[tuple[Path, int, str]]:

@@ -1,5 +1,6 @@
 """The commands to begin and to move memories in and out: init, serve, setup, import, export."""
 
+import shlex
 import sys
 import webbrowser
 from collections import Counter
@@ -20,7 +21,16 @@ from scrimshaw.app.cli.frame import Texts, command, example, open_memory, settin
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, print_lines, progress, show
 from scrimshaw.app.clients import CLIENT_NAMES
 from scrimshaw.app.clients.client import Scope
-from scrimshaw.app.importing import EVERYTHING, ImportPlan, find_sources, name_guidance, name_sources, plan_import
+from scrimshaw.app.importing import (
+    EVERYTHING,
+    TRANSCRIPTS,
+    ImportPlan,
+    find_sources,
+    list_other_folders,
+    name_guidance,
+    name_sources,
+    plan_import,
+)
 from scrimshaw.engine import Engine, index, open_engine, trust
 from scrimshaw.engine.counts import export_jsonl, export_lines, export_markdown
 from scrimshaw.engine.importers import ImportResult
@@ -88,8 +98,9 @@ def _render_sums(summary: Mapping[str, Any]) -> Lines:
         yield line((f"and {len(new) - MOST_LINES} more; --json lists all", "dim"))
     sums = (f"{count} {_WORDS.get(status, status)}" for status, count in sorted(summary["counts"].items()))
     counts = ", ".join(sums) or "nothing found"
-    least = "at least " if summary["counts"]["found"] and summary["events"] else ""  # sessions become memories later
-    yield f"{counts}; {format_count(summary['events'], 'event')}, {least}{format_count(summary['memories'], 'memory')}"
+    amounts = [format_count(summary["events"], "event"), format_count(summary["memories"], "memory")]
+    is_early = summary["counts"]["found"] and summary["events"]  # sessions become memories later
+    yield f"{counts}; {amounts[0] if is_early and not summary['memories'] else ', '.join(amounts)}"
     if (summary["vectors"] or {}).get("in_background"):
         yield frame.IN_BACKGROUND
 
@@ -223,6 +234,8 @@ def import_(
     """
     plan = plan_import(engine, source, Path.home(), path, dry_run=dry_run, all_projects=all_projects)
     summary = _run_import(plan)
+    if path is None and source in (EVERYTHING, TRANSCRIPTS, "claude"):
+        _note_other_folders(engine, summary)
     if not (dry_run or summary["interrupted"]):
         index.catch_up(engine)
         summary["vectors"] = frame.begin_vectors(engine, skip=no_vectors, wait=wait)
@@ -316,9 +329,20 @@ def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> dict[st
         if not typer.confirm("Import these? They are redacted first.", default=True, err=True):
             return None
     summary = _run_import(plan_import(engine, EVERYTHING, home))
+    _note_other_folders(engine, summary)
     if not as_json:
         print_lines(_render_sums(summary), stderr=True)
     return summary
+
+
+def _note_other_folders(engine: Engine, summary: Mapping[str, Any]) -> None:
+    """If no session of this project was found, say where there are sessions: it may have been moved."""
+    if any(each.source in CLIENT_NAMES for each in summary["taken"]):
+        return
+    if others := list_other_folders(engine.settings.project, Path.home()):
+        note(f"No session of {engine.settings.project} was found. If it had another path then, name the folder:")
+        shown = ((shlex.quote(at), format_count(many, "session")) for at, many in others[:PLACES_SHOWN])
+        note(*(f"scrimshaw import claude {at}  # {many}" for at, many in shown))
 
 
 @command(app, "setup", CLIENT_NAMES[0], "all --dry-run", render=_render_setup)
