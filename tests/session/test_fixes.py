@@ -58,6 +58,17 @@ def test_an_old_error_is_found_among_newer_calls_that_share_its_words(met: Engin
     assert fix.error == MISSING
 
 
+def test_a_word_with_a_hyphen_is_one_and_no_line_for_information_is_the_error(engine: Engine, project: Path) -> None:
+    fail(project, "git commit -m x", "`pre-commit` not found.  Did you forget to activate your virtualenv?", "t1")
+    bash(project, "source .venv/bin/activate && git commit -m x", "[main 1a2b3c4] x", "t2")
+    for number in range(MOST_CALLS):
+        lines = f"[INFO] Stashing to /home/.cache/pre-commit/patch{number}.\nruff: 1 fault, none fixed, commit refused"
+        fail(project, f"git commit -m {number}", lines, f"c{number}", "S2")
+    (fix,) = find_fixes(engine.sessions, "pre-commit not found")
+    assert fix.error.startswith("`pre-commit` not found.")
+    assert find_fixes(engine.sessions, "Error: commit not found") == []
+
+
 def test_an_error_is_found_in_a_line_that_a_terminal_broke(engine: Engine, project: Path) -> None:
     fail(project, "git push", f"error: {'the harbour master waits for the tide ' * 2}and\nrefuses the upload", "t1")
     (fix,) = find_fixes(engine.sessions, "error: the tide refuses the upload")

@@ -24,7 +24,9 @@ MOST_FIXES, MOST_RECALLED = 5, 2
 LEAST_SHARE = 0.6
 _FIX_TOKENS = 200  # at most, of an error, a command, what was said and three acts
 _WRAPPED = 60  # characters; a line at least this long may continue in the next one
-_WORD, _NUMBER = re.compile(r"[A-Za-z_]{2,}|\d[\d.]+"), re.compile(r"\d[\d.]+\Z")
+_WORD, _NUMBER = re.compile(r"[A-Za-z_]{2,}(?:-[A-Za-z_]+)*|\d[\d.]+"), re.compile(r"\d[\d.]+\Z")
+_FAINT = STOP_WORDS | {"found"}  # of what was not, which says no more
+_DETAIL = re.compile(r"\s*\[?(?:INFO|DEBUG)\b")  # how a line of a log begins that is no error
 _ERROR = re.compile(r"(?i)(?:error|exception)\b|\b(?:fatal|panic|failed|not found|no such|cannot)\b")
 
 
@@ -48,7 +50,8 @@ def find_fixes(sessions: Sessions, error: str, limit: int = MOST_FIXES, among: S
     wanted = [*filter(None, errors)] or [*filter(None, map(_find_words, lines))]
     if not among:
         longest = sorted(set[str]().union(*wanted), key=len, reverse=True)[:MOST_WORDS]
-        calls = sessions.find_calls(longest, MOST_CALLS)
+        faults = {*map(str.lower, _ERROR.findall(error[:LONGEST_ERROR]))}.difference(longest)
+        calls = sessions.find_calls([*longest, *faults], MOST_CALLS)
         shares = [(round(_compare_output(wanted, each.text)[0], 1), each.session) for each in calls]
         ranked = sorted((each for each in shares if each[0] >= LEAST_SHARE), key=itemgetter(0), reverse=True)
         among = [session for _, session in ranked]
@@ -71,11 +74,12 @@ def find_fixes(sessions: Sessions, error: str, limit: int = MOST_FIXES, among: S
 
 def _compare_output(wanted: Sequence[set[str]], output: str) -> tuple[float, str]:
     """The share of the words of an error's lines that one or two lines of an output have, and the most similar line."""
-    lines = output.splitlines()
+    lines = [line for line in output.splitlines() if not _DETAIL.match(line)]
     lines += [f"{first} {second}" for first, second in pairwise(lines) if len(first) > _WRAPPED]
     found = {line: {*map(str.lower, _WORD.findall(line))} for line in lines}
     # (share of the line's words, how many words, the most similar line) for each line of the error
-    near = [max(((len(words & found[line]), line) for line in found), key=itemgetter(0)) for words in wanted if found]
+    counts = [[(len(words & found[line]), line) for line in found] for words in wanted if found]
+    near = [max(each, key=lambda count: (count[0], bool(_ERROR.search(count[1])))) for each in counts]
     shares = [(count / max(1, len(words)), count, line) for (count, line), words in zip(near, wanted, strict=False)]
     _, _, best = max(shares, key=itemgetter(0), default=(0.0, 0, ""))
     return sum(map(itemgetter(1), shares)) / (sum(map(len, wanted)) or 1), best
@@ -121,5 +125,5 @@ def _list_acts(failed: str, events: Sequence[RecordedEvent]) -> tuple[str, ...]:
 
 
 def _find_words(text: str) -> set[str]:
-    found = {word.lower() for word in _WORD.findall(text)} - STOP_WORDS
+    found = {word.lower() for word in _WORD.findall(text)} - _FAINT
     return {word for word in found if not _NUMBER.match(word)} or found  # numbers differ from run to run
