@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import shutil
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 import typer
 from tests.app.command_line import Cli, Run
 from tests.engine.breaking import locked_by_another, tamper
+from tests.samples import write_memory
 
 from scrimshaw import __version__
 from scrimshaw.app.cli import output, project_files
@@ -761,3 +763,24 @@ class TestProgram:
         done = cli("save", "caf\udce9")
         assert done.code == 2
         assert "not UTF-8" in done.err
+
+
+@pytest.mark.parametrize(("name", "command"), [("uninstall", "setup CLIENT --remove"), ("forget", "purge")])
+def test_another_name_for_a_command_leads_to_it(cli: Cli, name: str, command: str) -> None:
+    said = cli(name, "x")
+    assert said.code == 2
+    assert f"That is `scrimshaw {command}`." in said.err
+
+
+def test_the_end_of_a_sessions_memory_names_it(cli: Cli, vault: Path) -> None:
+    for name in ("sessions/2026-01-02-mend-the-mast-0e24ab", "sessions/2026-01-02-mend-the-sail-77f1cd", "x-0e24ab"):
+        write_memory(vault, name, f"The text of {name}.\n")
+    assert cli("get", "0e24ab").out == "The text of sessions/2026-01-02-mend-the-mast-0e24ab.\n"
+    assert cli("get", "24ab").code == 1
+    write_memory(vault, "77f1cd", "Its own.\n")
+    assert cli("get", "77f1cd").out == "Its own.\n"
+
+
+def test_the_package_is_a_program(project: Path) -> None:
+    run = subprocess.run([sys.executable, "-m", "scrimshaw", "--version"], capture_output=True, text=True, check=True)
+    assert run.stdout.startswith("scrimshaw ")

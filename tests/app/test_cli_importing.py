@@ -304,4 +304,4 @@ def test_a_session_that_becomes_no_memory_says_why(cli: Cli, project: Path, home
     rows[0]["message"]["content"] = "What is in src/till.py?"
     put_session(home, project, "s-2", rows=[rows[0], *rows[2:4]])
     assert cli("init", "--no-import").code == 0
-    assert "it has nothing for a memory, but is searched" in cli("import", "claude").out
+    assert "it adds no memory, but is searched" in cli("import", "claude").out

@@ -427,8 +427,7 @@ def import_session(
         failed = leave(error).status == "failed"
         return result(status="failed" if failed else status, reasons=(error.message,))
     if not outcome.memory_id:
-        nothing = ("it has nothing for a memory, but is searched",) if outcome.status == "empty" else ()
-        return result(status=status, reasons=outcome.reasons or nothing)
+        return result(status=status, reasons=outcome.reasons or ("it adds no memory, but is searched",))
     if outcome.status == "accepted":
         _count_as_recalled(engine, outcome.memory_id)
     return result(status="taken", memories=(outcome.memory_id,), reasons=outcome.reasons)

@@ -17,13 +17,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.config import NO_PROJECT
+from scrimshaw.engine import query_log
 from scrimshaw.engine.checkpoints import list_newest_first
 from scrimshaw.engine.core import GLOBAL, MEMORIES, TEAM, Engine, open_engine
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.ledger import hash_of
-from scrimshaw.engine.query_log import FILE as LOG
-from scrimshaw.engine.query_log import forget_session
 from scrimshaw.errors import NotFound, ReadOnly, StorageFailure, UnusableArchive
 from scrimshaw.ingest import secret_encodings
 from scrimshaw.ingest.redact import redact
@@ -118,10 +117,7 @@ def target_secret(text: str, *, is_pattern: bool = False) -> PurgeTarget:
 def target_memories(
     engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND, *, session: str = "", drafts: Sequence[Path] = ()
 ) -> PurgeTarget:
-    """The target for memories, also deleted, and lines only they have; raises NotFound, ReadOnly, InvalidMemoryId.
-
-    With a `session` its events and `drafts` too, and the names of its memories, which are made of what was said.
-    """
+    """The target for memories, also deleted, or a session with them; raises NotFound, ReadOnly, InvalidMemoryId."""
     files, names = list[Path](), list[str]()
     for memory_id, known in zip(ids, map(engine.index.get(ids).get, ids), strict=True):
         if known and (not known.writable or known.source == SERENA):
@@ -144,7 +140,7 @@ def target_memories(
             hint = "See `scrimshaw ledger show` for past ones."
             raise NotFound(f"Nothing is known of a memory {memory_id!r}.", hint, id=memory_id)
     project = engine.settings.project
-    named = ids if session else ()
+    named = ids if session else ()  # they are made of what was said
     inside = [file.relative_to(root) for file in files for root in (project.resolve(),) if file.is_relative_to(root)]
     return PurgeTarget(
         traces=traces_of_passages((*_list_own_passages(engine, texts, files, session), *named), _WHICH),
@@ -228,7 +224,7 @@ def erase(engine: Engine, target: PurgeTarget) -> Purged:
                 _clean(file, fate, target)
         going = [file for file, fate in fates if fate is Fate.DELETE]
         for session in target.sessions:
-            forget_session(engine, session)
+            query_log.forget_session(engine, session)
         changes = [FileChange(file.path, _find_floor(file), read_bytes(file.path), None) for file in going]
         meta = {**whole.decision_meta, "mark": secrets.token_hex(16)}
         with atomic_file_changes(engine.folder, str(meta["mark"]), changes) if changes else nullcontext():
@@ -327,8 +323,8 @@ def _search_all(scope: Scope) -> Purged:
                 name = storage.name(database)
                 in_rows |= {Path(f"{Path(name).resolve()}{end}") for end in ("", "-wal") if counts}
                 places += [Trace(place=f"{name}: {table}", count=count) for table, count in counts.items()]
-        searches = sum(forget_session(engine, session, dry_run=True) for session in target.sessions)
-        places += [Trace(place=str(engine.storage.place / LOG), count=searches)] if searches else []
+        searches = sum(query_log.forget_session(engine, session, dry_run=True) for session in target.sessions)
+        places += [Trace(place=str(engine.storage.place / query_log.FILE), count=searches)] if searches else []
         home = None if _has_global(target) else engine.settings.home.resolve()
         for file in (file for root in _list_roots(engine) for file in _search_root(engine, target, root)):
             files, size = files + 1, size + file.size

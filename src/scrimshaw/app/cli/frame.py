@@ -28,7 +28,7 @@ from scrimshaw.engine.core import list_project_sources
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, describe_os_error
-from scrimshaw.models import Channel, Degradation, Filters, JobState, MemoryType, Skip, Tier, format_count
+from scrimshaw.models import SESSIONS, Channel, Degradation, Filters, JobState, MemoryType, Skip, Tier, format_count
 from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.storage.durable import write_file
 from scrimshaw.storage.sql import earliest
@@ -221,13 +221,15 @@ def content_of(text: str, file: Path | None = None) -> str:
 def find_id(engine: Engine, name: str) -> str:
     """The id of a memory as printed in answers: its id, with or without .md, or its path, even with a line.
 
-    That of a part of a session may have a short id for the session.
+    Of a session's memory the end is enough. The id of a part of a session may have a short id for the session.
     """
     if part := re.fullmatch(rf"{ITEM_PREFIX}(.+)([/#]e?[\d.]+)", name):
         return f"{ITEM_PREFIX}{find_session(engine, part[1])}{part[2]}"
     path = re.sub(r":\d+\Z", "", name)
-    state = engine.index.manifest().get(str(Path(path).absolute()))
-    return (state and state.memory_id) or path.removesuffix(".md")
+    known = engine.index.manifest()
+    state, ids = known.get(str(Path(path).absolute())), [each.memory_id for each in known.values()]
+    ends = [each for each in ids if each.startswith(f"{SESSIONS}/") and each.endswith(f"-{name}") and name not in ids]
+    return (state and state.memory_id) or (ends[0] if len(ends) == 1 else path.removesuffix(".md"))
 
 
 def find_session(engine: Engine, name: str) -> str:

@@ -96,7 +96,8 @@ def main(arguments: Sequence[str]) -> int:
         # typer quotes the name of the type.
         message = misuse.format_message().replace(": Value error, ", ": ", 1)
         path = getattr(getattr(misuse, "ctx", None), "command_path", "scrimshaw")
-        error = ConfigError(message, f"See `{path} --help`.")
+        other = {"uninstall": "setup CLIENT --remove", "forget": "purge"}.get(arguments[0] if arguments else "")
+        error = ConfigError(message, f"That is `scrimshaw {other}`." if other else f"See `{path} --help`.")
         if not message:
             return error.exit_code
     except typer.Abort:

@@ -407,7 +407,7 @@ def purge_traces(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; also remove unreadable files.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Also remove databases that cannot be searched.")] = False,
 ) -> Purged:
-    """Erase a secret, a memory or a session everywhere, and check the result.
+    """Erase a secret, memory or session everywhere; check it.
 
     A session is not recorded again, by no hook and no import; its ID may be cut, or that of its memory.
     Searches every byte afterwards. Git's history is searched but never rewritten. Exit code 1 if anything is

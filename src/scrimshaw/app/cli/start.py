@@ -40,13 +40,12 @@ from scrimshaw.storage.scan import Source
 
 app = typer.Typer()
 
-ALL = "all"
 Format = Literal["markdown", "jsonl", "html"]
 CLIENT_CONFIG = {"mcpServers": {"scrimshaw": {"command": "scrimshaw", "args": ["serve"]}}}
 MOST_LINES = 30
 _SCOPE_ADVICE = {
     Scope.SHARED: "Commit the files; they work for all who have `scrimshaw` on the PATH, as after `uv tool install`.",
-    Scope.LOCAL: "Keep the files out of git: they name programs by their path on this machine.",
+    Scope.LOCAL: "Keep the files out of git, as by `.git/info/exclude`: they name programs by paths of this machine.",
 }
 # Kinds of files recognised by name, besides guidance for clients.
 _KINDS = {"readme": "readme", "changelog": "changelog", "changes": "changelog", "contributing": "contributing"}
@@ -363,7 +362,7 @@ def setup(
     Changes the client's own files after showing a diff: where it is connected already, or in your own files.
     """
     settings = settings_of(project)
-    if client not in (ALL, *CLIENT_NAMES):
+    if client not in ("all", *CLIENT_NAMES):
         raise typer.BadParameter(f"{client!r} is not a client; there are {', '.join(CLIENT_NAMES)}.")
     scopes = [each for each, wanted in zip(Scope, (shared, local, user), strict=True) if wanted]
     if len(scopes) > 1:

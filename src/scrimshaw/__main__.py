@@ -1,0 +1,5 @@
+"""The command line as `python -m scrimshaw`."""
+
+from scrimshaw.app.cli import run
+
+run()
