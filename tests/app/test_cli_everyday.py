@@ -233,10 +233,9 @@ def test_a_memory_without_memories_says_so(cli: Cli) -> None:
     [
         ("scrimshaw get gates/n", 7),
         ("scrimshaw link a supersedes gates/n", 7),
-        ("scrimshaw list --source va", 1),
     ],
 )
-def test_the_shell_completes_ids_and_sources(cli: Cli, notes: Path, words: str, found: int) -> None:
+def test_the_shell_completes_ids(cli: Cli, notes: Path, words: str, found: int) -> None:
     cli("scan")
     asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1), "_SCRIMSHAW_COMPLETE": "complete_bash"}
     program = "import sys; sys.argv = ['scrimshaw']; from scrimshaw.app.cli.main import run; run()"

@@ -72,11 +72,12 @@ def find_sources(engine: Engine, home: Path) -> list[FoundSource]:
     return found
 
 
-def list_other_folders(project: Path, home: Path) -> list[tuple[str, int]]:
-    """Where Claude Code keeps sessions, and how many; first of projects with a name like this one's, as if it moved."""
+def list_other_folders(project: Path, home: Path) -> list[tuple[tuple[str, str], int]]:
+    """The sessions of all projects by client and folder; first of those named like this one, which may have moved."""
     name = re.sub(r"[^a-z0-9]", "-", project.name.lower())
-    found = Counter(str(file.parent) for file in home.glob(all_clients()["claude"].transcript_glob.format("*")))
-    return sorted(found.items(), key=lambda each: (not each[0].lower().endswith(f"-{name}"), name not in each[0], each))
+    clients = [each for each in all_clients().values() if "/projects/*/" in each.transcript_glob]
+    found = Counter((x.name, str(file.parent)) for x in clients for file in home.glob(x.transcript_glob.format("*")))
+    return sorted(found.items(), key=lambda each: (f"-{name}/" not in f"{each[0][1].lower()}/", each))
 
 
 def search_transcripts(project: Path, home: Path, traces: Traces) -> Iterator[tuple[Path, int, str]]:

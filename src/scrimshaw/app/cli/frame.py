@@ -226,10 +226,9 @@ def find_id(engine: Engine, name: str) -> str:
     if part := re.fullmatch(rf"{ITEM_PREFIX}(.+)([/#]e?[\d.]+)", name):
         return f"{ITEM_PREFIX}{find_session(engine, part[1])}{part[2]}"
     path = re.sub(r":\d+\Z", "", name)
-    known = engine.index.manifest()
-    state, ids = known.get(str(Path(path).absolute())), [each.memory_id for each in known.values()]
-    ends = [each for each in ids if each.startswith(f"{SESSIONS}/") and each.endswith(f"-{name}") and name not in ids]
-    return (state and state.memory_id) or (ends[0] if len(ends) == 1 else path.removesuffix(".md"))
+    ids = {file: state.memory_id for file, state in engine.index.manifest().items()}
+    ends = [each for each in ids.values() if re.fullmatch(rf"({SESSIONS}/.*-)?{re.escape(name)}", each)]
+    return ids.get(str(Path(path).absolute())) or (ends[0] if len(ends) == 1 else path.removesuffix(".md"))
 
 
 def find_session(engine: Engine, name: str) -> str:

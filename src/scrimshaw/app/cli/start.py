@@ -233,8 +233,8 @@ def import_(
     """
     plan = plan_import(engine, source, Path.home(), path, dry_run=dry_run, all_projects=all_projects)
     summary = _run_import(plan)
-    if path is None and source in (EVERYTHING, TRANSCRIPTS, "claude"):
-        _note_other_folders(engine, summary)
+    if path is None:
+        _note_other_folders(engine, summary, source)
     if not (dry_run or summary["interrupted"]):
         index.catch_up(engine)
         summary["vectors"] = frame.begin_vectors(engine, skip=no_vectors, wait=wait)
@@ -328,20 +328,20 @@ def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> dict[st
         if not typer.confirm("Import these? They are redacted first.", default=True, err=True):
             return None
     summary = _run_import(plan_import(engine, EVERYTHING, home))
-    _note_other_folders(engine, summary)
+    _note_other_folders(engine, summary, EVERYTHING)
     if not as_json:
         print_lines(_render_sums(summary), stderr=True)
     return summary
 
 
-def _note_other_folders(engine: Engine, summary: Mapping[str, Any]) -> None:
+def _note_other_folders(engine: Engine, summary: Mapping[str, Any], source: str) -> None:
     """If no session of this project was found, say where there are sessions: it may have been moved."""
-    if any(each.source in CLIENT_NAMES for each in summary["taken"]):
-        return
-    if others := list_other_folders(engine.settings.project, Path.home()):
+    found = list_other_folders(engine.settings.project, Path.home())
+    others = [each for each in found if source in (EVERYTHING, TRANSCRIPTS, each[0][0])][:PLACES_SHOWN]
+    if others and not any(each.source in CLIENT_NAMES for each in summary["taken"]):
         note(f"No session of {engine.settings.project} was found. If it had another path then, name the folder:")
-        shown = ((shlex.quote(at), format_count(many, "session")) for at, many in others[:PLACES_SHOWN])
-        note(*(f"scrimshaw import claude {at}  # {many}" for at, many in shown))
+        for (client, at), many in others:
+            note(f"scrimshaw import {client} {shlex.quote(at)}  # {format_count(many, 'session')}")
 
 
 @command(app, "setup", CLIENT_NAMES[0], "all --dry-run", render=_render_setup)
