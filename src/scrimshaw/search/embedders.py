@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from http.client import HTTPException, InvalidURL
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -227,10 +228,7 @@ class HttpEmbedder(BatchEmbedder):
             rows = msgspec.json.decode(self._post(msgspec.json.encode(body)), type=_Answer).data
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise _bad_answer("embedding server", f"not an embeddings answer ({error})", CHECK_MODEL) from error
-        by_index = {row.index: row.embedding for row in rows}
-        if sorted(by_index) != list(range(len(texts))):
-            raise _bad_answer("embedding server", f"{len(rows)} vectors for {len(texts)} texts", CHECK_MODEL)
-        return [by_index[index] for index in range(len(texts))]
+        return [row.embedding for row in sorted(rows, key=attrgetter("index"))]
 
     def _post(self, sent: bytes) -> bytes:
         """The body of the answer."""
