@@ -184,6 +184,8 @@ def choose_added(
     only = tuple({copy for _, copy, _ in found} - {""}) if isinstance(engine.embedder, Degradation) else ()
     visible = {memory.id: memory for memory in engine.index.select(Filters(only=only, min_quality_score=quality))}
     bodies = engine.index.bodies([*visible])
+    # The beginnings of the query's words; of a script without spaces, its characters.
+    stems = {word[:STEM] for word in find_heads(" ".join(query_terms(query)))}
     seen, added = {hit.memory.id for hit in (*own.always_on, *own.hits)}, list[PeerHit]()
     for hit, copy, digest in found:
         mark = copy or digest
@@ -192,7 +194,7 @@ def choose_added(
         seen.add(mark)
         if copy:
             added.append(replace(hit, id=copy, title=visible[copy].title, text=bodies.get(copy, "")))
-        elif shares_words(query, f"{hit.title}\n{hit.text}"):
+        elif count_shared(f"{hit.title}\n{hit.text}", stems) >= LEAST_SHARED * len(stems):
             project = find_other_label(hit, label).removeprefix(MARK).rpartition("-")[0]
             title = f"{hit.title}, of the project {project}" if project else hit.title
             added.append(replace(hit, title=redact(title).text, text=redact(hit.text).text))
@@ -211,12 +213,6 @@ def find_other_label(hit: PeerHit, label: str) -> str:
     """The label of the other project that this is a copy of, empty for what is no such copy."""
     labels = [mark.partition("/")[0] for mark in (hit.id.partition("/")[2], *hit.marks) if mark.startswith(MARK)]
     return "" if label in labels else next(iter(labels), "")
-
-
-def shares_words(query: str, text: str) -> bool:
-    """Whether a text has enough of a query's words, by their beginnings; of a script without spaces, its characters."""
-    stems = {word[:STEM] for word in find_heads(" ".join(query_terms(query)))}
-    return count_shared(text, stems) >= LEAST_SHARED * len(stems)
 
 
 def search_vaults(vaults: Mapping[str, Engine], request: SearchRequest) -> SearchResult:
