@@ -41,7 +41,7 @@ _TITLE_PATH = re.compile(r"[ \t]*\[[^\]\n]*/[^\]\n]*\][ \t]*$")
 _MARKUP = re.compile(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
 
 _MANY_TOOL_CALLS = 5  # from this many on, a session needs trigger phrases
-_FEWEST_TRIGGERS, _FEWEST_BLANKS, _FEWEST_TEMPORARY = 2, 3, 3
+_FEWEST_TRIGGERS, _FEWEST_TEMPORARY = 2, 3
 _FEWEST_WORDS = 5  # different words of its own in a session's file
 _FEWEST_WORDS_FRAMED = 30  # the same for a filled-in template; the labelled ones worth keeping have 46 or more
 _FEWEST_FOREIGN = 5  # mentions of another piece of work
@@ -238,8 +238,6 @@ def _find_placeholders(file: FileContents) -> _Defect | None:
             return f"placeholder leakage detected \u2014 {where}", True
         if mark and not first:
             first = f"Fill in or remove field '{field.name}': it contains {mark}."
-    if not first and _count_blanks(file.values) >= _FEWEST_BLANKS:
-        first = "Fill in or remove the blank keys of the metadata."
     return (first, False) if first else None
 
 
@@ -263,10 +261,6 @@ def find_blank_title(title: str) -> str:
     """What a template's title has in place of a name, such as `[FEATURE NAME]`; empty for a title that is filled in."""
     found = _pattern("blank_title").search(title)
     return found[0] if found else ""
-
-
-def _count_blanks(value: object) -> int:
-    return sum(map(_count_blanks, value.values())) if isinstance(value, Mapping) else value is None
 
 
 def _find_malformed_folder(file: FileContents) -> _Defect | None:
