@@ -142,8 +142,6 @@ class Database(SqlDatabase):
         """The failure for an error of SQLite; None for violated constraints of the journal, which callers explain."""
         if isinstance(error, OverflowError):
             return InvalidRequest("A number has more than 64 bits.", "Give a smaller one.")
-        if self.path.is_dir():
-            return StorageFailure(f"{self.path} is a folder, not a file.", "Move it away.", path=str(self.path))
         if isinstance(error, _UNUSABLE):
             with storage_errors("write", self.path):  # SQLite does not say why the system lets nobody write
                 if self.path.exists():
