@@ -114,9 +114,7 @@ def plan_sync(
     listed: Sequence[tuple[str, CopyRecord]] | None,
 ) -> tuple[dict[str, CopyRecord], int, tuple[Step, ...]]:
     """(the copies known or `listed` by the peer, how many are as wanted, the changes that bring the rest in sync)."""
-    copies, surplus = dict(known), list[Step]()
-    if listed is not None:
-        copies, surplus = _match_listed(known, listed)
+    copies, surplus = (dict(known), list[Step]()) if listed is None else _match_listed(known, listed)
     missing = [name for name in wanted if name not in copies]
     stale = [name for name in wanted if name in copies and not is_same(wanted[name], copies[name])]
     gone = [name for name in copies if name not in wanted]
