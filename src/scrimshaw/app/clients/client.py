@@ -314,18 +314,14 @@ def _read_head(file: Path) -> str:
     """The first lines of a file; all of a file with a single object. Empty if it cannot be read."""
     try:
         with file.open("rb") as stream:
-            if file.suffix == ".json":
-                return stream.read().decode("utf-8", "replace")
-            return (stream.readline() + stream.read(HEAD_BYTES)).decode("utf-8", "replace")
+            head = stream.read() if file.suffix == ".json" else stream.readline() + stream.read(HEAD_BYTES)
+        return head.decode("utf-8", "replace")
     except OSError:
         return ""
 
 
 def _read_texts(files: Iterable[Path]) -> list[str]:
-    texts = []
-    for file in files:
-        try:
-            texts.append(file.read_bytes().decode("utf-8", "replace"))
-        except OSError as error:
-            raise UnreadableFile(f"{file} cannot be read: {error.strerror}.", "Check its permissions.") from error
-    return texts
+    try:
+        return [file.read_bytes().decode("utf-8", "replace") for file in files]
+    except OSError as error:
+        raise UnreadableFile(f"{error.filename} cannot be read: {error.strerror}.", "Check its permissions.") from error
