@@ -44,8 +44,6 @@ def replace_invisible(text: str) -> str:
 
 def escape_invisible(encoded: str) -> str:
     """Equivalent JSON in which every such character of a string is escaped."""
-    if encoded.isascii() and "\x7f" not in encoded:
-        return encoded
     import json  # noqa: PLC0415 - hooks escape nothing
 
     return UNSEEN_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], encoded)

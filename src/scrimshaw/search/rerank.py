@@ -114,8 +114,6 @@ def score_factors(
         lowering |= {"retold": RETOLD_FACTOR if is_retold else 1.0, "other days": OTHER_DAYS if is_elsewhen else 1.0}
     if retrievability < 1.0:
         lowering["retrievability"] = 0.9 + 0.1 * retrievability
-    if not lowering:  # as for most
-        return lowering
     lowering = {name: factor for name, factor in lowering.items() if factor < 1.0}  # some rounding makes 1
     product, floor = math.prod(lowering.values()), FLOOR * TIER_FACTORS.get(memory.tier, 1.0)
     return lowering if product >= floor else {**lowering, "floor": floor / product}
