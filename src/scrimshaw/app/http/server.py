@@ -210,9 +210,6 @@ def _build_app(vaults: Vaults, toolsets: str) -> ASGIApp:
     server = _build_server(vaults, toolsets)
     manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=MOST_BYTES)
 
-    async def show_health(_: Request) -> Response:
-        return PlainTextResponse("ok\n")
-
     async def show_readiness(_: Request) -> Response:
         is_ready = await anyio.to_thread.run_sync(lambda: vaults.is_ready)
         return PlainTextResponse("ready\n" if is_ready else "not ready\n", 200 if is_ready else 503)
@@ -229,7 +226,7 @@ def _build_app(vaults: Vaults, toolsets: str) -> ASGIApp:
 
     answer = partial(_answer, manager)
     routes = [
-        Route("/healthz", show_health, methods=["GET"]),
+        Route("/healthz", PlainTextResponse("ok\n"), methods=["GET"]),
         Route("/readyz", show_readiness, methods=["GET"]),
         Route("/metrics", show_metrics, methods=["GET"]),
         Route("/token", show_token, methods=["GET"]),
