@@ -23,7 +23,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from scrimshaw.app.web.changes import show_changes, undo_change
@@ -116,7 +116,7 @@ class Access(NamedTuple):
 def build_app(engine: Engine, access: Access, *, can_edit: bool = False) -> ASGIApp:
     """The dashboard of an open memory; its pages only show, unless a person may edit on them."""
     site = Site(engine, secrets.token_urlsafe() if can_edit else "")
-    routes: list[BaseRoute] = [Route("/assets/{name}", _send_asset)]
+    routes = [Route(f"/assets/{name}", Response(read_asset(name), media_type=kind)) for name, kind in _ASSETS.items()]
     routes += (Route(path, partial(_send_page, site, view)) for path, view in VIEWS.items())
     for path, act in ACTIONS.items() if can_edit else ():
         routes.append(Route(path, partial(_perform_action, site, act), methods=["POST"]))
@@ -155,13 +155,6 @@ def run_dashboard(engine: Engine, port: int, announce: Callable[[str], None], *,
 
 def _is_same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode(), expected.encode())
-
-
-def _send_asset(request: Request) -> Response:
-    name = request.path_params["name"]
-    if name not in _ASSETS:
-        return PlainTextResponse("There is no such file.", 404)
-    return Response(read_asset(name), media_type=_ASSETS[name])
 
 
 def _send_page(site: Site, view: View, request: Request) -> Response:
