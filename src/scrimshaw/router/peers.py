@@ -242,5 +242,6 @@ def explain_failure(error: Exception, program: Sequence[str] = (), last_words: s
         error = error.exceptions[0]
     is_denied = getattr(getattr(error, "response", None), "status_code", 0) in (401, 403)
     text = "no answer in time" if isinstance(error, TimeoutError) else " ".join(describe_os_error(error).split())[:200]
+    text = text or type(error).__name__
     said = f"it last said {redact(last_words).text!r}" if last_words and not isinstance(error, TimeoutError) else ""
     return (PeerDenied if is_denied else PeerFailed)("; ".join(filter(None, (": ".join((*program, text)), said))))

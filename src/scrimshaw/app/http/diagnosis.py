@@ -16,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 from scrimshaw import __version__
 from scrimshaw.engine.health import Finding, Severity
 from scrimshaw.errors import InvalidRequest
+from scrimshaw.router.peers import explain_failure
 
 PATIENCE_S = 20.0  # for one answer: the health of a large memory takes seconds
 RENEWAL = timedelta(days=7)  # enough to ask for another token before this one ends
@@ -38,10 +39,7 @@ def examine_server(url: str, secret: str) -> Iterator[Finding]:
             yield from _examine_process(http)
             yield from _examine_token(http)
         except* (httpx2.HTTPError, ValueError, MCPError) as group:  # ValueError: not a server of Scrimshaw
-            error: BaseException = group
-            while isinstance(error, BaseExceptionGroup):
-                error = error.exceptions[0]
-            detail = f"{base}: {' '.join(str(error).split())[:200] or type(error).__name__}"
+            detail = f"{base}: {explain_failure(group).message}"
             hint = "Check the address, that the server runs under this --name, and the proxy in front of it."
             yield Finding("answers", Severity.PROBLEM, detail, hint)
 
