@@ -18,7 +18,6 @@ from msgspec.json import encode as encode_json
 from msgspec.structs import replace
 
 from scrimshaw.app.hooks.fencing import fence, fence_if_suspicious, fence_list, is_withheld, remove_marks
-from scrimshaw.app.mcp.schema import Reply
 from scrimshaw.ingest.comparison import TOKEN_CHARACTERS, count_characters
 from scrimshaw.ingest.instructions import FLAG
 from scrimshaw.models import RECORD, Degradation, Memory, MemoryType, Trust
@@ -36,7 +35,7 @@ _FOREIGN = "From other memory servers; nobody here vouches for it."
 LONGEST_TITLE = 80  # characters of a hit's title; some are whole prompts
 
 
-class SearchReply(Reply, frozen=True, omit_defaults=True):
+class SearchReply(Struct, frozen=True, omit_defaults=True):
     """Hits, best first; always-on memories come before all others.
 
     `text` is the part of a memory that answers, `answers` its author's question that matched. Several passages of a
@@ -110,7 +109,7 @@ def fit_reply(
     known: Mapping[str, str],
     *,
     is_whole: bool = False,
-    wrap: Callable[[SearchReply], Reply] = lambda reply: reply,
+    wrap: Callable[[SearchReply], Struct] = lambda reply: reply,
 ) -> SearchResult:
     """The result cut to the budget of the whole reply that `wrap` makes of it, except always-on memories.
 
@@ -134,7 +133,7 @@ def _describe_peer_hit(hit: PeerHit) -> str:
     return f"{hit.id} ({'; '.join((hit.title, *flags))}): {hit.text}"
 
 
-def count_reply(reply: SearchReply, wrap: Callable[[SearchReply], Reply] = lambda reply: reply) -> int:
+def count_reply(reply: SearchReply, wrap: Callable[[SearchReply], Struct] = lambda reply: reply) -> int:
     """The characters of the wrapped reply, without always-on memories, which have their own budget."""
     counted = replace(reply, hits=[hit for hit in reply.hits if "always_on" not in hit])
     return count_characters(encode_json(wrap(counted)).decode())

@@ -48,10 +48,6 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of a tool or prompt; unknown ones are rejected."""
 
 
-class Reply(msgspec.Struct, frozen=True):
-    """The answer of a tool; `omit_defaults` leaves out empty values."""
-
-
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One tool, or one prompt: `run(engine, ...)` takes what `call` describes, and returns a `reply`."""
 

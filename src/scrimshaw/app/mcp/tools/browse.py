@@ -5,12 +5,12 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from scrimshaw.app.checks import list_process_checks
 from scrimshaw.app.hooks.fencing import fence_if_suspicious
 from scrimshaw.app.mcp.replies import copy_fields, public_memory, public_words
-from scrimshaw.app.mcp.schema import Reply, tool
+from scrimshaw.app.mcp.schema import tool
 from scrimshaw.app.mcp.tools import core
 from scrimshaw.engine import Engine, counts, learning, links, read
 from scrimshaw.engine.degradations import INDEX
@@ -26,7 +26,7 @@ DANGLING_SHOWN = 20
 Direction = Annotated[Literal["outgoing", "incoming", "both"], Meta(description="Its own links, links to it, or both.")]
 
 
-class HealthReply(Reply, frozen=True, omit_defaults=True):
+class HealthReply(Struct, frozen=True, omit_defaults=True):
     """`status`: healthy, degraded or broken. A capability is on, degraded or off; `was` is its status until `since`."""
 
     status: str
@@ -63,7 +63,7 @@ class StatsCall(core.FilterCall, frozen=True):
     include_deprecated: core.IncludeDeprecated = False
 
 
-class StatsReply(Reply, frozen=True, omit_defaults=True):
+class StatsReply(Struct, frozen=True, omit_defaults=True):
     """Exact counts; `folders` are ranked as requested, `skipped` are all files that the last scan skipped."""
 
     total: int
@@ -81,14 +81,14 @@ class StatsReply(Reply, frozen=True, omit_defaults=True):
     degraded: Sequence[Degradation] = ()
 
 
-class DependenciesReply(Reply, frozen=True):
+class DependenciesReply(Struct, frozen=True):
     """Edges as written in the files; the target of `unresolved` ones does not exist."""
 
     id: str
     edges: Sequence[Mapping[str, Any]]
 
 
-class HistoryReply(Reply, frozen=True):
+class HistoryReply(Struct, frozen=True):
     """Entries of the ledger, newest first; `id` is the memory's, `at` an ISO time."""
 
     entries: Sequence[Mapping[str, Any]]
@@ -101,7 +101,7 @@ class CausalStatsReply(links.GraphStats, frozen=True, kw_only=True):
     dangling_count: int
 
 
-class DriftWhyReply(Reply, frozen=True, omit_defaults=True):
+class DriftWhyReply(Struct, frozen=True, omit_defaults=True):
     """`replaced_by` is newest first, with evidence; `chain` has the edges by relation."""
 
     id: str
@@ -111,7 +111,7 @@ class DriftWhyReply(Reply, frozen=True, omit_defaults=True):
     memories: Sequence[Mapping[str, Any]] = ()
 
 
-class LearningHistoryReply(Reply, frozen=True, omit_defaults=True):
+class LearningHistoryReply(Struct, frozen=True, omit_defaults=True):
     """Tasks, newest first."""
 
     tasks: Sequence[Mapping[str, Any]]

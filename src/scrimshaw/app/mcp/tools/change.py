@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from scrimshaw.app.mcp.replies import copy_fields
-from scrimshaw.app.mcp.schema import Call, Reply, tool
+from scrimshaw.app.mcp.schema import Call, tool
 from scrimshaw.app.mcp.tools.core import DryRun, Folder, MemoryId, SessionId, session_id_of
 from scrimshaw.engine import Engine, checkpoints, learning, links, read, write
 from scrimshaw.engine.degradations import INDEX
@@ -20,7 +20,7 @@ Score = Annotated[float, Meta(ge=0, le=100)]
 TaskName = Annotated[str, Meta(min_length=1, max_length=240)]
 
 
-class DeleteReply(Reply, frozen=True):
+class DeleteReply(Struct, frozen=True):
     """The deleted ids, or in a dry run those to delete; `checkpoint` was made before."""
 
     deleted: Sequence[str]
@@ -30,7 +30,7 @@ class DeleteReply(Reply, frozen=True):
     degraded: Sequence[Degradation] = ()
 
 
-class CausalLinkReply(Reply, frozen=True, omit_defaults=True):
+class CausalLinkReply(Struct, frozen=True, omit_defaults=True):
     """`status`: linked, updated or unlinked. `path` is the file with the relation."""
 
     source_id: str
@@ -54,14 +54,14 @@ class FlightCall(Call, frozen=True):
     session_id: SessionId = ""
 
 
-class PreflightReply(Reply, frozen=True):
+class PreflightReply(Struct, frozen=True):
     """The task that was opened."""
 
     task_id: str
     recorded: bool
 
 
-class PostflightReply(Reply, frozen=True):
+class PostflightReply(Struct, frozen=True):
     """The differences between the two records; `learning_index` is their weighted sum."""
 
     task_id: str

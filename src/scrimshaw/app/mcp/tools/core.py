@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from scrimshaw.app.hooks.fencing import fence_if_suspicious, neutralise_state_lines, remove_marks
 from scrimshaw.app.mcp import replies
-from scrimshaw.app.mcp.schema import RARE, Call, Reply, tool
+from scrimshaw.app.mcp.schema import RARE, Call, tool
 from scrimshaw.app.processes import list_ancestors
 from scrimshaw.engine import Engine, counts, importers, links, query_log, read, sessions, write
 from scrimshaw.engine.context import ContextRequest, add_state, context
@@ -119,7 +119,7 @@ class SearchCall(FilterCall, frozen=True, omit_defaults=True):
     include_trace: Explain = False
 
 
-class ContextReply(Reply, frozen=True, omit_defaults=True):
+class ContextReply(Struct, frozen=True, omit_defaults=True):
     """Context for a task; the whole reply has at most `token_budget` tokens of four characters, except always-on
     memories and one hit.
     """
@@ -138,7 +138,7 @@ class ContextReply(Reply, frozen=True, omit_defaults=True):
     redaction_count: int = 0
 
 
-class GetReply(Reply, frozen=True, omit_defaults=True):
+class GetReply(Struct, frozen=True, omit_defaults=True):
     """A memory with its text, fenced if `flags` warn of it; `redacted` names classes of secrets removed from it."""
 
     memory: Mapping[str, Any]
@@ -161,7 +161,7 @@ class SaveReply(write.Saved, frozen=True, kw_only=True, omit_defaults=True):
     degraded: Sequence[Degradation] = ()
 
 
-class TriggersReply(Reply, frozen=True, omit_defaults=True):
+class TriggersReply(Struct, frozen=True, omit_defaults=True):
     """Memories whose phrases occur in the prompt, strongest first; `flags` warn of a text, which is then fenced."""
 
     matches: Sequence[Mapping[str, Any]]

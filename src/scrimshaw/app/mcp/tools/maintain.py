@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from scrimshaw.app.mcp.replies import copy_fields, public_words
-from scrimshaw.app.mcp.schema import Reply, tool
+from scrimshaw.app.mcp.schema import tool
 from scrimshaw.app.mcp.tools.core import DryRun
 from scrimshaw.engine import Engine, checkpoints, importers, index, restore
 from scrimshaw.engine.degradations import INDEX
@@ -16,7 +16,7 @@ CheckpointName = Annotated[str, Meta(min_length=1, max_length=100, description="
 JobId = Annotated[int, Meta(ge=1, description="job_id of memory_ingest_start.")]
 
 
-class ScanReply(Reply, frozen=True):
+class ScanReply(Struct, frozen=True):
     """The result of the scan; `skipped` says why a file cannot be a memory."""
 
     files: int
@@ -27,7 +27,7 @@ class ScanReply(Reply, frozen=True):
     skipped: Sequence[Mapping[str, str]]
 
 
-class JobReply(Reply, frozen=True):
+class JobReply(Struct, frozen=True):
     """`state`: queued, running, done, failed or cancelled; `errors` name the files that failed."""
 
     job_id: int
@@ -38,7 +38,7 @@ class JobReply(Reply, frozen=True):
     errors: Sequence[str]
 
 
-class CheckpointReply(Reply, frozen=True, kw_only=True, omit_defaults=True):
+class CheckpointReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A checkpoint; `created` is an ISO time, `made_as` its original name, `problem` why it is unusable."""
 
     name: str
@@ -53,7 +53,7 @@ class CheckpointReply(Reply, frozen=True, kw_only=True, omit_defaults=True):
     problem: str = ""
 
 
-class ListCheckpointsReply(Reply, frozen=True):
+class ListCheckpointsReply(Struct, frozen=True):
     """Newest first; those named auto-... were made before destructive changes, or once a day."""
 
     checkpoints: Sequence[CheckpointReply]
@@ -65,7 +65,7 @@ class RestoreReply(restore.Restored, frozen=True, kw_only=True, omit_defaults=Tr
     degraded: Sequence[Degradation] = ()
 
 
-class DeleteCheckpointReply(Reply, frozen=True):
+class DeleteCheckpointReply(Struct, frozen=True):
     """The deleted checkpoint."""
 
     deleted: str
