@@ -36,7 +36,8 @@ _IDENTIFIER = re.compile(r"(?<![\w-])(?=[\w.-]*[^\W\d_])[\w.-]*\d\d[\w.-]*(?<![.
 
 def has_identifier(texts: Iterable[str], query: str) -> bool:
     """Whether an identifier of the query is in one or two of the texts."""
-    asked = {*_IDENTIFIER.findall(query.lower())}
+    if not (asked := {*_IDENTIFIER.findall(query.lower())}):
+        return False
     found = Counter(chain.from_iterable(asked.intersection(_IDENTIFIER.findall(text.lower())) for text in texts))
     return any(many <= MOST_NAMED for many in found.values())
 

@@ -464,8 +464,11 @@ def _gather_session(state: SearchState, ranked: Sequence[Candidate], limit: int)
     (docs/evaluation.md).
     """
     passages = [each for each in ranked[:limit] if each.memory.id in state.record and each.score > 0]
-    beside = [each for each in passages if each.memory.provenance.session == ranked[0].memory.provenance.session]
-    scores = [each.score + GATHERED * (ranked[0].score - each.score) for each in beside]
+    if not passages:
+        return [*ranked]
+    best = ranked[0]
+    beside = [each for each in passages if each.memory.provenance.session == best.memory.provenance.session]
+    scores = [each.score + GATHERED * (best.score - each.score) for each in beside]
     in_order = sorted(beside, key=lambda each: -each.score - each.terms.get("tokens", 0.0))
     in_order.sort(key=lambda each: each.memory.provenance.trust != Trust.AGENT)
     for each, score in zip(in_order, scores, strict=True):
