@@ -87,6 +87,24 @@ def test_a_run_of_all_tests_takes_a_failure_of_one_back(command: str) -> None:
     assert failure.passed
 
 
+@pytest.mark.parametrize(
+    ("failing", "passing", "is_answered"),
+    [
+        ("go test ./up -run Resume", "go test ./up -run Cap", False),
+        ("go test ./up -run Resume", "go test ./up -run Resume", True),
+        ("go test ./up -run Resume", "go test ./up", True),
+        ("go test ./up -run Resume", "go test ./up -run 'Cap|ResumeSkips'", True),
+        ("go test ./up", "go test ./up -run=TestResumeSkipsStored", True),
+        ("go test ./up", "go test ./up -run Cap", False),
+        ("cargo test -- up::resume", "cargo test -- up::cap", False),
+    ],
+)
+def test_a_run_of_other_tests_does_not_answer_a_failure(failing: str, passing: str, *, is_answered: bool) -> None:
+    recording = Recording().bash(failing, "--- FAIL: TestResumeSkipsStored (0.00s)\n    a.go:5: want 0", failed=True)
+    failure = follow(recording.edit("cap.go").bash(passing, "ok up 0.009s"))[0]
+    assert bool(failure.passed) is is_answered
+
+
 def test_what_was_never_run_again_stays_open_until_anything_passes() -> None:
     recording = Recording().bash("make deploy", "error: no host", failed=True).bash("make lint", "bad", failed=True)
     assert [each.is_open for each in follow(recording)] == [True, True]

@@ -25,7 +25,7 @@ LONGEST_ACT = 160  # characters of a command, and of a change
 _FAR = 30  # events from a failure to its next run: changes over a longer time had other reasons
 _FAMILY_WORDS = 3
 _FAILURE, _CHANGE, _COMMAND = PATTERNS["failures"], PATTERNS["changes"], PATTERNS["commands"]
-_TEST = _COMMAND["test"]
+_TEST, _SELECTS = _COMMAND["test"], _COMMAND["selects"]
 _NAMES = "\n".join(load_lines(extraction.__file__, "summaries", "failed_name"))
 _FAILED_TEST = cast("re.Pattern[str]", LazyPattern(_NAMES))
 _ERROR_LINES = [_FAILED_TEST if place == 1 else _FAILURE[f"error_line_{place + 1}"] for place in range(5)]
@@ -44,7 +44,6 @@ LONGEST_PRINTED = 100  # characters of a line that a script printed
 _SUBSTITUTES, _SOON = 3, 8  # runs, and events, after a failed one
 _OPERAND = re.compile(r"(?!\S*/activate)[\w.-]*[/.][\w./-]*[a-z]\w*\Z")  # a path, or a name with a dot
 _SHORT_OUTPUT, _ANYTHING = 5, re.compile("")  # lines of an output that can only be the error
-_SELECTS = re.compile(r" -(?:k|run|t(?! \.)|-grep|-tests?|-filter)\b|::")  # options that choose among tests
 _NUMBER = re.compile(r"\d+")  # numbers alone do not make another error
 
 Edits = Mapping[str, Sequence[int]]  # the numbers of the events that changed a file, by path as the tool gave it
@@ -67,16 +66,16 @@ class CommandRun(NamedTuple):
         return [*self.families[: None if "; " in self.command else 1], *tests][-1]
 
     def repeats(self, other: "CommandRun") -> bool:
-        """Whether this is a run of the same command, of all tests of which it ran a part, or of one that failed."""
+        """Whether this is a run of the same command or selection, or of more tests, or of one that failed."""
         folders = [_FOLDER.findall(each.command)[:1] for each in (self, other)]
         is_elsewhere = all(folders) and folders[0] != folders[1]
         is_look = _LOOK.search(self.command) and not _LOOK.search(other.command)
         whole = (each if each.endswith("/") else f"{each} " for each in self.families if _TEST.search(each))
-        family = other.suspect
-        is_same = family in self.families or any(map(family.startswith, whole))
-        if _SELECTS.search(self.command) and not _SELECTS.search(other.command):
-            names = {name.split()[0].rpartition("::")[2] for name in other.tests}
-            is_same = any(map(_TEST.search, other.families)) and not names.isdisjoint(re.findall(r"\w+", self.command))
+        is_same = (family := other.suspect) in self.families or any(map(family.startswith, whole))
+        chosen, before = (_SELECTS.findall(each.command) for each in (self, other))
+        if chosen and chosen != before and any(map(_TEST.search, other.families)):
+            names = " ".join([name.split()[0].rpartition("::")[2] for name in other.tests])
+            is_same = any(word in names for word in re.findall(r"\w{3,}", f"{chosen}"))
         return is_same and not is_elsewhere and not is_look
 
 
