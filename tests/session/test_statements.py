@@ -8,6 +8,7 @@ from tests.session.recording import Recording
 from scrimshaw.session.record import make_passages
 from scrimshaw.session.statements import (
     AGENT,
+    PATTERNS,
     SUMMARY,
     USER,
     contains_text,
@@ -142,3 +143,24 @@ def test_a_rest_that_joins_the_answers_repeats_them() -> None:
     assert [each.event for each in said] == [1, 3]
     assert split_sentences(recording.stop("The proxy refuses it.\nThe limit is raised.").events)[-1].event == 5
     assert [each.text.count("proxy") for each in make_passages(recording.events[:-1])] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("section", "cue", "text", "is_met"),
+    [
+        ("decisions", "explicit", "I'd rather have no database", True),
+        ("decisions", "explicit", "I’d rather have no database", True),
+        ("decisions", "explicit", "id rather have no database", True),
+        ("decisions", "trouble", "it doesnt start", True),
+        ("decisions", "concedes", "you’re right", True),
+        ("decisions", "stance", "id like to use plain sql", True),
+        ("decisions", "intent", "lets keep it", True),
+        ("decisions", "intent", "Well, that is all", False),
+        ("decisions", "act", "We were using it", False),
+        ("decisions", "proposes", "The id is a hash", False),
+        ("changes", "not_a_result", "it isnt there", True),
+        ("changes", "not_a_result", "Added the component", False),
+    ],
+)
+def test_an_apostrophe_may_be_typographic_or_left_out(section: str, cue: str, text: str, *, is_met: bool) -> None:
+    assert bool(PATTERNS[section][cue].search(text)) is is_met

@@ -30,9 +30,8 @@ _REPEATED = 0.6  # share of a sentence's words that an earlier statement has; a 
 _WORD, _NAME = re.compile(r"\w{3,}"), re.compile(r"\w+[_./(]\S")  # a name in code keeps its small letter
 
 LONGEST_TITLE, LONGEST_TASK, _SHORT_TASK = 90, 700, 120  # characters
-MOST_REQUESTS = 8
 _SUBJECTS = 2  # a request that names fewer has no subject of its own: "go on", "commit"
-_FEWEST_WORDS, _ENOUGH_SUBJECTS = 3, 6
+MOST_REQUESTS, _FEWEST_WORDS, _ENOUGH_SUBJECTS = 8, 3, 6
 _FIRST_PROMPTS = 6  # the task is among them; later ones redirect it
 _REQUEST = PATTERNS["requests"]
 # What a possible title counts, in proportion to a commit or the first sentence of the task: each further sentence of it

@@ -22,8 +22,7 @@ from scrimshaw.session.statements import PATTERNS, WORDS, LazyPattern, Sentence,
 
 MOST_ACTS = 3  # for one failure: more changes had other reasons
 LONGEST_ACT = 160  # characters of a command, and of a change
-_FAR = 30  # events from a failure to its next run: changes over a longer time had other reasons
-_FAMILY_WORDS = 3
+_FAMILY_WORDS, _FAR = 3, 30  # events from a failure to its next run: changes over a longer time had other reasons
 _FAILURE, _CHANGE, _COMMAND = PATTERNS["failures"], PATTERNS["changes"], PATTERNS["commands"]
 _TEST, _SELECTS = _COMMAND["test"], _COMMAND["selects"]
 _NAMES = "\n".join(load_lines(extraction.__file__, "summaries", "failed_name"))
@@ -35,7 +34,6 @@ _SIGNS = ("ail", "FAIL", "rror", "ERROR=", "Traceback", "** (", " -1:")
 LONGEST_SUBJECT = 110  # characters of a commit's first line; one and a half times what is customary
 _COMMIT_ANSWER = re.compile(r"(?m)^\s*\[[^\]\n]{1,100} [0-9a-f]{7,40}\] (\S[^\n]*)")
 _LISTED_COMMIT = re.compile(r"(?m)^[ *]*(?:\[[^\]\n]{1,100} )?([0-9a-f]{7,12})\]? (?:\([^()\n]*\) )?(\S[^\n]*)")
-_WORD = re.compile(r"[a-z]{4,}")
 _FOLDER, _LOOK = re.compile(r"(?:\A|[;&] *)cd ([/~][^\s;&]*)"), re.compile(r" (?:--help|--version|-h|-V)\b")
 _NO_SUBJECT = ("empty", "soft", "folders", "extensions")
 _SHARED_WORDS = STOP_WORDS.union({"assert", "edited"}, *map(WORDS.__getitem__, _NO_SUBJECT))
@@ -44,7 +42,7 @@ LONGEST_PRINTED = 100  # characters of a line that a script printed
 _SUBSTITUTES, _SOON = 3, 8  # runs, and events, after a failed one
 _OPERAND = re.compile(r"(?!\S*/activate)[\w.-]*[/.][\w./-]*[a-z]\w*\Z")  # a path, or a name with a dot
 _SHORT_OUTPUT, _ANYTHING = 5, re.compile("")  # lines of an output that can only be the error
-_NUMBER = re.compile(r"\d+")  # numbers alone do not make another error
+_WORD, _NUMBER = re.compile(r"[a-z]{4,}"), re.compile(r"\d+")  # numbers alone do not make another error
 
 Edits = Mapping[str, Sequence[int]]  # the numbers of the events that changed a file, by path as the tool gave it
 

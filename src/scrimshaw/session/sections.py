@@ -38,18 +38,16 @@ _CHANGE = PATTERNS["changes"]
 _VERB = re.compile(rf"(?i)\b(?:{'|'.join(sorted(statements.WORDS['verbs']))})(?:e?s)?\b")
 
 # Failures
-MOST_PROBLEMS, LEAST_PROBLEMS, _CALLS_PER_PROBLEM = 12, 3, 7
-MOST_UNSOLVED = 2
+MOST_PROBLEMS, LEAST_PROBLEMS, MOST_UNSOLVED, _CALLS_PER_PROBLEM = 12, 3, 2, 7
 _STILL_NEW = 8  # events from a failure without another try to the end; an earlier failure was given up
 _NEAR = 6  # events after a cause in which an agent makes changes for it
 _FAILURE, _COMMAND = PATTERNS["failures"], PATTERNS["commands"]
 
 # Open points
-MOST_OPEN, MOST_STEPS = 6, 3
+MOST_OPEN, MOST_STEPS, _LAST_CALLS = 6, 3, 2
 # Of a session; what comes earlier does not count, as most open ends are finished later. Postponed ones stay open.
 _RECENT_SHARE, _THEIR_SHARE, _LATER_SHARE = 0.85, 0.6, 0.3
 _FORGOTTEN = 2  # requests that led to changes since anybody marked a task
-_LAST_CALLS = 2
 _OPEN = PATTERNS["open_points"]
 _TASK = re.compile(r"(?m)^\[(\w[\w-]*)\](.*)")
 _UNFINISHED = ("pending", "in_progress", "in-progress", "todo", "open")

@@ -16,6 +16,9 @@ from scrimshaw.models import EventKind, RecordedEvent
 _CUES = load_table(__file__, "cues", dict[str, dict[str, str]])
 WORDS: Mapping[str, frozenset[str]] = {name: frozenset(text.split()) for name, text in _CUES.pop("words").items()}
 LANGUAGES: Mapping[str, str] = _CUES.pop("languages")  #: by file extension
+# In a pattern the apostrophes that may be typographic; and left out, as in "dont": "were" is another word.
+_APOSTROPHE = re.compile(r"'(?=(?:d|ll|m|re|s|t|ve)\b)")
+_NEEDLESS = re.compile(r"(?<=[a-z]n)'(?=t\b)|(?<=let|hat)'(?=s\b)|(?<=I)'(?=(?:m|ve|ll)\b|d \w)|(?<=I\(\?:)'(?=d\b)")
 
 
 class LazyPattern:
@@ -25,7 +28,8 @@ class LazyPattern:
         self._text = "".join(map(str.strip, lines.split("\n")))
 
     def __getattr__(self, name: str) -> Any:
-        found = self.__dict__[name] = getattr(re.compile(self._text), name)
+        text = _NEEDLESS.sub("['’]?", self._text)
+        found = self.__dict__[name] = getattr(re.compile(_APOSTROPHE.sub("['’]", text)), name)
         return found
 
 
