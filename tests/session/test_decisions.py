@@ -527,6 +527,32 @@ def test_what_a_person_picks_by_number_is_a_decision(reply: str, told: str | Non
     assert [(each.text, each.note) for each in recording.draft().decisions] == told_of
 
 
+SIZES = "| size | chunks |\n|---|---|\n| 1 MiB | 37204 |\n| 4 MiB | 9377 |\n\n"
+
+
+@pytest.mark.parametrize(
+    ("offered", "reply", "told"),
+    [
+        (
+            f"{SIZES}A request has its price, so 4 MiB is better.",
+            "4 it is",
+            "A request has its price, so 4 MiB is better.",
+        ),
+        (f"{SIZES}It would take 14.4 hours with 4x the chunks.", "4 it is", "4 MiB | 9377"),
+        ("| 1 | a spool file |\n| 4 | a queue table |", "4 it is", "a queue table"),
+        ("1 - a spool file\n**4** a queue table", "4 it is", "a queue table"),
+        ("Two ways:\n\n- **A:** a spool file\n- **B:** a queue table", "B", "a queue table"),
+        ("It would take 14.4 hours with 4x the chunks.", "4 it is", None),
+        ("The fastest is a spool file.", "A", None),
+        ("1. a spool file\n2. a queue table\n\nEither holds 4 days.", "4 it is", None),
+    ],
+)
+def test_a_number_names_an_item_or_else_what_was_said_with_it(offered: str, reply: str, told: str | None) -> None:
+    recording = Recording().prompt("Implement the storage layer.").answer(offered).prompt(reply)
+    told_of = [each.text for each in recording.draft().decisions if each.note.startswith("chosen in e3")]
+    assert told_of == ([told] if told else [])
+
+
 def test_what_is_agreed_to_after_other_work_is_none() -> None:
     recording = Recording().prompt("Implement the storage layer.").answer("Should I store the vectors as float16?")
     assert found(recording.bash("ls").prompt("yes")) == []

@@ -105,7 +105,7 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         said = record.sentences_by_answer.get(answer.number, ()) if statements.begins_turn(prompt) else ()
         if not said:
             continue
-        yield from _find_picks(answer, prompt)
+        yield from _find_picks(answer, prompt, said)
         text = prompt.text.strip()
         reply = next(statements.split_paragraph(text))
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
@@ -120,8 +120,8 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
             yield Statement(last[-1].text, answer.number, f"{_AGREED}{prompt.number}{added}")
 
 
-def _find_picks(answer: RecordedEvent, prompt: RecordedEvent) -> Iterator[Statement]:
-    """The items of an answer's lists that a prompt replies to by number or letter, or the one that it names."""
+def _find_picks(answer: RecordedEvent, prompt: RecordedEvent, said: Sequence[Sentence]) -> Iterator[Statement]:
+    """The items of an answer's lists that a prompt replies to by number or letter, or what it names by a number."""
     items = defaultdict[str, list[str]](list)
     for number, item in (*_DECISION["listed"].findall(answer.text), *_DECISION["listed_inline"].findall(answer.text)):
         items[number.lower()].append(statements.trim(item))
@@ -131,15 +131,16 @@ def _find_picks(answer: RecordedEvent, prompt: RecordedEvent) -> Iterator[Statem
             on = f"on (e{answer.number}): {cut_line(items[number][0])}" if len(items[number]) == 1 else ""
             yield from [Statement(text, prompt.number, on)] if on or is_clear(text, 1) else ()
         return
-    named = [(_DECISION["pick"].match(each), each) for each in statements.split_paragraph(prompt.text.strip())]
-    pick, words = min(filter(itemgetter(0), named), key=lambda each: len(each[1]), default=(None, ""))
+    replies = [(_DECISION["pick"].match(each), each) for each in statements.split_paragraph(prompt.text.strip())]
+    pick, words = min(filter(itemgetter(0), replies), key=lambda each: len(each[1]), default=(None, ""))
     number, _, _ = pick[1].lower().partition(" ") if pick else ("", "", "")
     if number in _ORDINALS:
         number = "".join([*items][_ORDINALS[number] :][:1])
-    if pick and number in items:
+    named = [x.text for x in said if number.isdigit() and re.search(rf"(?<![\w.]){number}(?!\w|\.\d)", x.text)]
+    if pick and (picked := items.get(number, ()) if items else named):
         more = " ".join(prompt.text.replace(words, pick[2] or "", 1).strip(" ,.)\n").split())
         added = f": {cut_line(more, LONGEST_SENTENCE)}" if more else ""
-        yield Statement(items[number][-1], answer.number, f"{_CHOSEN}{prompt.number}{added}")
+        yield Statement(picked[-1], answer.number, f"{_CHOSEN}{prompt.number}{added}")
 
 
 def _weigh_decision(record: Record, place: int) -> float:
