@@ -561,6 +561,20 @@ def test_a_question_that_is_put_off_is_open(reply: str, *, decides: bool) -> Non
     assert [(each.text, each.note) for each in made.open] == [(question, "not decided in e4")] * (not decides)
 
 
+@pytest.mark.parametrize(
+    ("reply", "is_open"),
+    [
+        ("ok that's fine. the harbours get a letter, I'll ask Tom for it", False),
+        ("ok let me ask Tom about the harbours first", True),
+        ("The harbours are new to me. I'll ask Tom. Ok, bye", True),
+    ],
+)
+def test_a_question_that_is_agreed_to_is_not_open(reply: str, *, is_open: bool) -> None:
+    recording = Recording().prompt("Make `send()` check the addresses of harbours.").edit("send.py")
+    recording.answer("Should I check the address with `harbour-mail`?").prompt(reply)
+    assert [each.note for each in recording.draft().open if each.note] == ["not decided in e4"] * is_open
+
+
 def test_what_is_left_is_told_once_and_not_of_the_tests_again() -> None:
     left = "Still to do: the old key has to warn (`test_old_key` fails)."
     made = (

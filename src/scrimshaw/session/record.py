@@ -217,19 +217,21 @@ class Record:
 
     @cached_property
     def prompts_by_kind(self) -> Mapping[str, Set[int]]:
-        """The prompts with a sentence that asks, states, wants to look, does not decide yet, or only takes leave."""
+        """The prompts with a sentence that asks, states, wants to look, or only takes leave, or without a decision."""
         found = defaultdict[str, set[int]](set)
         for each in self.sentences:
             text = each.text
             if each.by != USER:
                 continue
             found["looks" if _DECISION["asks_to_look"].search(text) else "rest"].add(each.event)
-            found["undecided" if _DECISION["undecided"].search(text) else "rest"].add(each.event)
+            settles = "settled" if not each.place and _DECISION["assent"].match(text) else "rest"
+            found["undecided" if _DECISION["undecided"].search(text) else settles].add(each.event)
             asks = "?" in text or statements.is_imperative(text) or _NEED.search(text)
             puts_off = _OPEN["puts_off"].search(text) and not is_clear(text)
             leaves = puts_off or _OPEN["leaves"].search(text) or _OPEN["thanks"].match(text)
             found["asks" if asks else "leaves" if leaves else "states" if is_clear(text, 1) else "rest"].add(each.event)
         found["leaves"] -= found["asks"] | found["states"]
+        found["undecided"] -= found["settled"]
         found["partings"] = found["leaves"] | (found["states"] - found["asks"])  # these expect nothing
         for event in filter(statements.begins_turn, self.events):
             if "?" not in event.text and _OPEN["thanking"].search(event.text):  # "plan B is good, thanks"

@@ -43,8 +43,7 @@ LONGEST_LINE = 200  # characters of a quoted line
 USER, AGENT, SUMMARY = "user", "agent", "summary"
 LONGEST_SENTENCE, SHORTEST_SENTENCE, SHORTEST_PROMPT = 360, 9, 4  # characters
 
-_CUE = PATTERNS["statements"]
-_BRACKETS = re.compile(r"\(\w[^()\n]{1,80}\)")
+_CUE, _BRACKETS = PATTERNS["statements"], re.compile(r"\(\w[^()\n]{1,80}\)")
 _WRAPPED = 76  # a line at least this long continues in the next one
 _CUT = "\n\f\n"  # marks an omission; a form feed breaks paragraphs and never occurs in a prompt
 _ITEM = re.compile(r"\s*(?:[-*+•☐☒✓✔]|\d{1,2}[.)])\s+\S")
