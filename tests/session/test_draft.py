@@ -575,6 +575,28 @@ def test_a_question_that_is_agreed_to_is_not_open(reply: str, *, is_open: bool) 
     assert [each.note for each in recording.draft().open if each.note] == ["not decided in e4"] * is_open
 
 
+@pytest.mark.parametrize(
+    ("command", "output", "state"),
+    [
+        ("go test ./... && go run ./app take", "ok  \tpack\t0.380s\nindex: database is locked", "green"),
+        ("go test ./... && go run ./app take", "ok  \tpack\t0.380s\n--- FAIL: TestCut (0.0s)\nFAIL", "red"),
+        ("go vet ./... && go test ./...", "ok  \tpack\t0.380s\ncoverage too low", "red"),
+    ],
+)
+def test_tests_before_a_step_that_failed_are_green(command: str, output: str, state: str) -> None:
+    recording = Recording().prompt("Show the progress of a tide table.").edit("progress.go")
+    made = recording.bash(command, output, failed=True).draft()
+    assert [(each.text, each.note.split(",")[0]) for each in made.tests] == [("go test ./...", state)]
+
+
+def test_a_cure_of_two_errors_is_told_once() -> None:
+    recording = Recording().prompt("Upload the tide tables.").bash("go run ./app put", "put: NoMatch", failed=True)
+    recording.bash("date; go run ./app put -v", "Tue Nov 24\nput: Denied", failed=True)
+    recording.answer("The gateway is asked for the wrong host: Ceph needs `lookup = path` in the settings.")
+    made = recording.edit("tides.toml").edit("store.go").bash("go run ./app put", "put ok").draft()
+    assert texts(made.problems) == ["put: NoMatch"]
+
+
 def test_what_is_left_is_told_once_and_not_of_the_tests_again() -> None:
     left = "Still to do: the old key has to warn (`test_old_key` fails)."
     made = (

@@ -105,6 +105,21 @@ def test_a_run_of_other_tests_does_not_answer_a_failure(failing: str, passing: s
     assert bool(failure.passed) is is_answered
 
 
+@pytest.mark.parametrize(
+    ("command", "output", "error", "suspect"),
+    [
+        ("go test ./... && go run ./app take", "ok  \tpack\t0.380s\nindex is locked", "index is locked", "go run take"),
+        ("date -u; go run ./app put", "Tue Nov 24 08:52:11\nput: NoMatch", "put: NoMatch", "go run put"),
+        ("go test ./...", "ok  \tpack\t0.380s\ncoverage too low", "ok pack 0.380s", "go test"),
+        ("go run ./app put", "put: NoMatch\nexit status 1", "put: NoMatch", "go run put"),
+        ("go test ./... && go run ./app", "--- FAIL: TestCut (0.0s)\nFAIL", "--- FAIL: TestCut (0.0s)", "go test"),
+    ],
+)
+def test_what_failed_is_the_step_that_ends_the_output(command: str, output: str, error: str, suspect: str) -> None:
+    failure = follow(Recording().bash(command, output, failed=True))[0]
+    assert (failure.error, failure.run.suspect) == (error, suspect)
+
+
 def test_what_was_never_run_again_stays_open_until_anything_passes() -> None:
     recording = Recording().bash("make deploy", "error: no host", failed=True).bash("make lint", "bad", failed=True)
     assert [each.is_open for each in follow(recording)] == [True, True]

@@ -165,9 +165,8 @@ def find_task(record: Record) -> Statement | None:
     """The first prompt that wants something, as asked; in a continued conversation the task that its summary names."""
     prompts = [*_group_prompts(record.sentences).values()]
     first = prompts[: _FIRST_PROMPTS if record.calls else 1]  # in mere talk later ones decide what was asked
-    tasks = filter(partial(_is_task, with_questions=True), first)
     telling = (each for each in prompts if any(count_subjects(said.text) for said in each))
-    chosen = next(chain(tasks, telling, prompts), None)
+    chosen = next(chain(filter(partial(_is_task, with_questions=True), first), telling, prompts), None)
     numbers = [*map(attrgetter("number"), record.events)]
     return _opening_statement(record.events[numbers.index(chosen[0].event)], chosen) if chosen else None
 
@@ -181,10 +180,9 @@ def find_later_requests(record: Record, task: Statement | None) -> list[Statemen
         # "The upload fails on Windows. Find out why and fix it."
         pairs = [pair for pair in pairwise(prompt) if keywords.is_clear(pair[0].text)]
         referring = [pair for pair in pairs if _REQUEST["refers"].search(pair[1].text) and _is_request(pair[1])]
-        alone = zip(filter(_is_request, prompt), strict=True)
         needs = ([x] for x in prompt if _REQUEST["need"].search(x.text) and keywords.is_clear(x.text))
         wished = (pair for pair in pairs if statements.is_imperative(pair[1].text))
-        asked = next(chain(referring, alone, wished, needs), ())
+        asked = next(chain(referring, zip(filter(_is_request, prompt), strict=True), wished, needs), ())
         if is_later and asked:
             rest = " ".join([each.text for each in prompt[prompt.index(asked[0]) :]])  # what follows may limit it
             is_whole = len(rest) <= LONGEST_LINE and statements.contains_text(events[event], rest)
@@ -211,11 +209,10 @@ def _make_title(
     def rate(title: str) -> float:  # "I have made ..." does not name the result
         return weigh(title) * shares[title] * (_TOLD if _REQUEST["told"].match(title) else 1.0)
 
-    asked = _task_texts(task, sentences) or ([task.text] if task else [])
     committed = [each.text for each in changes if each.commit is not None]
     reverted = "".join(each for each in committed if each.casefold().startswith("revert"))
     shares = {_headline(_strip_kind(each)): 1.0 for each in committed if each not in reverted}
-    for place, each in enumerate(asked):
+    for place, each in enumerate(_task_texts(task, sentences) or ([task.text] if task else [])):
         shares.setdefault(_headline(drop_greetings(each)), _NEXT**place)
     for request in requests:
         shares.setdefault(_headline(request.text), _ASKED_LATER)
@@ -270,12 +267,10 @@ def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Stat
     start = statements.flatten((is_vague and prompt[0].heading) or prompt[0].text)[:30]
     parts = statements.split_prose(event)
     place = next((place for place, part in enumerate(parts) if start in statements.flatten(part)), len(parts))
-    source = statements.flatten(parts[place] if parts[place:] else prompt[0].text)
-    text = _strip_opening(source)
+    text = _strip_opening(statements.flatten(parts[place] if parts[place:] else prompt[0].text))
     if len(text) > LONGEST_TASK:
         ends = [end.end() for end in re.finditer(r"[。！？](?=.)|(?<!\d)[.!?:][\"')`]*(?=\s)", text[:LONGEST_TASK])]
-        is_enough = ends and ends[-1] > LONGEST_TASK // 4
-        text = text[: ends[-1]] if is_enough else statements.cut_line(text, LONGEST_TASK)
+        text = text[: ends[-1]] if ends and ends[-1] > LONGEST_TASK // 4 else statements.cut_line(text, LONGEST_TASK)
         return Statement(_REQUEST["code_lead_in"].sub("", text), event.number)
     rest = statements.cut_line(" … ".join(_continue_sentence([text, *parts[place + 1 :]])), LONGEST_TASK - len(text))
     rest = rest[: max([0, *(end.end() for end in re.finditer(r"[.!?](?=\s|\Z)", rest))])]

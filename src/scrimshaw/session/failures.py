@@ -59,9 +59,16 @@ class CommandRun(NamedTuple):
 
     @property
     def suspect(self) -> str:
-        """The step that may have failed: of tests if some are named, the last after a semicolon, or else the first."""
+        """The step that may have failed: of tests if some are named, else the last after others, or else the first."""
         tests = [each for each in self.families if _TEST.search(each)] if self.tests else []
-        return [*self.families[: None if "; " in self.command else 1], *tests][-1]
+        return [*self.families[: None if "; " in self.command or self.is_past_tests else 1], *tests][-1]
+
+    @property
+    def is_past_tests(self) -> bool:
+        """Whether the output counts tests of an earlier step, and none that failed."""
+        is_last = _find_test_step(self) in (self.command, _split_steps(self.command)[-1])
+        tallies = [] if is_last else [*filter(_FAILURE["tally"].search, self.event.text.splitlines()[1:])]
+        return bool(tallies) and not any(map(_FAILURE["failing"].search, tallies))
 
     def repeats(self, other: "CommandRun") -> bool:
         """Whether this is a run of the same command or selection, or of more tests, or of one that failed."""
@@ -151,7 +158,7 @@ def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[Co
             failed = event.failed is True or event.call_id in reported or bool(tells)
             errors = find_errors(event) if failed else []
             if failed and not errors:
-                output = find_errors(event, [_ANYTHING])
+                output = find_errors(event, [_ANYTHING])[:: -1 if families[1:] else 1]
                 errors = [output[0] if event.failed and 0 < len(output) <= _SHORT_OUTPUT else ""]
             tests = _FAILED_TEST.findall(event.text) if failed else ()
             found.append(CommandRun(event, command, families, failed, errors, tests))
@@ -343,17 +350,17 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
     for run in reversed([run for run in runs if any(map(_TEST.search, run.families))]):
         tallies = [line.strip(" =ℹ#") for line in run.event.text.splitlines()[1:] if _FAILURE["tally"].search(line)]
         later = sum(number > run.event.number for numbers in edits.values() for number in numbers)
+        step = _find_test_step(run)
+        run = run._replace(failed=False, errors=()) if run.is_past_tests else run  # a later step failed
         if not tallies and run.failed and not kept and not later:  # the last one could not begin
             tallies = [run.errors[0]] * bool(run.errors[0])
         shown = _choose_tally(run, tallies) if tallies else ""
         counts = _FAILURE["duration"].sub("", shown)
-        step = _find_test_step(run)
         wider = [each for each in kept.values() if _find_test_step(each) == step or not _SELECTS.search(each.command)]
-        again = any(each.repeats(run) for each in wider)
         said = [each.text for each in sentences if each.event == run.event.number + 1]
         if "git stash" in run.families or _FAILURE["baseline"].search("".join(said)):
             before.add(counts)
-        elif counts and counts not in kept and not again:
+        elif counts and counts not in kept and not any(each.repeats(run) for each in wider):
             kept[counts if re.search(r"\d", counts) else run.command] = run
             edited = f"; {later} {'edit' if later == 1 else 'edits'} since" if later else ""
             since = "; the same without the change" if counts in before else edited

@@ -158,8 +158,7 @@ def _find_difference(record: Record) -> list[Statement]:
         if len(added) + len(removed) <= LONGEST_CHANGE:
             change = f"`{added}`{f' for `{removed}`' if removed else ''}" if added else f"without `{removed}`"
         elif added:  # a name alone says little
-            short = statements.cut_line(added, LONGEST_CHANGE).rstrip(_BREAK)
-            change = f"{change}: `{short}`".removeprefix(": ")
+            change = f"{change}: `{statements.cut_line(added, LONGEST_CHANGE).rstrip(_BREAK)}`".removeprefix(": ")
         if change and difference and added != removed and not _CHANGE["scratch"].search(path) and "test" not in path:
             found.append(Statement(path, difference.number, change))
     ours = [each for each in found if not record.edits or any(path.endswith(each.text) for path in record.edits)]
@@ -245,7 +244,8 @@ def find_problems(record: Record) -> list[Statement]:
             how = "passed" if each.overcome == each.passed else "got further" if each.following else "was replaced"
             ran = f"`{each.run.suspect.partition('::')[0]}` {how} in e{each.overcome.number}"
             note = f"{ran} after: {cure}" if each.following else f"{ran}: {cure}"
-            solved[each.error] = Statement(each.error, number, note)
+            if note not in map(attrgetter("note"), solved.values()):
+                solved[each.error] = Statement(each.error, number, note)
     return sorted([*causes[-most:], *[*solved.values()][-most:]], key=attrgetter("event"))
 
 
@@ -284,9 +284,8 @@ def read_explanation(record: Record, number: int) -> list[Statement]:
     said = said[:-1] if number in record.refusals else said
     cues = [_FAILURE["no_trouble"], _CHANGE["result"], _CHANGE["ceremony"], *map(_DECISION.__getitem__, NO_CHOICES[1:])]
     firm = [each for each in said if not any(cue.search(each.text) for cue in cues)]
-    telling = sorted(firm, key=lambda x: -bool(QUOTED.search(x.text)) - bool(_DECISION["reason"].search(x.text)))
     kept, room = set[int](), LONGEST_SENTENCE + 1
-    for each in telling:
+    for each in sorted(firm, key=lambda x: -bool(QUOTED.search(x.text)) - bool(_DECISION["reason"].search(x.text))):
         if len(each.text) < room:
             kept.add(each.place)
             room -= len(each.text) + 1
@@ -296,8 +295,7 @@ def read_explanation(record: Record, number: int) -> list[Statement]:
         return []
     ends = (place for place, (each, after) in enumerate(pairwise(told), start=1) if each.place + 1 != after.place)
     end = 1 if any(each.is_item for each in told) else next(ends, len(told))
-    first = " ".join([each.text for each in told[:end]])
-    return [Statement(first, number, statements.join_sentences(told[end:]))]
+    return [Statement(" ".join([each.text for each in told[:end]]), number, statements.join_sentences(told[end:]))]
 
 
 def find_causes(record: Record) -> list[Statement]:
