@@ -527,6 +527,14 @@ def test_what_a_person_picks_by_number_is_a_decision(reply: str, told: str | Non
     assert [(each.text, each.note) for each in recording.draft().decisions] == told_of
 
 
+@pytest.mark.parametrize(("after", "is_told"), [("It takes little.", True), (f"It takes {'very ' * 66}little.", False)])
+def test_a_choice_in_a_long_prompt_comes_with_what_fits_before_it(after: str, *, is_told: bool) -> None:
+    why = f"WAL on that share is a no go. I'd rather have no database at all. {after}"
+    recording = Recording().prompt("Index the tide tables.").edit("index.py").answer("The index works.")
+    recording.prompt(f"Tried it on the box{' and again' * 40}. {why}")
+    assert found(recording) == [why if is_told else "I'd rather have no database at all."]
+
+
 SIZES = "| size | chunks |\n|---|---|\n| 1 MiB | 37204 |\n| 4 MiB | 9377 |\n\n"
 
 

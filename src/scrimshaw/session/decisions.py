@@ -61,7 +61,7 @@ def _choose_places(record: Record, most: int) -> list[int]:
 
 
 def _complete_choice(record: Record, place: int, chosen: Container[int]) -> Statement:
-    """A choice with what is said around it: by a person all, and what a few words reply to; by an agent the cause."""
+    """A choice with what is said around it: by a person what fits, and what a few words reply to, by an agent why."""
     sentences, sentence = record.sentences, record.sentences[place]
     gives_reason = _DECISION["reason"].search(sentence.text) or place - 1 in chosen
     concludes = bool(_DECISION["concludes"].search(sentence.text))
@@ -72,7 +72,8 @@ def _complete_choice(record: Record, place: int, chosen: Container[int]) -> Stat
         runs = [tuple(run) for (event, is_question), run in kinds if event == sentence.event and not is_question]
         telling = [run for run in runs if sentence in run or any(is_clear(each.text, 1) for each in run)]
         around = telling[0] if sentence.event in record.replies else next(run for run in runs if sentence in run)
-        text = " ".join([each.text for each in around])
+        while len(text := " ".join([each.text for each in around])) > LONGEST_SENTENCE and sentence in around[1:]:
+            around = around[1:]
         events = (each for each in record.events if each.number == sentence.event)
         whole = text if any(statements.contains_text(each, text) for each in events) else ""
     elif concludes or not (gives_reason or sentence.by == USER):

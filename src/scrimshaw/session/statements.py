@@ -195,8 +195,7 @@ def _sentences_of(text: str, event: int, by: str, turn: int) -> Iterator[Sentenc
             continue
         for words in map(trim, split_paragraph(block)):
             # a user's sentence counts whatever its length
-            fits = SHORTEST_SENTENCE <= len(words) <= LONGEST_SENTENCE
-            if len(words) >= SHORTEST_PROMPT if by == USER else fits:
+            if len(words) >= SHORTEST_PROMPT if by == USER else SHORTEST_SENTENCE <= len(words) <= LONGEST_SENTENCE:
                 yield Sentence(text=words, event=event, by=by, turn=turn, place=place, heading=heading, is_item=is_item)
                 place += 1
 
