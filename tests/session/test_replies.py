@@ -417,3 +417,47 @@ def test_a_ruling_may_be_long_or_say_what_stays(says: str) -> None:
         Recording().prompt("Test the harbour sink.").edit("sink.scala").answer("The sink of the harbour has a test.")
     )
     assert [text for text, _ in found(recording.prompt(says))] == [says]
+
+
+@pytest.mark.parametrize(
+    ("says", "is_told"),
+    [
+        ("O relatório em PDF não vamos fazer, um csv chega.", True),
+        ("El informe en PDF no vamos a hacerlo, un csv basta.", True),
+        ("Le rapport en PDF, on ne fait pas, un csv suffit.", True),
+        ("Den Bericht als PDF machen wir nicht, ein CSV reicht.", True),
+        ("Wir brauchen dafür keinen Bericht als PDF.", True),
+        ("Le rapport en PDF, on ne voit pas les marées.", False),
+        ("Wir wissen noch nichts vom Bericht als PDF.", False),
+    ],
+)
+def test_what_is_not_to_be_done_is_decided_in_any_language(says: str, *, is_told: bool) -> None:
+    recording = Recording().prompt("Export the tides as CSV.").edit("export.py").answer("The export works.")
+    assert [text for text, _ in found(recording.prompt(says))] == [says] * is_told
+
+
+@pytest.mark.parametrize(
+    "says",
+    ["muda o nome do pacote pack para chunk", "renomme le paquet pack en chunk", "benenne das Paket pack in chunk um"],
+)
+def test_a_request_in_another_language_is_told(says: str) -> None:
+    recording = Recording().prompt("Add a command that exports the tides of a harbour as CSV.").edit("export.py")
+    recording.answer("The export works.")
+    made = recording.prompt(says).edit("chunk.py").answer("It is named so now.").draft()
+    assert [each.text for each in made.requests] == [says]
+
+
+@pytest.mark.parametrize(
+    ("says", "is_open"),
+    [
+        ("o relatório em PDF fica para depois do piloto", True),
+        ("el informe en PDF queda para mañana", True),
+        ("le rapport en PDF, plus tard", True),
+        ("den Bericht als PDF auf morgen verschieben", True),
+        ("später wird der Bericht als PDF gelesen", False),
+    ],
+)
+def test_what_is_put_off_in_another_language_is_open(says: str, *, is_open: bool) -> None:
+    recording = Recording().prompt("Export the tides as CSV.").edit("export.py").answer("The export works.")
+    made = recording.prompt(says).answer("OK.").draft()
+    assert [each.text for each in made.open] == [says] * is_open
