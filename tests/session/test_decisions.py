@@ -535,6 +535,16 @@ def test_a_choice_in_a_long_prompt_comes_with_what_fits_before_it(after: str, *,
     assert found(recording) == [why if is_told else "I'd rather have no database at all."]
 
 
+@pytest.mark.parametrize(
+    ("says", "is_told"),
+    [("sqlite then.", True), ("the manifests then", True), ("dry run then", False), ("and then?", False)],
+)
+def test_what_the_answer_named_is_chosen_by_then(says: str, *, is_told: bool) -> None:
+    recording = Recording().prompt("Make an index of the chunks of a tide table.").read("chunks.go")
+    recording.answer("SQLite is one file, and quick. Manifests are trivial.")
+    assert found(recording.prompt(says).edit("index.go")) == [says] * is_told
+
+
 SIZES = "| size | chunks |\n|---|---|\n| 1 MiB | 37204 |\n| 4 MiB | 9377 |\n\n"
 
 

@@ -9,7 +9,7 @@ from operator import attrgetter, itemgetter
 from scrimshaw.ingest.dialogs import ANSWERED, APPROVED
 from scrimshaw.models import EventKind, RecordedEvent
 from scrimshaw.session import statements
-from scrimshaw.session.keywords import count_subjects, is_clear
+from scrimshaw.session.keywords import count_subjects, find_stems, is_clear
 from scrimshaw.session.record import LONG_WORD, SAME_CHOICE, Record
 from scrimshaw.session.sections import FEWEST_WORDS, NO_CHOICES
 from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line
@@ -148,7 +148,9 @@ def _weigh_decision(record: Record, place: int) -> float:
     """How much a sentence looks like a choice; 0 if it does not."""
     sentence, text = record.sentences[place], record.sentences[place].text
     text = _DECISION["halt"].sub("", text) if sentence.by == USER else text
-    fewest = FEWEST_WORDS - (sentence.by == USER)  # "go with uv"
+    takes_up = find_stems(text) if sentence.by == USER and _DECISION["takes_up"].match(text) else frozenset()
+    takes_up &= find_stems(" ".join([x.text for x in record.answers if takes_up and x.turn == sentence.turn - 1]))
+    fewest = 2 if takes_up else FEWEST_WORDS - (sentence.by == USER)  # "go with uv"
     is_refusal = record.replies.get(sentence.event) in record.refusals
     tells = is_refusal or is_clear(text, 1) or (sentence.by == USER and count_subjects(text) >= fewest)
     is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= fewest and tells
@@ -171,7 +173,7 @@ def _weigh_decision(record: Record, place: int) -> float:
         or (undoes and is_clear(undoes, 1))
         or ((wish or changes_mind) and alternative)
         or (objects and sentence.event in record.interruptions)
-        or _DECISION["stance"].search(text)
+        or (takes_up or _DECISION["stance"].search(text))
     )
     return 2.0 + 2 * explicit + alternative + bool(_DECISION["reason"].search(text)) if is_choice else 0.0
 

@@ -145,7 +145,6 @@ class _Evidence:
         found = []
         for each in filter(None, claims):
             event, text = self._events.get(each.event), statements.flatten(each.text).casefold()
-            is_proven = event is not None and text and statements.contains_text(event, each.text)
             words = set(_WORD.findall(f"{text} {each.note.casefold()}"))
             is_known = text in self._known
             if text.count(" ") >= _A_SENTENCE:
@@ -154,7 +153,7 @@ class _Evidence:
                 others = [known for number, known in self._known.values() if number != each.event and not is_news]
                 is_repeated = any(len(words & known) >= _REPEATED * len(words) for known in others)
                 is_known = is_repeated or any(text in known for known in (*self._known, self._notes[each.event]))
-            if is_proven and not is_known:
+            if event is not None and text and statements.contains_text(event, each.text) and not is_known:
                 self._known[text] = each.event, words
                 self._notes[each.event] += f"{statements.flatten(each.note).casefold()}\n"
                 found.append(each)
@@ -176,14 +175,13 @@ def find_later_requests(record: Record, task: Statement | None) -> list[Statemen
     found, events = [], dict(zip(map(attrgetter("number"), record.events), record.events, strict=True))
     for event, prompt in _group_prompts(record.sentences).items():
         is_kept = prompt[0].turn in record.changes_by_turn and record.withdrawn.get(prompt[0].turn) != frozenset()
-        is_later = task and event > task.event and prompt[0].by == USER and is_kept
         # "The upload fails on Windows. Find out why and fix it."
         pairs = [pair for pair in pairwise(prompt) if keywords.is_clear(pair[0].text)]
         referring = [pair for pair in pairs if _REQUEST["refers"].search(pair[1].text) and _is_request(pair[1])]
         needs = ([x] for x in prompt if _REQUEST["need"].search(x.text) and keywords.is_clear(x.text))
         wished = (pair for pair in pairs if statements.is_imperative(pair[1].text))
         asked = next(chain(referring, zip(filter(_is_request, prompt), strict=True), wished, needs), ())
-        if is_later and asked:
+        if task and event > task.event and prompt[0].by == USER and is_kept and asked:
             rest = " ".join([each.text for each in prompt[prompt.index(asked[0]) :]])  # what follows may limit it
             is_whole = len(rest) <= LONGEST_LINE and statements.contains_text(events[event], rest)
             found.append(Statement(rest if is_whole else " ".join([each.text for each in asked]), event))
