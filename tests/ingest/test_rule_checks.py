@@ -72,12 +72,6 @@ def test_own_rule_replaces_the_default_of_its_name_and_comes_first() -> None:
     assert len(merged) == len(default_rules())
 
 
-def test_the_spellings_of_other_tools_are_read() -> None:
-    table = {"id": "grep", "toolPattern": "^Grep", "contentPattern": "(?i)error", "summarizer": "matchCountSummary"}
-    (found,) = read_rules([table | {"attention": 0.8}])
-    assert (found.tool, found.content, found.summarizer) == ("^Grep", "(?i)error", "match_count")
-
-
 def test_a_refused_rule_says_what_is_allowed() -> None:
     with pytest.raises(ConfigError) as caught:
         read_rules([{"id": "a", "tool": "^Run$", "attention": 0.5, "summarizer": "short"}])

@@ -25,15 +25,6 @@ class RuleProblem(Struct, frozen=True, kw_only=True):
     fatal: bool
 
 
-# Other tools' names for the keys of a rule and for its summarizers.
-_OTHER_KEYS = {"toolPattern": "tool", "contentPattern": "content"}
-_OTHER_SUMMARIZERS = {
-    "firstLast500": Summarizer.FIRST_LAST_500,
-    "matchCountSummary": Summarizer.MATCH_COUNT,
-    "stdoutSummary": Summarizer.STDOUT,
-}
-
-
 def check_rules(tables: Sequence[object]) -> tuple[tuple[Rule, ...], list[RuleProblem]]:
     """The own and default rules in the order of trial, and the warnings; raises ConfigError."""
     own = read_rules(tables)
@@ -62,10 +53,7 @@ def read_rules(tables: Sequence[object]) -> tuple[Rule, ...]:
 
 def _read_rule(number: int, table: object) -> Rule:
     try:
-        known = {_OTHER_KEYS.get(key, key): value for key, value in msgspec.convert(table, dict[str, object]).items()}
-        if summarizer := _OTHER_SUMMARIZERS.get(str(known.get("summarizer"))):
-            known["summarizer"] = summarizer
-        return msgspec.convert(known, Rule)
+        return msgspec.convert(table, Rule)
     except msgspec.ValidationError as error:
         name = (table.get("id") if isinstance(table, dict) else None) or "without an id"
         allowed = f"summarizers: {', '.join(Summarizer)}; kinds: {', '.join(ItemKind)}"
