@@ -1,9 +1,11 @@
-"""Memories of sessions that ran elsewhere: another person's, or those of another machine. git brought their files."""
+"""Memories at a start: those of sessions that ran elsewhere, whose files git brought, and the rules that any has."""
 
 import os
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
-from itertools import chain
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
@@ -13,9 +15,13 @@ from scrimshaw.config import MEMORIES
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import SESSIONS, Tier, Trust
+from scrimshaw.models import SESSIONS, EventKind, Filters, MemoryType, RecordedEvent, Tier, Trust
 from scrimshaw.search.lineage import lowest_trust
+from scrimshaw.search.results import StateLine
+from scrimshaw.session.draft import read_lines
 from scrimshaw.session.keywords import find_topics
+from scrimshaw.session.statements import PATTERNS, cut_line
+from scrimshaw.storage.index import Index
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.sessions import Sessions
 
@@ -23,6 +29,10 @@ MOST_READ, MOST_ARRIVED = 20, 5  # files that are read, a millisecond each, and 
 LARGEST = 64 * 1024  # bytes of a file; the longest memories of sessions have a tenth
 LONGEST_HEARD = 25  # words of a line that name subjects; a longer one, such as a quoted request, speaks of many things
 _DONE = ("Outcome", "Changed", "Decisions")  # the sections that say what became of a point
+MOST_RULED, LONGEST_RULE = 60, 160  # memories in which rules are looked for, and characters of one
+# A part of a line with what a person added when they agreed, and the sections in which people rule.
+_NOTED_PART = re.compile(r"(?:\A| — (?:agreed in e(?P<event>\d+): )?)(?P<text>.+?)(?= — |\Z)")
+_RULING, _SENTENCES = ("Decisions", "Task", "Asked later"), re.compile(r"(?<=[.!?;]) ")
 
 
 class Arrival(Struct, frozen=True):
@@ -37,8 +47,7 @@ class Arrival(Struct, frozen=True):
 
     def find_subjects(self) -> list[frozenset[str]]:
         """The words that name subjects of the title, and of each line that says what was done."""
-        sections = (part.partition("\n") for part in f"\n{self.body}".split("\n## "))
-        lines = chain.from_iterable(rest.splitlines() for name, _, rest in sections if name.strip() in _DONE)
+        lines = (text for _, text, _ in read_lines(self.body, _DONE))
         return [words for words in map(find_topics, (self.title, *lines)) if len(words) <= LONGEST_HEARD]
 
 
@@ -73,3 +82,32 @@ def read_arrivals(sessions: Sessions, folder: Path) -> list[Arrival]:
                 name = f"{SESSIONS}/{path.stem}"
                 arrivals.append(Arrival(name, title, body, trust, min(written, arrived), arrived))
     return sorted(arrivals[:MOST_ARRIVED], key=attrgetter("last_event"), reverse=True)
+
+
+def find_rules(sessions: Sessions, index: Index, told: Sequence[StateLine]) -> Iterator[StateLine]:
+    """What people ruled for good in the last sessions, and what memories of preferences say, the newest first."""
+    known, kinds = "\n".join(map(attrgetter("text"), told)), (MemoryType.SESSION, MemoryType.PREFERENCE)
+    memories = index.select(Filters(types=kinds), sort="updated", limit=MOST_RULED)
+    bodies = index.bodies([*map(attrgetter("id"), memories)])
+    for each in memories:
+        trust, body = each.provenance.trust, bodies.get(each.id, "")
+        if each.type == MemoryType.PREFERENCE:
+            items = (line.strip(" -*") for line in body.splitlines() if not line.startswith("#"))
+            texts = [] if trust == Trust.WEB else ["; ".join(filter(None, items))]
+        else:
+            texts = [*list_rules(body, partial(sessions.events, each.provenance.session, EventKind.PROMPT))]
+        for text in texts:
+            if text and text not in known and not is_suspicious(text):
+                short = cut_line(text, LONGEST_RULE)
+                yield StateLine(part="rule", text=short, origin=each.id, trust=trust)
+
+
+def list_rules(body: str, read_prompts: Callable[[], Sequence[RecordedEvent]]) -> Iterator[str]:
+    """The sentences of a session's memory that rule for good and, if its prompts are here, come from one of these."""
+    lasting, prompts = PATTERNS["decisions"]["lasting"].search, None
+    for _, line, number in read_lines(body, _RULING) if lasting(body) else ():
+        for said in _NOTED_PART.finditer(line):
+            if ruled := " ".join(filter(lasting, _SENTENCES.split(said["text"]))):
+                prompts = {event.number for event in read_prompts()} if prompts is None else prompts
+                if not prompts or int(said["event"] or number or 0) in prompts:
+                    yield ruled

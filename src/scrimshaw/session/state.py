@@ -36,9 +36,9 @@ from scrimshaw.search.periods import Period, find_period
 from scrimshaw.search.results import StateLine
 from scrimshaw.search.tokens import count_shared
 from scrimshaw.session import sections, statements
-from scrimshaw.session.arrivals import Arrival, read_arrivals
+from scrimshaw.session.arrivals import Arrival, find_rules, read_arrivals
 from scrimshaw.session.decisions import find_decisions
-from scrimshaw.session.draft import find_task
+from scrimshaw.session.draft import find_task, read_lines
 from scrimshaw.session.failures import find_runs
 from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems, find_topics
 from scrimshaw.session.record import Record
@@ -65,7 +65,7 @@ MOST_EMPTY, MOST_PARALLEL, MOST_EARLIER, MOST_PLANNED = 20, 2, 12, 2  # sessions
 _TITLE_CHARACTERS = 76  # answers show 80 characters of a title
 MOST_DATED = 1_000  # sessions among which those of given days are
 MOST_ABOUT = 8  # memories, and passages of the record, that match a subject
-MOST_RULES, MOST_RULED, LONGEST_RULE = 4, 60, 160  # lines, memories to look in, characters
+MOST_RULES = 4  # lines
 MOST_FOLDERS = 300  # among which a start looks for files
 LONGEST_AGO_S, FEW_EVENTS, MOST_LEFT = 14 * 86_400, 12, 6  # of earlier sessions: age, events without a memory, lines
 _RECENT = 0.85  # of the events of a session; an agent's earlier plans are mostly done
@@ -80,10 +80,6 @@ _NOTED = {"Decisions": "decisions", "Learned": "learned", "Open": "open", "Next"
 _NOTED |= {"Tests": "tests", "Problems": "learned"}  # the last as earlier versions called what failed
 _NOTED_ELSEWHERE = {**_NOTED, "Task": "task", "Outcome": "said"}  # there are no events that say these better
 _NOTED_COMMIT = re.compile(r"commit ?([0-9a-f]*): ")
-_NOTED_LINE = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$")
-# A part of a line with what a person added when they agreed, and the sections in which people rule.
-_NOTED_PART = re.compile(r"(?:\A| — (?:agreed in e(?P<event>\d+): )?)(?P<text>.+?)(?= — |\Z)")
-_RULING, _SENTENCES = ("Decisions", "Task", "Asked later"), re.compile(r"(?<=[.!?;]) ")
 Notes = Mapping[str, Sequence[StateLine]]
 Count = Callable[[str], int]  # tokens of a text
 
@@ -143,7 +139,7 @@ def read_notes(body: str, events: Sequence[RecordedEvent], trust: str, origin: s
     """The lines of a session's memory now, by part; one that quotes no event, such as a person's, cites the memory."""
     numbered, noted = {event.number: event for event in events}, _NOTED if events else _NOTED_ELSEWHERE
     notes = {part: list[StateLine]() for part in (*noted.values(), "commits")}
-    for heading, text, number in _read_lines(body, noted):
+    for heading, text, number in read_lines(body, noted):
         event, commit = numbered.get(int(number or 0)), _NOTED_COMMIT.match(text)
         part = "commits" if commit else noted[heading]
         quoted, _, note = text[commit.end() if commit else 0 :].partition(" — ")
@@ -157,14 +153,6 @@ def read_notes(body: str, events: Sequence[RecordedEvent], trust: str, origin: s
     return notes
 
 
-def _read_lines(body: str, headings: Container[str]) -> Iterator[tuple[str, str, str]]:
-    """The heading, text and number of the event, if it has one, of the lines below these headings of a memory."""
-    for section in f"\n{body}".split("\n## ")[1:]:
-        heading, _, rest = section.partition("\n")
-        if (name := heading.strip()) in headings:
-            yield from ((name, text, number) for text, number in _NOTED_LINE.findall(rest))
-
-
 def _choose_lines(lines: Sequence[StateLine], most: int, known: list[str], *, is_said: bool = False) -> list[StateLine]:
     """The last lines that add something to the `known` texts, those of one event as one line."""
     chosen, texts = list[StateLine](), list[str]()
@@ -172,7 +160,7 @@ def _choose_lines(lines: Sequence[StateLine], most: int, known: list[str], *, is
         if len(texts) == most:
             break
         if is_said:
-            others, pieces = "\n".join(known), _SENTENCES.split(line.text)
+            others, pieces = "\n".join(known), re.split(r"(?<=[.!?;]) ", line.text)
             new = [piece for piece in pieces if piece.strip(";").casefold() not in others]
             is_rest = len(new) < len(pieces) and count_subjects(" ".join(new)) < _TELLING  # "As expected."
             line = replace(line, text="" if is_rest else " ".join(new))
@@ -356,35 +344,6 @@ def tell_state(
     lines = [*lines[:1], *since, *lines[1:]]
     rules = find_rules(sessions, index, lines) if index and occasion == Occasion.START else ()
     return [*lines, *_choose_lines([*rules][::-1], MOST_RULES, []), *islice(left, MOST_LEFT)]
-
-
-def find_rules(sessions: Sessions, index: Index, told: Sequence[StateLine]) -> Iterator[StateLine]:
-    """What people ruled for good in the last sessions, and what memories of preferences say, the newest first."""
-    known, kinds = "\n".join(map(attrgetter("text"), told)), (MemoryType.SESSION, MemoryType.PREFERENCE)
-    memories = index.select(Filters(types=kinds), sort="updated", limit=MOST_RULED)
-    bodies = index.bodies([*map(attrgetter("id"), memories)])
-    for each in memories:
-        trust, body = each.provenance.trust, bodies.get(each.id, "")
-        if each.type == MemoryType.PREFERENCE:
-            items = (line.strip(" -*") for line in body.splitlines() if not line.startswith("#"))
-            texts = [] if trust == Trust.WEB else ["; ".join(filter(None, items))]
-        else:
-            texts = [*list_rules(body, partial(sessions.events, each.provenance.session, EventKind.PROMPT))]
-        for text in texts:
-            if text and text not in known and not is_suspicious(text):
-                short = statements.cut_line(text, LONGEST_RULE)
-                yield StateLine(part="rule", text=short, origin=each.id, trust=trust)
-
-
-def list_rules(body: str, read_prompts: Callable[[], Sequence[RecordedEvent]]) -> Iterator[str]:
-    """The sentences of a session's memory that rule for good and, if its prompts are here, come from one of these."""
-    lasting, prompts = statements.PATTERNS["decisions"]["lasting"].search, None
-    for _, line, number in _read_lines(body, _RULING) if lasting(body) else ():
-        for said in _NOTED_PART.finditer(line):
-            if ruled := " ".join(filter(lasting, _SENTENCES.split(said["text"]))):
-                prompts = {event.number for event in read_prompts()} if prompts is None else prompts
-                if not prompts or int(said["event"] or number or 0) in prompts:
-                    yield ruled
 
 
 def _tell_since(arrivals: Sequence[Arrival], about: Session, when: str) -> tuple[list[StateLine], list[Set[str]]]:
