@@ -87,8 +87,8 @@ def save_file(
     engine: Engine, path: Path, *, force: bool = False, dry_run: bool = False, session: str = "", vault: str = ""
 ) -> Saved:
     """Index a source's file, or save a copy of another; raises NotFound, InvalidRequest, UnreadableFile."""
-    path = _check_path(engine, path)
-    if any(path.is_relative_to(source.root.resolve()) for source in engine.sources):
+    path = engine.settings.project / path
+    if any(Path(os.path.realpath(path)).is_relative_to(source.root.resolve()) for source in engine.sources):
         scan(engine)
     return _save_path(engine, path, session=session, force=force, dry_run=dry_run, vault=vault)
 
@@ -161,12 +161,11 @@ def import_files(
         try:
             if is_for_agent:
                 demand_inside(engine, str(file))
-            path = _check_path(engine, file)
-            saved = _save_path(engine, path, dry_run=dry_run)
+            saved = _save_path(engine, file, dry_run=dry_run)
         except ScrimshawError as error:
             yield leave_out("files", place, error)
         else:
-            text = parse_memory_file(path.read_bytes()).body if dry_run else ""
+            text = parse_memory_file(file.read_bytes()).body if dry_run else ""
             yield _describe_saved(saved, text, partial(ImportResult, source="files", place=place))
 
 
@@ -184,9 +183,10 @@ def leave_out(source: str, place: str, reason: str | ScrimshawError, skipped: in
     return ImportResult(source=source, place=place, status=status, reasons=(error.message,), skipped=skipped)
 
 
-def _check_path(engine: Engine, path: Path) -> Path:
-    """The resolved file; raises NotFound, InvalidRequest if it is not read as Markdown, UnreadableFile by name."""
-    path = path if path.is_absolute() else engine.settings.project / path
+def _save_path(
+    engine: Engine, path: Path, *, session: str = "", force: bool = False, dry_run: bool = False, vault: str = ""
+) -> Saved:
+    """The memory that a source read from this file; a copy of the file if no source has it."""
     if (name := replace_undecodable(str(path))) != str(path):  # no database can store it
         raise UnreadableFile(f"{name} cannot be imported: its name is not UTF-8.", "Rename the file.")
     with storage_errors("read", path):
@@ -195,20 +195,12 @@ def _check_path(engine: Engine, path: Path) -> Path:
         raise NotFound(f"There is no file {path}.", "Check the path; it is relative to the project's folder.")
     if path.suffix.lower() not in SUFFIXES and not find_document(engine, path):
         raise InvalidRequest(f"{path} is not a Markdown file.", f"Files that end in {' or '.join(SUFFIXES)} are read.")
-    return path.resolve()
-
-
-def _save_path(
-    engine: Engine, path: Path, *, session: str = "", force: bool = False, dry_run: bool = False, vault: str = ""
-) -> Saved:
-    """The memory that a source read from this file; a copy of the file if no source has it."""
-    for source in engine.sources:
-        state = engine.index.manifest(source.name).get(str(path))
-        if state and state.reason:
+    path = path.resolve()
+    if state := engine.index.manifest().get(str(path)):
+        if state.reason:
             raise UnreadableFile(f"{path} cannot be a memory: {state.reason}.", "Correct the file.")
-        if state:
-            known = Saved(id=state.memory_id, status="indexed", content_hash=state.content_hash, path=state.path)
-            return replace(known, notices=tuple(filter(None, [describe_claim(engine.memory(state.memory_id))])))
+        known = Saved(id=state.memory_id, status="indexed", content_hash=state.content_hash, path=state.path)
+        return replace(known, notices=tuple(filter(None, [describe_claim(engine.memory(state.memory_id))])))
     with storage_errors("read", path):
         size, most = path.stat().st_size, engine.settings.index.max_file_bytes
         if size > most:
