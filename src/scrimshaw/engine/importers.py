@@ -28,7 +28,7 @@ from scrimshaw.ingest.comparison import hash_normalised_text
 from scrimshaw.ingest.events import Event, StoredSession, Transcript, hash_text, make_answers, make_observation
 from scrimshaw.ingest.extraction import Rule
 from scrimshaw.ingest.front_matter import parse_time
-from scrimshaw.ingest.memory_file import is_private, parse_memory_file
+from scrimshaw.ingest.memory_file import BOM, decode_text, is_private, parse_memory_file
 from scrimshaw.ingest.other_memories import OtherMemory, ParsedMemories, first_heading
 from scrimshaw.ingest.quality import band
 from scrimshaw.ingest.redact import redact
@@ -305,7 +305,7 @@ def read_page(
 ) -> FoundMemories:
     try:
         found = parse(_read_text(file), name)
-    except UnreadableFile as error:
+    except ScrimshawError as error:
         yield leave_out(source, str(file), error.message)
     else:
         yield from ((str(file), each) for each in (found if isinstance(found, tuple) else (found,)))
@@ -382,12 +382,8 @@ def _count_as_recalled(engine: Engine, memory_id: str) -> None:
 
 
 def _read_text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(f"{file} is not UTF-8 text.", "Save it as UTF-8.") from error
-    except OSError as error:
-        raise UnreadableFile(f"{file} cannot be read: {error.strerror}.", "Check the path.") from error
+    with storage_errors("read", file):
+        return decode_text(file.read_bytes(), str(file)).removeprefix(BOM)
 
 
 def import_session(
