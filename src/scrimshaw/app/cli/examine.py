@@ -211,20 +211,15 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
                 fix = health.advice.get(row.name, "")
                 yield Finding(row.name, health.verdicts[row.name], f"{row.detail}{drift}", fix)
         if rejected := list_rejected(engine):
-            yield Finding(
-                "drafts",
-                Severity.NOTE,
-                f"set aside: {len(rejected)}",
-                "See `scrimshaw drafts list`; `scrimshaw review NAME --accept` saves one.",
-            )
+            fix = "See `scrimshaw drafts list`; `scrimshaw review NAME --accept` saves one."
+            yield Finding("drafts", Severity.NOTE, f"set aside: {len(rejected)}", fix)
         fix = "Merge them, or say which one counts: `scrimshaw link NEWER supersedes OLDER`."
         shared = map(", ".join, find_shared_titles(engine))
         yield from (Finding("titles", Severity.NOTE, f"{names} have the same title", fix) for names in shared)
-        is_sound = True
-        for fault in examine_databases(engine):
-            is_sound = False
-            yield replace(fault, fix=fault.fix or "See `scrimshaw checkpoint list` for older copies.")
-        if is_sound:
+        faults = [*examine_databases(engine)]
+        fix = "See `scrimshaw checkpoint list` for older copies."
+        yield from (replace(fault, fix=fault.fix or fix) for fault in faults)
+        if not faults:
             memories = format_count(engine.index.count(EVERY)[""], "memory")
             rows = next((row["seq"] for row in engine.journal.history(limit=1)), 0)
             yield Finding("databases", Severity.OK, f"sound; {memories}, {format_count(rows, 'entry')} in the ledger")
