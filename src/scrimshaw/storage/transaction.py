@@ -74,8 +74,9 @@ def lock(path: Path, timeout_s: float, *, makes_folder: bool = False) -> Iterato
     """Hold a vault's writer lock; not re-entrant. Raises VaultBusy after `timeout_s` seconds, StorageFailure."""
     name, until = (os.getpid(), str(path)), time.monotonic() + timeout_s
     line, guard = _LOCKS.get(name) or _LOCKS.setdefault(name, (allocate_lock(), FileLock(path)))
+    busy = VaultBusy(f"Another writer held {path} for {timeout_s:g} s.", "Try again in a moment.", path=str(path))
     if not line.acquire(timeout=timeout_s):
-        raise _busy_error(path, timeout_s)
+        raise busy
     try:
         with storage_errors("lock", path):
             if not makes_folder:
@@ -83,15 +84,11 @@ def lock(path: Path, timeout_s: float, *, makes_folder: bool = False) -> Iterato
             try:
                 guard.acquire(timeout=max(0.0, until - time.monotonic()), poll_interval=LOCK_POLL_S)
             except Timeout as error:
-                raise _busy_error(path, timeout_s) from error
+                raise busy from error
         yield
     finally:
         guard.release()
         line.release()
-
-
-def _busy_error(path: Path, timeout_s: float) -> VaultBusy:
-    return VaultBusy(f"Another writer held {path} for {timeout_s:g} s.", "Try again in a moment.", path=str(path))
 
 
 @contextmanager
