@@ -169,17 +169,12 @@ def prune(folder: Path, root: Path) -> None:
 
 def delete_leftovers(folder: Path, pattern: str = "") -> None:
     """Remove what killed writers left in a folder, with the pattern `**/` below it too; needs the vault's lock."""
-    for leftover in list(folder.glob(f"{pattern}{TEMP_PREFIX}*")):
-        if time.time() - leftover.lstat().st_mtime > STALE_AFTER_S:
-            delete_tree(leftover)
-
-
-def delete_tree(path: Path) -> None:
-    """Remove a file, a link, or a folder with all that is in it, as far as the system allows."""
     import shutil  # noqa: PLC0415 - hooks have no use for it
 
-    with suppress(OSError):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+    for leftover in list(folder.glob(f"{pattern}{TEMP_PREFIX}*")):
+        if time.time() - leftover.lstat().st_mtime > STALE_AFTER_S:
+            with suppress(OSError):  # as far as the system allows
+                if leftover.is_dir() and not leftover.is_symlink():
+                    shutil.rmtree(leftover, ignore_errors=True)
+                else:
+                    leftover.unlink(missing_ok=True)
