@@ -308,11 +308,8 @@ def _check_vault(engine: Engine) -> Result | str:
     vault = engine.sources[0]
     if not vault.writable:
         return Result(Status.OFF, f"{vault.root} was opened for reading only", expected=True)
-    return write_test_file(vault.root)
-
-
-def write_test_file(folder: Path) -> str:
-    """Write 4 KB in a folder, or in the nearest existing parent, and remove it; raises StorageFailure."""
+    folder = vault.root
+    # A missing folder is made by the first save, in the nearest one that is there.
     place = next(each for each in (folder, *folder.parents) if each.exists() or each.is_symlink())
     with storage_errors("write in", place), TemporaryFile(dir=place) as file:
         file.write(b"\0" * 4096)
