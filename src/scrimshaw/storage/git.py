@@ -255,10 +255,9 @@ def _read_commit_dates(project: Path, head: str) -> Mapping[str, tuple[str, str]
             if not (status := field.strip()):
                 continue
             path = next(fields, "")
-            if status.startswith(("R", "C")):
+            if status.startswith("R"):
                 old, path = path, next(fields, "")
-                if status.startswith("R"):
-                    names.setdefault(old, names.get(path, path))
+                names.setdefault(old, names.get(path, path))
             path = names.get(path, path)
             dates[path] = (at, dates[path][1] if path in dates else at)
     return dates
