@@ -290,13 +290,9 @@ def open_engine(
         team=team,
         embed_job=EMBED_TEAM if team else EMBED,
     )
-    try:
-        if transaction.is_interrupted(folder):
-            with engine.write_lock():  # which cleans up after a killed process
-                pass
-    except BaseException:
-        engine.close()
-        raise
+    if transaction.is_interrupted(folder):
+        with engine.write_lock():  # which cleans up after a killed process
+            pass
     return engine
 
 
