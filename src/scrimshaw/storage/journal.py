@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter, itemgetter
@@ -154,8 +153,7 @@ class Journal:
         now = time.time()
         is_given_back = state == JobState.QUEUED and retry_in_s is None
         state = state if retry_in_s is None else JobState.QUEUED
-        # Varied by a fifth, so that workers that failed together do not retry together.
-        due = now + (retry_in_s or 0.0) * (0.8 + 0.4 * os.urandom(1)[0] / 255)
+        due = now + (retry_in_s or 0.0)
         with self._database.write() as write:
             if state == JobState.QUEUED:  # an identical waiting job is replaced
                 write.execute(_REPLACE_WAITING, (job.kind, job.key, job.id, job.attempts))
