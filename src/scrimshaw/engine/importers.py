@@ -270,9 +270,8 @@ def _read_source(engine: Engine, source: str, place: Path, all_projects: bool) -
             parse_text = other_memories.parse_mem0 if source == MEM0 else other_memories.parse_graph
             found, left = parse_text(_read_text(place))
             if not found and (count := left[other_memories.NO_JSON]):
-                raise UnreadableFile(
-                    f"{place} has no memories; {other_memories.NO_JSON}: {count}.", "Name another file."
-                )
+                message = f"{place} has no memories; {other_memories.NO_JSON}: {count}."
+                raise UnreadableFile(message, "Name another file.")
             yield from _list_parsed(source, place, (found, left))
         case "basic-memory":
             top = place if place.is_dir() else place.parent
@@ -363,7 +362,7 @@ def _save_other(engine: Engine, new: NewText, result: partial[ImportResult], dry
             tier = Tier.TEMPORARY if band(saved.quality.score) == "D" else new.tier
             saved = save(engine, replace(new, tier=tier), force=True, dry_run=dry_run)
         if saved.status == "saved":
-            _count_as_recalled(engine, saved.id)
+            touch(engine, engine.index.get([saved.id]).values())  # by its own day it would count as forgotten
         return _describe_saved(saved, new.content, result)
     memory = engine.memory(earlier[0])
     if memory.id in engine.index.find_ids(text_hash=hash_normalised_text(redact(new.content).text)):
@@ -374,11 +373,6 @@ def _save_other(engine: Engine, new: NewText, result: partial[ImportResult], dry
     if not dry_run:
         update(engine, memory.id, {}, content=new.content, reason=new.reason, actor=new.origin)
     return result(status="found" if dry_run else "taken", memories=(memory.id,))
-
-
-def _count_as_recalled(engine: Engine, memory_id: str) -> None:
-    """Let an imported memory be fresh: by the day that it is from it would count as forgotten."""
-    touch(engine, engine.index.get([memory_id]).values())
 
 
 def _read_text(file: Path) -> str:
@@ -417,7 +411,7 @@ def import_session(
     if not outcome.memory_id:
         return result(status=status, reasons=outcome.reasons or ("it adds no memory, but is searched",))
     if outcome.status == "accepted":
-        _count_as_recalled(engine, outcome.memory_id)
+        touch(engine, engine.index.get([outcome.memory_id]).values())  # as for other imports
     return result(status="taken", memories=(outcome.memory_id,), reasons=outcome.reasons)
 
 
