@@ -159,13 +159,12 @@ def explain_drift(
     memories = engine.index.get(sorted(named))
     dates = {name: memory.created for name, memory in memories.items()}
     depths = {edge.source: edge.hop for edge in later}  # the farthest, as the nearest come first
+    # What replaces a replacement is newer than it, whatever dates they state.
+    later.sort(key=lambda edge: (depths[edge.source], dates.get(edge.source, "")), reverse=True)
     by_relation = {name.value: tuple(edge for edge in walked if edge.relation == name) for name in Relation}
     return Drift(
         id=memory_id,
-        # What replaces a replacement is newer than it, whatever dates they state.
-        replaced_by=tuple(
-            sorted(later, key=lambda edge: (depths[edge.source], dates.get(edge.source, "")), reverse=True)
-        ),
+        replaced_by=tuple(later),
         replaces=tuple(earlier),
         chain={name: edges for name, edges in by_relation.items() if edges},
         memories=memories,
