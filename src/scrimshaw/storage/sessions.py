@@ -174,11 +174,8 @@ class Sessions:
             if seen.kind in (EventKind.START, EventKind.COMPACT):  # what was shown is no longer in the context
                 write.execute("DELETE FROM shown WHERE session = ?", (session,))
             event = dict(zip(_OBSERVED, attrgetter(*_OBSERVED)(seen), strict=True))
-            event |= {
-                "number": write.execute(_NEXT_NUMBER.format("events"), (session,)).get,
-                "text": seen.text.text,
-                "at": now,
-            }
+            number = write.execute(_NEXT_NUMBER.format("events"), (session,)).get
+            event |= {"number": number, "text": seen.text.text, "at": now}
             insert(write, "events", event, "ON CONFLICT DO NOTHING")
             if not write.changes():
                 return False
