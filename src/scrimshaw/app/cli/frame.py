@@ -24,7 +24,6 @@ from scrimshaw.app.background import LEASE_S
 from scrimshaw.app.cli.output import Lines, confirm, line, note, note_degradations, progress, show
 from scrimshaw.config import Settings, find_project, load, load_memory
 from scrimshaw.engine import Engine, counts, index, open_engine
-from scrimshaw.engine.core import list_project_sources
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, describe_os_error
@@ -74,14 +73,6 @@ def complete_id(incomplete: str) -> list[str]:
     return []
 
 
-def complete_source(incomplete: str) -> list[str]:
-    """Shell completion: the project's sources that begin with the text."""
-    with suppress(ScrimshawError):
-        sources = list_project_sources(load(find_project(Path.cwd())))
-        return [each.name for each in sources if each.name.startswith(incomplete)]
-    return []
-
-
 _every_command = partial(typer.Option, callback=_inherit, rich_help_panel="Options of every command")
 _PROJECT_HELP = "The project's folder; default: found from here."
 Project = Annotated[Path | None, _every_command(exists=True, file_okay=False, help=_PROJECT_HELP)]
@@ -108,7 +99,7 @@ def _filters(
     types: Annotated[list[MemoryType] | None, typer.Option("--type", help="Only this type (repeatable).")] = None,
     topics: Annotated[Texts, typer.Option("--topic", metavar="TEXT", help="Only with all these (repeatable).")] = None,
     folder: Annotated[str, typer.Option(help="Only below this folder, or any whose path ends in it.")] = "",
-    source: Annotated[str, typer.Option(autocompletion=complete_source, help="Only this source, such as docs.")] = "",
+    source: Annotated[str, typer.Option(help="Only this source, such as docs.")] = "",
     since: Annotated[
         str, date(help="Only updated (or created, or changed on disk) since this ISO date in UTC, or 2d ago.")
     ] = "",
