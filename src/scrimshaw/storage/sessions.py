@@ -123,12 +123,7 @@ class Sessions:
         return next(self._read_all(partial(self._select_sessions, "WHERE id = ?", (session,))), None)
 
     def latest(
-        self,
-        *,
-        before: str = "",
-        processes: Sequence[int] | None = None,
-        limit: int = 1,
-        with_work: Work = False,
+        self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1, with_work: Work = False
     ) -> list[Session]:
         """Sessions except `before`, newest event first; with `processes` only active ones of these clients, 0 for none.
 
