@@ -128,8 +128,7 @@ def tidy(engine: Engine) -> None:
     """Finish or remove what killed writers left in the vaults; raises VaultBusy."""
     with engine.write_lock():
         for folder in (engine.folder, engine.storage.place / CHECKPOINTS):
-            if folder.is_dir():
-                delete_leftovers(folder)
+            delete_leftovers(folder)
         for source in engine.sources:
             if source.writable:
                 delete_leftovers(source.root, "**/")
