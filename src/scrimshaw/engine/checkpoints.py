@@ -239,26 +239,18 @@ def _list_paths(engine: Engine) -> list[Path]:
 def _read_age(path: Path) -> tuple[bool, int, float, str]:
     """Whether a checkpoint can be read, the length of its ledger, since clocks jump, when it was made, and its name."""
     age = read_age(path)
-    return (True, *age, path.name) if age else (False, 0, _read_stat(path)[0], path.name)
+    return (True, *age, path.name) if age else (False, 0, 0.0, path.name)
 
 
 def _describe(path: Path, manifest: Manifest | None = None) -> Checkpoint:
-    name, (modified, size) = _name_of(path), _read_stat(path)
-    made = Checkpoint(name=name, path=replace_undecodable(str(path)), created=modified, bytes=size)
+    name, info = _name_of(path), path.lstat()
+    modified = min(max(info.st_mtime, 0.0), LATEST)
+    made = Checkpoint(name=name, path=replace_undecodable(str(path)), created=modified, bytes=info.st_size)
     if manifest is None:
         return made
     same = {field: getattr(manifest, field) for field in ("created", "rows", "metadata", "left_out")}
     made_as = "" if manifest.name == name else manifest.name
     return replace(made, made_as=made_as, files=len(manifest.files), **same)
-
-
-def _read_stat(path: Path) -> tuple[float, int]:
-    """When a file was changed, and its bytes; zeros if it is gone by now."""
-    try:
-        info = path.lstat()
-    except OSError:
-        return 0.0, 0
-    return min(max(info.st_mtime, 0.0), LATEST), info.st_size
 
 
 def _name_of(path: Path) -> str:
