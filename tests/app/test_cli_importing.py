@@ -275,23 +275,11 @@ def test_vectors_of_imported_sessions_are_made_in_the_background(
     assert ready == total > EMBED_BATCH
 
 
-def test_sessions_of_other_folders_are_named_if_there_are_none_of_the_project(
-    cli: Cli, project: Path, home: Path, tmp_path: Path
-) -> None:
-    for number in range(2):
-        put_session(home, tmp_path / "old place/project", f"o-{number}")
-    put_session(home, tmp_path / "another", "a-1")
+def test_an_import_that_finds_nothing_names_the_way_of_a_moved_project(cli: Cli, home: Path) -> None:
     assert cli("init", "--no-import").code == 0
-    assert "import claude" not in cli("import", "transcripts", "--dry-run").err
-    (folder,) = (each for each in home.glob(".claude/projects/*") if each.name.endswith("0-project"))
-    shutil.rmtree(folder)
-    for source in ("claude", "all"):
-        done = cli("import", source, "--dry-run")
-        first, *others = (line for line in done.err.splitlines() if "import claude" in line)
-        assert first.endswith("-old-place-project  # 2 sessions")
-        assert [line.rpartition("-")[2] for line in others] == ["another  # 1 session"]
-    taken = cli(*first.partition("  #")[0].split()[1:])
-    assert "2 taken" in taken.out
+    assert "FOLDER" not in cli("import", "transcripts", "--dry-run").err
+    shutil.rmtree(home / ".claude/projects")
+    assert "`scrimshaw import CLIENT FOLDER`" in cli("import", "transcripts", "--dry-run").err
 
 
 def test_a_dry_run_tells_no_number_of_memories_that_sessions_become(cli: Cli) -> None:

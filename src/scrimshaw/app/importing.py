@@ -1,8 +1,6 @@
 """Finds the sources that a project can import, and plans an import of each."""
 
 import os
-import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import chain
@@ -70,14 +68,6 @@ def find_sources(engine: Engine, home: Path) -> list[FoundSource]:
         if deleted := importers.find_deleted_decisions(project):
             found.append(FoundSource(kind=importers.DECISIONS, place=str(project), count=len(deleted), size=0))
     return found
-
-
-def list_other_folders(project: Path, home: Path) -> list[tuple[tuple[str, str], int]]:
-    """The sessions of all projects by client and folder; first of those named like this one, which may have moved."""
-    name = re.sub(r"[^a-z0-9]", "-", project.name.lower())
-    clients = [each for each in all_clients().values() if "/projects/*/" in each.transcript_glob]
-    found = Counter((x.name, str(file.parent)) for x in clients for file in home.glob(x.transcript_glob.format("*")))
-    return sorted(found.items(), key=lambda each: (f"-{name}/" not in f"{each[0][1].lower()}/", each))
 
 
 def search_transcripts(project: Path, home: Path, traces: Traces) -> Iterator[tuple[Path, int, str]]:

@@ -1,6 +1,5 @@
 """The commands to begin and to move memories in and out: init, serve, setup, import, export."""
 
-import shlex
 import sys
 import webbrowser
 from collections import Counter
@@ -21,16 +20,7 @@ from scrimshaw.app.cli.frame import Texts, command, example, open_memory, settin
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, print_lines, progress, show
 from scrimshaw.app.clients import CLIENT_NAMES
 from scrimshaw.app.clients.client import Scope
-from scrimshaw.app.importing import (
-    EVERYTHING,
-    TRANSCRIPTS,
-    ImportPlan,
-    find_sources,
-    list_other_folders,
-    name_guidance,
-    name_sources,
-    plan_import,
-)
+from scrimshaw.app.importing import EVERYTHING, ImportPlan, find_sources, name_guidance, name_sources, plan_import
 from scrimshaw.engine import Engine, index, open_engine, trust
 from scrimshaw.engine.counts import export_jsonl, export_lines, export_markdown
 from scrimshaw.engine.importers import ImportResult
@@ -233,8 +223,8 @@ def import_(
     """
     plan = plan_import(engine, source, Path.home(), path, dry_run=dry_run, all_projects=all_projects)
     summary = _run_import(plan)
-    if path is None:
-        _note_other_folders(engine, summary, source)
+    if not any(summary["counts"].values()):
+        note("If the project had another path then, name the folder of its sessions: `scrimshaw import CLIENT FOLDER`.")
     if not (dry_run or summary["interrupted"]):
         index.catch_up(engine)
         summary["vectors"] = frame.begin_vectors(engine, skip=no_vectors, wait=wait)
@@ -328,20 +318,9 @@ def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> dict[st
         if not typer.confirm("Import these? They are redacted first.", default=True, err=True):
             return None
     summary = _run_import(plan_import(engine, EVERYTHING, home))
-    _note_other_folders(engine, summary, EVERYTHING)
     if not as_json:
         print_lines(_render_sums(summary), stderr=True)
     return summary
-
-
-def _note_other_folders(engine: Engine, summary: Mapping[str, Any], source: str) -> None:
-    """If no session of this project was found, say where there are sessions: it may have been moved."""
-    found = list_other_folders(engine.settings.project, Path.home())
-    others = [each for each in found if source in (EVERYTHING, TRANSCRIPTS, each[0][0])][:PLACES_SHOWN]
-    if others and not any(each.source in CLIENT_NAMES for each in summary["taken"]):
-        note(f"No session of {engine.settings.project} was found. If it had another path then, name the folder:")
-        for (client, at), many in others:
-            note(f"scrimshaw import {client} {shlex.quote(at)}  # {format_count(many, 'session')}")
 
 
 @command(app, "setup", CLIENT_NAMES[0], "all --dry-run", render=_render_setup)
