@@ -68,7 +68,6 @@ from scrimshaw.storage.ports import (
     StoredText,
     VectorCounts,
 )
-from scrimshaw.storage.sessions import Work
 from scrimshaw.storage.sql import earliest, latest
 
 _SORTS: Mapping[str, Callable[[Memory], Any]] = {
@@ -574,7 +573,13 @@ class MemorySessions:
         return next((row for row in self._rows("sessions") if row.id == session), None)
 
     def latest(
-        self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1, with_work: Work = False
+        self,
+        *,
+        before: str = "",
+        processes: Sequence[int] | None = None,
+        limit: int = 1,
+        with_work: bool = False,
+        with_changes: bool = False,
     ) -> list[Session]:
         found, past = list[Session](), -math.inf
         for each in self._rows("sessions"):
@@ -583,10 +588,10 @@ class MemorySessions:
             past = past if each.last_event > time.time() else max(past, each.last_event)
         found = [each for each in found[::-1] if each.id != before and each.state is not SessionState.PURGED]
         found.sort(key=lambda each: -each.last_event)
-        if with_work == "changes":
+        if with_changes:
             found = [each for each in found if any(_is_change(item) for item in self.items(each.id))]
-        elif with_work:
-            kinds = (EventKind.TOOL,) if with_work == "calls" else (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)
+        if with_work:
+            kinds = (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)
             found = [each for each in found if self.events(each.id, *kinds)]
         if processes is not None:
             wanted = set(processes) - {0}

@@ -178,14 +178,13 @@ def test_the_latest_sessions_with_work_are_those_in_which_something_was_asked_do
     assert {session.id for session in sessions.latest(limit=99, with_work=True, before="tool")} == found - {"tool"}
 
 
-def test_the_latest_sessions_with_calls_and_changes_are_told_apart(sessions: Sessions) -> None:
+def test_the_latest_sessions_with_changes_are_found(sessions: Sessions) -> None:
     edit = replace(item("Edit a.py"), source=ItemSource(extraction_rule_id="edit"))
     observe(sessions, seen("c1", EventKind.PROMPT, session="asked"))
     observe(sessions, seen("c2", session="called", item=item()))
     observe(sessions, seen("c3", session="edited", item=edit))
     observe(sessions, seen("c4", session="committed", item=replace(item("c"), kind=ItemKind.COMMIT)))
-    assert {each.id for each in sessions.latest(limit=9, with_work="calls")} == {"called", "edited", "committed"}
-    assert {each.id for each in sessions.latest(limit=9, with_work="changes")} == {"edited", "committed"}
+    assert {each.id for each in sessions.latest(limit=9, with_changes=True)} == {"edited", "committed"}
 
 
 def test_calls_are_found_by_words_in_all_sessions(sessions: Sessions) -> None:

@@ -61,7 +61,8 @@ LONGEST_TEXT, LONGEST_NOTE, LONGEST_WORDS, SHORTEST_CUT = 400, 120, 650, 80
 MOST_LAST_ANSWERS = 10  # last answers to look for telling ones in
 LONGEST_HEARD = 4_000  # characters of a text in which the subjects of earlier points are looked for
 MOST_HEARD = 120  # last events whose agent texts are read: a start must take only milliseconds
-MOST_EMPTY, MOST_PARALLEL, MOST_EARLIER, MOST_PLANNED = 20, 2, 12, 2  # sessions
+MOST_EMPTY, MOST_PARALLEL, MOST_EARLIER = 20, 2, 12  # sessions
+MOST_PLANNED = 2  # sessions whose next step is told; what was to come before these is done by now, or given up
 _TITLE_CHARACTERS = 76  # answers show 80 characters of a title
 MOST_DATED = 1_000  # sessions among which those of given days are
 MOST_ABOUT = 8  # memories, and passages of the record, that match a subject
@@ -313,9 +314,7 @@ def tell_state(
     """
     earlier = sessions.latest(before=own.id, limit=MOST_EMPTY, with_work=True) if occasion != Occasion.COMPACT else []
     if len(earlier) == MOST_EMPTY:  # such as of a script that asks; the last work may be before all of them
-        earlier += sessions.latest(before=own.id, with_work="calls")
-        earlier += sessions.latest(before=own.id, with_work="changes")
-        earlier = sorted({*earlier}, key=attrgetter("last_event"), reverse=True)
+        earlier += {*sessions.latest(before=own.id, with_changes=True)} - {*earlier}
     asking, has_state = list[tuple[Session, list[StateLine], list[RecordedEvent]]](), True
     for about in [*([own] if own_first else []), *sorted(earlier, key=_is_elsewhere)]:
         events, items = sessions.events(about.id), sessions.items(about.id)
@@ -514,9 +513,7 @@ def _find_left_open(
     """
     is_brief, subjects = len(later) <= FEW_EVENTS, [*map(_find_subjects, later)]
     for place, (each, when) in enumerate(islice(earlier.items(), MOST_EARLIER)):
-        events, wanted = sessions.events(each.id), dict(_LEFT[when])
-        if place >= MOST_PLANNED:  # what came next then has been done by now, or given up
-            wanted.pop("next")
+        events, wanted = sessions.events(each.id), {**_LEFT[when], "next": int(place < MOST_PLANNED)}
         told = dict(_find_notes(sessions, index, each.id, ()) or _find_lines(Record(events[-FEW_EVENTS:], ()), _ENDS))
         if is_brief and when == "before" and len(events) > FEW_EVENTS:
             found = _find_lines(Record(events, (), MOST_HEARD), _INTERRUPTED)

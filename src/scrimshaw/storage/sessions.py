@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice, repeat
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -38,12 +38,6 @@ _COLUMNS = [name for name in Session.__struct_fields__ if name != "work_tree"]
 _SESSIONS = f"(SELECT rowid, {', '.join(_COLUMNS)}, ? AS work_tree FROM sessions) AS known"
 _OBSERVED = ("session", "kind", "tool", "call_id", "path", "failed")  # of an event, as a client reports it
 MOST_SHOWN = 100
-Work = bool | Literal["calls", "changes"]  # what a session has: anything, a call of a tool, an edit or a commit
-_WORK: Mapping[Work, str] = {
-    True: "events WHERE session = id AND kind IN ('prompt', 'tool', 'answer')",
-    "calls": "events WHERE session = id AND kind = 'tool'",
-    "changes": "items WHERE session = id AND (kind = 'commit' OR extraction_rule_id = 'edit')",
-}
 _NEWEST = "ORDER BY last_event DESC, rowid DESC"
 _REOPENED = (
     f"state = CASE WHEN sessions.state = '{SessionState.PURGED}' OR excluded.last_event < sessions.last_event"
@@ -123,15 +117,24 @@ class Sessions:
         return next(self._read_all(partial(self._select_sessions, "WHERE id = ?", (session,))), None)
 
     def latest(
-        self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1, with_work: Work = False
+        self,
+        *,
+        before: str = "",
+        processes: Sequence[int] | None = None,
+        limit: int = 1,
+        with_work: bool = False,
+        with_changes: bool = False,
     ) -> list[Session]:
         """Sessions except `before`, newest event first; with `processes` only active ones of these clients, 0 for none.
 
-        `with_work` leaves out those without prompts, calls or answers, or those without what it names.
+        `with_work` leaves out those without prompts, calls or answers, `with_changes` those without edits and commits.
         """
         where = f"WHERE id <> ? AND state <> '{SessionState.PURGED}'"
         if with_work:
-            where += f" AND EXISTS (SELECT 1 FROM {_WORK[with_work]})"
+            where += " AND EXISTS (SELECT 1 FROM events WHERE session = id AND kind IN ('prompt', 'tool', 'answer'))"
+        if with_changes:
+            is_change = "kind = 'commit' OR extraction_rule_id = 'edit'"
+            where += f" AND EXISTS (SELECT 1 FROM items WHERE session = id AND ({is_change}))"
         if processes is not None:
             where += f" AND state = 'active' AND process <> 0 AND process IN ({marks(processes)})"
         arguments = (before, *(processes or ()), limit)
