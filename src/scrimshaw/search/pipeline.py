@@ -363,13 +363,11 @@ class Searcher:
         near, hits = state.lists.get(Channel.VECTOR, ()), list[Hit]()
         floor = near[-1].score if near and state.has_all_vectors else None
         for each in page:
-            name, fused = each.memory.id, each.fused
-            piece = pieces[name]
+            name, fused, piece = each.memory.id, each.fused, pieces[each.memory.id]
             text = bodies.get(name) or open_items.get(name) or piece.text
             texts.append(f"{each.memory.title}\n{text}")
-            best_text = f"{each.memory.title}\n{piece.context}\n{piece.text}"
-            cosine = fused.raw.get(Channel.VECTOR, floor)
-            probability = judge_answer(best_text, state.terms, cosine, state.coverage, self._model, state.searched)
+            said, cosine = f"{each.memory.title}\n{piece.context}\n{piece.text}", fused.raw.get(Channel.VECTOR, floor)
+            probability = judge_answer(said, state.terms, cosine, state.coverage, self._model, state.searched)
             questions = each.memory.questions[state.questions.get(name, len(each.memory.questions)) :]
             explanation = Explanation(
                 ranks=fused.ranks,

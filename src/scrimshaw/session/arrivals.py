@@ -98,8 +98,7 @@ def find_rules(sessions: Sessions, index: Index, told: Sequence[StateLine]) -> I
             texts = [*list_rules(body, partial(sessions.events, each.provenance.session, EventKind.PROMPT))]
         for text in texts:
             if text and text not in known and not is_suspicious(text):
-                short = cut_line(text, LONGEST_RULE)
-                yield StateLine(part="rule", text=short, origin=each.id, trust=trust)
+                yield StateLine(part="rule", text=cut_line(text, LONGEST_RULE), origin=each.id, trust=trust)
 
 
 def list_rules(body: str, read_prompts: Callable[[], Sequence[RecordedEvent]]) -> Iterator[str]:

@@ -248,15 +248,11 @@ def review_drafts(
     dry_run: frame.DryRun = False,
     yes: frame.Yes = False,
 ) -> list[dict[str, str]]:
-    """Accept, edit or reject drafts that are waiting for review.
-
-    Those you name may be drafts that the quality gate set aside.
-    """
+    """Accept, edit or reject drafts that are waiting for review, or any that you name."""
     if accept + edit + reject > bool(names or all_):
         raise typer.BadParameter("Name drafts, or --all, with one of --accept, --edit and --reject.")
     names = [_find_draft(engine, name) for name in names or ()]
-    rejected = drafting.list_rejected(engine)
-    waiting = [one for one in rejected if (one.name in names if names else WAITS in one.reasons)]
+    waiting = [one for one in drafting.list_rejected(engine) if (one.name in names if names else WAITS in one.reasons)]
     if reject and waiting and not dry_run:
         confirm(f"Remove {format_count(len(waiting), 'draft')} permanently?", yes)
     answers = {"a": "accept", "e": "edit", "r": "reject"}
