@@ -31,7 +31,7 @@ from scrimshaw.ingest.tables import load_lines
 from scrimshaw.models import Action, Entry, EventKind, SourceFile, Wipe
 from scrimshaw.storage import erasing
 from scrimshaw.storage.archive import open_archive
-from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
+from scrimshaw.storage.durable import prune, remove_file, replace_file, storage_errors
 from scrimshaw.storage.erasing import Kind, SearchedFile, read_bytes
 from scrimshaw.storage.git import GitTraces, list_other_work_trees, search_git
 from scrimshaw.storage.paths import SUFFIX, locate, replace_undecodable
@@ -398,12 +398,13 @@ def _decide(file: SearchedFile, target: PurgeTarget) -> Fate:
             return Fate.REMOVE if (target.remove_unreadable if is_known else target.remove_closed) else Fate.STAY
         case Kind.ARCHIVE | Kind.TEXT if file.traces:
             return Fate.CUT if file.kind is Kind.TEXT else Fate.REMAKE
-        case Kind.SCRATCH if file.traces or file.doubt:  # never needed, even if unreadable
-            return Fate.REMOVE
-        # Deleted for the path in it; resolve() fails in a circle.
-        case Kind.LINK if file.inside or Path(os.path.realpath(file.path)) in target.files:
-            return Fate.REMOVE
-    return Fate.NONE
+        case Kind.SCRATCH:  # never needed, even if unreadable
+            is_gone = bool(file.traces or file.doubt)
+        case Kind.LINK:  # deleted for the path in it; resolve() fails in a circle
+            is_gone = file.inside > 0 or Path(os.path.realpath(file.path)) in target.files
+        case _:
+            is_gone = file.kind is Kind.NAME and file.traces > 0 and file.path.is_dir()
+    return Fate.REMOVE if is_gone else Fate.NONE
 
 
 def _clean(file: SearchedFile, fate: Fate, target: PurgeTarget) -> None:
@@ -411,6 +412,8 @@ def _clean(file: SearchedFile, fate: Fate, target: PurgeTarget) -> None:
     with storage_errors("remove" if fate is Fate.REMOVE else "write", file.path):
         if fate is Fate.CUT and file.path.is_file():
             replace_file(file.path, target.traces.erase(read_bytes(file.path)))
+        elif fate is Fate.REMOVE and file.path.is_dir() and not file.path.is_symlink():
+            prune(file.path, _find_floor(file))
         elif fate is Fate.REMOVE and (file.path.is_file() or file.path.is_symlink()):
             remove_file(file.path, _find_floor(file))
     if file.named and file.kind not in (Kind.DATABASE, Kind.GIT) and os.path.lexists(file.path):
