@@ -21,7 +21,7 @@ MAKERS = {"marks"}
 # What purges, dumps or salvages every table takes tables, columns and triggers from the schema of the database itself.
 WRITTEN_HERE = {
     "sql.py": {"table", "values", "rest", "kind"},
-    "maintenance.py": {"self", "table", "values", "condition"},
+    "maintenance.py": {"self", "table", "values", "condition", "where"},
     "sqlite/database.py": {"name"},
     "databases.py": {"name"},
     "index.py": {"where", "starts", "joined", "select", "values", "table", "number", "step", "related"},

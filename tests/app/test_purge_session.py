@@ -152,7 +152,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from scrimshaw.config import load
-from scrimshaw.engine import open_engine, purge
+from scrimshaw.engine import open_engine, purge, query_log
 from scrimshaw.engine.drafts import target_session
 from scrimshaw.storage import erasing
 from scrimshaw.storage.sqlite.maintenance import SqliteMaintenance
@@ -160,8 +160,8 @@ from scrimshaw.storage.sqlite.maintenance import SqliteMaintenance
 def killed(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
-places = {"remake_archive": erasing, "forget_session": purge, "erase": SqliteMaintenance, "compact": SqliteMaintenance}
-setattr(places[sys.argv[3]], sys.argv[3], killed)
+places = {"remake_archive": erasing, "forget_session": query_log}
+setattr(places.get(sys.argv[3], SqliteMaintenance), sys.argv[3], killed)
 with open_engine(load(Path(sys.argv[1]))) as engine:
     purge.erase(engine, target_session(engine, sys.argv[2]))
 """

@@ -180,8 +180,7 @@ def target_session(engine: Engine, session: str) -> PurgeTarget:
     made = [each for each in engine.index.select(all_sessions) if each.provenance.session == session]
     names = {each.id for each in made if each.provenance.source == DRAFTED} | {last.memory_id if last else ""}
     names |= {row["memory_id"] for row in engine.journal.history(session=session) if row["actor"] == DRAFTED}
-    record = f"{ITEM_PREFIX}{session}"
-    entry = Entry(action=Action.PURGE, memory_id=record, reason="a session was purged", actor="human")
+    entry = Entry(action=Action.PURGE, memory_id=f"{ITEM_PREFIX}{session}", reason="session purged", actor="human")
     drafts = [locate(_vault(engine).root, slug(session)).resolve()]
     return target_memories(engine, sorted(names - {"", PURGED}), entry, session=session, drafts=drafts)
 

@@ -53,6 +53,7 @@ SELECT s.id, count(e.number), max(e.number), s.last_event, s.state <> 'active', 
 FROM sessions s JOIN events e ON e.session = s.id LEFT JOIN drafts d ON d.session = s.id
 WHERE {} GROUP BY s.id, d.session ORDER BY s.last_event DESC, s.rowid DESC"""
 _NEXT_NUMBER = "SELECT 1 + coalesce(max(number), 0) FROM {} WHERE session = ?"
+_IS_CHANGE = "kind = 'commit' OR extraction_rule_id = 'edit'"  # of an item
 _SUMMED = ", ".join(f"{name} = injected.{name} + excluded.{name}" for name in ("times", "tokens", "hits"))
 _MENTIONED = "UPDATE items SET mentions = mentions + 1 WHERE session = ?"
 
@@ -133,8 +134,7 @@ class Sessions:
         if with_work:
             where += " AND EXISTS (SELECT 1 FROM events WHERE session = id AND kind IN ('prompt', 'tool', 'answer'))"
         if with_changes:
-            is_change = "kind = 'commit' OR extraction_rule_id = 'edit'"
-            where += f" AND EXISTS (SELECT 1 FROM items WHERE session = id AND ({is_change}))"
+            where += f" AND EXISTS (SELECT 1 FROM items WHERE session = id AND ({_IS_CHANGE}))"
         if processes is not None:
             where += f" AND state = 'active' AND process <> 0 AND process IN ({marks(processes)})"
         arguments = (before, *(processes or ()), limit)

@@ -27,7 +27,7 @@ from scrimshaw.engine import Engine, counts, index, open_engine
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, describe_os_error
-from scrimshaw.models import SESSIONS, Channel, Degradation, Filters, JobState, MemoryType, Skip, Tier, format_count
+from scrimshaw.models import SESSIONS, Channel, Degradation, Filters, JobState, MemoryType, Skip, Tier
 from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.storage.durable import write_file
 from scrimshaw.storage.sql import earliest
@@ -241,8 +241,7 @@ def note_records(engine: Engine, ids: Sequence[str]) -> None:
     """Tell of the sessions whose memories these are that searches still find them."""
     for each in engine.sessions.records():
         if each.memory_id in ids:
-            what = f"The record of its session, {format_count(each.events, 'event')}, is still searched"
-            note(f"{what}; `scrimshaw purge --session {each.session}` removes it.")
+            note(f"The record of its session is still searched; `scrimshaw purge --session {each.session}` removes it.")
 
 
 def find_by_beginning(kind: str, name: str, names: Iterable[str]) -> str:

@@ -248,7 +248,7 @@ def review_drafts(
     dry_run: frame.DryRun = False,
     yes: frame.Yes = False,
 ) -> list[dict[str, str]]:
-    """Accept, edit or reject drafts that are waiting for review, or any that you name."""
+    """Accept, edit or reject drafts that wait, or that you name."""
     if accept + edit + reject > bool(names or all_):
         raise typer.BadParameter("Name drafts, or --all, with one of --accept, --edit and --reject.")
     names = [_find_draft(engine, name) for name in names or ()]
