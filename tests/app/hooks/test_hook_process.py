@@ -214,7 +214,7 @@ def test_a_compaction_restores_the_session_itself_with_what_was_decided(engine: 
     assert all(text in told for text in ("add tide tables", "because the chart plotter", "print the tables by harbour"))
     assert "session:S2" not in told
     assert "session:S1" not in context_of(report(project, "SessionStart", "S3", source="compact"))
-    assert "Where the last session" in context_of(report(project, "SessionStart", "S3", source="resume"))
+    assert "Where the work in this project" in context_of(report(project, "SessionStart", "S3", source="resume"))
 
 
 def test_where_were_we_is_not_answered_with_itself(engine: Engine, project: Path) -> None:

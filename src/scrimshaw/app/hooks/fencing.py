@@ -32,7 +32,7 @@ _READINGS = 3  # a text is read as is, and with its entities decoded once and tw
 CHARACTERS_PER_TOKEN = 3
 
 NOTES = {
-    Occasion.START: "Where the last session of this project ended.",
+    Occasion.START: "Where the work in this project stands.",
     Occasion.RESUME: "What this session was working with.",
     Occasion.COMPACT: "What this session recorded before its context was compacted.",
     Occasion.CLEAR: "What was going on before the context was cleared.",
