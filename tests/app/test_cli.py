@@ -605,6 +605,7 @@ class TestDoctor:
             engine.journal.finish(claimed, JobState.FAILED, "no such event")
         monkeypatch.setenv("PATH", str(tmp_path))
         monkeypatch.setattr("scrimshaw.engine.health.LOCK_PATIENCE_S", 0.05)
+        monkeypatch.setattr("scrimshaw.engine.core.LOCK_TIMEOUT_S", 0.05)
         with locked_by_another(vault.parent / "vault.lock"):
             done = cli("doctor", "--json")
             with open_engine(settings) as engine:

@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reas
 NOBODY = 65534
 SECONDS = 240  # for the commands at one place; what waits for a pipe never ends
 # Of this many commands one runs at a place of a kind, another one at the next: each meets every place, and every kind.
-SHARE = 4
+SHARE = 8
 COMMANDS: Sequence[Sequence[str]] = (
     ("save", "A new note about tides and moons.", "--yes"),
     ("save", "--file", "../in.md", "--yes"),

@@ -221,6 +221,7 @@ def test_an_index_beside_which_nothing_can_be_written_is_read_alone(engine: Engi
     (engine.folder / "index.db-wal").write_bytes(b"what was committed last" * 9)
     with pytest.raises(StorageFailure, match=r"index\.db could not be used"):
         open_engine(engine.settings)
+    (engine.folder / "index.db-shm").rmdir()  # SQLite waits ten seconds for it, and would when the memory is closed
 
 
 def test_the_command_line_says_that_a_save_is_not_found_yet(

@@ -489,7 +489,8 @@ def test_another_process_that_reads_nothing_is_no_hindrance(engine: Engine) -> N
 
 
 @pytest.mark.slow
-def test_what_another_process_holds_is_told_and_goes_later(engine: Engine) -> None:
+def test_what_another_process_holds_is_told_and_goes_later(open_memory: OpenMemory) -> None:
+    engine = open_memory("[index]\nbusy_timeout_ms = 500\n")
     with ExitStack() as stack:
         in_prior_content(engine, stack)
         with beside(engine, "reading"):
