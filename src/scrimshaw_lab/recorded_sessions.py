@@ -9,7 +9,6 @@ its evidence or its statement. The same facts looked up in the summary of anothe
 
 import os
 import re
-import sqlite3
 import subprocess
 import sys
 import zlib
@@ -21,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, TypeVar
 
+import apsw
 import msgspec
 import typer
 from msgspec import Struct
@@ -214,7 +214,7 @@ def ask_memory(engine: Engine, query: str, budget: int) -> Answer:
 
 def index_plain_text(sessions: Iterable[StoredSession]) -> Ask:
     """The baseline: pieces of prompts and answers by bm25, best first until the budget is spent."""
-    base = sqlite3.connect(":memory:")
+    base = apsw.Connection(":memory:")
     base.execute("create virtual table pieces using fts5(text, session unindexed, tokenize='porter unicode61')")
     for session in sessions:
         events = (event for event in read_session(session)[0].events if event.kind is not EventKind.TOOL)
