@@ -72,16 +72,6 @@ def test_a_file_that_may_not_be_read_is_a_storage_failure(vault: VaultFiles, mon
         vault.read("note")
 
 
-@pytest.mark.parametrize("code", [errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL])
-def test_a_file_that_goes_while_it_is_read_is_not_found(
-    vault: VaultFiles, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
-    vault.write("note")
-    monkeypatch.setattr(Path, "read_bytes", refuse(code))
-    with pytest.raises(NotFound):
-        vault.read("note")
-
-
 def test_a_folder_or_pipe_is_no_memory(vault: VaultFiles) -> None:
     (vault.root / "folder.md").mkdir(parents=True)
     os.mkfifo(vault.root / "pipe.md")

@@ -1,6 +1,5 @@
 """Memory ids: which names may be written, and which file a name means."""
 
-import errno
 import os
 import re
 import unicodedata
@@ -14,8 +13,6 @@ from scrimshaw.storage.durable import storage_errors
 SUFFIX = ".md"
 MAX_ID_CHARS = 240  # Windows allows paths of 260 characters
 MAX_SEGMENT_BYTES = 120  # eCryptfs allows names of 143 bytes; leaves room for ".md"
-
-_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL})
 
 _HINT = "Use a relative path such as storage/wal-reset, without .md."
 # Each rule with the pattern that breaks it anywhere in a name, compiled at the first check.
@@ -103,12 +100,8 @@ class Vault(NamedTuple):
         """The bytes of a memory's file, whatever its name; NotFound, InvalidMemoryId, StorageFailure."""
         path = locate(self.root, memory_id)
         with storage_errors("read", path):
-            try:
-                if path.is_file():
-                    return path.read_bytes()
-            except OSError as error:
-                if error.errno not in _ABSENT:
-                    raise
+            if os.path.isfile(path):  # noqa: PTH113 - `Path.is_file` fails for a name that is too long
+                return path.read_bytes()
         message = f"No memory {memory_id!r} in the vault {self.name!r}."
         raise NotFound(message, "Search for it, or list the vault.", id=memory_id)
 
