@@ -9,7 +9,7 @@ import pytest
 from scrimshaw.config import Settings, load
 from scrimshaw.errors import ConfigError
 from scrimshaw.ingest.extraction import default_rules, order_rules
-from scrimshaw.ingest.rule_checks import check_rules, read_rules, usable_rules
+from scrimshaw.ingest.rule_checks import check_rules, usable_rules
 
 DEPLOY = """
 [[rules]]
@@ -43,8 +43,8 @@ def test_an_own_rule_takes_the_place_of_the_default_of_its_name(tmp_path: Path) 
 
 def test_the_rules_of_the_project_stand_for_those_of_the_user(tmp_path: Path) -> None:
     other = DEPLOY.replace('"deploy"', '"of-the-user"')
-    assert [rule.id for rule in read_rules(settings(tmp_path, DEPLOY, other).rules)] == ["deploy"]
-    assert [rule.id for rule in read_rules(settings(tmp_path / "b", "", other).rules)] == ["of-the-user"]
+    assert [rule["id"] for rule in settings(tmp_path, DEPLOY, other).rules] == ["deploy"]
+    assert [rule["id"] for rule in settings(tmp_path / "b", "", other).rules] == ["of-the-user"]
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ from scrimshaw.ingest.memory_file import (
 from scrimshaw.ingest.quality import judge
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.references import find_references, rewrite_references
-from scrimshaw.ingest.rule_checks import find_problems, read_rules, usable_rules
+from scrimshaw.ingest.rule_checks import check_rules, usable_rules
 from scrimshaw.ingest.tool_calls import ToolCall, describe_call
 from scrimshaw.models import Relation
 
@@ -116,8 +116,8 @@ def _configuration(folder: Path, text: str) -> None:
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
     try:
         settings = load(folder, home=folder / "home", environment={})
-        find_problems(read_rules(settings.rules))
         usable_rules(settings.rules)
+        check_rules(settings.rules)
     except ScrimshawError as error:
         if not (error.message and error.hint):
             raise

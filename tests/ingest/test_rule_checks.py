@@ -7,7 +7,7 @@ import pytest
 
 from scrimshaw.errors import ConfigError
 from scrimshaw.ingest.extraction import Rule, default_rules, join_rules, order_rules
-from scrimshaw.ingest.rule_checks import find_problems, read_rules
+from scrimshaw.ingest.rule_checks import check_rules, find_problems
 
 
 def rule(id: str, **fields: object) -> Rule:
@@ -74,7 +74,7 @@ def test_own_rule_replaces_the_default_of_its_name_and_comes_first() -> None:
 
 def test_a_refused_rule_says_what_is_allowed() -> None:
     with pytest.raises(ConfigError) as caught:
-        read_rules([{"id": "a", "tool": "^Run$", "attention": 0.5, "summarizer": "short"}])
+        check_rules([{"id": "a", "tool": "^Run$", "attention": 0.5, "summarizer": "short"}])
     assert {"stdout,", "first_last_500,"} <= {*caught.value.hint.split()}
 
 

@@ -27,7 +27,7 @@ class RuleProblem(Struct, frozen=True, kw_only=True):
 
 def check_rules(tables: Sequence[object]) -> tuple[tuple[Rule, ...], list[RuleProblem]]:
     """The own and default rules in the order of trial, and the warnings; raises ConfigError."""
-    own = read_rules(tables)
+    own = [_read_rule(number, table) for number, table in enumerate(tables, start=1)]
     rules = join_rules(own, default_rules())
     problems = find_problems(rules) if own else []  # the tests check the default rules
     if fatal := [f"{problem.message}; {problem.advice}" for problem in problems if problem.fatal]:
@@ -44,11 +44,6 @@ def usable_rules(tables: Sequence[object]) -> tuple[Rule, ...]:
             if not find_pattern_problem(rule := _read_rule(number, table)):
                 own.append(rule)
     return join_rules(own, default_rules())
-
-
-def read_rules(tables: Sequence[object]) -> tuple[Rule, ...]:
-    """The rules of the configuration, in its order; raises ConfigError for a table that is not a rule."""
-    return tuple(_read_rule(number, table) for number, table in enumerate(tables, start=1))
 
 
 def _read_rule(number: int, table: object) -> Rule:
