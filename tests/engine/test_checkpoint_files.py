@@ -100,7 +100,7 @@ def test_what_cannot_be_read_goes_first(notes: Engine, kept: Path) -> None:
 
 
 def test_one_of_a_newer_version_has_an_age(notes: Engine, kept: Path) -> None:
-    assert read_age(forged(notes, kept / "newer.scrim", schema=999, created=NOON - 10)) == (0, NOON - 10)
+    assert read_age(forged(notes, kept / "newer.scrim", schema=999, created=NOON - 10)) == (True, 0, NOON - 10)
     assert [each.name for each in list_checkpoints(notes) if "newer version" in each.problem] == ["newer"]
 
 

@@ -129,7 +129,7 @@ def list_checkpoints(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
 
 def list_newest_first(engine: Engine) -> list[Path]:
     """The files of all checkpoints, those that cannot be read first: nobody knows how new they are."""
-    ages = {path: _read_age(path) for path in _list_paths(engine)}
+    ages = {path: (*read_age(path), path.name) for path in _list_paths(engine)}
     return sorted(ages, key=lambda path: (not ages[path][0], ages[path]), reverse=True)
 
 
@@ -224,8 +224,9 @@ def _drop_oldest(engine: Engine, made: Checkpoint) -> Checkpoint:
     kind, dropped = _find_kind(made.name), list[str]()
     names = {path: _name_of(path) for path in _list_paths(engine)}
     others = [path for path, name in names.items() if name != made.name and _find_kind(name) == kind]
-    # An unreadable one goes first.
-    for path in sorted(others, key=_read_age, reverse=True)[(KEPT_DAILY if kind == DAILY else KEPT) - 1 :]:
+    # By the length of the ledger, since clocks jump; one that cannot be read goes first.
+    others.sort(key=lambda path: (*read_age(path), path.name), reverse=True)
+    for path in others[(KEPT_DAILY if kind == DAILY else KEPT) - 1 :]:
         with suppress(FileNotFoundError, PermissionError):  # gone, or being read: then the next checkpoint deletes it
             path.unlink()
             dropped.append(_name_of(path))
@@ -234,12 +235,6 @@ def _drop_oldest(engine: Engine, made: Checkpoint) -> Checkpoint:
 
 def _list_paths(engine: Engine) -> list[Path]:
     return [path for path in engine.storage.place.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}") if path.is_file()]
-
-
-def _read_age(path: Path) -> tuple[bool, int, float, str]:
-    """Whether a checkpoint can be read, the length of its ledger, since clocks jump, when it was made, and its name."""
-    age = read_age(path)
-    return (True, *age, path.name) if age else (False, 0, 0.0, path.name)
 
 
 def _describe(path: Path, manifest: Manifest | None = None) -> Checkpoint:

@@ -170,11 +170,11 @@ def open_archive(path: Path, schema: int) -> Iterator[Archive]:
         yield Archive(path, manifest, opened)
 
 
-def read_age(path: Path) -> tuple[int, float] | None:
-    """(length of the ledger, when it was made) of an archive, even of a newer version; None if it cannot be read."""
+def read_age(path: Path) -> tuple[bool, int, float]:
+    """Whether an archive, even of a newer version, can be read, the length of its ledger, and when it was made."""
     with suppress(NotFound, UnusableArchive, StorageFailure), _open_zip(path) as (_, manifest):
-        return manifest.rows.get("ledger", 0), manifest.created
-    return None
+        return True, manifest.rows.get("ledger", 0), manifest.created
+    return False, 0, 0.0
 
 
 @contextmanager
