@@ -1,14 +1,12 @@
 """The line below a client's prompt: the size of the memory, what the session was given, and what is broken."""
 
 import sys
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
-
-import msgspec
 
 from scrimshaw.config import HOOK_BUSY_MS, find_project, load
 from scrimshaw.errors import ScrimshawError
-from scrimshaw.ingest.payload import Json, section, text
+from scrimshaw.ingest.payload import read_object, section, text
 from scrimshaw.models import Filters, format_count
 from scrimshaw.storage.engines import open_storage
 
@@ -17,9 +15,7 @@ _RED = "\033[31m{}\033[0m"
 
 def print_line() -> None:
     """Answer a client's request on standard input; an empty line if the project has no memory."""
-    payload: Json = {}
-    with suppress(msgspec.MsgspecError):
-        payload = msgspec.json.decode(sys.stdin.buffer.read(), type=Json)
+    payload = read_object(sys.stdin.buffer.read().decode(errors="replace"))
     folder = Path(text(section(payload, "workspace").get("current_dir")) or text(payload.get("cwd")) or ".")
     sys.stdout.buffer.write(f"{describe_memory(folder, text(payload.get('session_id')))}\n".encode())
 
