@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from heapq import merge
 from itertools import chain, zip_longest
 from operator import attrgetter
@@ -17,7 +16,7 @@ from scrimshaw.errors import NoSemanticSearch, NotFound, PeerFailed
 from scrimshaw.ingest.comparison import count_tokens, find_heads, hash_normalised_text
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Channel, Degradation, Filters, Memory, Provenance, Session, Trust
+from scrimshaw.models import Channel, Degradation, Filters, Memory, Provenance, Session, Trust, format_time
 from scrimshaw.router.copies import MARK, IdMap, label_copies
 from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.results import Hit, PeerHit, SearchRequest, SearchResult
@@ -63,8 +62,7 @@ def probe_peer(engine: Engine, stated: PeerSettings) -> SourceStatus:
     from scrimshaw.router.peers import connect_peer  # noqa: PLC0415 - as above
 
     known = IdMap(find_id_map(engine.settings.home, stated, label_copies(engine.settings.project)))
-    changed = datetime.fromtimestamp(known.path.stat().st_mtime, UTC) if known.copies else None
-    synced = changed.isoformat(timespec="seconds") if changed else ""
+    synced = format_time(known.path.stat().st_mtime) if known.copies else ""
     place, copies = stated.url or " ".join(stated.command), len(known.copies)
     status = SourceStatus(name=stated.name, kind="peer", place=place, memories=copies, synced=synced)
     try:
