@@ -3,7 +3,6 @@
 Everything is redacted, judged and imported once; an import can be interrupted anywhere and run again.
 """
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -100,7 +99,7 @@ def start_ingest(engine: Engine, paths: Sequence[str]) -> int:
     if any(redact(path).spans for path in paths):
         raise InvalidRequest("A path holds a secret.", "Rename it, or name its folder.", parameter="paths")
     demand_inside(engine, *paths)
-    key = hashlib.sha256("\0".join(sorted(paths)).encode()).hexdigest()[:16]
+    key = hash_of("\0".join(sorted(paths)).encode())[:16]
     return engine.journal.enqueue(INGEST, key, {"paths": list(paths)}, total=len(paths))
 
 

@@ -7,7 +7,6 @@ no text. A copy that a killed process did not note is found by its name in the p
 import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
@@ -17,7 +16,7 @@ from msgspec import Struct
 from scrimshaw.engine import Engine
 from scrimshaw.engine.read import may_leave
 from scrimshaw.ingest.comparison import find_break
-from scrimshaw.models import ArtifactClass, Filters, Memory, Tier
+from scrimshaw.models import ArtifactClass, Filters, Memory, Tier, content_hash
 from scrimshaw.storage.durable import read_if_there, storage_errors, write_file
 from scrimshaw.storage.place import name_project
 from scrimshaw.storage.scan import compile_globs
@@ -43,7 +42,7 @@ class MemoryCopy(Struct, frozen=True, kw_only=True):
     @property
     def digest(self) -> str:
         """SHA-256 of everything, ignoring white space at the ends of lines."""
-        return sha256(msgspec.json.encode(msgspec.structs.replace(self, text=""))).hexdigest()
+        return content_hash(msgspec.json.encode(msgspec.structs.replace(self, text="")))
 
 
 class CopyRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -125,7 +124,7 @@ def cut_text(text: str, most_characters: int) -> str:
 def hash_text(text: str) -> str:
     """SHA-256, in hex, of a text ignoring what peers change: composition, white space at the ends of lines and text."""
     lines = unicodedata.normalize("NFC", text).strip().splitlines()
-    return sha256("\n".join(map(str.rstrip, lines)).encode()).hexdigest()
+    return content_hash("\n".join(map(str.rstrip, lines)).encode())
 
 
 class _Noted(Struct, frozen=True, kw_only=True):
