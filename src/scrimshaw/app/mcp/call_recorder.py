@@ -7,10 +7,10 @@ from functools import partial
 from msgspec.structs import replace
 
 from scrimshaw.app.mcp.protocol import AfterTool, FinishedCall
-from scrimshaw.app.processes import list_ancestors
+from scrimshaw.app.mcp.tools.core import session_id_of
 from scrimshaw.engine import Engine, sessions
 from scrimshaw.ingest.comparison import count_tokens
-from scrimshaw.ingest.events import Event, find_redactions, make_observation, redact_id
+from scrimshaw.ingest.events import Event, find_redactions, make_observation
 from scrimshaw.ingest.extraction import Rule, compile_pattern, order_rules
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import EventKind, Injected, ItemKind, MemoryType, Observation, Session, Trust
@@ -34,9 +34,7 @@ def make_recorder(engine: Engine, rules: Sequence[Rule]) -> AfterTool:
 
 def record_call(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> None:
     """Count a call and its answer in their session, and store the item by the rules, in one transaction."""
-    named = redact_id(str(call.arguments.get("session_id") or ""))
-    known = [engine.sessions.get(named)] if named else engine.sessions.latest(processes=list_ancestors())
-    session = next(iter(known), None)
+    session = engine.sessions.get(session_id_of(engine, str(call.arguments.get("session_id") or "")))
     if session is None or not engine.settings.is_capturing:
         return
     found = call.reply.get("result", call.reply)
