@@ -92,13 +92,10 @@ class CallQueue:
     def __init__(self, after_tool: AfterTool) -> None:
         self._after_tool = after_tool
         self._finished: queue.SimpleQueue[FinishedCall | None] = queue.SimpleQueue()
+        self.put = self._finished.put
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._work, name="after-tool", daemon=True)
         self._thread.start()
-
-    def put(self, call: FinishedCall) -> None:
-        """Queue a finished call and return at once."""
-        self._finished.put(call)
 
     def stop(self) -> None:
         """End once the queued calls are processed, at the latest after CALLBACK_DRAIN_SECONDS."""
