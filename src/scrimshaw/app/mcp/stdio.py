@@ -18,7 +18,7 @@ from mcp.server.runner import serve_dual_era_loop
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 
-from scrimshaw.ingest.payload import replace_half_characters
+from scrimshaw.ingest.payload import read_object, replace_half_characters
 
 _BAD_ID = "id: Input should be a string or an integer that no unanswered request has"
 
@@ -115,10 +115,8 @@ def _parse(line: bytes) -> tuple[wire.JSONRPCMessage | None, int, str]:
 
 def _refuse(line: bytes, code: int, reason: str) -> bytes:
     """The error for a request that cannot be read, with its id if that can be; none for a response or notification."""
-    text, found = line.decode("utf-8", "replace").strip("\ufeff \t\r\n"), None
-    with suppress(ValueError, RecursionError):
-        found = json.loads(text)
-    message = found if isinstance(found, dict) else {}
+    text = line.decode("utf-8", "replace").strip("\ufeff \t\r\n")
+    message = read_object(text)
     is_response = "method" not in message and not message.keys().isdisjoint(("result", "error"))
     if not text or is_response or ("method" in message and "id" not in message):
         return b""
