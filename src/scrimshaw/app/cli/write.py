@@ -45,8 +45,8 @@ def _render_saved(result: Saved) -> Lines:
 
 
 def _render_deleted(gone: Mapping[str, Any]) -> Lines:
-    verb = f"{'would be ' if gone['dry_run'] else ''}{'purged' if gone.get('purged') else 'deleted'}"
-    yield from (line((name, "cyan"), f"  {verb}") for name in gone.get("ids") or gone["names"])
+    verb = f"{'would be ' if gone['dry_run'] else ''}{'purged' if gone['purged'] else 'deleted'}"
+    yield from (line((name, "cyan"), f"  {verb}") for name in gone["ids"])
 
 
 def _render_drafts(found: Sequence[RejectedDraft]) -> Lines:
