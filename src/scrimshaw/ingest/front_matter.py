@@ -280,13 +280,11 @@ def parse_quality(values: Values, clean: Clean = str) -> Quality | None:
     stated = values.get("quality")
     if not isinstance(stated, Mapping):
         stated = {"score": values.get("quality_score"), "flags": values.get("quality_flags")}
-    try:
+    with suppress(ValueError):
         score = float(parse_line(stated.get("score")))
-    except ValueError:
-        return None
-    if math.isnan(score):
-        return None
-    return Quality(score=min(max(score, 0.0), 1.0), flags=parse_phrases(stated, "flags", clean))
+        if not math.isnan(score):
+            return Quality(score=min(max(score, 0.0), 1.0), flags=parse_phrases(stated, "flags", clean))
+    return None
 
 
 def parse_name_date(name: str) -> str:
