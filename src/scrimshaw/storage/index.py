@@ -1,5 +1,6 @@
 """The index in SQL: files, memories, chunks, edges, phrases and sketches. Words and vectors are each engine's own."""
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, compress, repeat
@@ -162,8 +163,6 @@ class Index(ABC):
 
     def put(self, documents: Sequence[Document]) -> None:
         """Store documents, replacing those of the same id, in one transaction."""
-        import hashlib  # noqa: PLC0415 - loads OpenSSL, which a hook has no use for
-
         with self._database.write() as write:
             by_row = dict[int, list[tuple[Any, ...]]]()
             for document in documents:
