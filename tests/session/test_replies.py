@@ -205,8 +205,42 @@ def test_each_point_of_a_reply_is_told_with_the_item_of_the_list_that_it_answers
 
 
 @pytest.mark.parametrize(
+    ("says", "points"),
+    [
+        ("1. 404. 2. no no, nobody does that", ["Should an unknown berth give 404?", "Do you want a log?"]),
+        ("1 and 2 yes, 3 never", ["Should an unknown berth give 404?; Do you want a log?", "a cache"]),
+        ("1+2: yes", ["Should an unknown berth give 404?; Do you want a log?"]),
+        ("1. it has to be fast. 3. no cache", []),
+    ],
+)
+def test_points_answer_the_questions_of_a_list_and_several_at_once(says: str, points: list[str]) -> None:
+    recording = Recording().prompt("Read the review of the harbour chart.").read("chart.py")
+    recording.answer("1. Should an unknown berth give 404?\n2. Do you want a log?\n3. a cache").prompt(says)
+    assert [note.removeprefix("on (e3): ") for _, note in found(recording) if note.startswith("on (e3)")] == points
+
+
+def test_a_place_counts_in_the_last_list_and_what_is_around_it_stays_whole() -> None:
+    recording = Recording().prompt("Why is the chart so slow?").read("chart.py")
+    recording.answer(
+        "## 1. The tiles\n\nAll are read.\n\n## 2. The depths\n\n| A | drop it |\n| B | a mean |\n\nWhich?"
+    )
+    ((text, note),) = found(recording.prompt("Oh dear. I like the second, because the load runs at 3. Tell me."))
+    assert (text, note) == ("a mean", "chosen in e4: Oh dear. because the load runs at 3. Tell me")
+
+
+def test_what_a_person_quotes_from_a_mail_is_no_reply() -> None:
+    recording = Recording().prompt("Test the harbour charts.").read("chart.py").answer("Which limit should they have?")
+    ((text, _),) = found(
+        recording.prompt("they write:\n\n> Limit to be decided by you, we never do it.\n\n8 metres it is")
+    )
+    assert text == "8 metres it is"
+
+
+@pytest.mark.parametrize(
     ("says", "rest"),
     [
+        ("2 obviously. the raw file is read only", "the raw file is read only"),
+        ("2, a raw file is read only", "a raw file is read only"),
         ("the raw file is read only!! 2", "the raw file is read only!!"),
         ("Not 1, old charts need that file. The second.", "Not 1, old charts need that file"),
         ("2, yes. 1 is out because the file is read only", "yes. 1 is out because the file is read only"),

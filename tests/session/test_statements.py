@@ -46,6 +46,21 @@ def test_a_stop_ends_a_sentence_only_where_it_does(block: str, parts: list[str])
 
 
 @pytest.mark.parametrize(
+    ("says", "parts"),
+    [
+        ("16 bits. always 16 bits.", ["16 bits. ", "always 16 bits."]),
+        (
+            "ALKALINE. they put in the wrong ones. design for that",
+            ["ALKALINE. ", "they put in the wrong ones. ", "design for that"],
+        ),
+        ("It is on port 2. Then approx. ten. Do that.", ["It is on port 2. ", "Then approx. ten. ", "Do that."]),
+    ],
+)
+def test_a_person_may_begin_with_a_capital_and_go_on_in_small_letters(says: str, parts: list[str]) -> None:
+    assert [*split_paragraph(says, USER)] == parts
+
+
+@pytest.mark.parametrize(
     ("prompt", "words"),
     [
         ("<command-name>/mcp</command-name>\n<command-args></command-args>", ""),

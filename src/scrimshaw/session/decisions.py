@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from operator import attrgetter, itemgetter
 
 from scrimshaw.ingest.dialogs import ANSWERED, APPROVED
@@ -108,7 +108,7 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
             continue
         yield from _find_picks(answer, prompt, said)
         text = prompt.text.strip()
-        reply = next(statements.split_paragraph(text))
+        reply = next(statements.split_paragraph(text, USER))
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
         last = [each for each in said[max(0, asked - 1) : asked + 1] if is_clear(each.text, 1) and not each.is_item]
         if asked < 0 and _DECISION["goes_ahead"].match(reply):
@@ -126,20 +126,25 @@ def _find_picks(answer: RecordedEvent, prompt: RecordedEvent, said: Sequence[Sen
     items = defaultdict[str, list[str]](list)
     for number, item in (*_DECISION["listed"].findall(answer.text), *_DECISION["listed_inline"].findall(answer.text)):
         items[number.lower()].append(statements.trim(item))
-    points = [(text, number) for text, number in _DECISION["point"].findall(prompt.text) if number in items]
-    if len(points) > 1:
-        for text, number in points:
-            on = f"on (e{answer.number}): {cut_line(items[number][0])}" if len(items[number]) == 1 else ""
+    points = [(text, re.findall(r"\d+", begin), mark) for text, begin, mark in _DECISION["point"].findall(prompt.text)]
+    # "1. 404" answers a question, "1. add a test" begins a list
+    points = [x for x in points if all(at in items and (x[2] != "." or items[at][-1][-1:] == "?") for at in x[1])]
+    if len([*chain.from_iterable(numbers for _, numbers, _ in points)]) > 1:
+        for text, numbers, _ in points:
+            named = [cut_line(items[number][0]) for number in numbers if len(items[number]) == 1]
+            on = f"on (e{answer.number}): {'; '.join(named)}" if named else ""
             yield from [Statement(text, prompt.number, on)] if on or is_clear(text, 1) else ()
         return
-    replies = [(_DECISION["pick"].match(each), each) for each in statements.split_paragraph(prompt.text.strip())]
+    replies = [(_DECISION["pick"].match(each), each) for each in statements.split_paragraph(prompt.text.strip(), USER)]
     pick, words = min(filter(itemgetter(0), replies), key=lambda each: len(each[1]), default=(None, ""))
     number, _, _ = pick[1].lower().partition(" ") if pick else ("", "", "")
     if number in _ORDINALS:
-        number = "".join([*items][_ORDINALS[number] :][:1])
+        names = [*items]
+        begin = max((at for at, name in enumerate(names) if name in ("1", "a")), default=0)  # of the last list
+        number = "".join(names[begin:][_ORDINALS[number] :][:1])
     named = [x.text for x in said if number.isdigit() and re.search(rf"(?<![\w.]){number}(?!\w|\.\d)", x.text)]
     if pick and (picked := items.get(number, ()) if items else named):
-        more = " ".join(prompt.text.replace(words, pick[2] or "", 1).strip(" ,.)\n").split())
+        more = " ".join(prompt.text.replace(words, (pick[2] or "").lstrip(" ,.)"), 1).strip(" ,.)\n").split())
         added = f": {cut_line(more, LONGEST_SENTENCE)}" if more else ""
         yield Statement(picked[-1], answer.number, f"{_CHOSEN}{prompt.number}{added}")
 

@@ -83,6 +83,8 @@ def split_sentences(events: Sequence[RecordedEvent]) -> list[Sentence]:
         by = _speaker(event)
         turn += begins_turn(event)
         text = _CUE["lead_in"].sub(r"\n## \1", _CUT.join(prose_parts(event))) if by else ""
+        if by == USER and turn > 1:  # what a mail says is nobody's wish, unless it is all there is
+            text = _CUE["quotation"].sub(_CUT, text).strip() or text
         repeats = event.kind == EventKind.STOP and _repeats_answers(flatten(event.text), answers)
         if text and not repeats and flatten(text) not in known:
             known.add(flatten(text))
@@ -193,7 +195,7 @@ def _sentences_of(text: str, event: int, by: str, turn: int) -> Iterator[Sentenc
         if is_title and (following or by != USER):  # "it crashes since today:" above a log that is left out
             heading = title
             continue
-        for words in map(trim, split_paragraph(block)):
+        for words in map(trim, split_paragraph(block, by)):
             # a user's sentence counts whatever its length
             if len(words) >= SHORTEST_PROMPT if by == USER else SHORTEST_SENTENCE <= len(words) <= LONGEST_SENTENCE:
                 yield Sentence(text=words, event=event, by=by, turn=turn, place=place, heading=heading, is_item=is_item)
@@ -210,13 +212,14 @@ def join_sentences(sentences: Sequence[Sentence]) -> str:
     return " ".join(parts).rstrip(";")
 
 
-def split_paragraph(block: str) -> Iterator[str]:
+def split_paragraph(block: str, by: str = "") -> Iterator[str]:
     """The sentences of a paragraph; a full stop within a code span or brackets does not end one: "(Art. 15)"."""
     hidden = _CUE["quoted"].sub(lambda span: "`" + "x" * (len(span[0]) - 2) + "`", block)
     hidden = _BRACKETS.sub(lambda span: "x" * (len(span[0]) - 2) + span[0][-2:], hidden)
     ends = {*map(re.Match.end, _CUE["sentence_end"].finditer(hidden))}
-    if block.lstrip()[:1].islower():
-        ends |= {*map(re.Match.end, _CUE["small_sentence_end"].finditer(hidden))}
+    small = {*map(re.Match.end, _CUE["small_sentence_end"].finditer(hidden))}
+    if block.lstrip()[:1].islower() or (by == USER and len(small) > len(ends)):  # "16 bits. always 16 bits."
+        ends |= small
     for begin, end in pairwise([0, *sorted(ends), len(block)]):
         yield block[begin:end]
 
