@@ -478,6 +478,29 @@ def test_what_a_person_adds_to_an_agreement_is_told_with_it() -> None:
     assert told.note == "agreed in e3: but make it float32, recall matters"
 
 
+@pytest.mark.parametrize(
+    ("answer", "reply", "told"),
+    [
+        (
+            "I'd read both files. So: CSV for us, PDF for the office.",
+            "Yes that's reasonable. Anything to do today, no?",
+            1,
+        ),
+        ("The log is a table. A size check can live in CMake: fail above 80 KB.", "fine", 1),
+        ("The log is a table. And writes only above 2.2 V, from the same measurement?", "yes", 1),
+        ("The charts are free. The stamps are rare. I'd keep the first and leave out the second.", "ok for both", 0),
+        ("I'd show the depth and the tide, those are what people remember.", "I agree with these two.", 0),
+        ("The gauge is on pin 4, and an early crash would hang forever.", "do that", None),
+        ("The log is a table. All depths are written.", "fine", None),
+    ],
+)
+def test_few_words_agree_to_what_the_answer_proposes_or_sums_up(answer: str, reply: str, told: int | None) -> None:
+    recording = Recording().prompt("Look at the harbour charts.").read("chart.py").answer(answer).prompt(reply)
+    whole = answer.split(". ", told or 0)[-1]
+    notes = [(each.text, each.note) for each in recording.draft().decisions if each.note.startswith("agreed")]
+    assert notes == ([] if told is None else [(whole, "agreed in e4")])
+
+
 @pytest.mark.parametrize("reply", ["yes", "OK, do it.", "Sounds good!", "I agree completely. Then commit.", "lgtm"])
 @pytest.mark.parametrize(
     ("proposal", "told"),

@@ -111,14 +111,25 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         reply = next(statements.split_paragraph(text, USER))
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
         last = [each for each in said[max(0, asked - 1) : asked + 1] if is_clear(each.text, 1) and not each.is_item]
-        if asked < 0 and _DECISION["goes_ahead"].match(reply):
-            proposals = (x for x in said if statements.is_imperative(x.text) or _DECISION["proposes"].search(x.text))
-            last = [each for each in proposals if is_clear(each.text, 1) and not each.is_item]
+        is_bare = _DECISION["bare"].match(text) and (said[-1].text[-1:] == "?" or _proposes(said[-1].text))
+        if asked < 0 and (is_bare or _DECISION["goes_ahead"].match(reply)):
+            proposals = said[-1:] if is_bare else (each for each in said if _proposes(each.text))
+            clear = (x for x in proposals if is_clear(x.text, 1) or _DECISION["places"].search(x.text))
+            last = [each for each in clear if not each.is_item]
         if last and _DECISION["assent"].match(reply) and not _DECISION["routine"].search(last[-1].text):
             rest = text[reply.find(" but ") if " but " in reply else len(reply) :].strip()
             is_more = _DECISION["amends"].match(rest) or _DECISION["stance"].search(rest)
-            added = f": {cut_line(' '.join(rest.split()))}" if is_more else ""
-            yield Statement(last[-1].text, answer.number, f"{_AGREED}{prompt.number}{added}")
+            added = f": {cut_line(' '.join(rest.split()), LONGEST_SENTENCE)}" if is_more else ""
+            # "I'd keep the first" says nothing without what is before it
+            begin = said.index(last[-1]) - (2 if _DECISION["places"].search(last[-1].text) else 0)
+            whole = " ".join([each.text for each in said[max(0, begin) : said.index(last[-1]) + 1]])
+            is_fit = len(whole) <= LONGEST_SENTENCE and statements.contains_text(answer, whole)
+            yield Statement(whole if is_fit else last[-1].text, answer.number, f"{_AGREED}{prompt.number}{added}")
+
+
+def _proposes(text: str) -> bool:
+    cues = ("proposes", "suggests", "alternative")
+    return statements.is_imperative(text) or any(_DECISION[cue].search(text) for cue in cues)
 
 
 def _find_picks(answer: RecordedEvent, prompt: RecordedEvent, said: Sequence[Sentence]) -> Iterator[Statement]:

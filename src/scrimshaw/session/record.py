@@ -290,7 +290,8 @@ class Record:
 
 
 def _agrees(reply: str) -> bool:
-    return bool(_DECISION["assent"].match(reply) or _DECISION["pick"].match(reply))
+    begin = next(statements.split_paragraph(reply, USER))  # a question may follow
+    return bool(any(_DECISION[cue].match(reply) for cue in ("assent", "pick")) or _DECISION["goes_ahead"].match(begin))
 
 
 class Passage(Struct):
