@@ -168,7 +168,8 @@ def _weigh_decision(record: Record, place: int) -> float:
     takes_up &= find_stems(" ".join([x.text for x in record.answers if takes_up and x.turn == sentence.turn - 1]))
     fewest = 2 if takes_up else FEWEST_WORDS - (sentence.by == USER)  # "go with uv"
     is_refusal = record.replies.get(sentence.event) in record.refusals
-    tells = is_refusal or is_clear(text, 1) or (sentence.by == USER and count_subjects(text) >= fewest)
+    concludes = sentence.place and _DECISION["stance"].search(text)  # from what is before: "so we pass to 5"
+    tells = is_clear(text, 1) or (sentence.by == USER and (count_subjects(text) >= fewest or concludes or is_refusal))
     is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= fewest and tells
     vague = NO_CHOICES[:2] if _DECISION["weighed"].search(text) else NO_CHOICES
     if not is_fit or any(_DECISION[name].search(text) for name in vague):
@@ -178,20 +179,22 @@ def _weigh_decision(record: Record, place: int) -> float:
     if sentence.by != USER:
         return _weigh_agents(record, place)
     wish, explicit = bool(_DECISION["wish"].search(text)), any(_DECISION[cue].search(text) for cue in _EXPLICIT)
-    objects = bool(record.withdrawn.get(sentence.turn - 1) or _DECISION["objection"].search(text))
+    refuses = bool(sentence.place and _DECISION["refusal"].match(text))  # "... No, let's throw it away."
+    objects = bool(refuses or record.withdrawn.get(sentence.turn - 1) or _DECISION["objection"].search(text))
     alternative = bool(_DECISION["alternative"].search(text)) or (wish and objects)
     changes_mind = sentence.turn - 1 in record.withdrawn and not _DECISION["refusal"].search(text)
     is_reply = sentence.event in record.replies and sentence.event not in record.prompts_by_kind["looks"]
     undoes = sentence is record.undoings.get(sentence.turn - 1) and _DECISION["withdrawal_of_all"].sub("", text)
+    insists = bool(takes_up or _DECISION["stance"].search(text))
     is_choice = (
         explicit
         or (is_reply and not any(_DECISION[cue].search(text) for cue in ("takes_back", "undecided")))
         or (undoes and is_clear(undoes, 1))
         or ((wish or changes_mind) and alternative)
         or (objects and sentence.event in record.interruptions)
-        or (takes_up or _DECISION["stance"].search(text))
+        or insists
     )
-    return 2.0 + 2 * explicit + alternative + bool(_DECISION["reason"].search(text)) if is_choice else 0.0
+    return 2.0 + 2 * explicit + alternative + insists + bool(_DECISION["reason"].search(text)) if is_choice else 0.0
 
 
 def _weigh_agents(record: Record, place: int) -> float:
