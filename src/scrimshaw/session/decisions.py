@@ -17,7 +17,7 @@ from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, USER, Sente
 MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
 _UNDER_HEADING = 5.0  # the weight of a line under a heading "Decisions", or with that label
 _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices were stated
-_DECISION, _CHANGE = PATTERNS["decisions"], PATTERNS["changes"]
+_DECISION, _CHANGE, _OPEN = PATTERNS["decisions"], PATTERNS["changes"], PATTERNS["open_points"]
 _EXPLICIT = ("explicit", "weighed")
 _SHORT_REPLY = 80  # characters that may only be understood after what they reply to
 _AGREED, _CHOSEN = "agreed in e", "chosen in e"
@@ -183,12 +183,14 @@ def _weigh_decision(record: Record, place: int) -> float:
     objects = bool(refuses or record.withdrawn.get(sentence.turn - 1) or _DECISION["objection"].search(text))
     alternative = bool(_DECISION["alternative"].search(text)) or (wish and objects)
     changes_mind = sentence.turn - 1 in record.withdrawn and not _DECISION["refusal"].search(text)
-    is_reply = sentence.event in record.replies and sentence.event not in record.prompts_by_kind["looks"]
+    kinds, before = record.prompts_by_kind, record.sentences[place - sentence.place : place]
+    is_over = before and _DECISION["bare"].match(before[0].text) and any(x.text.endswith("?") for x in before)
+    is_reply = sentence.event in record.replies.keys() - kinds["looks"] - kinds["undecided"] and not is_over
     undoes = sentence is record.undoings.get(sentence.turn - 1) and _DECISION["withdrawal_of_all"].sub("", text)
     insists = bool(takes_up or _DECISION["stance"].search(text))
     is_choice = (
         explicit
-        or (is_reply and not any(_DECISION[cue].search(text) for cue in ("takes_back", "undecided")))
+        or (is_reply and not (_DECISION["takes_back"].search(text) or _OPEN["leaves"].search(text)))
         or (undoes and is_clear(undoes, 1))
         or ((wish or changes_mind) and alternative)
         or (objects and sentence.event in record.interruptions)
