@@ -240,7 +240,7 @@ class Record:
 
     def quote_offer(self, answer: int, reply: str = "") -> str:
         """The list or sentence that an answer last offers, asks or else says; not if a clear reply is about another."""
-        said = [each for each in self.sentences if each.event == answer]
+        heard = said = [each for each in self.sentences if each.event == answer]
         cues = (_DECISION["asks_to_choose"], _DECISION["proposes"])
         offers = [place for place, each in enumerate(said, start=1) if any(cue.search(each.text) for cue in cues)]
         said = said[: max(offers, default=len(said))]
@@ -252,8 +252,16 @@ class Record:
         quote = cut_line(" ".join([each.text for each in said[-2 if is_continued else -1 :]]), LONGEST_SENTENCE)
         # An answer that asks or offers something has any words as its reply.
         awaits = any(statements.is_reply(each.text, "") for each in self.events if each.number == answer)
-        is_about = awaits or answer in self.refusals or find_stems(reply) & find_stems(quote)
-        return quote if is_about or not is_clear(reply, LEAST_SUBJECTS + 1) else ""
+        stems = find_stems(reply)
+        is_about = awaits or answer in self.refusals or stems & find_stems(quote)
+        if not is_about and is_clear(reply, LEAST_SUBJECTS + 1):
+            return ""
+        fits = [each.text for each in heard if stems & find_stems(each.text)]  # what shares a word is rather meant
+        return (
+            quote
+            if quote[-1:] == "?" or not fits or stems & find_stems(quote)
+            else cut_line(fits[-1], LONGEST_SENTENCE)
+        )
 
     @cached_property
     def interruptions(self) -> frozenset[int]:
