@@ -383,6 +383,13 @@ def test_a_goal_and_a_retort_without_their_object_are_no_decisions(said: str) ->
         "w/o aiosmtpd, I don't want another package",
         "we are NOT doing coupon codes, boss dropped it.",
         "sorry to interrupt, but I wanted to remind you to always run specs before a push",
+        "So no Open-Meteo.",
+        "then the window goes away",
+        "dann nehmen wir die alten Karten",
+        "MAE remains for us, internal",
+        "the timetable comparison I don't like",
+        "field units stay crc forever, fine.",
+        "By hand is ok, I read the paper anyway.",
     ],
 )
 def test_a_rule_that_a_person_gives_is_a_decision(said: str) -> None:
@@ -441,6 +448,26 @@ def test_what_was_left_alone_on_purpose_is_a_decision() -> None:
         "I kept the old exporter as it is.",
         "We share the tenant cache on purpose.",
     ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["So we ran it again on the box.", "then we see the error in the log", "The chart is fine, but the log is empty."],
+)
+def test_what_a_person_tells_of_is_no_conclusion(said: str) -> None:
+    recording = Recording().prompt("Store uploads on the disk.").edit("storage.py").answer("The uploads are stored.")
+    assert found(recording.prompt(said).edit("b.py").answer("Noted.")) == []
+
+
+def test_a_conclusion_may_say_little_by_itself_and_a_refusal_stand_within_a_prompt() -> None:
+    recording = Recording().prompt("Report the depths of the harbour.").edit("report.py").answer("It reports them.")
+    recording.prompt("The customer has her contract. So we pass to 5, ok.").edit("report.py").answer("It has 5.")
+    recording.prompt("Half were false alarms. No, let's throw away the P80.").edit("report.py")
+    said = [
+        "The customer has her contract. So we pass to 5, ok.",
+        "Half were false alarms. No, let's throw away the P80.",
+    ]
+    assert found(recording.answer("It is gone.")) == said
 
 
 @pytest.mark.parametrize(

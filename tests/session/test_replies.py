@@ -104,6 +104,11 @@ def test_that_all_is_well_decides_nothing(says: str, *, is_told: bool) -> None:
         ("The chart is drawn twice.", "ah ok. Marek keeps a list of buoys and beacons", ""),
         ("The chart is drawn twice.", "ah ok. the chart needs buoys and beacons", "on (e2): The chart is drawn twice."),
         ("The chart is drawn twice.", "good, the buoys stay in", "on (e2): The chart is drawn twice."),
+        (
+            "The chart needs a list. I'd reorder the tiles.",
+            "no list. Marek has enough",
+            "on (e2): The chart needs a list.",
+        ),
         ("I would cache it.", "ah ok. Marek keeps a list of buoys and beacons", "on (e2): I would cache it."),
         ("The chart is drawn twice.", "no, the buoys stay as Marek drew them", "on (e2): The chart is drawn twice."),
     ],
@@ -272,6 +277,29 @@ def test_whether_something_exists_is_no_choice() -> None:
     recording = Recording().prompt("Why was the berth charged twice?").read("charge.ex")
     recording.answer("The second payment exists only at the bank. Do you have the list from support?")
     assert found(recording.prompt("yes /tmp/dupes.csv from the dashboard, katrin exported it")) == []
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        "Could you put it on the scale and tell me what it reads?",
+        "Do you send it to Marek or shall I put it somewhere?",
+    ],
+)
+def test_what_a_person_is_asked_to_do_is_no_choice(asks: str) -> None:
+    recording = (
+        Recording().prompt("Weigh the buoys of the harbour.").read("buoys.c").answer(f"The buoys are built. {asks}")
+    )
+    assert found(recording.prompt("11.8 kg. better but no cigar")) == []
+
+
+@pytest.mark.parametrize(
+    "says",
+    ["Exactly. How is the rest of the buoys? I lose the overview", "ok I really have to go. the buoys sit in the shed"],
+)
+def test_what_follows_another_question_or_a_farewell_is_no_reply(says: str) -> None:
+    recording = Recording().prompt("Weigh the buoys of the harbour.").read("buoys.c").answer("Should the buoys be red?")
+    assert [text for text, note in found(recording.prompt(says)) if not note.startswith("agreed")] == []
 
 
 def test_what_was_taken_back_is_asked_no_more() -> None:

@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
-from itertools import chain, groupby, pairwise
+from itertools import groupby, pairwise
 from operator import attrgetter, itemgetter
 
 from scrimshaw.ingest.dialogs import ANSWERED, APPROVED
@@ -111,11 +111,10 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         reply = next(statements.split_paragraph(text, USER))
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
         last = [each for each in said[max(0, asked - 1) : asked + 1] if is_clear(each.text, 1) and not each.is_item]
-        is_bare = _DECISION["bare"].match(text) and (said[-1].text[-1:] == "?" or _proposes(said[-1].text))
+        is_bare = bool(_DECISION["bare"].match(text) and (said[-1].text[-1:] == "?" or _proposes(said[-1].text)))
         if asked < 0 and (is_bare or _DECISION["goes_ahead"].match(reply)):
-            proposals = said[-1:] if is_bare else (each for each in said if _proposes(each.text))
-            clear = (x for x in proposals if is_clear(x.text, 1) or _DECISION["places"].search(x.text))
-            last = [each for each in clear if not each.is_item]
+            proposals = (x for x in said[-is_bare:] if not x.is_item and (is_bare or _proposes(x.text)))
+            last = [x for x in proposals if is_clear(x.text, 1) or _DECISION["places"].search(x.text)]
         if last and _DECISION["assent"].match(reply) and not _DECISION["routine"].search(last[-1].text):
             rest = text[reply.find(" but ") if " but " in reply else len(reply) :].strip()
             is_more = _DECISION["amends"].match(rest) or _DECISION["stance"].search(rest)
@@ -140,7 +139,7 @@ def _find_picks(answer: RecordedEvent, prompt: RecordedEvent, said: Sequence[Sen
     points = [(text, re.findall(r"\d+", begin), mark) for text, begin, mark in _DECISION["point"].findall(prompt.text)]
     # "1. 404" answers a question, "1. add a test" begins a list
     points = [x for x in points if all(at in items and (x[2] != "." or items[at][-1][-1:] == "?") for at in x[1])]
-    if len([*chain.from_iterable(numbers for _, numbers, _ in points)]) > 1:
+    if sum(len(numbers) for _, numbers, _ in points) > 1:
         for text, numbers, _ in points:
             named = [cut_line(items[number][0]) for number in numbers if len(items[number]) == 1]
             on = f"on (e{answer.number}): {'; '.join(named)}" if named else ""
@@ -150,9 +149,8 @@ def _find_picks(answer: RecordedEvent, prompt: RecordedEvent, said: Sequence[Sen
     pick, words = min(filter(itemgetter(0), replies), key=lambda each: len(each[1]), default=(None, ""))
     number, _, _ = pick[1].lower().partition(" ") if pick else ("", "", "")
     if number in _ORDINALS:
-        names = [*items]
-        begin = max((at for at, name in enumerate(names) if name in ("1", "a")), default=0)  # of the last list
-        number = "".join(names[begin:][_ORDINALS[number] :][:1])
+        last = re.split(r" (?=[1a]\b)", " ".join(items))[-1].split()  # headings may be numbered as well
+        number = "".join(last[_ORDINALS[number] :][:1])
     named = [x.text for x in said if number.isdigit() and re.search(rf"(?<![\w.]){number}(?!\w|\.\d)", x.text)]
     if pick and (picked := items.get(number, ()) if items else named):
         more = " ".join(prompt.text.replace(words, (pick[2] or "").lstrip(" ,.)"), 1).strip(" ,.)\n").split())
@@ -185,12 +183,13 @@ def _weigh_decision(record: Record, place: int) -> float:
     changes_mind = sentence.turn - 1 in record.withdrawn and not _DECISION["refusal"].search(text)
     kinds, before = record.prompts_by_kind, record.sentences[place - sentence.place : place]
     is_over = before and _DECISION["bare"].match(before[0].text) and any(x.text.endswith("?") for x in before)
-    is_reply = sentence.event in record.replies.keys() - kinds["looks"] - kinds["undecided"] and not is_over
+    is_over = is_over or any(_OPEN["leaves"].search(each.text) for each in (*before[:1], sentence))
+    is_reply = sentence.event in record.replies.keys() - kinds["looks"] - kinds["undecided"]
     undoes = sentence is record.undoings.get(sentence.turn - 1) and _DECISION["withdrawal_of_all"].sub("", text)
     insists = bool(takes_up or _DECISION["stance"].search(text))
     is_choice = (
         explicit
-        or (is_reply and not (_DECISION["takes_back"].search(text) or _OPEN["leaves"].search(text)))
+        or (is_reply and not (is_over or _DECISION["takes_back"].search(text)))
         or (undoes and is_clear(undoes, 1))
         or ((wish or changes_mind) and alternative)
         or (objects and sentence.event in record.interruptions)

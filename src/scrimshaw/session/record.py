@@ -256,12 +256,10 @@ class Record:
         is_about = awaits or answer in self.refusals or stems & find_stems(quote)
         if not is_about and is_clear(reply, LEAST_SUBJECTS + 1):
             return ""
-        fits = [each.text for each in heard if stems & find_stems(each.text)]  # what shares a word is rather meant
-        return (
-            quote
-            if quote[-1:] == "?" or not fits or stems & find_stems(quote)
-            else cut_line(fits[-1], LONGEST_SENTENCE)
-        )
+        # What shares a word with the reply is rather meant.
+        is_met = quote[-1:] == "?" or stems & find_stems(quote)
+        fits = [each.text for each in heard if stems & find_stems(each.text) and not is_met]
+        return cut_line([quote, *fits][-1], LONGEST_SENTENCE)
 
     @cached_property
     def interruptions(self) -> frozenset[int]:
