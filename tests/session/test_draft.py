@@ -618,6 +618,9 @@ def test_of_runs_of_the_same_tests_the_last_is_told() -> None:
         ("python try.py", 3),
         ("pytest -W ignore", 5),
     ]
+    recording = Recording().prompt("Fix the parser.").bash("pytest && curl :80/health", "6 passed in 1s\n{}")
+    recording.bash("pytest", "8 passed in 1s")
+    assert [(each.text, each.note) for each in recording.draft().tests] == [("pytest", "green, 8 passed in 1s")]
 
 
 def test_scripts_that_ran_since_the_last_change_are_told_with_their_last_line() -> None:

@@ -360,7 +360,7 @@ def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence
         said = [each.text for each in sentences if each.event == run.event.number + 1]
         if "git stash" in run.families or _FAILURE["baseline"].search("".join(said)):
             before.add(counts)
-        elif counts and counts not in kept and not any(each.repeats(run) for each in wider):
+        elif counts and counts not in kept and not any(_find_test_step(x) == step or x.repeats(run) for x in wider):
             kept[counts if re.search(r"\d", counts) else run.command] = run
             edited = f"; {later} {'edit' if later == 1 else 'edits'} since" if later else ""
             since = "; the same without the change" if counts in before else edited
