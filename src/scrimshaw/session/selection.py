@@ -28,6 +28,7 @@ MOST_BEST, SENTENCES_PER_BEST = 3, 60
 LONGEST_SELECTION, _LINE = 1_600, 30  # characters of all that is selected, and what a line costs beside its text
 Scores = Sequence[tuple[float, str]]  # of each sentence the probability that it is needed, and its kind
 _NAMES, _TOKEN = PATTERNS["names"], PATTERNS["statements"]["token"]
+_FEW = 5  # words; fewer, such as the names of changed files, do not say what a sentence with them says
 _OPENING, _HEADING = 2, 8  # first words of a sentence, and of its heading
 
 
@@ -42,9 +43,9 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
         is_said = sentence.by != SUMMARY and sentence.event not in record.noted and not record.is_withdrawn(sentence)
         if worth < least or is_empty or not is_said:
             continue
-        said = add_context(record, place, scores)
+        said = add_context(record, place, scores, told)
         words = set(LONG_WORD.findall(said.text.lower()))
-        is_known = any(len(words & other) >= SAME_CHOICE * max(1, min(len(words), len(other))) for other in known)
+        is_known = any(len(words & other) >= SAME_CHOICE * max(_FEW, min(len(words), len(other))) for other in known)
         if not is_known and len(said.text) <= min(room, LONGEST_SENTENCE):
             room -= len(said.text) + _LINE
             known.append(words)
@@ -52,10 +53,10 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
     return {kind: [said for _, each, said in sorted(chosen) if each == kind] for kind in KINDS}
 
 
-def add_context(record: Record, place: int, scores: Scores) -> Statement:
+def add_context(record: Record, place: int, scores: Scores, told: str) -> Statement:
     """An item with its heading; or a sentence with those beside it that are worth telling or that it points to.
 
-    Of a person's reply these are all but questions, and it comes with what it replies to.
+    They end at one that is `told`. Of a person's reply these are all but questions, and it comes with what it replies to.
     """
     sentences, seed = record.sentences, record.sentences[place]
     if seed.is_item:
@@ -66,7 +67,7 @@ def add_context(record: Record, place: int, scores: Scores) -> Statement:
     def belongs(at: int) -> bool:
         said, points = sentences[at], at < place and PATTERNS["open_points"]["pointing"].match(sentences[at + 1].text)
         is_worth = not said.text.endswith("?") if is_reply else scores[at][0] >= LEAST_BESIDE
-        return said.event == seed.event and not said.is_item and bool(points or is_worth)
+        return said.event == seed.event and not said.is_item and bool(points or (is_worth and said.text not in told))
 
     before = [*takewhile(belongs, range(place - 1, -1, -1))]
     run = [*before[::-1], place, *takewhile(belongs, range(place + 1, len(sentences)))]
