@@ -736,6 +736,12 @@ def test_an_account_of_a_difference_stands_beside_its_code() -> None:
         ("The migration is written but not applied.", "The migration is written but not applied."),
         ("Sidekiq must go to version 7 before production.", "Sidekiq must go to version 7 before production."),
         ("I haven't added a harbour test for it.", "I haven't added a harbour test for it."),
+        ("## For Monday\n\n- harbour page", "harbour page"),
+        ("What's left: nobody has read the harbour gauge.", "What's left: nobody has read the harbour gauge."),
+        ("Left on the harbour page: a chart, a map.", "Left on the harbour page: a chart, a map."),
+        ("Summary of today:\n\n- to do: sign the harbour file", "to do: sign the harbour file"),
+        ("- [x] harbour page read\n- [ ] harbour chart", "harbour chart"),
+        ("## Left to do\n\n- [x] harbour page read\n- [ ] harbour chart", "harbour chart"),
         ("Only the map is deferred now.", ""),
         ("## Open the page:\n\n- The harbour page is at port 8000.", ""),
     ],
@@ -785,9 +791,9 @@ def test_a_limitation_is_open_only_where_the_work_ended_with_it(after: int, open
 def test_an_item_of_an_outcome_is_told_with_the_heading_of_its_list() -> None:
     recording = Recording().prompt("Import the stock list of the harbour shop.").edit("stock.ex")
     items = "- a table for uploaded files\n- the upload handler writes each file into Postgres"
-    recording.answer(f"The import reads the stock list row by row now.\n\nFor Monday:\n{items}")
+    recording.answer(f"The import reads the stock list row by row now.\n\nFor the office:\n{items}")
     body = render_body(recording.draft())
-    assert "- the upload handler writes each file into Postgres — For Monday (e3)" in body
+    assert "- the upload handler writes each file into Postgres — For the office (e3)" in body
 
 
 @pytest.mark.parametrize(
@@ -1039,6 +1045,9 @@ def test_thanks_are_no_next_step() -> None:
         "the tide export has to work for the demo on 9 December",
         "the berth committee wants the tides by Friday",
         "bis Mittwoch brauchen die Segler den Hafenplan",
+        "the skipper needs the harbour chart by wed evening",
+        "harbour chart tomorrow",
+        "den Hafenplan mache ich morgen",
     ],
 )
 def test_what_a_person_puts_off_is_open(said: str) -> None:

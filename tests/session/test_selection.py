@@ -115,6 +115,29 @@ def test_the_items_of_a_list_are_of_one_kind_and_name_its_heading() -> None:
     }
 
 
+@pytest.mark.usefixtures("weights")
+def test_what_is_listed_to_choose_from_is_not_told_and_what_is_left_is_open() -> None:
+    said = (
+        "Three ways out:\n\n- the crane at the quay\n- a gauge for the tide\n\nFor Monday:\n\n- a new buoy at the quay"
+    )
+    found = select(Recording().prompt("Mend the harbour.").answer(said))
+    assert found == {"open": [("a new buoy at the quay", "For Monday")]}
+
+
+@pytest.mark.usefixtures("weights")
+def test_what_is_left_in_the_list_of_what_changed_is_not_open() -> None:
+    said = "What changed:\n\n- the fee that is left is paid"
+    assert select(Recording().prompt("Mend the harbour.").answer(said)) == {}
+
+
+@pytest.mark.usefixtures("weights")
+def test_a_sentence_is_news_beside_one_that_is_told_and_a_line_of_few_words() -> None:
+    recording = Recording().prompt("Mend the harbour.").answer("A buoy drifts. The tide at the pier moves the buoy.")
+    assert select(recording, "- tide, buoy (e1)\n- A buoy drifts.") == {
+        "finding": [("The tide at the pier moves the buoy.", "")]
+    }
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [

@@ -21,7 +21,7 @@ from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stem
 from scrimshaw.session.record import ACTS, LONG_WORD, SAME_CHOICE, Record
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
-FEWEST_WORDS = 4  # of a sentence
+FEWEST_WORDS, _FEWEST_NAMED = 4, 2  # of a sentence, and of an item below "Left:" or what a person puts off
 _DECISION = PATTERNS["decisions"]
 NO_CHOICES = ("not_a_decision", "exploring", "scaffold")
 QUOTED = re.compile(r"`[^`\n]+`")
@@ -383,25 +383,30 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
         is_vague = _OPEN["pointing"].match(each.text) or (defers and not is_clear(each.text))
         is_part = before and before.event == each.event and is_vague
         text = f"{before.text} {each.text}" if before and is_part else each.text
-        is_listed = each.is_item and each.by == AGENT and _OPEN["label"].match(each.heading)
+        is_listed = each.by == AGENT and statements.is_left(each)
         least = 1 if is_known or is_closing or is_listed else LEAST_SUBJECTS
-        is_telling = is_clear(text, least) and len(text.split()) >= FEWEST_WORDS
+        is_telling = is_clear(text, least) and len(text.split()) >= (
+            _FEWEST_NAMED if is_listed or defers else FEWEST_WORDS
+        )
         if _defers(each, "theirs") or (is_telling and (is_listed or not _OPEN["not_open"].search(text))):
             left = [one for one in left if one.event != each.event or one.text not in text]
             left.append(Statement(text, each.event))
     for prompt in sorted(record.prompts_by_kind["undecided"]):
         question = record.quote_offer(answer := record.replies.get(prompt, 0))
         if prompt >= _LATER_SHARE * record.last_event and question:
+            left = [each for each in left if each.text != question]
             left.append(Statement(question, answer, f"not decided in e{prompt}"))
     return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]
 
 
 def _says_what_is_left(said: Sentence, share: float, is_known: bool, is_closing: bool) -> bool:
     """Whether a sentence, after this share of all events, says what is left to do, or fails for an older reason."""
-    if said.is_item and said.by == AGENT and any(_OPEN[cue].search(said.heading) for cue in ("argument", "done")):
+    is_argued = (
+        said.is_item and said.by == AGENT and any(_OPEN[cue].search(said.heading) for cue in ("argument", "done"))
+    )
+    if is_argued and not _OPEN["label"].match(said.text):
         return False
-    is_named = _OPEN["label"].match(said.text) or (said.is_item and _OPEN["label"].match(said.heading))
-    is_unfinished = is_known or is_named or _OPEN["unfinished"].search(said.text)
+    is_unfinished = is_known or statements.is_left(said) or _OPEN["unfinished"].search(said.text)
     is_theirs = share >= _THEIR_SHARE and _defers(said, "theirs")
     is_postponed = share >= _LATER_SHARE and (_OPEN["deferred"].search(said.text) or _defers(said, "puts_off"))
     return bool(is_theirs or is_postponed or (is_unfinished and (share >= _RECENT_SHARE or is_closing)))

@@ -16,7 +16,7 @@ import msgspec
 
 from scrimshaw.models import EventKind
 from scrimshaw.session.record import ACTS, LONG_WORD, SAME_CHOICE, Passage, Record
-from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Statement, flatten
+from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Statement, flatten, is_left
 
 KINDS = ("decision", "finding", "result", "open")
 # The probability above which a sentence is told, and above which it is told beside one; measured on recorded sessions.
@@ -40,6 +40,9 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
     for rank, (place, (worth, kind)) in enumerate(sorted(enumerate(scores), key=lambda each: -each[1][0])):
         sentence, least = record.sentences[place], LEAST_BESIDE if rank < best else LEAST_WORTH
         is_empty = any(PATTERNS["changes"][cue].search(sentence.text) for cue in ("status", "ceremony"))
+        is_called_done = kind == "open" and not is_left(sentence)
+        cue = PATTERNS["open_points"]["done"] if is_called_done else PATTERNS["decisions"]["asks_to_choose"]
+        is_empty |= sentence.is_item and bool(cue.search(sentence.heading))
         is_said = sentence.by != SUMMARY and sentence.event not in record.noted and not record.is_withdrawn(sentence)
         if worth < least or is_empty or not is_said:
             continue
@@ -56,7 +59,7 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
 def add_context(record: Record, place: int, scores: Scores, told: str) -> Statement:
     """An item with its heading; or a sentence with those beside it that are worth telling or that it points to.
 
-    They end at one that is `told`. Of a person's reply these are all but questions, and it comes with what it replies to.
+    None that is `told`. Of a person's reply these are all but questions, and it comes with what it replies to.
     """
     sentences, seed = record.sentences, record.sentences[place]
     if seed.is_item:
@@ -95,7 +98,8 @@ def score_sentences(record: Record) -> Scores:
         if sentence.is_item and sentence.heading:
             lists[sentence.event, sentence.heading].update(kinds[-1])
             kinds[-1] = lists[sentence.event, sentence.heading]
-    return [(worth, odds.most_common(1)[0][0]) for worth, odds in zip(worths, kinds, strict=True)]
+    left = (each.by == AGENT and is_left(each) for each in record.sentences)
+    return [(x, "open" if y else odds.most_common(1)[0][0]) for x, odds, y in zip(worths, kinds, left, strict=True)]
 
 
 def leave_out_unlikely(record: Record, scores: Scores, claims: Iterable[Statement]) -> Iterator[Statement]:

@@ -47,6 +47,7 @@ _CUE, _BRACKETS = PATTERNS["statements"], re.compile(r"\(\w[^()\n]{1,80}\)")
 _WRAPPED = 76  # a line at least this long continues in the next one
 _CUT = "\n\f\n"  # marks an omission; a form feed breaks paragraphs and never occurs in a prompt
 _ITEM = re.compile(r"\s*(?:[-*+•☐☒✓✔]|\d{1,2}[.)])\s+\S")
+_BOX = re.compile(r"\s*[-*+] \[([ x])\] ")
 # The marks are a power in code, between words or numbers, or with space on both sides.
 _EMPHASIS = re.compile(r"(`[^`\n]{1,200}`)|(?<![\w*])\*\*(?=\S)|(?<=\S)\*\*(?![\w*])")
 _IMPERATIVE = re.compile(rf"(?i)\A(?:{'|'.join(sorted(WORDS['verbs']))})\b")
@@ -174,6 +175,12 @@ def is_reply(answer: str, prompt: str) -> bool:
     return bool(asks or offers or cues["refusal"].match(prompt))
 
 
+def is_left(said: Sentence) -> bool:
+    """Whether a sentence begins with, or an item stands below, the words that name what is left."""
+    label = PATTERNS["open_points"]["label"].match
+    return bool(label(said.text) or (said.is_item and label(said.heading)))
+
+
 def is_imperative(text: str) -> bool:
     """Whether a sentence begins with what is to be done, after "could you please" and the like."""
     return bool(_IMPERATIVE.match(strip_courtesy(text)))
@@ -189,7 +196,7 @@ def _speaker(event: RecordedEvent) -> str:
 def _sentences_of(text: str, event: int, by: str, turn: int) -> Iterator[Sentence]:
     heading, place = "", 0
     for block, following in pairwise([*_paragraphs(text), ""]):
-        title, is_item = trim(block), bool(_ITEM.match(block))
+        title, is_item, box = trim(block), bool(_ITEM.match(block)), _BOX.match(block)
         # "That fails. Let's keep it so:" introduces the next call, but counts as a statement.
         is_title = _CUE["heading"].search(block) and len(block) < 100 and len([*split_paragraph(title)]) == 1
         if is_title and (following or by != USER):  # "it crashes since today:" above a log that is left out
@@ -198,7 +205,8 @@ def _sentences_of(text: str, event: int, by: str, turn: int) -> Iterator[Sentenc
         for words in map(trim, split_paragraph(block, by)):
             # a user's sentence counts whatever its length
             if len(words) >= SHORTEST_PROMPT if by == USER else SHORTEST_SENTENCE <= len(words) <= LONGEST_SENTENCE:
-                yield Sentence(text=words, event=event, by=by, turn=turn, place=place, heading=heading, is_item=is_item)
+                above = heading if box is None else "To do" if box[1] == " " else "Done"
+                yield Sentence(text=words, event=event, by=by, turn=turn, place=place, heading=above, is_item=is_item)
                 place += 1
 
 
