@@ -190,7 +190,10 @@ def test_what_a_person_puts_off_is_no_second_point_when_the_agent_takes_note() -
 @pytest.mark.parametrize(
     ("prompt", "step"),
     [
-        ("leave the antimeridian for tomorrow, and dont commit until it is green", True),
+        ("add the antimeridian first, and dont commit until it is green", True),
+        ("leave the antimeridian for tomorrow, and dont commit until it is green", False),  # it is an open point
+        ("old boats keep their tiles forever, fine. only new ones get these", False),
+        ("I found the chart of the island, mamma mia. Please add it, but not now, in spring", False),
         ("nice, thanks!", False),
         ("great, thanks a lot, that's all i needed!", False),
         ("good work", False),
@@ -294,7 +297,7 @@ def test_a_title_names_what_is_wrong_and_not_that_it_is_to_be_found_out() -> Non
 def test_a_request_that_nobody_answered_comes_next_though_another_was_taken_note_of() -> None:
     recording = Recording().prompt("Cut the tiles of the harbour.").edit("/map/cut.rs").answer("The tiles are cut.")
     recording.prompt("leave the antimeridian for tomorrow").answer("OK, I leave it.")
-    last = "Open a follow-up issue for the tide index of the harbour."
+    last = "Write a note on the tide index of the harbour."
     step = recording.prompt(last).draft().next_step
     assert step is not None
     assert step.text == last

@@ -85,6 +85,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     step = None if step and task and step.event == task.event else step
     open_points = _Evidence(events).prove(sections.find_open_points(record, sections.find_unsolved(record)))
     left = {each.text for each in open_points}
+    step = None if step and step.text in left else step
     found = sections.find_findings(record, changes)  # all that a session without changes leaves
     findings = prove(each for each in (likely(found) if changes else found) if each.text not in left)
     requests = prove(likely(find_later_requests(record, task)))

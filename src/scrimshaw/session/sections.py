@@ -452,13 +452,17 @@ def find_next_step(record: Record) -> Statement | None:
     after = kept[kept.index(acts[-1]) :] if acts else kept
     is_answered = EventKind.STOP in map(attrgetter("kind"), after)  # maybe in words said before, such as "Done."
     if not is_answered and (asked := _find_open_request(record, acts)):
+        is_noted = max(record.noted, default=0) > acts[-1].number
         long = [each for each in asked if len(each.text.split()) >= FEWEST_WORDS]
         steps = (x for x in long if not (_OPEN["thanking"].search(x.text) or _OPEN["refuses"].search(x.text)))
-        asked = asked[asked.index(next(steps, asked[-1])) :]
+        first = next((x for x in asked if _asks(x)), None) if is_noted else next(steps, asked[-1])
+        asked = asked[asked.index(first) :] if first else []
         enough = next((place for place, each in enumerate(asked) if is_clear(each.text)), 0)
         text = " ".join([each.text for each in asked[: enough + 1]])
-        is_noted = max(record.noted, default=0) > acts[-1].number
-        is_settled = is_noted and (_OPEN["deferred"].search(text) or not is_clear(text))  # put off, it is an open point
+        # What was put off is an open point.
+        is_settled = is_noted and (
+            any(_OPEN[cue].search(x.text) for cue in ("deferred", "puts_off") for x in asked) or not is_clear(text)
+        )
         return None if is_settled else Statement(statements.cut_line(text, LONGEST_SENTENCE), asked[0].event)
     last = acts[-1] if acts else None
     if last and last.kind == EventKind.TOOL and not _OPEN["hands_in"].search(last.text):  # it broke off
@@ -466,6 +470,12 @@ def find_next_step(record: Record) -> Statement | None:
         return next((Statement(x.text, x.event) for x in said if _OPEN["announces"].search(x.text)), None)
     # otherwise a later call did it, or something else
     return _find_announced_step(record, last) if last and last.kind == EventKind.ANSWER else None
+
+
+def _asks(said: Sentence) -> bool:
+    return (
+        "?" in said.text or statements.is_imperative(said.text) or bool(PATTERNS["requests"]["need"].search(said.text))
+    )
 
 
 def _find_announced_step(record: Record, answer: RecordedEvent) -> Statement | None:
