@@ -379,9 +379,17 @@ def test_what_an_explanation_leaves_out_parts_it() -> None:
     assert problem.note == "The printers sign with it, so tables differ."
 
 
-def test_the_ways_that_an_answer_lists_explain_nothing() -> None:
+@pytest.mark.parametrize(
+    "ways",
+    [
+        "Ways to mend it:\n- set `KEY`, since it is read\n- keep one printer",
+        "| option | cost |\n|---|---|\n| set `KEY` | it is read |\n| keep one printer | slow |",
+        "| # | Verdacht | Aufwand |\n|---|---|---|\n| 1 | `KEY` fehlt, because it is random | klein |",
+    ],
+)
+def test_the_ways_that_an_answer_lists_explain_nothing(ways: str) -> None:
     cause = "`start.sh` makes a random signing key for the printers at every boot."
-    said = f"{cause}\n\nWays to mend it:\n- set `KEY`, since it is read\n- keep one printer"
+    said = f"{cause}\n\n{ways}"
     recording = Recording().prompt("why do the tables differ").read("start.sh").answer(said).prompt("i see, fix it")
     assert [(each.text, each.note) for each in recording.draft().problems] == [(cause, "")]
 

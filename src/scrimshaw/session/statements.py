@@ -90,6 +90,7 @@ def split_sentences(events: Sequence[RecordedEvent]) -> list[Sentence]:
         if text and not repeats and flatten(text) not in known:
             known.add(flatten(text))
             if by != USER:  # a row of a table is an item; what a person pastes stays as it is
+                text = _CUE["table_of_ways"].sub(r"\n## \1: possibilities", text)
                 text = remove_chatter(_CUE["table_row"].sub(r"- \1", _CUE["table_head"].sub("", text)))
             found += _sentences_of(text, event.number, by, turn)
     return found
