@@ -31,6 +31,7 @@ WEIGHTS: Mapping[str, Sequence[int]] = {
     "quay": (SURE, 200, 0, 0, 0),
     "left": (SURE, 0, 0, 0, 300),
     "buoy": (-UNLIKELY, 0, 0, 100, 0),
+    "gulls": (-UNLIKELY + 140, 100, 0, 0, 0),  # 0.80
 }
 
 
@@ -159,6 +160,21 @@ def test_a_reply_is_told_whole_with_what_it_replies_to() -> None:
     assert select(recording) == {
         "decision": [("no, to the quay. the pier is full.", "on (e2): Should I move the crane to the pier?")]
     }
+
+
+@pytest.mark.parametrize(
+    ("says", "is_told"),
+    [
+        ("gulls by the rail. a post is enough", True),
+        ("gulls by the rail? a post is enough", False),
+        ("not sure about the gulls by the rail", False),
+    ],
+)
+@pytest.mark.usefixtures("weights")
+def test_of_what_a_person_says_later_less_worth_is_enough_while_little_is_told(says: str, *, is_told: bool) -> None:
+    recording = Recording().prompt("Mend the gulls by the rail. A post is enough").answer("Mended.").prompt(says)
+    assert bool(select(recording)) == is_told
+    assert select(recording, "x" * 3_000) == {}
 
 
 @pytest.mark.usefixtures("weights")

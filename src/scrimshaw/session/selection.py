@@ -21,6 +21,8 @@ from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMM
 KINDS = ("decision", "finding", "result", "open")
 # The probability above which a sentence is told, and above which it is told beside one; measured on recorded sessions.
 LEAST_WORTH, LEAST_BESIDE = 0.85, 0.3
+# What a person rules is needed more often than its probability says; and how much may be told already of that to count.
+_LEAST_RULED, _LITTLE = 0.75, 2_250
 LEAST_LIKELY = 0.25  # below it a report or a later request says nothing that lasts, whatever found it
 # Sentences that are told above LEAST_BESIDE, one of so many: of an agent that thinks aloud few are sure, and the best
 # of a session are wanted as often as those that are.
@@ -44,12 +46,15 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
         cue = PATTERNS["open_points"]["done"] if is_called_done else PATTERNS["decisions"]["asks_to_choose"]
         is_empty |= sentence.is_item and bool(cue.search(sentence.heading))
         is_said = sentence.by != SUMMARY and sentence.event not in record.noted and not record.is_withdrawn(sentence)
-        if worth < least or is_empty or not is_said:
+        is_ruled = sentence.by == USER and sentence.turn > 1 and len(told) < _LITTLE
+        is_ruled = is_ruled and not PATTERNS["decisions"]["not_a_decision"].search(sentence.text)
+        if worth < (min(least, _LEAST_RULED) if is_ruled else least) or is_empty or not is_said:
             continue
         said = add_context(record, place, scores, told)
         words = set(LONG_WORD.findall(said.text.lower()))
         is_known = any(len(words & other) >= SAME_CHOICE * max(_FEW, min(len(words), len(other))) for other in known)
-        if not is_known and len(said.text) <= min(room, LONGEST_SENTENCE):
+        is_firm = worth >= least or "?" not in said.text
+        if is_firm and not is_known and len(said.text) <= min(room, LONGEST_SENTENCE):
             room -= len(said.text) + _LINE
             known.append(words)
             chosen.append((place, kind, said))
