@@ -191,7 +191,8 @@ def test_what_a_person_puts_off_is_no_second_point_when_the_agent_takes_note() -
     ("prompt", "step"),
     [
         ("add the antimeridian first, and dont commit until it is green", True),
-        ("leave the antimeridian for tomorrow, and dont commit until it is green", False),  # it is an open point
+        ("leave the antimeridian for tomorrow, and dont commit until it is green", True),
+        ("leave the antimeridian for another day, and dont commit until it is green", False),  # it is an open point
         ("old boats keep their tiles forever, fine. only new ones get these", False),
         ("I found the chart of the island, mamma mia. Please add it, but not now, in spring", False),
         ("nice, thanks!", False),

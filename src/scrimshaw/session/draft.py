@@ -84,8 +84,12 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     step = next(iter(prove([sections.find_next_step(record)])), None)
     step = None if step and task and step.event == task.event else step
     open_points = _Evidence(events).prove(sections.find_open_points(record, sections.find_unsolved(record)))
+    step = None if step and any(x.note and x.text == step.text for x in open_points) else step  # it was not decided
+    closing = [x for x in open_points if record.turns[x.event] == max(record.turns.values())]
+    soon = [each for each in closing if PATTERNS["open_points"]["soon"].search(each.text)]
+    step = step or next(iter(prove(soon[-1:])), None)
+    open_points = tuple(each for each in open_points if not (step and each.text == step.text))
     left = {each.text for each in open_points}
-    step = None if step and step.text in left else step
     found = sections.find_findings(record, changes)  # all that a session without changes leaves
     findings = prove(each for each in (likely(found) if changes else found) if each.text not in left)
     requests = prove(likely(find_later_requests(record, task)))
