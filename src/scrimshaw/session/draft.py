@@ -85,7 +85,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     step = None if step and task and step.event == task.event else step
     open_points = _Evidence(events).prove(sections.find_open_points(record, sections.find_unsolved(record)))
     step = None if step and any(x.note and x.text == step.text for x in open_points) else step  # it was not decided
-    closing = [x for x in open_points if record.turns[x.event] == max(record.turns.values())]
+    closing = [x for x in open_points if record.turns[x.event] >= max(record.turns.values()) - 1]
     soon = [each for each in closing if PATTERNS["open_points"]["soon"].search(each.text)]
     step = step or next(iter(prove(soon[-1:])), None)
     open_points = tuple(each for each in open_points if not (step and each.text == step.text))
