@@ -469,6 +469,7 @@ def test_what_the_memory_of_a_session_says_stands_for_its_events() -> None:
         ("git add shop/box.py tests/test_rules.py && git commit", {"git", "add", "box", "test_rule"}),
         ("aiosmtplib in requirements.txt", {"aiosm", "requi"}),
         ("the expired rows of each hold, or of all holds", {"expir", "row", "hold"}),
+        ("ask somebody whether hourly batches are enough", {"hourl", "batch"}),
     ],
 )
 def test_a_text_speaks_of_files_by_their_names_and_not_of_any_work(text: str, topics: set[str]) -> None:

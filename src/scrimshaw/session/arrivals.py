@@ -30,6 +30,7 @@ LARGEST = 64 * 1024  # bytes of a file; the longest memories of sessions have a 
 LONGEST_HEARD = 25  # words of a line that name subjects; a longer one, such as a quoted request, speaks of many things
 _DONE = ("Outcome", "Changed", "Decisions")  # the sections that say what became of a point
 MOST_RULED, LONGEST_RULE = 60, 160  # memories in which rules are looked for, and characters of one
+_FEWEST_SPACES = 3  # of a rule; "always 16 bits." needs what is around it
 # A part of a line with what a person added when they agreed, and the sections in which people rule.
 _NOTED_PART = re.compile(r"(?:\A| — (?:agreed in e(?P<event>\d+): )?)(?P<text>.+?)(?= — |\Z)")
 _RULING, _SENTENCES = ("Decisions", "Task", "Asked later"), re.compile(r"(?<=[.!?;]) ")
@@ -103,10 +104,11 @@ def find_rules(sessions: Sessions, index: Index, told: Sequence[StateLine]) -> I
 
 def list_rules(body: str, read_prompts: Callable[[], Sequence[RecordedEvent]]) -> Iterator[str]:
     """The sentences of a session's memory that rule for good and, if its prompts are here, come from one of these."""
-    lasting, prompts = PATTERNS["decisions"]["lasting"].search, None
+    cues, prompts = PATTERNS["decisions"], None
+    lasting, no_rule = cues["lasting"].search, cues["no_rule"].search
     for _, line, number in read_lines(body, _RULING) if lasting(body) else ():
         for said in _NOTED_PART.finditer(line):
-            if ruled := " ".join(filter(lasting, _SENTENCES.split(said["text"]))):
+            if ruled := " ".join(x for x in _SENTENCES.split(said["text"]) if lasting(x) and not no_rule(x)):
                 prompts = {event.number for event in read_prompts()} if prompts is None else prompts
                 if not prompts or int(said["event"] or number or 0) in prompts:
-                    yield ruled
+                    yield ruled if ruled.count(" ") >= _FEWEST_SPACES else said["text"]
