@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -31,7 +32,7 @@ def statements(made: Draft) -> list[Statement]:
     return [*single, *made.requests, *made.decisions, *made.changed, *made.findings, *made.problems, *made.open]
 
 
-def texts(told: tuple[Statement, ...]) -> list[str]:
+def texts(told: Sequence[Statement]) -> list[str]:
     return [each.text for each in told]
 
 
