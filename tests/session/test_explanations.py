@@ -272,6 +272,16 @@ def test_what_is_put_aside_and_taken_back_is_no_cure() -> None:
     assert "stash" not in "".join(each.note for each in recording.draft().problems)
 
 
+def test_a_line_that_says_ok_is_no_error_and_two_errors_with_one_cause_are_told_once() -> None:
+    recording = Recording().prompt("Write the harbour image to the gauge.").edit("/gauge/write.py")
+    recording.bash("python write.py", "block 0x400: no answer (3 tries)", failed=True).answer("I look at the times.")
+    recording.bash("python write.py -v", "0x300 ack 4 ms\n0x400 no answer", failed=True)
+    recording.answer("Found it: the gauge erases a sector at `0x400`, which takes 3 s, and `write.py` waits 1 s.")
+    recording.edit("/gauge/write.py", "+wait = 5").bash("python write.py", "12 blocks")
+    (found,) = recording.draft().problems
+    assert found.text == "block 0x400: no answer (3 tries)"
+
+
 def test_a_cause_that_was_found_is_told_without_the_news_of_it() -> None:
     cause = "The carrier answers slower than our timeout, and the retry makes a second label."
     recording = Recording().prompt("Some parcels get two labels.").read("/shop/job.rb").answer(f"Found it. {cause}")

@@ -110,7 +110,7 @@ def test_a_run_of_other_tests_does_not_answer_a_failure(failing: str, passing: s
     [
         ("go test ./... && go run ./app take", "ok  \tpack\t0.380s\nindex is locked", "index is locked", "go run take"),
         ("date -u; go run ./app put", "Tue Nov 24 08:52:11\nput: NoMatch", "put: NoMatch", "go run put"),
-        ("go test ./...", "ok  \tpack\t0.380s\ncoverage too low", "ok pack 0.380s", "go test"),
+        ("go test ./...", "ok  \tpack\t0.380s\ncoverage too low", "coverage too low", "go test"),
         ("go run ./app put", "put: NoMatch\nexit status 1", "put: NoMatch", "go run put"),
         ("go test ./... && go run ./app", "--- FAIL: TestCut (0.0s)\nFAIL", "--- FAIL: TestCut (0.0s)", "go test"),
     ],

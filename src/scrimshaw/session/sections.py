@@ -41,6 +41,7 @@ _VERB = re.compile(rf"(?i)\b(?:{'|'.join(sorted(statements.WORDS['verbs']))})(?:
 MOST_PROBLEMS, LEAST_PROBLEMS, MOST_UNSOLVED, _CALLS_PER_PROBLEM = 12, 3, 2, 7
 _STILL_NEW = 8  # events from a failure without another try to the end; an earlier failure was given up
 _NEAR = 6  # events after a cause in which an agent makes changes for it
+_BEGIN = 60  # characters of a cure by which two are one
 _FAILURE, _COMMAND = PATTERNS["failures"], PATTERNS["commands"]
 
 # Open points
@@ -244,7 +245,7 @@ def find_problems(record: Record) -> list[Statement]:
             how = "passed" if each.overcome == each.passed else "got further" if each.following else "was replaced"
             ran = f"`{each.run.suspect.partition('::')[0]}` {how} in e{each.overcome.number}"
             note = f"{ran} after: {cure}" if each.following else f"{ran}: {cure}"
-            if note not in map(attrgetter("note"), solved.values()):
+            if not any(x.note.startswith(note[: len(ran) + _BEGIN]) for x in solved.values()):
                 solved[each.error] = Statement(each.error, number, note)
     return sorted([*causes[-most:], *[*solved.values()][-most:]], key=attrgetter("event"))
 
