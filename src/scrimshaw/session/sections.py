@@ -272,7 +272,7 @@ def _find_explanation(record: Record, failure: Failure) -> list[Statement]:
 def _read_facts(record: Record, number: int) -> Iterator[Statement]:
     """What an answer says of the code, if it names some and leads not on from something else."""
     for each in read_explanation(record, number):
-        whole = f"{each.text} {each.note}"
+        whole = f"{each.text} {each.note}".rstrip(": ")
         is_vague = any(cue.search(whole) for cue in (_FAILURE["not_a_cause"], _OPEN["aside"]))
         if not is_vague and QUOTED.search(whole) and count_subjects(whole) > LEAST_SUBJECTS:
             yield each
