@@ -104,8 +104,7 @@ def find_rules(sessions: Sessions, index: Index, told: Sequence[StateLine]) -> I
 
 def list_rules(body: str, read_prompts: Callable[[], Sequence[RecordedEvent]]) -> Iterator[str]:
     """The sentences of a session's memory that rule for good and, if its prompts are here, come from one of these."""
-    cues, prompts = PATTERNS["decisions"], None
-    lasting, no_rule = cues["lasting"].search, cues["no_rule"].search
+    (lasting, no_rule), prompts = (PATTERNS["decisions"][cue].search for cue in ("lasting", "no_rule")), None
     for _, line, number in read_lines(body, _RULING) if lasting(body) else ():
         for said in _NOTED_PART.finditer(line):
             if ruled := " ".join(x for x in _SENTENCES.split(said["text"]) if lasting(x) and not no_rule(x)):

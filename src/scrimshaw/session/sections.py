@@ -49,7 +49,7 @@ MOST_OPEN, MOST_STEPS, _LAST_CALLS = 6, 3, 2
 # Of a session; what comes earlier does not count, as most open ends are finished later. Postponed ones stay open.
 _RECENT_SHARE, _THEIR_SHARE, _LATER_SHARE = 0.85, 0.6, 0.3
 _FORGOTTEN = 2  # requests that led to changes since anybody marked a task
-_OPEN = PATTERNS["open_points"]
+_OPEN, _NEED = PATTERNS["open_points"], PATTERNS["requests"]["need"]
 _TASK = re.compile(r"(?m)^\[(\w[\w-]*)\](.*)")
 _UNFINISHED = ("pending", "in_progress", "in-progress", "todo", "open")
 
@@ -456,14 +456,13 @@ def find_next_step(record: Record) -> Statement | None:
         is_noted = max(record.noted, default=0) > acts[-1].number
         long = [each for each in asked if len(each.text.split()) >= FEWEST_WORDS]
         steps = (x for x in long if not (_OPEN["thanking"].search(x.text) or _OPEN["refuses"].search(x.text)))
-        first = next((x for x in asked if _asks(x)), None) if is_noted else next(steps, asked[-1])
+        asks = (x for x in asked if "?" in x.text or statements.is_imperative(x.text) or _NEED.search(x.text))
+        first = next(asks, None) if is_noted else next(steps, asked[-1])
         asked = asked[asked.index(first) :] if first else []
         enough = next((place for place, each in enumerate(asked) if is_clear(each.text)), 0)
         text = " ".join([each.text for each in asked[: enough + 1]])
-        # What was put off is an open point.
-        is_settled = is_noted and (
-            any(_OPEN[cue].search(x.text) for cue in ("deferred", "puts_off") for x in asked) or not is_clear(text)
-        )
+        is_put_off = any(_OPEN[cue].search(x.text) for cue in ("deferred", "puts_off") for x in asked)  # an open point
+        is_settled = is_noted and (is_put_off or not is_clear(text))
         return None if is_settled else Statement(statements.cut_line(text, LONGEST_SENTENCE), asked[0].event)
     last = acts[-1] if acts else None
     if last and last.kind == EventKind.TOOL and not _OPEN["hands_in"].search(last.text):  # it broke off
@@ -471,12 +470,6 @@ def find_next_step(record: Record) -> Statement | None:
         return next((Statement(x.text, x.event) for x in said if _OPEN["announces"].search(x.text)), None)
     # otherwise a later call did it, or something else
     return _find_announced_step(record, last) if last and last.kind == EventKind.ANSWER else None
-
-
-def _asks(said: Sentence) -> bool:
-    return (
-        "?" in said.text or statements.is_imperative(said.text) or bool(PATTERNS["requests"]["need"].search(said.text))
-    )
 
 
 def _find_announced_step(record: Record, answer: RecordedEvent) -> Statement | None:

@@ -24,8 +24,7 @@ LEAST_WORTH, LEAST_BESIDE = 0.85, 0.3
 # What a person rules is needed more often than its probability says; and how much may be told already of that to count.
 _LEAST_RULED, _LITTLE = 0.75, 2_250
 LEAST_LIKELY = 0.25  # below it a report or a later request says nothing that lasts, whatever found it
-# Sentences that are told above LEAST_BESIDE, one of so many: of an agent that thinks aloud few are sure, and the best
-# of a session are wanted as often as those that are.
+# Sentences that are told above LEAST_BESIDE, one of so many: of an agent that thinks aloud few are sure.
 MOST_BEST, SENTENCES_PER_BEST = 3, 60
 LONGEST_SELECTION, _LINE = 1_600, 30  # characters of all that is selected, and what a line costs beside its text
 Scores = Sequence[tuple[float, str]]  # of each sentence the probability that it is needed, and its kind
@@ -42,9 +41,8 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
     for rank, (place, (worth, kind)) in enumerate(sorted(enumerate(scores), key=lambda each: -each[1][0])):
         sentence, least = record.sentences[place], LEAST_BESIDE if rank < best else LEAST_WORTH
         is_empty = any(PATTERNS["changes"][cue].search(sentence.text) for cue in ("status", "ceremony"))
-        is_called_done = kind == "open" and not is_left(sentence)
-        cue = PATTERNS["open_points"]["done"] if is_called_done else PATTERNS["decisions"]["asks_to_choose"]
-        is_empty |= sentence.is_item and bool(cue.search(sentence.heading))
+        cue = ("decisions", "asks_to_choose") if kind != "open" or is_left(sentence) else ("open_points", "done")
+        is_empty |= sentence.is_item and bool(PATTERNS[cue[0]][cue[1]].search(sentence.heading))
         is_said = sentence.by != SUMMARY and sentence.event not in record.noted and not record.is_withdrawn(sentence)
         is_ruled = sentence.by == USER and sentence.turn > 1 and len(told) < _LITTLE
         is_ruled = is_ruled and not PATTERNS["decisions"]["not_a_decision"].search(sentence.text)

@@ -84,8 +84,7 @@ Notes = Mapping[str, Sequence[StateLine]]
 Count = Callable[[str], int]  # tokens of a text
 
 # The parts of a state, most useful first, each with its maximum of lines. A new session needs the outcome of the last
-# one, a resumed one first what it was working with, a compacted one all that the summary may lose. After a clear the
-# context should stay empty, except for the task.
+# one, a resumed one first what it was working with, a compacted one what a summary may lose, a cleared one the task.
 _ATTENDED = {"noticed": 1, "files": 1, "results": 1}
 _ENDING = {"broke off": 1, "next": 1, "said": 1, "failures": 2, "open": 5, "later task": 1}
 _OUTCOME = {"decisions": 8, "done": 4, "tests": 1, "not committed": 1, "commits": 3, "last commit": 1, "learned": 6}

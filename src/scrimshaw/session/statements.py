@@ -178,8 +178,7 @@ def is_reply(answer: str, prompt: str) -> bool:
 
 def is_left(said: Sentence) -> bool:
     """Whether a sentence begins with, or an item stands below, the words that name what is left."""
-    label = PATTERNS["open_points"]["label"].match
-    return bool(label(said.text) or (said.is_item and label(said.heading)))
+    return any(map(PATTERNS["open_points"]["label"].match, (said.text, said.heading * said.is_item)))
 
 
 def is_imperative(text: str) -> bool:
