@@ -90,7 +90,8 @@ def repeats_change(changes: Sequence[Statement], said: Statement | Sentence) -> 
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
     """How the work ended: as an answer reports it, or else the last command."""
     firm = [each for each in record.answers if not _CHANGE["not_a_finding"].search(each.text)]
-    firm = [each for each in firm if not each.is_item or _CHANGE["told"].search(each.text) or _VERB.search(each.text)]
+    said = (_CHANGE["told"], _VERB)  # an item, unless it is left to do
+    firm = [x for x in firm if not x.is_item or (any(s.search(x.text) for s in said) and not statements.is_left(x))]
     empty = (_CHANGE["status"], _CHANGE["ceremony"])
     worth = [each for each in firm if is_clear(each.text) and not any(cue.search(each.text) for cue in empty)]
     numbers = set(_NUMBER.findall("\n".join(f"{each.text} {each.note}" for each in changes)))
