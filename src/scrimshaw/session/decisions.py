@@ -151,7 +151,8 @@ def _find_picks(answer: RecordedEvent, prompt: RecordedEvent, said: Sequence[Sen
     if number in _ORDINALS:
         last = re.split(r" (?=[1a]\b)", " ".join(items))[-1].split()  # headings may be numbered as well
         number = "".join(last[_ORDINALS[number] :][:1])
-    named = [x.text for x in said if number.isdigit() and re.search(rf"(?<![\w.]){number}(?!\w|\.\d)", x.text)]
+    is_named = number.isdigit() and not (pick and pick[2] and pick[2].startswith(","))  # "23, that's a lot"
+    named = [x.text for x in said if is_named and re.search(rf"(?<![\w.]){number}(?!\w|\.\d)", x.text)]
     if pick and (picked := items.get(number, ()) if items else named):
         more = " ".join(prompt.text.replace(words, (pick[2] or "").lstrip(" ,.)"), 1).strip(" ,.)\n").split())
         added = f": {cut_line(more, LONGEST_SENTENCE)}" if more else ""
