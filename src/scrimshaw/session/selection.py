@@ -16,7 +16,18 @@ import msgspec
 
 from scrimshaw.models import EventKind
 from scrimshaw.session.record import ACTS, LONG_WORD, SAME_CHOICE, Passage, Record
-from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Statement, flatten, is_left
+from scrimshaw.session.statements import (
+    AGENT,
+    LONGEST_SENTENCE,
+    PATTERNS,
+    SUMMARY,
+    USER,
+    Sentence,
+    Statement,
+    contains_text,
+    flatten,
+    is_left,
+)
 
 KINDS = ("decision", "finding", "result", "open")
 # The probability above which a sentence is told, and above which it is told beside one; measured on recorded sessions.
@@ -77,11 +88,18 @@ def add_context(record: Record, place: int, scores: Scores, told: str) -> Statem
 
     before = [*takewhile(belongs, range(place - 1, -1, -1))]
     run = [*before[::-1], place, *takewhile(belongs, range(place + 1, len(sentences)))]
-    while len(text := " ".join([sentences[at].text for at in run])) > LONGEST_SENTENCE and len(run) > 1:
+    event = next(each for each in record.events if each.number == seed.event)
+    text = _join(sentences, run)
+    while len(run) > 1 and (len(text) > LONGEST_SENTENCE or not contains_text(event, text)):  # a list may part them
         run = run[1:] if run[0] < place else run[:-1]
+        text = _join(sentences, run)
     answer = record.replies.get(seed.event, 0) if seed.by == USER else 0
     offer = record.quote_offer(answer, text) if answer else ""
     return Statement(text, seed.event, f"on (e{answer}): {offer}" if offer else "")
+
+
+def _join(sentences: Sequence[Sentence], places: Sequence[int]) -> str:
+    return " ".join([sentences[at].text for at in places])
 
 
 @cache
