@@ -33,7 +33,7 @@ KINDS = ("decision", "finding", "result", "open")
 # The probability above which a sentence is told, and above which it is told beside one; measured on recorded sessions.
 LEAST_WORTH, LEAST_BESIDE = 0.85, 0.3
 # What a person rules is needed more often than its probability says; and how much may be told already of that to count.
-_LEAST_RULED, _LITTLE = 0.75, 2_250
+_LEAST_RULED, _LITTLE = 0.6, 2_250
 LEAST_LIKELY = 0.25  # below it a report or a later request says nothing that lasts, whatever found it
 # Sentences that are told above LEAST_BESIDE, one of so many: of an agent that thinks aloud few are sure.
 MOST_BEST, SENTENCES_PER_BEST = 3, 60
@@ -61,7 +61,9 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
             continue
         said = add_context(record, place, scores, told)
         words = set(LONG_WORD.findall(said.text.lower()))
-        is_known = any(len(words & other) >= SAME_CHOICE * max(_FEW, min(len(words), len(other))) for other in known)
+        is_known = said.text in told or any(
+            len(words & other) >= SAME_CHOICE * max(_FEW, min(len(words), len(other))) for other in known
+        )
         is_firm = worth >= least or "?" not in said.text
         if is_firm and not is_known and len(said.text) <= min(room, LONGEST_SENTENCE):
             room -= len(said.text) + _LINE
