@@ -83,7 +83,7 @@ def repeats_change(changes: Sequence[Statement], said: Statement | Sentence) -> 
     words = find_stems(said.text)
     retold = (each for each in changes if "`" not in each.note)  # an account of code is not
     shared = (len(words & find_stems(f"{each.text} {each.note}")) for each in retold)
-    is_handed_over = any(each.commit is not None for each in changes) and _CHANGE["handed_over"].search(said.text)
+    is_handed_over = any(each.commit is not None for each in changes) and _CHANGE["handed_over"].match(said.text)
     return bool(is_handed_over) or max(shared, default=0) >= max(LEAST_SUBJECTS, _RETOLD * len(words))
 
 
