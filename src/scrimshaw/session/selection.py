@@ -62,7 +62,8 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
         said = add_context(record, place, scores, told)
         words = set(LONG_WORD.findall(said.text.lower()))
         is_known = said.text in told or any(
-            len(words & other) >= SAME_CHOICE * max(_FEW, min(len(words), len(other))) for other in known
+            len(words & other) >= SAME_CHOICE * max(_FEW, len(words) / 2, min(len(words), len(other)))
+            for other in known
         )
         is_firm = worth >= least or "?" not in said.text
         if is_firm and not is_known and len(said.text) <= min(room, LONGEST_SENTENCE):
