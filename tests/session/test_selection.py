@@ -32,6 +32,7 @@ WEIGHTS: Mapping[str, Sequence[int]] = {
     "left": (SURE, 0, 0, 0, 300),
     "buoy": (-UNLIKELY, 0, 0, 100, 0),
     "gulls": (-UNLIKELY + 140, 100, 0, 0, 0),  # 0.80
+    "reef": (-UNLIKELY + 140, 0, 100, 0, 0),
 }
 
 
@@ -175,6 +176,22 @@ def test_of_what_a_person_says_later_less_worth_is_enough_while_little_is_told(s
     recording = Recording().prompt("Mend the gulls by the rail. A post is enough").answer("Mended.").prompt(says)
     assert bool(select(recording)) == is_told
     assert select(recording, "x" * 3_000) == {}
+
+
+@pytest.mark.usefixtures("weights")
+def test_of_what_an_agent_finds_less_worth_is_enough_where_a_person_talks_with_it() -> None:
+    alone = Recording().prompt("Mend the harbour.").answer("A reef lies in the fog by the pier.")
+    assert select(alone) == {}
+    talk = alone.prompt("Paint the pier.").answer("Painted.").prompt("Sweep the pier.")
+    assert select(talk) == {"finding": [("A reef lies in the fog by the pier.", "")]}
+    assert select(talk, "x" * 3_000) == {}
+
+
+@pytest.mark.usefixtures("weights")
+def test_sentences_that_a_quotation_parts_are_not_told_as_one() -> None:
+    said = "Keep the crane. The quay is old.\n\n> a mail of somebody\n\nSo a post."
+    recording = Recording().prompt("Mend the harbour.").answer("Mended.").prompt(said)
+    assert [text for lines in select(recording).values() for text, _ in lines] == ["Keep the crane. The quay is old."]
 
 
 @pytest.mark.usefixtures("weights")
