@@ -387,9 +387,8 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
         text = f"{before.text} {each.text}" if before and is_part else each.text
         is_listed = each.by == AGENT and statements.is_left(each)
         least = 1 if is_known or is_closing or is_listed else LEAST_SUBJECTS
-        is_telling = is_clear(text, least) and len(text.split()) >= (
-            _FEWEST_NAMED if is_listed or defers else FEWEST_WORDS
-        )
+        fewest = _FEWEST_NAMED if is_listed or defers else FEWEST_WORDS
+        is_telling = is_clear(text, least) and len(text.split()) >= fewest
         if _defers(each, "theirs") or (is_telling and (is_listed or not _OPEN["not_open"].search(text))):
             left = [one for one in left if one.event != each.event or one.text not in text]
             left.append(Statement(text, each.event))
@@ -403,10 +402,8 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
 
 def _says_what_is_left(said: Sentence, share: float, is_known: bool, is_closing: bool) -> bool:
     """Whether a sentence, after this share of all events, says what is left to do, or fails for an older reason."""
-    is_argued = (
-        said.is_item and said.by == AGENT and any(_OPEN[cue].search(said.heading) for cue in ("argument", "done"))
-    )
-    if is_argued and not _OPEN["label"].match(said.text):
+    is_argued = said.is_item and said.by == AGENT and not _OPEN["label"].match(said.text)
+    if is_argued and any(_OPEN[cue].search(said.heading) for cue in ("argument", "done")):
         return False
     is_unfinished = is_known or statements.is_left(said) or _OPEN["unfinished"].search(said.text)
     is_theirs = share >= _THEIR_SHARE and _defers(said, "theirs")

@@ -15,19 +15,9 @@ from pathlib import Path
 import msgspec
 
 from scrimshaw.models import EventKind
+from scrimshaw.session import statements
 from scrimshaw.session.record import ACTS, LONG_WORD, SAME_CHOICE, Passage, Record
-from scrimshaw.session.statements import (
-    AGENT,
-    LONGEST_SENTENCE,
-    PATTERNS,
-    SUMMARY,
-    USER,
-    Sentence,
-    Statement,
-    contains_text,
-    flatten,
-    is_left,
-)
+from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement, flatten
 
 KINDS = ("decision", "finding", "result", "open")
 # The probability above which a sentence is told, and above which it is told beside one; measured on recorded sessions.
@@ -58,10 +48,8 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
             continue
         said = add_context(record, place, scores, told)
         words = set(LONG_WORD.findall(said.text.lower()))
-        is_known = said.text in told or any(
-            len(words & other) >= SAME_CHOICE * max(_FEW, len(words) / 2, min(len(words), len(other)))
-            for other in known
-        )
+        least_shared = (SAME_CHOICE * max(_FEW, len(words) / 2, min(len(words), len(other))) for other in known)
+        is_known = said.text in told or any(len(words & x) >= y for x, y in zip(known, least_shared, strict=True))
         is_firm = worth >= least or "?" not in said.text
         if is_firm and not is_known and len(said.text) <= min(room, LONGEST_SENTENCE):
             room -= len(said.text) + _LINE
@@ -82,7 +70,9 @@ def _find_least(record: Record, place: int, kind: str) -> float:
 def _may_tell(record: Record, sentence: Sentence, kind: str) -> bool:
     """Whether a sentence stands, and is neither ceremony nor one of several ways or a point that is done."""
     is_empty = any(PATTERNS["changes"][cue].search(sentence.text) for cue in ("status", "ceremony"))
-    room, cue = ("decisions", "asks_to_choose") if kind != "open" or is_left(sentence) else ("open_points", "done")
+    room, cue = (
+        ("decisions", "asks_to_choose") if kind != "open" or statements.is_left(sentence) else ("open_points", "done")
+    )
     is_empty |= sentence.is_item and bool(PATTERNS[room][cue].search(sentence.heading))
     is_said = sentence.by != SUMMARY and sentence.event not in record.noted
     return is_said and not is_empty and not record.is_withdrawn(sentence)
@@ -108,7 +98,7 @@ def add_context(record: Record, place: int, scores: Scores, told: str) -> Statem
     for places, join in ((range(place + 1, len(sentences)), "{0} {1}"), (range(place - 1, -1, -1), "{1} {0}")):
         for at in takewhile(belongs, places):
             longer = join.format(text, sentences[at].text)
-            if len(longer) > LONGEST_SENTENCE or not contains_text(event, longer):  # a list may part them
+            if len(longer) > LONGEST_SENTENCE or not statements.contains_text(event, longer):  # a list may part them
                 break
             text = longer
     answer = record.replies.get(seed.event, 0) if seed.by == USER else 0
@@ -133,7 +123,7 @@ def score_sentences(record: Record) -> Scores:
         if sentence.is_item and sentence.heading:
             lists[sentence.event, sentence.heading].update(kinds[-1])
             kinds[-1] = lists[sentence.event, sentence.heading]
-    left = (each.by == AGENT and is_left(each) for each in record.sentences)
+    left = (each.by == AGENT and statements.is_left(each) for each in record.sentences)
     return [(x, "open" if y else odds.most_common(1)[0][0]) for x, odds, y in zip(worths, kinds, left, strict=True)]
 
 
