@@ -114,16 +114,12 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         is_bare = bool(_DECISION["bare"].match(text) and (said[-1].text[-1:] == "?" or _proposes(said[-1].text)))
         if asked < 0 and (is_bare or _DECISION["goes_ahead"].match(reply)):
             proposals = (x for x in said[-is_bare:] if not x.is_item and (is_bare or _proposes(x.text)))
-            last = [x for x in proposals if is_clear(x.text, 1) or _DECISION["places"].search(x.text)]
+            last = [each for each in proposals if is_clear(each.text, 1)]
         if last and _DECISION["assent"].match(reply) and not _DECISION["routine"].search(last[-1].text):
             rest = text[reply.find(" but ") if " but " in reply else len(reply) :].strip()
             is_more = _DECISION["amends"].match(rest) or _DECISION["stance"].search(rest)
             added = f": {cut_line(' '.join(rest.split()), LONGEST_SENTENCE)}" if is_more else ""
-            # "I'd keep the first" says nothing without what is before it
-            begin = said.index(last[-1]) - (2 if _DECISION["places"].search(last[-1].text) else 0)
-            whole = " ".join([each.text for each in said[max(0, begin) : said.index(last[-1]) + 1]])
-            is_fit = len(whole) <= LONGEST_SENTENCE and statements.contains_text(answer, whole)
-            yield Statement(whole if is_fit else last[-1].text, answer.number, f"{_AGREED}{prompt.number}{added}")
+            yield Statement(last[-1].text, answer.number, f"{_AGREED}{prompt.number}{added}")
 
 
 def _proposes(text: str) -> bool:
@@ -182,15 +178,13 @@ def _weigh_decision(record: Record, place: int) -> float:
     objects = bool(refuses or record.withdrawn.get(sentence.turn - 1) or _DECISION["objection"].search(text))
     alternative = bool(_DECISION["alternative"].search(text)) or (wish and objects)
     changes_mind = sentence.turn - 1 in record.withdrawn and not _DECISION["refusal"].search(text)
-    kinds, before = record.prompts_by_kind, record.sentences[place - sentence.place : place]
-    is_over = before and _DECISION["bare"].match(before[0].text) and any(x.text.endswith("?") for x in before)
-    is_over = is_over or any(_OPEN["leaves"].search(each.text) for each in (*before[:1], sentence))
-    is_reply = sentence.event in record.replies.keys() - kinds["looks"] - kinds["undecided"]
+    kinds, leaves = record.prompts_by_kind, _OPEN["leaves"].search(text)
+    is_reply = not leaves and sentence.event in record.replies.keys() - kinds["looks"] - kinds["undecided"]
     undoes = sentence is record.undoings.get(sentence.turn - 1) and _DECISION["withdrawal_of_all"].sub("", text)
     insists = bool(takes_up or _DECISION["stance"].search(text))
     is_choice = (
         explicit
-        or (is_reply and not (is_over or _DECISION["takes_back"].search(text)))
+        or (is_reply and not _DECISION["takes_back"].search(text))
         or (undoes and is_clear(undoes, 1))
         or ((wish or changes_mind) and alternative)
         or (objects and sentence.event in record.interruptions)

@@ -240,7 +240,7 @@ class Record:
 
     def quote_offer(self, answer: int, reply: str = "") -> str:
         """The list or sentence that an answer last offers, asks or else says; not if a clear reply is about another."""
-        heard = said = [each for each in self.sentences if each.event == answer]
+        said = [each for each in self.sentences if each.event == answer]
         cues = (_DECISION["asks_to_choose"], _DECISION["proposes"])
         offers = [place for place, each in enumerate(said, start=1) if any(cue.search(each.text) for cue in cues)]
         said = said[: max(offers, default=len(said))]
@@ -252,14 +252,8 @@ class Record:
         quote = cut_line(" ".join([each.text for each in said[-2 if is_continued else -1 :]]), LONGEST_SENTENCE)
         # An answer that asks or offers something has any words as its reply.
         awaits = any(statements.is_reply(each.text, "") for each in self.events if each.number == answer)
-        stems = find_stems(reply)
-        is_about = awaits or answer in self.refusals or stems & find_stems(quote)
-        if not is_about and is_clear(reply, LEAST_SUBJECTS + 1):
-            return ""
-        # What shares a word with the reply is rather meant.
-        is_met = quote[-1:] == "?" or stems & find_stems(quote)
-        fits = [each.text for each in heard if stems & find_stems(each.text) and not is_met]
-        return cut_line([quote, *fits][-1], LONGEST_SENTENCE)
+        is_about = awaits or answer in self.refusals or find_stems(reply) & find_stems(quote)
+        return quote if is_about or not is_clear(reply, LEAST_SUBJECTS + 1) else ""
 
     @cached_property
     def interruptions(self) -> frozenset[int]:

@@ -48,7 +48,6 @@ _FAILURE, _COMMAND = PATTERNS["failures"], PATTERNS["commands"]
 MOST_OPEN, MOST_STEPS, _LAST_CALLS = 6, 3, 2
 # Of a session; what comes earlier does not count, as most open ends are finished later. Postponed ones stay open.
 _RECENT_SHARE, _THEIR_SHARE, _LATER_SHARE = 0.85, 0.6, 0.3
-_FORGOTTEN = 2  # requests that led to changes since anybody marked a task
 _OPEN, _NEED = PATTERNS["open_points"], PATTERNS["requests"]["need"]
 _TASK = re.compile(r"(?m)^\[(\w[\w-]*)\](.*)")
 _UNFINISHED = ("pending", "in_progress", "in-progress", "todo", "open")
@@ -331,7 +330,6 @@ def find_causes(record: Record) -> list[Statement]:
 def _find_reactions(record: Record) -> dict[int, Statement]:
     """What was said before a lasting change: facts, and after a failed call or as a cause the fault, and the act."""
     failed = set(map(attrgetter("event.number"), filter(attrgetter("failed"), record.runs)))
-    runs = "\n".join(map(attrgetter("event.text"), record.runs))
     found = dict[int, Statement]()
     for before, said in pairwise(record.events):
         if said.number not in record.carried_out or _CHANGE["musing"].search(said.text):
@@ -343,8 +341,7 @@ def _find_reactions(record: Record) -> dict[int, Statement]:
         is_soon = before.kind != EventKind.PROMPT and after.number < said.number + _NEAR
         facts = _read_facts(record, said.number) if is_soon else ()
         found |= {fact.event: fact for fact in facts}  # right after a prompt an answer repeats what was asked
-        is_redone = command and f"{command}==" in runs  # another version was needed
-        if is_redone or (not has_failed and not _FAILURE["diagnosis"].search(said.text)):
+        if not (has_failed or _FAILURE["diagnosis"].search(said.text)):
             continue
         note = f"`{statements.cut_line(command, LONGEST_ACT)}`" if _FAILURE["remedy"].search(command) else ""
         for what, act in zip(texts, [*texts[1:], ""], strict=False):
@@ -419,26 +416,18 @@ def _defers(said: Sentence, cue: str) -> bool:
 def _find_unfinished_tasks(record: Record) -> list[Statement]:
     """What is unfinished of the agent's tasks and of what a review found, without what a later commit names."""
     tasks, last = dict[tuple[str, str], tuple[str, Statement]](), 0
-    later = list[RecordedEvent]()
     for event in record.events:
         heading, _, lines = event.text.partition("\n") if event.kind == EventKind.TOOL else ("", "", "")
         is_list = heading in (TASK_LIST, FINDINGS)
         if is_list:  # it replaces the one before
             tasks = {name: task for name, task in tasks.items() if name[0] != heading}
         elif not heading.startswith(TASK):
-            later += [event] if event.path or event.kind == EventKind.ANSWER else []
             continue
-        later.clear()
         for status, text in _TASK.findall(lines):
             name, last = (heading, text if is_list else ""), event.number
             told = Statement(text.strip(), last)  # a new status alone does not repeat the text
             tasks[name] = (status, told if told.text or name not in tasks else tasks[name][1])
     left = [task for status, task in tasks.values() if status in _UNFINISHED and task.text]
-    if len([*filter(record.turns.get(last, 0).__lt__, record.changes_by_turn)]) >= _FORGOTTEN:
-        known = find_stems(" ".join(map("{0.path} {0.text}".format, later)))
-        words = filter(None, map(find_stems, map(attrgetter("text"), left)))
-        if any(map(known.issuperset, words)):  # nobody marks what is done
-            return []
     return [*filterfalse(partial(repeats_change, [x for x in record.commits if x.event > last]), left)]
 
 

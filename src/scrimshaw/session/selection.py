@@ -17,7 +17,7 @@ import msgspec
 from scrimshaw.models import EventKind
 from scrimshaw.session import statements
 from scrimshaw.session.record import ACTS, LONG_WORD, SAME_CHOICE, Passage, Record
-from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement, flatten
+from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Statement, flatten
 
 KINDS = ("decision", "finding", "result", "open")
 # The probability above which a sentence is told, and above which it is told beside one; measured on recorded sessions.
@@ -42,9 +42,9 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
     known = [set(LONG_WORD.findall(line)) for line in told.lower().splitlines()]
     best = min(MOST_BEST, len(scores) // SENTENCES_PER_BEST)
     for rank, (place, (worth, kind)) in enumerate(sorted(enumerate(scores), key=lambda each: -each[1][0])):
+        lower = _find_least(record, place, kind, is_little=len(told) < _LITTLE)
         least = LEAST_BESIDE if rank < best else LEAST_WORTH
-        lower = _find_least(record, place, kind) if len(told) < _LITTLE else LEAST_WORTH
-        if worth < min(least, lower) or not _may_tell(record, record.sentences[place], kind):
+        if lower == math.inf or worth < min(least, lower):
             continue
         said = add_context(record, place, scores, told)
         words = set(LONG_WORD.findall(said.text.lower()))
@@ -58,24 +58,24 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
     return {kind: [said for _, each, said in sorted(chosen) if each == kind] for kind in KINDS}
 
 
-def _find_least(record: Record, place: int, kind: str) -> float:
-    """The least probability where little is told: lower for what a person said later, or was told to be found."""
+def _find_least(record: Record, place: int, kind: str, *, is_little: bool) -> float:
+    """The probability above which a sentence is told; above none if it does not stand or is said for politeness.
+
+    Neither does an item of several ways, or an open point that is done. While little is told, a person's later words
+    need less of it, and what an agent found and told them.
+    """
     sentence = record.sentences[place]
-    if sentence.by == USER and sentence.turn > 1:
-        return LEAST_WORTH if PATTERNS["decisions"]["not_a_decision"].search(sentence.text) else _LEAST_RULED
-    is_told = sentence.by == AGENT and record.sentences[-1].turn >= _A_TALK  # not thinking aloud
-    return _LEAST_FOUND if is_told and kind == "finding" else LEAST_WORTH
-
-
-def _may_tell(record: Record, sentence: Sentence, kind: str) -> bool:
-    """Whether a sentence stands, and is neither ceremony nor one of several ways or a point that is done."""
-    is_empty = any(PATTERNS["changes"][cue].search(sentence.text) for cue in ("status", "ceremony"))
-    room, cue = (
-        ("decisions", "asks_to_choose") if kind != "open" or statements.is_left(sentence) else ("open_points", "done")
-    )
-    is_empty |= sentence.is_item and bool(PATTERNS[room][cue].search(sentence.heading))
-    is_said = sentence.by != SUMMARY and sentence.event not in record.noted
-    return is_said and not is_empty and not record.is_withdrawn(sentence)
+    is_done = kind == "open" and not statements.is_left(sentence)
+    table, cue = ("open_points", "done") if is_done else ("decisions", "asks_to_choose")
+    is_empty = sentence.is_item and PATTERNS[table][cue].search(sentence.heading)
+    is_empty = is_empty or any(PATTERNS["changes"][each].search(sentence.text) for each in ("status", "ceremony"))
+    if is_empty or sentence.by == SUMMARY or sentence.event in record.noted or record.is_withdrawn(sentence):
+        return math.inf
+    is_ruled = sentence.by == USER and sentence.turn > 1
+    if is_little and is_ruled and not PATTERNS["decisions"]["not_a_decision"].search(sentence.text):
+        return _LEAST_RULED
+    is_talk = sentence.by == AGENT and record.sentences[-1].turn >= _A_TALK  # it does not think aloud
+    return _LEAST_FOUND if is_little and is_talk and kind == "finding" else LEAST_WORTH
 
 
 def add_context(record: Record, place: int, scores: Scores, told: str) -> Statement:
