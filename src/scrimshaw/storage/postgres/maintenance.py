@@ -5,9 +5,8 @@ SQLite file, whose schema version archives state.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,11 +14,11 @@ import psycopg
 
 from scrimshaw.storage.journal import chain_again
 from scrimshaw.storage.maintenance import DatabaseTable, Maintenance
-from scrimshaw.storage.ports import CommitRows, DatabaseName, Row
+from scrimshaw.storage.ports import DatabaseName, Row
 from scrimshaw.storage.postgres.database import PostgresConnection, PostgresDatabase, restore_nul
 from scrimshaw.storage.sql import SqlConnection, SqlDatabase
 from scrimshaw.storage.sqlite.database import find_newest_migration
-from scrimshaw.storage.sqlite.maintenance import SCHEMA, stage
+from scrimshaw.storage.sqlite.maintenance import SCHEMA, SqliteMaintenance
 
 _VERSION = "SELECT current_setting('server_version'), extversion FROM pg_extension WHERE extname = 'vector'"
 _COLUMNS = """
@@ -74,10 +73,7 @@ class PostgresMaintenance(Maintenance):
                         values = (int(each) if isinstance(each, bool) else restore_nul(each) for each in row)
                         yield table.name, dict(zip(table.columns, values, strict=True))
 
-    @contextmanager
-    def stage_rows(self, path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> Iterator[CommitRows]:
-        with closing(stage(path, schema, rows)) as staged:
-            yield partial(self.commit_rows, staged)
+    stage_rows = SqliteMaintenance.stage_rows
 
     @classmethod
     def insert_staged(cls, write: SqlConnection, staged: SqlDatabase, *, clear: bool) -> dict[str, int]:

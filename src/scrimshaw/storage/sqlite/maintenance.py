@@ -80,7 +80,7 @@ class SqliteMaintenance(Maintenance):
         return dump(self._journal)
 
     @contextmanager
-    def stage_rows(self, path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> Iterator[CommitRows]:
+    def stage_rows(self: Maintenance, path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> Iterator[CommitRows]:
         with closing(stage(path, schema, rows)) as staged:
             yield partial(self.commit_rows, staged)
 
