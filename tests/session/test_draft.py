@@ -997,16 +997,6 @@ def test_unfinished_tasks_of_the_last_list_stay_open() -> None:
     ]
 
 
-def test_a_list_of_tasks_is_forgotten_if_one_was_done_in_later_requests_and_not_marked() -> None:
-    recording = (
-        Recording().prompt("Upgrade the shop.").dialog("task list", "[pending] Run specs", "[pending] Fix enums")
-    )
-    recording.edit("Gemfile", "+gem 'enum'").prompt("Use positional enums").edit("app/order.rb")
-    recording.answer("Positional enums fix it.").prompt("And bump devise")
-    assert texts(recording.draft().open) == ["Run specs", "Fix enums"]
-    assert texts(recording.edit("Gemfile").draft().open) == []
-
-
 def test_a_list_of_tasks_of_which_none_was_done_stays_open() -> None:
     recording = (
         Recording().prompt("Upgrade the shop.").dialog("task list", "[pending] Run specs", "[pending] Fix enums")
@@ -1420,23 +1410,6 @@ def test_the_items_of_a_closing_list_of_what_is_left_are_open() -> None:
     recording = Recording().prompt("Move the pipeline of the harbour.").edit("pipeline.yml").answer(said)
     left = ["Rolf reviews the trust policy", "Petersen: does the berth fee belong on the invoice?"]
     assert texts(recording.draft().open) == left
-
-
-def test_where_only_files_changed_the_last_command_tells_how_it_ended() -> None:
-    recording = Recording().prompt("Find the flag in the program of the challenge.").edit("exploit.py")
-    findings = recording.bash("submit FLAG{harbour}", "accepted").draft().findings
-    assert [each.text for each in findings] == ["submit FLAG{harbour}"]
-
-
-def test_where_nothing_else_tells_how_it_ended_the_last_command_does() -> None:
-    recording = (
-        Recording()
-        .prompt("Find the flag that is hidden in the image of the drive.")
-        .bash("grep flag notes.txt", "flag{x}")
-    )
-    assert recording.draft().findings == ()
-    recording.bash("submit flag{x}", "")
-    assert [each.text for each in recording.draft().findings] == ["submit flag{x}"]
 
 
 def test_what_a_note_of_an_event_has_is_not_told_again() -> None:

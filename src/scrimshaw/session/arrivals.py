@@ -30,7 +30,6 @@ LARGEST = 64 * 1024  # bytes of a file; the longest memories of sessions have a 
 LONGEST_HEARD = 25  # words of a line that name subjects; a longer one, such as a quoted request, speaks of many things
 _DONE = ("Outcome", "Changed", "Decisions")  # the sections that say what became of a point
 MOST_RULED, LONGEST_RULE = 60, 160  # memories in which rules are looked for, and characters of one
-_FEWEST_SPACES = 3  # of a rule; "always 16 bits." needs what is around it
 # A part of a line with what a person added when they agreed, and the sections in which people rule.
 _NOTED_PART = re.compile(r"(?:\A| — (?:agreed in e(?P<event>\d+): )?)(?P<text>.+?)(?= — |\Z)")
 _RULING, _SENTENCES = ("Decisions", "Task", "Asked later"), re.compile(r"(?<=[.!?;]) ")
@@ -110,4 +109,4 @@ def list_rules(body: str, read_prompts: Callable[[], Sequence[RecordedEvent]]) -
             if ruled := " ".join(x for x in _SENTENCES.split(said["text"]) if lasting(x) and not no_rule(x)):
                 prompts = {event.number for event in read_prompts()} if prompts is None else prompts
                 if not prompts or int(said["event"] or number or 0) in prompts:
-                    yield ruled if ruled.count(" ") >= _FEWEST_SPACES else said["text"]
+                    yield ruled if ruled.count(" ") > 2 else said["text"]  # "always 16 bits."

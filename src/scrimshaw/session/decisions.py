@@ -111,9 +111,10 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         reply = next(statements.split_paragraph(text, USER))
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
         last = [each for each in said[max(0, asked - 1) : asked + 1] if is_clear(each.text, 1) and not each.is_item]
-        is_bare = bool(_DECISION["bare"].match(text) and (said[-1].text[-1:] == "?" or _proposes(said[-1].text)))
-        if asked < 0 and (is_bare or _DECISION["goes_ahead"].match(reply)):
-            proposals = (x for x in said[-is_bare:] if not x.is_item and (is_bare or _proposes(x.text)))
+        if asked < 0 and _DECISION["goes_ahead"].match(reply):
+            cues = [_DECISION[cue].search for cue in ("proposes", "suggests", "alternative")]
+            plain = (each for each in said if not each.is_item)
+            proposals = (x for x in plain if statements.is_imperative(x.text) or any(cue(x.text) for cue in cues))
             last = [each for each in proposals if is_clear(each.text, 1)]
         if last and _DECISION["assent"].match(reply) and not _DECISION["routine"].search(last[-1].text):
             rest = text[reply.find(" but ") if " but " in reply else len(reply) :].strip()
@@ -122,23 +123,17 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
             yield Statement(last[-1].text, answer.number, f"{_AGREED}{prompt.number}{added}")
 
 
-def _proposes(text: str) -> bool:
-    cues = ("proposes", "suggests", "alternative")
-    return statements.is_imperative(text) or any(_DECISION[cue].search(text) for cue in cues)
-
-
 def _find_picks(answer: RecordedEvent, prompt: RecordedEvent, said: Sequence[Sentence]) -> Iterator[Statement]:
     """The items of an answer's lists that a prompt replies to by number or letter, or what it names by a number."""
     items = defaultdict[str, list[str]](list)
     for number, item in (*_DECISION["listed"].findall(answer.text), *_DECISION["listed_inline"].findall(answer.text)):
         items[number.lower()].append(statements.trim(item))
-    points = [(text, re.findall(r"\d+", begin), mark) for text, begin, mark in _DECISION["point"].findall(prompt.text)]
     # "1. 404" answers a question, "1. add a test" begins a list
-    points = [x for x in points if all(at in items and (x[2] != "." or items[at][-1][-1:] == "?") for at in x[1])]
-    if sum(len(numbers) for _, numbers, _ in points) > 1:
-        for text, numbers, _ in points:
-            named = [cut_line(items[number][0]) for number in numbers if len(items[number]) == 1]
-            on = f"on (e{answer.number}): {'; '.join(named)}" if named else ""
+    answers = (each for each in _DECISION["point"].findall(prompt.text) if each[1] in items)
+    points = [(text, at) for text, at, mark in answers if mark != "." or items[at][-1][-1:] == "?"]
+    if len(points) > 1:
+        for text, number in points:
+            on = f"on (e{answer.number}): {cut_line(items[number][0])}" if len(items[number]) == 1 else ""
             yield from [Statement(text, prompt.number, on)] if on or is_clear(text, 1) else ()
         return
     replies = [(_DECISION["pick"].match(each), each) for each in statements.split_paragraph(prompt.text.strip(), USER)]

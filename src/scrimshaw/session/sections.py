@@ -13,7 +13,6 @@ from os.path import commonprefix
 
 from scrimshaw.ingest.dialogs import FINDINGS, TASK, TASK_LIST
 from scrimshaw.ingest.events import CUT_MIDDLE
-from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, RecordedEvent
 from scrimshaw.session import statements
 from scrimshaw.session.failures import FIRM_ERRORS, LONGEST_ACT, Failure, find_errors, match_paths
@@ -87,7 +86,7 @@ def repeats_change(changes: Sequence[Statement], said: Statement | Sentence) -> 
 
 
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
-    """How the work ended: as an answer reports it, or else the last command."""
+    """How the work ended, as an answer reports it."""
     firm = [each for each in record.answers if not _CHANGE["not_a_finding"].search(each.text)]
     said = (_CHANGE["told"], _VERB)  # an item, unless it is left to do
     firm = [x for x in firm if not x.is_item or (any(s.search(x.text) for s in said) and not statements.is_left(x))]
@@ -97,14 +96,7 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     account = _find_account(record, worth, changes)
     found = [x for x in account if not repeats_change(changes, x) or not numbers.issuperset(_NUMBER.findall(x.text))]
     labels = (x.heading.rstrip(": ") if x.is_item and not _CHANGE["no_label"].match(x.heading) else "" for x in found)
-    facts = [*dict.fromkeys(Statement(x.text, x.event, label) for x, label in zip(found, labels, strict=True))]
-    last = next((x for x in reversed(record.events) if x.kind in (EventKind.TOOL, EventKind.PROMPT)), None)
-    command = last.command.strip() if last and not last.failed else ""
-    is_telling = re.search(r" \W*[^\W\d]", command) and parse_command(command).name not in LOOKS
-    is_last = last and last.number > max((each.event for each in facts), default=0)
-    if last and is_telling and is_last and not record.test_runs and not find_outcome(record):
-        facts.append(Statement(statements.cut_line(command), last.number))
-    return facts
+    return [*dict.fromkeys(Statement(x.text, x.event, label) for x, label in zip(found, labels, strict=True))]
 
 
 def _find_account(record: Record, worth: Sequence[Sentence], changes: Sequence[Statement]) -> list[Sentence]:
@@ -384,15 +376,14 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
         text = f"{before.text} {each.text}" if before and is_part else each.text
         is_listed = each.by == AGENT and statements.is_left(each)
         least = 1 if is_known or is_closing or is_listed else LEAST_SUBJECTS
-        fewest = _FEWEST_NAMED if is_listed or defers else FEWEST_WORDS
-        is_telling = is_clear(text, least) and len(text.split()) >= fewest
+        is_short = len(text.split()) < (_FEWEST_NAMED if is_listed or defers else FEWEST_WORDS)
+        is_telling = is_clear(text, least) and not is_short
         if _defers(each, "theirs") or (is_telling and (is_listed or not _OPEN["not_open"].search(text))):
             left = [one for one in left if one.event != each.event or one.text not in text]
             left.append(Statement(text, each.event))
     for prompt in sorted(record.prompts_by_kind["undecided"]):
         question = record.quote_offer(answer := record.replies.get(prompt, 0))
         if prompt >= _LATER_SHARE * record.last_event and question:
-            left = [each for each in left if each.text != question]
             left.append(Statement(question, answer, f"not decided in e{prompt}"))
     return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]
 
