@@ -288,7 +288,7 @@ def test_what_a_person_is_asked_to_do_is_no_choice(asks: str) -> None:
 
 def test_a_farewell_is_no_reply() -> None:
     recording = Recording().prompt("Weigh the buoys of the harbour.").read("buoys.c").answer("Should the buoys be red?")
-    assert found(recording.prompt("ok I really have to go to the buoys of the shed")) == []
+    assert found(recording.prompt("gotta run, the buoys sit in the shed")) == []
 
 
 def test_what_was_taken_back_is_asked_no_more() -> None:

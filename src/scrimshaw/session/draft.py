@@ -34,7 +34,7 @@ LONGEST_TITLE, LONGEST_TASK, _SHORT_TASK = 90, 700, 120  # characters
 _SUBJECTS = 2  # a request that names fewer has no subject of its own: "go on", "commit"
 MOST_REQUESTS, _FEWEST_WORDS, _ENOUGH_SUBJECTS = 8, 3, 6
 _FIRST_PROMPTS = 6  # the task is among them; later ones redirect it
-_REQUEST = PATTERNS["requests"]
+_REQUEST, _IS_SOON = PATTERNS["requests"], PATTERNS["open_points"]["soon"].search
 # What a possible title counts, in proportion to a commit or the first sentence of the task: each further sentence of it
 # so much of the one before, a later request, and what tells of somebody; values near these do as well.
 _NEXT, _ASKED_LATER, _TOLD = 0.7, 0.5, 0.7
@@ -85,13 +85,11 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     step = None if step and task and step.event == task.event else step
     open_points = _Evidence(events).prove(sections.find_open_points(record, sections.find_unsolved(record)))
     step = None if step and any(x.note and x.text == step.text for x in open_points) else step  # it was not decided
-    closing = [x for x in open_points if record.turns[x.event] >= max(record.turns.values()) - 1]
-    soon = [each for each in closing if PATTERNS["open_points"]["soon"].search(each.text)]
+    soon = [x for x in open_points if _IS_SOON(x.text) and record.turns[x.event] >= max(record.turns.values()) - 1]
     step = step or next(iter(prove(soon[-1:])), None)
     open_points = tuple(each for each in open_points if not (step and each.text == step.text))
-    left = {each.text for each in open_points}
     found = sections.find_findings(record, changes)  # all that a session without changes leaves
-    findings = prove(each for each in (likely(found) if changes else found) if each.text not in left)
+    findings = prove(x for x in (likely(found) if changes else found) if x.text not in {y.text for y in open_points})
     requests = prove(likely(find_later_requests(record, task)))
     told = filter(None, [task, step, *decisions, *changes, *problems, *open_points, *findings, *requests])
     lines = "\n".join(map(_line, told))
@@ -113,7 +111,6 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     phrases, topics = keywords.find_keywords(weighted, keywords.file_stems(record.edits), paths, whole)
     decided = tuple(in_order([*decisions, *more["decision"]]))
     is_wanted = decisions or changes or problems or open_points or any(map(_is_task, prompts))
-    # Of mere talk only what a person chose or agreed to is worth keeping.
     asked = {event.number for event in events if event.kind == EventKind.PROMPT}
     is_chosen = any(each.event in asked or each.note.startswith(BY_REPLY) for each in decided)
     return Draft(
