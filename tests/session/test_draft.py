@@ -16,7 +16,7 @@ from scrimshaw.models import EventKind, ItemKind, RecordedEvent, Session
 from scrimshaw.session.draft import LONGEST_BODY, MOST_BODY_LINES, Draft, build_draft, render_body
 from scrimshaw.session.failures import find_commits, find_edits
 from scrimshaw.session.record import Record
-from scrimshaw.session.sections import find_next_step
+from scrimshaw.session.sections import find_next_step, repeats_change
 from scrimshaw.session.statements import AGENT, USER, Statement, contains_text, split_sentences
 
 FAILED = "FAILED tests/test_login.py::test_expired - AssertionError: 401 != 200\n1 failed, 3 passed"
@@ -1310,6 +1310,20 @@ def test_an_edit_that_was_refused_changed_nothing() -> None:
 def test_what_is_done_anyway_is_no_result(said: str) -> None:
     recording = Recording().prompt("Fix the upload limit.").edit("src/upload.py").answer(said)
     assert said not in texts(recording.draft().changed)
+
+
+@pytest.mark.parametrize(
+    ("said", "repeats"),
+    [
+        ("All of it is committed and pushed.", True),
+        ("The dump of the harbour is not committed, since it holds mails.", False),
+        ("The lantern is mended. Committed. Expect the buoys on Monday.", False),
+        ("The lantern is committed but not deployed.", False),
+    ],
+)
+def test_what_says_more_than_that_a_commit_was_made_is_told(said: str, *, repeats: bool) -> None:
+    commit = Statement("Paint the berths of the harbour", 3, commit="1a2b3c4")
+    assert repeats_change([commit], Statement(said, 4)) is repeats
 
 
 @pytest.mark.parametrize(

@@ -443,6 +443,8 @@ def test_the_same_command_in_another_environment_passed_but_no_look_and_no_other
         "timeout 60 pytest -q",
         "docker compose exec web pytest -q",
         "python -c 'import harbour; harbour.test()'",
+        "mvn -q verify",
+        "cd berths && ./gradlew check",
     ],
 )
 def test_tests_are_seen_behind_other_steps_and_wrappers(command: str) -> None:

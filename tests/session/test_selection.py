@@ -188,6 +188,14 @@ def test_of_what_an_agent_finds_less_worth_is_enough_where_a_person_talks_with_i
 
 
 @pytest.mark.usefixtures("weights")
+def test_what_is_said_at_length_is_not_known_from_the_name_of_a_file() -> None:
+    said = "The tide of harbour, pier, berth, lock and mole is measured hourly by gauges beside every single lantern."
+    told = "- tide/harbour/pier/berth.py"
+    recording = Recording().prompt("Mend the harbour.").answer(said)
+    assert select(recording, told) == {"finding": [(said, "")]}
+
+
+@pytest.mark.usefixtures("weights")
 def test_sentences_that_a_quotation_parts_are_not_told_as_one() -> None:
     said = "Keep the crane. The quay is old.\n\n> a mail of somebody\n\nSo a post."
     recording = Recording().prompt("Mend the harbour.").answer("Mended.").prompt(said)

@@ -23,7 +23,7 @@ KINDS = ("decision", "finding", "result", "open")
 # The probability above which a sentence is told, and above which it is told beside one; measured on recorded sessions.
 LEAST_WORTH, LEAST_BESIDE = 0.85, 0.3
 # The same while less than so many characters are told: of what a person said after the first prompt, and of what an
-# agent tells one who spoke so often. Of 52 sentences between the two bounds, in 40 sessions, 36 were needed.
+# agent tells one who spoke so often. In sixty sessions 39 of 42 and 39 of 50 lines that this adds tell what was noted.
 _LEAST_RULED, _LEAST_FOUND, _LITTLE, _A_TALK = 0.65, 0.75, 2_250, 3
 LEAST_LIKELY = 0.25  # below it a report or a later request says nothing that lasts, whatever found it
 # Sentences that are told above LEAST_BESIDE, one of so many: of an agent that thinks aloud few are sure.

@@ -73,7 +73,7 @@ class PostgresMaintenance(Maintenance):
                         values = (int(each) if isinstance(each, bool) else restore_nul(each) for each in row)
                         yield table.name, dict(zip(table.columns, values, strict=True))
 
-    stage_rows = SqliteMaintenance.stage_rows
+    stage_rows = SqliteMaintenance.stage_rows  # in a SQLite file, whatever the database
 
     @classmethod
     def insert_staged(cls, write: SqlConnection, staged: SqlDatabase, *, clear: bool) -> dict[str, int]:
