@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from tests.samples import WordEmbedder, document, edge, source_file
 from tests.storage.contract import open_storage
 
@@ -415,6 +415,6 @@ def test_a_class_named_in_the_query_comes_first(index: Index) -> None:
 
 def test_the_same_question_gets_the_same_answer(index: Index) -> None:
     search = Search(index, *(note(f"n{number}", "wal reset") for number in range(9)), vectors=True)
-    answers = [search.ask("wal reset").hits for _ in range(3)]
+    answers = [[asdict(hit) for hit in search.ask("wal reset").hits] for _ in range(3)]
     assert answers[0] == answers[1] == answers[2]
     assert ids(search.ask("wal reset")) == [f"n{number}" for number in range(9)]

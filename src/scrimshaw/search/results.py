@@ -49,8 +49,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
     source: ItemSource | None = None  #: the tool call that an entry of a session's record came from
 
 
-class Hit(Struct, frozen=True, kw_only=True):
-    """A memory that answers a query; `text` is its best chunk or, when asked for, the content."""
+class Hit(Struct, frozen=True, kw_only=True, eq=False):
+    """A memory that answers a query; `text` is its best chunk or, when asked for, the content. Compared by identity."""
 
     memory: Memory
     score: float

@@ -165,6 +165,7 @@ def _public_group(name: str, hits: Sequence[Hit]) -> dict[str, Any]:
     return {"id": _clear(name), "title": _short_title(hits[0].memory), **_unusual(labels), "passages": texts}
 
 
+@lru_cache(maxsize=64)  # a reply is measured after each further hit; the same hit is the same object
 def public_hit(hit: Hit, *, explain: bool = False) -> dict[str, Any]:
     """A single hit; if explained, with its kind, score, and in `why` ranks, factors, boosts and source."""
     named = {"id": _clear(hit.memory.id), "title": _short_title(hit.memory)}
@@ -220,7 +221,6 @@ def judge_text(title: str, text: str, trust: Trust) -> tuple[str, tuple[str, ...
     return remove_marks(text) if is_harmless else fence_if_suspicious(text, trust), flags
 
 
-# A text is judged each time a reply is measured, and a reply is measured after each further hit.
 _is_withheld = lru_cache(maxsize=256)(is_withheld)
 _clear = lru_cache(maxsize=256)(remove_marks)
 
