@@ -24,9 +24,9 @@ LEAST = 60  # less room than this holds no statement
 _LONG_SENTENCE = 240
 _LEAST_NEW = 30  # characters; "Done, all tests pass." says nothing new
 # Not after a list number, nor where an author wrapped a line: a long line, then a word in lower case, code or a quote.
-_SENTENCE_END = re.compile(
-    r"(?<=[^\s\d][.!?])\s+(?=[^\s(a-z])"
-    r"|\n(?:(?<![^\n]{49}[^\n:]\n)|(?![ \t]*(?:[a-z][a-z'-]*(?:[ ,;.)]|:\n)|[`(\"])))\n*"
+_SENTENCE_END = re.compile(  # begins with white space, which is found twice as fast as what may be behind it
+    r"\s(?:(?<=[^\s\d][.!?]\s)\s*(?=[^\s(a-z])"
+    r"|(?<=\n)(?:(?<![^\n]{49}[^\n:]\n)|(?![ \t]*(?:[a-z][a-z'-]*(?:[ ,;.)]|:\n)|[`(\"])))\n*)"
 )
 _REPEATED = 0.7  # share of a sentence's pairs of words that were said before, above which it may say nothing
 _WORD, _DIGIT = re.compile(r"\w+"), re.compile(r"\d")
@@ -152,10 +152,9 @@ def pack_hits(
             continue
         brief = shorten_known(replace(hit, text=text), known)
         one = _fit_text(brief, terms, brief_spare, packed)
-        if one is None and not packed:
-            one = replace(brief, text=cut_passage(brief.text, terms, SENTENCE))
-        if one is None:
+        if one is None and packed:
             break
+        one = one or replace(brief, text=cut_passage(brief.text, terms, SENTENCE))
         packed.append(one if one.text == brief.text else replace(one, digest=""))
         wholes.append(whole)
         said[source] += f"{one.text}\n"
