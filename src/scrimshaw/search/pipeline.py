@@ -354,7 +354,7 @@ class Searcher:
         for each in page:  # what a session's memory says of a matter is spread over its short sections
             of_session = each.memory.provenance.session and each.memory.id not in state.record
             whole += [each.memory.id] if state.request.include_content or of_session else []
-        bodies = self._index.bodies(whole)
+        bodies = self._index.bodies(whole) if whole else {}
         open_items = dict[str, str]()
         if state.profile.asks_for_open:
             lists = self._index.bodies([each.memory.id for each in page if each.memory.artifact in LISTS])

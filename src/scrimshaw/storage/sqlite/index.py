@@ -73,9 +73,8 @@ class SqliteIndex(Index):
                 scan = self._open_scans()[2]
             passages = limit * PASSAGES_PER_MATCH if filters.source == RECORD else 0
             found = scan(query.groups[0], generation, self._rows_satisfying(filters, generation), wanted, passages)
-            names = self._find_names({row >> PART_BITS for row, _ in found})
-            split = [(names.get(row >> PART_BITS), (row & (1 << PART_BITS) - 1) - 1, score) for row, score in found]
-            return [each for each in split if each[0]]
+            names = self._find_names({row for row, _, _ in found})
+            return [(names[row], ordinal, score) for row, ordinal, score in found if row in names]
 
         return self.rank(read_best, filters, limit)
 

@@ -16,7 +16,7 @@ from scrimshaw.storage.sqlite.database import Database
 
 # The positions of the rows that contain a word, its frequencies by column weight, and the last row read.
 WordList = tuple[Any, Any, int]
-Ranked = list[tuple[int, float]]  # rows and their scores
+Ranked = list[tuple[int, int, float]]  # the memory of each row, the ordinal of its chunk or -1, and its score
 
 K1, B = 1.2, 0.75  # of BM25, as in FTS5
 LEAST_IDF = 1e-6  # of a word that is in more than half of the rows
@@ -77,7 +77,8 @@ class WordScan:
             parts = (memories[best] << 1) + (rows[best] > memories[best] << self._part_bits)
             first = np.unique(parts, return_index=True)[1]
             best = best[np.union1d(first, np.arange(min(len(best), passages + len(first))))]
-        return list(zip(rows[best].tolist(), scores[best].tolist(), strict=True))
+        ordinals = rows[best] - (memories[best] << self._part_bits) - 1
+        return list(zip(memories[best].tolist(), ordinals.tolist(), scores[best].tolist(), strict=True))
 
     def forget(self) -> None:
         """Forget all rows and lists."""
