@@ -62,9 +62,7 @@ def fold_chunks(rows: Iterable[tuple[str, int, float]]) -> list[Match]:
     The score is the mean of the whole's and of the best chunk's; a memory of a single chunk has no row for the whole.
     A question counts as a chunk; if it is the best one, the match names it and the best chunk of the body.
     """
-    whole: dict[str, float] = {}
-    best: dict[str, tuple[float, int]] = {}
-    bodies: dict[str, int] = {}
+    whole, best, bodies = dict[str, float](), dict[str, tuple[float, int]](), dict[str, int]()
     for name, ordinal, score in rows:
         if ordinal < 0:
             whole[name] = score

@@ -20,6 +20,7 @@ Ranked = list[tuple[int, int, float]]  # the memory of each row, the ordinal of 
 
 K1, B = 1.2, 0.75  # of BM25, as in FTS5
 LEAST_IDF = 1e-6  # of a word that is in more than half of the rows
+_AT_A_TIME = 8_192  # rows; for the numbers of many more the system would be asked for memory in each search
 _TOKENIZER, _FOR_QUERY = ("porter", ["unicode61"]), apsw.FTS5_TOKENIZE_QUERY
 # Numbers of rows, and the lengths of their columns, as two texts: at a seventh of the cost of as many rows.
 _NEW_ROWS = (
@@ -44,8 +45,7 @@ class WordScan:
     """
 
     def __init__(self, database: Database, weights: Sequence[float], part_bits: int, most_bytes: int) -> None:
-        self._database, self._weights = database, weights
-        self._part_bits, self._most_bytes = part_bits, most_bytes
+        self._database, self._weights, self._part_bits, self._most_bytes = database, weights, part_bits, most_bytes
         self._of_body = np.array(weights[-2:], dtype=np.float32)  # of every earlier column, and of the body
         self._nothing: WordList = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32), -1)
         self._guard, self._generation = allocate_lock(), -1
@@ -62,13 +62,15 @@ class WordScan:
                 self._generation = generation
             rows, memories, norms, many = self._rows, self._memories, self._norms, self._many
             lists = self.find_lists(words)
-        places, impacts = [self._nothing[0]], [np.empty(0)]
+        scores = np.zeros(len(rows))
         for of_word, counts, _ in lists:
             hits = len(of_word) if many == len(rows) else int(np.count_nonzero(memories[of_word] >= 0))
             idf = math.log((many - hits + 0.5) / (hits + 0.5))
-            places.append(of_word)
-            impacts.append((idf if idf > 0 else LEAST_IDF) * (counts * np.float64(K1 + 1) / (counts + norms[of_word])))
-        scores = np.bincount(np.concatenate(places), np.concatenate(impacts), len(rows))  # in the order of the words
+            idf = idf if idf > 0 else LEAST_IDF
+            for start in range(0, len(of_word), _AT_A_TIME):
+                part = slice(start, start + _AT_A_TIME)
+                places, often = of_word[part].astype(np.intp), counts[part]
+                np.add.at(scores, places, idf * (often * np.float64(K1 + 1) / (often + norms[places])))
         scores[~allowed.take(memories, mode="clip")] = 0.0
         least = np.partition(scores, len(rows) - limit)[len(rows) - limit] if 0 < limit < len(rows) else 0.0
         found = np.flatnonzero(scores >= least if least > 0 else scores)
