@@ -7,6 +7,7 @@ to find phrases in a text grows with the text and not with the number of phrases
 import re
 import unicodedata
 import zlib
+from collections.abc import Set
 from functools import lru_cache
 from heapq import nsmallest
 
@@ -74,14 +75,13 @@ def find_heads(text: str) -> set[str]:
     return {*_WORD.findall(text), *_UNSPACED.findall(text)}
 
 
-def contains_phrase(phrase: str, words: str, text: str) -> bool:
-    """Whether a normalised text contains a phrase as whole words; `words` are those of the text, by `space_words`."""
+def contains_phrase(phrase: str, words: Set[str], spaced: str, text: str) -> bool:
+    """Whether a normalised text contains a phrase as whole words; `spaced` are its `words`, by `space_words`."""
     if phrase.isascii():  # like most of the many titles that begin with a common word; composing does not change it
-        second = phrase.split(None, 2)[1:2]
-        is_absent = second and second[0].isalnum() and f" {second[0].lower()} " not in words
-        return not is_absent and space_words(phrase.lower()) in words
+        lower = phrase.lower()
+        return words >= {*filter(str.isalnum, lower.split())} and space_words(lower) in spaced
     wanted = normalise_text(phrase)
-    return wanted in text if _UNSPACED.search(wanted) else space_words(wanted) in words
+    return wanted in text if _UNSPACED.search(wanted) else space_words(wanted) in spaced
 
 
 def space_words(text: str) -> str:

@@ -18,9 +18,7 @@ from scrimshaw.ingest.comparison import contains_phrase, find_heads, normalise_t
 
 TOKENIZER_FILE = Path(__file__).with_name("model") / "tokenizer.json"
 
-UNKNOWN = 100
-START = 101
-END = 102
+UNKNOWN, START, END = 100, 101, 102
 # A longer word is cut in parts of this length: trying all ends of a page of base64 takes quadratic time.
 LONGEST_WORD = 100
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -86,7 +84,8 @@ def find_phrases(
 ) -> dict[str, list[str]]:
     """The phrases, and `titles`, whole in a text, by memory id, longest first; `look_up` is `Index.phrases`."""
     text = normalise_text(text)
-    holds = cache(partial(contains_phrase, words=space_words(text), text=text))  # many memories share a phrase
+    words = {*(spaced := space_words(text)).split()}
+    holds = cache(partial(contains_phrase, words=words, spaced=spaced, text=text))  # many memories share a phrase
     found: dict[str, set[str]] = {}
     for phrase, memory_id in look_up(find_heads(text), titles=titles, holds=holds):
         found.setdefault(memory_id, set()).add(phrase)
