@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from scrimshaw.models import EventKind, Item, ItemKind, ItemSource, RecordedEvent, Session
-from scrimshaw.session.draft import Draft, build_draft
+from scrimshaw.session.decisions import find_decisions
+from scrimshaw.session.draft import Draft, build_draft, find_task
+from scrimshaw.session.record import Record
+from scrimshaw.session.statements import Statement
 
 
 @dataclass
@@ -61,6 +64,12 @@ class Recording:
 
     def draft(self) -> Draft:
         return build_draft(Session(id="s", counter=len(self.events)), self.events, self.items)
+
+    def decisions(self) -> tuple[Statement, ...]:
+        """What is known as a decision by its words and place, before the selection leaves out or adds sentences."""
+        record = Record(self.events, self.items)
+        task = find_task(record)
+        return tuple(each for each in find_decisions(record) if not (task and each.text in task.text))
 
     def _add(
         self, kind: EventKind, text: str, *, tool: str = "", path: str = "", failed: bool | None = None

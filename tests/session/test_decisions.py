@@ -7,7 +7,7 @@ from tests.session.recording import Recording
 
 
 def found(recording: Recording) -> list[str]:
-    return [each.text for each in recording.draft().decisions]
+    return [each.text for each in recording.decisions()]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_lines_under_a_heading_of_decisions_count() -> None:
 )
 def test_a_line_with_the_label_of_a_decision_is_one(said: str, is_told: bool) -> None:
     recording = Recording().prompt("Move the refunds to the new ledger").edit("refunds.py")
-    decided = recording.answer(f"The refunds use the new ledger now.\n\n{said}").draft().decisions
+    decided = recording.answer(f"The refunds use the new ledger now.\n\n{said}").decisions()
     assert bool(decided) is is_told
 
 
@@ -127,9 +127,7 @@ def test_a_wish_that_a_person_takes_back_is_told_as_taken_back() -> None:
     recording = Recording().prompt("Add the metrics of the harbour.").edit("metrics.py").answer("They are there.")
     recording.prompt("Limit the rate: use a token bucket, not fixed windows, because bursts doubled the load.")
     recording.edit("limit.py").answer("Added a bucket in `limit.py`.")
-    (taken,) = (
-        recording.prompt("hm actually revert that, ops limits the rate in nginx").edit("limit.py").draft().decisions
-    )
+    (taken,) = recording.prompt("hm actually revert that, ops limits the rate in nginx").edit("limit.py").decisions()
     assert taken.text == "hm actually revert that, ops limits the rate in nginx"
     assert (
         taken.note
@@ -287,14 +285,14 @@ def test_an_agents_choice_is_one_in_any_tense(text: str) -> None:
 def test_who_says_to_go_ahead_agrees_to_the_last_proposal(reply: str, note: str) -> None:
     recording = Recording().prompt("Why is the tide shifted?").read("tide.py")
     recording.answer("## Fix\n\nConvert to UTC in `tide.py`. The notebook reads UTC.").prompt(reply)
-    told = [(each.text, each.note) for each in recording.edit("tide.py").draft().decisions]
+    told = [(each.text, each.note) for each in recording.edit("tide.py").decisions()]
     assert told == [("Convert to UTC in `tide.py`.", note)] * bool(note)
 
 
 def test_an_agreement_may_go_on() -> None:
     recording = Recording().prompt("Build the harbour for fewer machines.").edit("build.yml")
     recording.answer("The old machines need a second build. Should I drop the build for darwin?")
-    (agreed,) = recording.prompt("yes, but only next release. announce it").draft().decisions
+    (agreed,) = recording.prompt("yes, but only next release. announce it").decisions()
     assert (agreed.text, agreed.note) == (
         "Should I drop the build for darwin?",
         "agreed in e4: but only next release. announce it",
@@ -307,7 +305,7 @@ def test_a_pick_may_go_on() -> None:
     )
     recording.prompt("2, but flags must be readable without the database")
     assert "In a file flags.toml" in found(recording)
-    assert recording.draft().decisions[0].note == "chosen in e3: but flags must be readable without the database"
+    assert recording.decisions()[0].note == "chosen in e3: but flags must be readable without the database"
 
 
 @pytest.mark.parametrize(
@@ -444,7 +442,7 @@ def test_what_explains_a_fault_is_no_decision(heading: str, *, is_told: bool) ->
 def test_what_was_left_alone_on_purpose_is_a_decision() -> None:
     recording = Recording().prompt("Fix the loader.").edit("src/load.py")
     recording.answer("I kept the old exporter as it is. We share the tenant cache on purpose.")
-    assert [each.text for each in recording.draft().decisions] == [
+    assert [each.text for each in recording.decisions()] == [
         "I kept the old exporter as it is.",
         "We share the tenant cache on purpose.",
     ]
@@ -482,7 +480,7 @@ def test_a_conclusion_may_say_little_by_itself_and_a_refusal_stand_within_a_prom
 )
 def test_what_a_person_insists_on_is_a_decision(said: str) -> None:
     recording = Recording().prompt("Extend the exporter.").edit("src/export.py").prompt(said)
-    assert [each.text for each in recording.answer("Ok.").draft().decisions] == [said]
+    assert [each.text for each in recording.answer("Ok.").decisions()] == [said]
 
 
 CHOSEN = "Which storage should we use? SQLite: no server to install (not PostgreSQL)"
@@ -495,13 +493,13 @@ def test_what_a_person_chose_in_a_dialog_is_a_decision() -> None:
 
 def test_an_approved_plan_is_a_decision_with_its_approach() -> None:
     plan = "# Plan: Add a cache\n\n## Context\n\nSlow.\n\n## Approach\n\n### How\n\nUse an LRU cache, not Redis.\nx"
-    (told,) = Recording().prompt("Make the search faster.").dialog("plan approved", plan).draft().decisions
+    (told,) = Recording().prompt("Make the search faster.").dialog("plan approved", plan).decisions()
     assert (told.text, told.note) == ("Plan: Add a cache", "plan approved: Use an LRU cache, not Redis.")
 
 
 def test_what_a_person_adds_to_an_agreement_is_told_with_it() -> None:
     recording = Recording().prompt("Implement the storage layer.").answer("Should I store the vectors as float16?")
-    (told,) = recording.prompt("yes. but make it float32, recall matters").draft().decisions
+    (told,) = recording.prompt("yes. but make it float32, recall matters").decisions()
     assert told.note == "agreed in e3: but make it float32, recall matters"
 
 
@@ -521,7 +519,7 @@ def test_what_a_person_adds_to_an_agreement_is_told_with_it() -> None:
 def test_few_words_agree_to_what_the_answer_proposes_or_sums_up(answer: str, reply: str, told: int | None) -> None:
     recording = Recording().prompt("Look at the harbour charts.").read("chart.py").answer(answer).prompt(reply)
     whole = answer.split(". ", told or 0)[-1]
-    notes = [(each.text, each.note) for each in recording.draft().decisions if each.note.startswith("agreed")]
+    notes = [(each.text, each.note) for each in recording.decisions() if each.note.startswith("agreed")]
     assert notes == ([] if told is None else [(whole, "agreed in e4")])
 
 
@@ -538,7 +536,7 @@ def test_few_words_agree_to_what_the_answer_proposes_or_sums_up(answer: str, rep
 )
 def test_what_a_person_agrees_to_is_a_decision(reply: str, proposal: str, told: str) -> None:
     recording = Recording().prompt("Implement the storage layer.").answer(proposal).prompt(reply)
-    assert [(each.text, each.note) for each in recording.draft().decisions] == [(told, "agreed in e3")]
+    assert [(each.text, each.note) for each in recording.decisions()] == [(told, "agreed in e3")]
 
 
 @pytest.mark.parametrize(
@@ -571,7 +569,7 @@ def test_what_a_person_picks_by_number_is_a_decision(reply: str, told: str | Non
     offered = "There are two ways:\n\n1. a spool file\n2. **a queue table in the journal**\n\nWhich do you prefer?"
     recording = Recording().prompt("Implement the storage layer.").answer(offered).prompt(reply)
     told_of = [(told, "chosen in e3")] if told else []
-    assert [(each.text, each.note) for each in recording.draft().decisions] == told_of
+    assert [(each.text, each.note) for each in recording.decisions()] == told_of
 
 
 @pytest.mark.parametrize(("after", "is_told"), [("It takes little.", True), (f"It takes {'very ' * 66}little.", False)])
@@ -614,7 +612,7 @@ SIZES = "| size | chunks |\n|---|---|\n| 1 MiB | 37204 |\n| 4 MiB | 9377 |\n\n"
 )
 def test_a_number_names_an_item_or_else_what_was_said_with_it(offered: str, reply: str, told: str | None) -> None:
     recording = Recording().prompt("Implement the storage layer.").answer(offered).prompt(reply)
-    told_of = [each.text for each in recording.draft().decisions if each.note.startswith("chosen in e3")]
+    told_of = [each.text for each in recording.decisions() if each.note.startswith("chosen in e3")]
     assert told_of == ([told] if told else [])
 
 

@@ -105,6 +105,7 @@ def test_the_body_names_the_event_of_every_line() -> None:
         "Changed",
         "Tests",
         "Learned",
+        "Outcome",
         "Next",
     ]
 
@@ -460,16 +461,6 @@ def test_a_session_that_changed_nothing_tells_what_was_found() -> None:
     assert "## Outcome\n\n- The exporter skips" in render_body(made)
 
 
-def test_the_answer_that_accounts_for_the_work_is_told_although_others_follow() -> None:
-    recording = Recording().prompt("Fix the loader.").edit("src/load.py").edit("src/cache.py")
-    recording.answer(
-        "Fixed the loader in `load.py`. The cache keeps stale rows, which the loader skips. Shall I go on?"
-    )
-    recording.bash("git status", "clean").answer("Everything is clean.")
-    found = texts(recording.draft().findings)
-    assert found == ["The cache keeps stale rows, which the loader skips."]  # and the result is one of the changes
-
-
 def test_what_an_agent_muses_accounts_for_nothing() -> None:
     recording = Recording().prompt("Fix the loader.").edit("src/load.py")
     recording.answer("The loader keeps stale rows, which ensures speed. Wait, the cache skips stale rows.")
@@ -558,7 +549,7 @@ def test_a_question_that_is_put_off_is_open(reply: str, *, decides: bool) -> Non
         .prompt(reply)
     )
     made = recording.answer("OK.").draft()
-    assert texts(made.decisions) == [reply] * decides
+    assert texts(recording.decisions()) == [reply] * decides
     assert [(each.text, each.note) for each in made.open] == [(question, "not decided in e4")] * (not decides)
 
 
@@ -812,8 +803,8 @@ def test_what_a_person_says_to_do_next_is_told_without_thanks(says: str, step: s
 
 
 def test_a_list_after_the_last_work_tells_how_it_ended() -> None:
-    done = "I moved the batches of the sink into `sink.go`. I added a ticker for the flush of each berth."
-    recording = Recording().prompt("Make the sink of the harbour faster.").edit("sink.go").answer(done)
+    done = "The batches of the sink are in `sink.go`. A ticker flushes the harbour for each berth."
+    recording = Recording().prompt("Find out why the sink of the harbour is slow.").read("sink.go").answer(done)
     recording.prompt("stop, no deploy. where are we").answer(
         "I don't deploy.\n\nWhere we are:\n- batches of 4000 rows and a ticker each second\n"
         "- offsets are written only after a flush\n- the load test of the harbour has a lag of .9 s"
@@ -836,7 +827,7 @@ def test_a_constraint_of_the_task_is_told_in_the_task_alone() -> None:
 
 
 def test_a_heading_may_be_followed_by_a_note_in_brackets() -> None:
-    recording = Recording().prompt("Move the harbour nodes to the new backup.").edit("backup.yml")
+    recording = Recording().prompt("What does the new backup of the harbour need?").read("backup.yml")
     tonight = "**Tonight**\n- the cron line of the harbour node needs an owner"
     may = "**After May** (inspection)\n- the berth node of the harbour needs a disk"
     recording.answer(f"The backup of the harbour runs on the new node now.\n\n{tonight}\n\n{may}")
@@ -971,18 +962,21 @@ def test_every_statement_stands_in_its_event(rows: list[tuple[EventKind, str, st
     assert "TBD" not in render_body(made)
 
 
-def test_three_hundred_events_take_a_blink() -> None:
-    recording = Recording().prompt("Rework the whole billing pipeline.")
-    for number in range(100):
-        recording.edit(f"src/module_{number}.py")
-        recording.bash("uv run pytest", f"{number} passed\n" + "some line of output\n" * 100)
-        recording.answer(f"I moved case {number} to the writer instead of the reader. It still needs a test. " * 5)
-    taken = []
-    for _ in range(3):
-        began = time.process_time()
-        recording.draft()
-        taken.append(time.process_time() - began)
-    assert min(taken) < 1.0  # 50 ms on an idle machine
+def test_the_time_of_a_draft_grows_with_its_events_and_not_with_their_square() -> None:
+    def measure(rounds: int) -> float:
+        recording = Recording().prompt("Rework the whole billing pipeline.")
+        for number in range(rounds):
+            recording.edit(f"src/module_{number}.py")
+            recording.bash("uv run pytest", f"{number} passed\n" + "some line of output\n" * 100)
+            recording.answer(f"I moved case {number} to the writer instead of the reader. It still needs a test. " * 5)
+        taken = []
+        for _ in range(3):
+            began = time.process_time()
+            recording.draft()
+            taken.append(time.process_time() - began)
+        return min(taken)
+
+    assert measure(100) < 12 * measure(20)
 
 
 def test_unfinished_tasks_of_the_last_list_stay_open() -> None:
@@ -1030,7 +1024,6 @@ def test_thanks_are_no_next_step() -> None:
         "ok then leave it, remind me after the image bump",
         "I want to talk to Karim about the tide index.",
         "I would love that, but not yet: our lawyer has to write the text first.",
-        "Mr. Petersen decides on the berth fee. Until he answers leave it out of the invoice.",
         "The chart on paper, and the one for divers. Not now, both.",
         "la démo devant le comité c'est le 9 décembre, d'ici là faut que --since marche",
         "the tide export has to work for the demo on 9 December",
@@ -1233,20 +1226,6 @@ def test_a_commit_that_was_refused_is_not_told(said: str, commits: list[str]) ->
     assert texts(recording.bash("git commit -m 'Add the limit'", said).draft().changed) == commits
 
 
-@pytest.mark.parametrize(
-    ("thought", "is_told"),
-    [
-        ("So `load_table` expects bytes or text, to return it as it is.", False),
-        ("So `load_table` fails for every tenant because `read_rows` expects bytes.", True),
-    ],
-)
-def test_half_a_thought_is_no_finding(thought: str, is_told: bool) -> None:
-    shown = "diff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n"
-    recording = Recording().prompt("Tenants see no rows.").edit("/shop/src/load.py").answer(thought)
-    recording.bash("git diff", f"\n{shown}+    load_table(read_rows(name))\n")
-    assert texts(recording.draft().findings) == [thought] * is_told
-
-
 def test_a_failure_carries_what_was_done_about_it() -> None:
     recording = login()
     recording.bash("make bundle", "error: no module named terser", failed=True)
@@ -1396,16 +1375,6 @@ def test_what_is_left_is_open_in_other_languages_and_in_tables(said: str, left: 
         Recording().prompt("Move the pipeline of the harbour.").edit("pipeline.yml").answer(f"It runs.\n\n{said}")
     )
     assert texts(recording.draft().open) == left
-
-
-@pytest.mark.parametrize(
-    ("said", "is_told"),
-    [("The logs are rotated daily and kept for 30 days.", True), ("The logs are rotated daily.", False)],
-)
-def test_a_report_that_a_commit_repeats_is_told_for_its_number(said: str, *, is_told: bool) -> None:
-    recording = Recording().prompt("Rotate the logs of the harbour.").edit("logs.toml")
-    recording.bash("git commit -m x", "[main 1a2b3c4] Rotate the logs daily").answer(said)
-    assert texts(recording.draft().findings) == [said] * is_told
 
 
 def test_a_row_of_a_table_is_an_item_below_the_heading_but_not_in_pasted_output() -> None:

@@ -23,7 +23,7 @@ SAYS = [
 
 
 def found(recording: Recording) -> list[tuple[str, str]]:
-    return [(each.text, each.note) for each in recording.draft().decisions]
+    return [(each.text, each.note) for each in recording.decisions()]
 
 
 @pytest.mark.parametrize("says", SAYS)

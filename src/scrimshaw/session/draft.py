@@ -88,8 +88,8 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     soon = [x for x in open_points if _IS_SOON(x.text) and record.turns[x.event] >= max(record.turns.values()) - 1]
     step = step or next(iter(prove(soon[-1:])), None)
     open_points = tuple(each for each in open_points if not (step and each.text == step.text))
-    found = sections.find_findings(record, changes)  # all that a session without changes leaves
-    findings = prove(x for x in (likely(found) if changes else found) if x.text not in {y.text for y in open_points})
+    found = sections.find_findings(record, changes)
+    findings = prove(each for each in found if each.text not in {x.text for x in open_points})
     requests = prove(likely(find_later_requests(record, task)))
     told = filter(None, [task, step, *decisions, *changes, *problems, *open_points, *findings, *requests])
     lines = "\n".join(map(_line, told))

@@ -5,6 +5,7 @@ Every function returns statements, each with the event that proves it.
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, filterfalse, groupby, pairwise, takewhile
@@ -26,12 +27,10 @@ NO_CHOICES = ("not_a_decision", "exploring", "scaffold")
 QUOTED = re.compile(r"`[^`\n]+`")
 
 # Changes
-MOST_FINDINGS, MOST_REPORTED, _REPORT, _ENOUGH_STATEMENTS = 8, 10, 3, 2
-_CLOSING = 5  # answers among which one says how the work ended
-MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES, MOST_NAMED = 8, 12, 40, 4, 4, 8
+MOST_REPORTED, MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES, MOST_NAMED = 10, 8, 12, 40, 4, 4, 8
 LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
+_BRIEF = 12  # sentences; of the 170 sessions that the selection is fitted on only four are so short
 LONGEST_CHANGE, _BREAK = 240, " ⏎ "  # characters of code, added and removed, and what is between its lines
-_NUMBER = re.compile(r"\b\d[\d.,]*\b")
 _RETOLD = 0.45  # share of a result's words that a commit also has
 _CHANGE = PATTERNS["changes"]
 _VERB = re.compile(rf"(?i)\b(?:{'|'.join(sorted(statements.WORDS['verbs']))})(?:e?s)?\b")
@@ -86,38 +85,22 @@ def repeats_change(changes: Sequence[Statement], said: Statement | Sentence) -> 
 
 
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
-    """How the work ended, as an answer reports it."""
+    """What a session that changed nothing, or is brief, found by its longest report; others leave it to selection."""
+    if changes and len(record.sentences) >= _BRIEF:
+        return []
     firm = [each for each in record.answers if not _CHANGE["not_a_finding"].search(each.text)]
-    said = (_CHANGE["told"], _VERB)  # an item, unless it is left to do
-    firm = [x for x in firm if not x.is_item or (any(s.search(x.text) for s in said) and not statements.is_left(x))]
+    says = (_CHANGE["told"], _VERB)  # an item, unless it is left to do
+    firm = [x for x in firm if not x.is_item or (any(s.search(x.text) for s in says) and not statements.is_left(x))]
     empty = (_CHANGE["status"], _CHANGE["ceremony"])
     worth = [each for each in firm if is_clear(each.text) and not any(cue.search(each.text) for cue in empty)]
-    numbers = set(_NUMBER.findall("\n".join(f"{each.text} {each.note}" for each in changes)))
-    account = _find_account(record, worth, changes)
-    found = [x for x in account if not repeats_change(changes, x) or not numbers.issuperset(_NUMBER.findall(x.text))]
-    labels = (x.heading.rstrip(": ") if x.is_item and not _CHANGE["no_label"].match(x.heading) else "" for x in found)
-    return [*dict.fromkeys(Statement(x.text, x.event, label) for x, label in zip(found, labels, strict=True))]
-
-
-def _find_account(record: Record, worth: Sequence[Sentence], changes: Sequence[Statement]) -> list[Sentence]:
-    """Of sentences worth telling those of the last answer that says how the work ended, or of the longest report."""
-    answers = record.sentences_by_answer
-    accounts = {event: [each for each in worth if each.event == event] for event in answers}
-    closing, most = sorted(answers, key=lambda event: (len(accounts[event]), event)), MOST_REPORTED
-    if record.changes_by_turn and worth:
-        says_enough = sum(" " in each.text for each in changes) >= _ENOUGH_STATEMENTS
-        turn = max(record.changes_by_turn) if says_enough else worth[-1].turn
-        reports = (event for event in answers if len(accounts[event]) >= _REPORT and record.turns[event] > turn)
-        closing, most = [*[x for x in answers if record.turns[x] == turn][-_CLOSING:], *reports], MOST_FINDINGS
-    for event in reversed(closing):
-        whole, account = " ".join(each.text for each in answers[event]), accounts[event]
-        tells = _CHANGE["effect"].search(whole) or any(map(_CHANGE["result"].search, whole.split(". ")))
-        is_last_prose = event == max(answers) and (len(account) >= _REPORT or not all(x.is_item for x in account))
-        if _CHANGE["musing"].search(whole):  # the items of a list count even if the agent thinks aloud around it
-            account = [each for each in account if each.is_item]
-        if account and (tells or is_last_prose or not record.changes_by_turn):
-            return account[:most]
-    return []
+    answers = record.sentences_by_answer.items()
+    aloud = {event for event, said in answers if _CHANGE["musing"].search(" ".join([each.text for each in said]))}
+    counts = Counter(each.event for each in worth if each.is_item or each.event not in aloud)
+    longest = max(counts, key=lambda event: (counts[event], event), default=0)
+    report = [x for x in worth if x.event == longest and (x.is_item or longest not in aloud)][:MOST_REPORTED]
+    labels = (x.heading.rstrip(": ") if x.is_item and not _CHANGE["no_label"].match(x.heading) else "" for x in report)
+    told = (Statement(x.text, x.event, label) for x, label in zip(report, labels, strict=True))
+    return [each for each in told if not repeats_change(changes, each)]
 
 
 def _find_results(record: Record) -> list[Statement]:
