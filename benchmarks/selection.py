@@ -2,10 +2,13 @@
 
     python -m benchmarks.selection [--recorded HOME] [--write]
 
-`selection.tar.xz` has forty invented sessions in five sets, and the sentences of these and of recorded sessions that a
-careful reader wants in a note for a successor, by kind. HOME has the recorded sessions, as `scrimshaw eval drafts`
-reads them; without it the weights are fitted on the invented ones alone. Each set, and each fifth of the recorded
-sessions, is judged with weights that were fitted on all others. `--write` replaces session/selection.json.
+`selection.tar.xz` has a hundred invented sessions in eleven sets, and the sentences of these and of recorded sessions
+that a careful reader wants in a note for a successor, by kind. HOME has the recorded sessions, as `scrimshaw eval
+drafts` reads them; without it the weights are fitted on the invented ones alone. Each set, and each fifth of the
+recorded sessions, is judged with weights that were fitted on all others. `--write` replaces session/selection.json.
+
+The first five sets and the others had different readers: of the first half of all sentences is wanted, of the others a
+third. So each of these groups has a constant of its own, and the one of the stricter readers is the one that is kept.
 """
 
 from __future__ import annotations
@@ -35,9 +38,11 @@ from scrimshaw_lab.recorded_sessions import NAMES, import_sessions
 
 DATA, WEIGHTS = Path(__file__).with_suffix(".tar.xz"), Path(selection.__file__).with_suffix(".json")
 RECORDED, FOLDS = "recorded", 5
-LEAST_SESSIONS = 10  # that have a feature; others belong to a subject
+FIRST = ("first", "second", "third", "fourth", "fifth")  # the sets of the readers who wanted more
+STRICT, SHARE = "readers: strict", 3  # the group of all other sets, and how often each of its sentences counts
+LEAST_SESSIONS = 20  # that have a feature; others belong to a subject
 LEAST_WEIGHT = 12  # hundredths; a feature with less in all outputs is left out
-STRENGTH = 0.1  # of the fit against the penalty on the squares of the weights
+STRENGTH, OF_KINDS = 0.05, 0.2  # of the fit against the penalty on the squares of the weights
 LONG = 250  # sentences; those of a longer session count less, as the root of how much longer it is
 
 
@@ -46,6 +51,7 @@ class Example(Struct, frozen=True):
 
     session: str
     fold: str
+    group: str  #: the readers
     features: frozenset[str]
     kinds: frozenset[str]
     weight: float
@@ -88,10 +94,13 @@ def read_examples(data: Path, recorded: Path | None) -> Iterator[Example]:
                 if (name, session) in labelled and engine.sessions.get(key):
                     record = Record(engine.sessions.events(key), engine.sessions.items(key))
                     fold = f"{name} {sum(map(ord, session)) % FOLDS}" if name == RECORDED else name
-                    weight = math.sqrt(min(1.0, LONG / max(1, len(record.sentences))))
+                    group = f"readers: {'first' if name in FIRST else name}" if name in (*FIRST, RECORDED) else STRICT
+                    weight = math.sqrt(min(1.0, LONG / max(1, len(record.sentences)))) * (
+                        SHARE if group == STRICT else 1
+                    )
                     for said, features in zip(record.sentences, describe_sentences(record), strict=True):
                         found = kinds.get((name, session, str(said.event), str(said.place)), ())
-                        yield Example(session, fold, frozenset(features), frozenset(found), weight)
+                        yield Example(session, fold, group, frozenset(features), frozenset(found), weight)
 
 
 def judge_fold(examples: Sequence[Example], names: Sequence[str], fold: str) -> str:
@@ -111,18 +120,22 @@ def judge_fold(examples: Sequence[Example], names: Sequence[str], fold: str) -> 
 
 
 def fit(examples: Sequence[Example], names: Sequence[str]) -> dict[str, list[int]]:
-    """The weights times 100 by feature, `""` for the constant: of being wanted, then of each kind."""
-    column = {name: place for place, name in enumerate(names)}
-    found = [[column[name] for name in each.features if name in column] for each in examples]
+    """The weights times 100 by feature, `""` for the constant: of being wanted, then of each kind if it is."""
+    groups = sorted({each.group for each in examples})
+    column = {name: place for place, name in enumerate([*names, *groups])}
+    found = [[column[name] for name in (*each.features, each.group) if name in column] for each in examples]
     ends = np.cumsum([0, *map(len, found)])
     places = np.concatenate([*map(np.array, found)]).astype(int)
-    matrix = csr_array((np.ones(len(places)), places, ends), shape=(len(examples), len(names)))
+    matrix = csr_array((np.ones(len(places)), places, ends), shape=(len(examples), len(column)))
     share = np.array([each.weight for each in examples])
-    wanted = [[bool(each.kinds) for each in examples], *([x in each.kinds for each in examples] for x in KINDS)]
-    fitted = np.rint(100 * np.array([fit_logistic(matrix, each, share, STRENGTH) for each in wanted])).astype(int)
-    by_name = {name: fitted[:, place + 1] for name, place in column.items()}
-    kept = {name: each for name, each in by_name.items() if abs(each).max() >= LEAST_WEIGHT}
-    return {name: each.tolist() for name, each in {"": fitted[:, 0], **kept}.items()}
+    wanted = np.array([bool(each.kinds) for each in examples])
+    worth = fit_logistic(matrix, wanted, share, STRENGTH)
+    worth[0] += worth[1 + column[STRICT]]
+    told, of_names = [each for each in examples if each.kinds], matrix[wanted][:, : len(names)]
+    kinds = [fit_logistic(of_names, [x in each.kinds for each in told], share[wanted], OF_KINDS) for x in KINDS]
+    fitted = np.rint(100 * np.array([worth[: 1 + len(names)], *kinds])).astype(int)
+    by_name = dict(zip(["", *names], fitted.T, strict=True))
+    return {name: each.tolist() for name, each in by_name.items() if not name or abs(each).max() >= LEAST_WEIGHT}
 
 
 def fit_logistic(matrix: Any, wanted: Any, share: Any, strength: float) -> Any:

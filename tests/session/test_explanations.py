@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.session.recording import Recording
 
+from scrimshaw.session.record import Record
 from scrimshaw.session.resume import Occasion
+from scrimshaw.session.sections import find_problems
 from scrimshaw.session.state import session_state
 from scrimshaw.session.statements import Statement
 
@@ -184,7 +186,9 @@ def test_what_a_person_puts_off_is_no_second_point_when_the_agent_takes_note() -
     recording.prompt("where do we keep login sessions?").answer(offer)
     recording.prompt("ok sqlite table it is. later: rate limiting on /login, not now. bye")
     echo = "Noted: login sessions stay in the sqlite `session` table, and rate limiting on /login comes later."
-    assert texts(recording.answer(echo).draft().open) == ["later: rate limiting on /login, not now."]
+    draft = recording.answer(echo).draft()
+    (told,) = [each for each in texts(draft.decisions + draft.open) if "rate limiting" in each]
+    assert told.endswith("later: rate limiting on /login, not now.")
 
 
 @pytest.mark.parametrize(
@@ -408,7 +412,7 @@ def test_the_ways_that_an_answer_lists_explain_nothing(ways: str) -> None:
 def test_a_suspicion_is_no_cause() -> None:
     said = "The suspicion is that `queue.go` sends pages of the harbour table twice after a broken telephone call."
     recording = Recording().prompt("why do pages come twice").read("queue.go").answer(said).prompt("look at the queue")
-    assert recording.draft().problems == ()
+    assert find_problems(Record(recording.events, recording.items)) == []
 
 
 def test_the_answer_to_why_is_learned_before_anything_is_read() -> None:

@@ -12,10 +12,12 @@ from scrimshaw.session import statements
 from scrimshaw.session.keywords import count_subjects, find_stems, is_clear
 from scrimshaw.session.record import LONG_WORD, SAME_CHOICE, Record
 from scrimshaw.session.sections import FEWEST_WORDS, NO_CHOICES
+from scrimshaw.session.selection import Scores, is_likely
 from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line
 
 MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
 _UNDER_HEADING = 5.0  # the weight of a line under a heading "Decisions", or with that label
+_BY_PLACE = 2.0  # the weight of a reply without a cue
 _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices were stated
 _DECISION, _CHANGE, _OPEN = PATTERNS["decisions"], PATTERNS["changes"], PATTERNS["open_points"]
 _EXPLICIT = ("explicit", "weighed")
@@ -25,11 +27,12 @@ BY_REPLY = (_AGREED, _CHOSEN)  # how notes begin, before the number of the reply
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
 
 
-def find_decisions(record: Record) -> list[Statement]:
+def find_decisions(record: Record, scores: Scores = ()) -> list[Statement]:
     """What a person chose in a dialog or agreed to, and the choices that were stated, in the order of events.
 
     A user's is a reply, a refusal, or a wish with an alternative ("use uv, not pip"); an agent's has an alternative or
     a reason ("I'll reuse the pool because ..."). At most 4 and one more per 20 calls count, 12 in all or of replies.
+    A reply without a cue must be likely by the scores, if there are any: "Ciao for today!" is a reply as well.
     """
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
     chosen = _choose_places(record, most)
@@ -37,7 +40,11 @@ def find_decisions(record: Record) -> list[Statement]:
     told = set[int]()
     for each in agreed:  # an item names the prompt that agreed to it, a point of a reply is quoted from that
         told.update(map(int, re.findall(r" in e(\d+)", each.note)[:1] or [each.event]))
-    found = [each for place in chosen if (each := _complete_choice(record, place, chosen)).event not in told]
+    found = list[Statement]()
+    for place in chosen:
+        each, by_place = _complete_choice(record, place, chosen), _weigh_decision(record, place) <= _BY_PLACE
+        is_firm = record.sentences[place].by != USER or not by_place or is_likely(record, scores, each)
+        found += [each] if is_firm and each.event not in told else []
     found = sorted(found, key=attrgetter("event"))[-2 * most :]
     return sorted([*_find_dialogs(record), *agreed, *found], key=attrgetter("event"))
 

@@ -18,7 +18,7 @@ from scrimshaw.session import keywords, sections, statements
 from scrimshaw.session.decisions import BY_REPLY, find_decisions
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.record import Record
-from scrimshaw.session.selection import leave_out_unlikely, score_sentences, select_statements
+from scrimshaw.session.selection import score_sentences, select_statements
 from scrimshaw.session.statements import LONGEST_LINE, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
 LONGEST_BODY, MOST_BODY_LINES = 4_500, 40  # characters, about 1,100 tokens; lines with a statement
@@ -75,22 +75,22 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     """The draft of a session from its events, in order, and the items extracted from them."""
     record = Record(events, items)
     prove, scores = _Evidence(events).prove, score_sentences(record)
-    likely = partial(leave_out_unlikely, record, scores)
-    # The task may count as a choice as well, and what is put off was decided, so they have evidence of their own.
+    # The task may count as a choice as well, and what is left as the next step, so they have evidence of their own.
     task = next(iter(_Evidence(events).prove([find_task(record)])), None)
-    decisions = prove(each for each in find_decisions(record) if not (task and each.text in task.text))
+    decisions = prove(each for each in find_decisions(record, scores) if not (task and each.text in task.text))
     changes = prove(sections.find_changes(record))
     problems = prove(sections.find_problems(record))
     step = next(iter(prove([sections.find_next_step(record)])), None)
     step = None if step and task and step.event == task.event else step
-    open_points = _Evidence(events).prove(sections.find_open_points(record, sections.find_unsolved(record)))
+    left = sections.find_open_points(record, sections.find_unsolved(record))
+    open_points = _Evidence(events).prove(x for x in left if not any(x.text in each.text for each in decisions))
     step = None if step and any(x.note and x.text == step.text for x in open_points) else step  # it was not decided
     soon = [x for x in open_points if _IS_SOON(x.text) and record.turns[x.event] >= max(record.turns.values()) - 1]
     step = step or next(iter(prove(soon[-1:])), None)
     open_points = tuple(each for each in open_points if not (step and each.text == step.text))
     found = sections.find_findings(record, changes)
     findings = prove(each for each in found if each.text not in {x.text for x in open_points})
-    requests = prove(likely(find_later_requests(record, task)))
+    requests = prove(find_later_requests(record, task))
     told = filter(None, [task, step, *decisions, *changes, *problems, *open_points, *findings, *requests])
     lines = "\n".join(map(_line, told))
     selected = select_statements(record, scores, lines, room=LONGEST_BODY - len(lines))

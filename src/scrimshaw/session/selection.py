@@ -20,12 +20,9 @@ from scrimshaw.session.record import ACTS, LONG_WORD, SAME_CHOICE, Passage, Reco
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Statement, flatten
 
 KINDS = ("decision", "finding", "result", "open")
-# The probability above which a sentence is told, and above which it is told beside one; measured on recorded sessions.
-LEAST_WORTH, LEAST_BESIDE = 0.85, 0.3
-# The same while less than so many characters are told: of what a person said after the first prompt, and of what an
-# agent tells one who spoke so often. In sixty sessions 39 of 42 and 39 of 50 lines that this adds tell what was noted.
-_LEAST_RULED, _LEAST_FOUND, _LITTLE, _A_TALK = 0.65, 0.75, 2_250, 3
-LEAST_LIKELY = 0.25  # below it a report or a later request says nothing that lasts, whatever found it
+# The probability above which a sentence is told, above which it is told beside one, and below which a reply without
+# a cue is no decision; chosen on sessions that the weights were not fitted on.
+LEAST_WORTH, LEAST_BESIDE, LEAST_LIKELY = 0.5, 0.25, 0.25
 # Sentences that are told above LEAST_BESIDE, one of so many: of an agent that thinks aloud few are sure.
 MOST_BEST, SENTENCES_PER_BEST = 3, 60
 LONGEST_SELECTION, _LINE = 1_600, 30  # characters of all that is selected, and what a line costs beside its text
@@ -33,6 +30,8 @@ Scores = Sequence[tuple[float, str]]  # of each sentence the probability that it
 _NAMES, _TOKEN = PATTERNS["names"], PATTERNS["statements"]["token"]
 _FEW = 5  # words; fewer, such as the names of changed files, do not say what a sentence with them says
 _OPENING, _HEADING = 2, 8  # first words of a sentence, and of its heading
+_BEGIN = 60  # characters that have the first word
+_CUES = [(f"{table} {name}", cue) for table in ("decisions", "open_points") for name, cue in PATTERNS[table].items()]
 
 
 def select_statements(record: Record, scores: Scores, told: str, room: int) -> Mapping[str, Sequence[Statement]]:
@@ -41,36 +40,27 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
     known = [set(LONG_WORD.findall(line)) for line in told.lower().splitlines()]
     best = min(MOST_BEST, len(scores) // SENTENCES_PER_BEST)
     for rank, (place, (worth, kind)) in enumerate(sorted(enumerate(scores), key=lambda each: -each[1][0])):
-        lower = find_least(record, place, kind, is_little=len(told) < _LITTLE)
-        least = LEAST_BESIDE if rank < best else LEAST_WORTH
-        if lower == math.inf or worth < min(least, lower):
+        if worth < (LEAST_BESIDE if rank < best else LEAST_WORTH) or not is_telling(record, place, kind):
             continue
         said = add_context(record, place, scores, told)
         words = set(LONG_WORD.findall(said.text.lower()))
         least_shared = (SAME_CHOICE * max(_FEW, len(words) / 2, min(len(words), len(other))) for other in known)
         is_known = said.text in told or any(len(words & x) >= y for x, y in zip(known, least_shared, strict=True))
-        is_firm = worth >= least or "?" not in said.text
-        if is_firm and not is_known and len(said.text) <= min(room, LONGEST_SENTENCE):
+        if not is_known and len(said.text) <= min(room, LONGEST_SENTENCE):
             room -= len(said.text) + _LINE
             known.append(words)
             chosen.append((place, kind, said))
     return {kind: [said for _, each, said in sorted(chosen) if each == kind] for kind in KINDS}
 
 
-def find_least(record: Record, place: int, kind: str, *, is_little: bool) -> float:
-    """The probability above which a sentence is told, lower for some while little is told; infinite for others."""
+def is_telling(record: Record, place: int, kind: str) -> bool:
+    """Whether a sentence may be told: it was not taken back, and is no option, ceremony or step that is done."""
     sentence = record.sentences[place]
-    is_done = kind == "open" and not statements.is_left(sentence)
-    table, cue = ("open_points", "done") if is_done else ("decisions", "asks_to_choose")
-    is_empty = bool(sentence.is_item and PATTERNS[table][cue].search(sentence.heading))
+    may_be_done = kind == "open" and not statements.is_left(sentence)
+    table, cues = ("open_points", ("done", "argument")) if may_be_done else ("decisions", ("asks_to_choose",))
+    is_empty = sentence.is_item and any(PATTERNS[table][each].search(sentence.heading) for each in cues)
     is_empty |= any(PATTERNS["changes"][each].search(sentence.text) for each in ("status", "ceremony"))
-    if is_empty or sentence.by == SUMMARY or sentence.event in record.noted or record.is_withdrawn(sentence):
-        return math.inf
-    is_ruled = sentence.by == USER and sentence.turn > 1
-    if is_little and is_ruled and not PATTERNS["decisions"]["not_a_decision"].search(sentence.text):
-        return _LEAST_RULED
-    is_talk = sentence.by == AGENT and record.sentences[-1].turn >= _A_TALK  # it does not think aloud
-    return _LEAST_FOUND if is_little and is_talk and kind == "finding" else LEAST_WORTH
+    return not (is_empty or sentence.by == SUMMARY or sentence.event in record.noted or record.is_withdrawn(sentence))
 
 
 def add_context(record: Record, place: int, scores: Scores, told: str) -> Statement:
@@ -103,7 +93,7 @@ def add_context(record: Record, place: int, scores: Scores, told: str) -> Statem
 
 @cache
 def load_weights() -> Mapping[str, Sequence[int]]:
-    """What each feature, and `""` always, adds to the log odds, times 100, of being worth it and of each of KINDS."""
+    """What each feature, and `""` always, adds to the log odds, times 100, of being worth it and then of each kind."""
     return msgspec.json.decode(Path(__file__).with_suffix(".json").read_bytes(), type=dict[str, tuple[int, ...]])
 
 
@@ -122,30 +112,22 @@ def score_sentences(record: Record) -> Scores:
     return [(x, "open" if y else odds.most_common(1)[0][0]) for x, odds, y in zip(worths, kinds, left, strict=True)]
 
 
-def leave_out_unlikely(record: Record, scores: Scores, claims: Iterable[Statement]) -> Iterator[Statement]:
-    """The statements without those that quote only sentences which a successor hardly needs."""
-    said = _group_worths(record, scores)
-    for claim in claims:
-        quoted = (worth for text, worth in said[claim.event] if text in claim.text or claim.text in text)
-        if max(quoted, default=1.0) >= LEAST_LIKELY:
-            yield claim
+def is_likely(record: Record, scores: Scores, claim: Statement) -> bool:
+    """Whether a statement quotes a sentence that a successor may need; also if it quotes none, or none is scored."""
+    said = ((x.text, worth) for x, (worth, _) in zip(record.sentences, scores, strict=False) if x.event == claim.event)
+    quoted = (worth for text, worth in said if text in claim.text or claim.text in text)
+    return max(quoted, default=1.0) >= LEAST_LIKELY
 
 
 def rate_passages(record: Record, passages: Iterable[Passage]) -> Iterator[float]:
     """How much of what each passage quotes a successor needs: the mean probability of a character; 0 for calls."""
-    said = _group_worths(record, score_sentences(record))
+    said = defaultdict[int, list[tuple[str, float]]](list)
+    for sentence, (worth, _) in zip(record.sentences, score_sentences(record), strict=True):
+        said[sentence.event].append((sentence.text, worth))
     for each in passages:
         text = flatten(each.text)
         quoted = [(len(words), worth) for event in each.events for words, worth in said[event] if words in text]
         yield sum(length * worth for length, worth in quoted) / max(1, sum(length for length, _ in quoted))
-
-
-def _group_worths(record: Record, scores: Scores) -> Mapping[int, Sequence[tuple[str, float]]]:
-    """By event each sentence and the probability that it is needed."""
-    found = defaultdict[int, list[tuple[str, float]]](list)
-    for sentence, (worth, _) in zip(record.sentences, scores, strict=True):
-        found[sentence.event].append((sentence.text, worth))
-    return found
 
 
 def describe_sentences(record: Record) -> Iterator[set[str]]:
@@ -157,8 +139,11 @@ def describe_sentences(record: Record) -> Iterator[set[str]]:
     lengths = Counter(map(attrgetter("event"), record.sentences))
     closing = {record.turns[each.number]: each.number for each in acts if each.kind == EventKind.ANSWER}
     last, edits = max(record.turns.values(), default=0), sorted(record.edit_events)
-    for each in record.sentences:
-        by, words = each.by[0], _split_words(each.text[:LONGEST_SENTENCE])
+    near = zip([None, *record.sentences], record.sentences, [*record.sentences[1:], None], strict=False)
+    for before, each, after in near:
+        by, text = each.by[0], each.text[:LONGEST_SENTENCE]
+        words = _split_words(text)
+        following = _split_words(after.text[:_BEGIN])[:1] if after and after.event == each.event else []
         found = {f"{by}^{' '.join(words[:length])}" for length in range(1, _OPENING + 1)}
         found.update(words)
         found.update(map("#{}".format, _split_words(each.heading)[:_HEADING]))
@@ -171,7 +156,10 @@ def describe_sentences(record: Record) -> Iterator[set[str]]:
             f"{by} in {int(math.log2(len(record.sentences) + 1))}",
             f"{by} edits {(each.event > edits[0]) + (each.event > edits[-1]) if edits else ''}",
             f"{by} at {min(int(5 * each.event / max(1, record.last_event)), 4)}",
+            f"{by} then {''.join(following)}",
+            f"{by} since {before.text[-1:] if before and before.event == each.event else ''}",
         }
+        found |= {f"{by} {name}" for name, cue in _CUES if cue.search(text)}
         traits = {"closing": each.event == closing.get(each.turn), "item": each.is_item}
         traits |= {f"{by} busy": each.turn in record.changes_by_turn, f"{by} last": each.turn == last}
         yield found | {name for name, holds in traits.items() if holds}
