@@ -38,8 +38,12 @@ from scrimshaw_lab.recorded_sessions import NAMES, import_sessions
 
 DATA, WEIGHTS = Path(__file__).with_suffix(".tar.xz"), Path(selection.__file__).with_suffix(".json")
 RECORDED, FOLDS = "recorded", 5
-FIRST = ("first", "second", "third", "fourth", "fifth")  # the sets of the readers who wanted more
-STRICT, SHARE = "readers: strict", 3  # the group of all other sets, and how often each of its sentences counts
+# Readers of the first sets wanted more; all other sets had strict ones, whose sentences count SHARE times.
+READERS = {
+    RECORDED: "readers: recorded",
+    **dict.fromkeys(("first", "second", "third", "fourth", "fifth"), "readers: first"),
+}
+STRICT, SHARE = "readers: strict", 3
 LEAST_SESSIONS = 20  # that have a feature; others belong to a subject
 LEAST_WEIGHT = 12  # hundredths; a feature with less in all outputs is left out
 STRENGTH, OF_KINDS = 0.05, 0.2  # of the fit against the penalty on the squares of the weights
@@ -94,10 +98,9 @@ def read_examples(data: Path, recorded: Path | None) -> Iterator[Example]:
                 if (name, session) in labelled and engine.sessions.get(key):
                     record = Record(engine.sessions.events(key), engine.sessions.items(key))
                     fold = f"{name} {sum(map(ord, session)) % FOLDS}" if name == RECORDED else name
-                    group = f"readers: {'first' if name in FIRST else name}" if name in (*FIRST, RECORDED) else STRICT
-                    weight = math.sqrt(min(1.0, LONG / max(1, len(record.sentences)))) * (
-                        SHARE if group == STRICT else 1
-                    )
+                    group = READERS.get(name, STRICT)
+                    weight = math.sqrt(min(1.0, LONG / max(1, len(record.sentences))))
+                    weight *= SHARE if group == STRICT else 1
                     for said, features in zip(record.sentences, describe_sentences(record), strict=True):
                         found = kinds.get((name, session, str(said.event), str(said.place)), ())
                         yield Example(session, fold, group, frozenset(features), frozenset(found), weight)

@@ -75,7 +75,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     """The draft of a session from its events, in order, and the items extracted from them."""
     record = Record(events, items)
     prove, scores = _Evidence(events).prove, score_sentences(record)
-    # The task may count as a choice as well, and what is left as the next step, so they have evidence of their own.
+    # The task may be a choice as well, and what is left a cause or the next step: each of them has evidence of its own.
     task = next(iter(_Evidence(events).prove([find_task(record)])), None)
     decisions = prove(each for each in find_decisions(record, scores) if not (task and each.text in task.text))
     changes = prove(sections.find_changes(record))
