@@ -36,9 +36,7 @@ def describe_os_error(error: Exception) -> str:
     """The message of a system or decoding error, without Python's additions."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    if isinstance(error, UnicodeDecodeError):
-        return f"it is not UTF-8 at byte {error.start + 1}"
-    return str(error)
+    return f"it is not UTF-8 at byte {error.start + 1}" if isinstance(error, UnicodeDecodeError) else str(error)
 
 
 class ConfigError(ScrimshawError, code="config", exit_code=2):

@@ -221,8 +221,7 @@ def _check_vectors(engine: Engine) -> Result | str:
         return Result(Status.OFF, embedder.failure_mode, embedder, expected=is_choice)
     vector = embedder.embed([PROBE_TEXT])[0]  # its error carries the degradation
     done, total = count_vectors(engine)
-    nearest = engine.index.match_vector(embedder.model, vector, EVERY, 1)
-    if done and not nearest:
+    if done and not engine.index.match_vector(embedder.model, vector, EVERY, 1):
         return off(f"pieces with a vector: {done}, and none is found")
     tokens, size = engine.index.vector_counts().with_tokens, engine.maintenance.size_bytes("index", tokens=True)
     own = f"{embedder.model}, {len(vector)} numbers; pieces with one: {done} of {total}"

@@ -354,8 +354,7 @@ def _restore_rows(engine: Engine, checkpoint: Path | None, aside: Path, seen: in
         outcome = restore(engine, checkpoint, rows_only=True)
         with open_archive(checkpoint, engine.maintenance.schema) as archive:
             age_s = max(0.0, engine.clock() - archive.manifest.created)
-            here = checkpoints.list_current_files(engine)
-            absent = tuple(sorted(archive.manifest.files.keys() - here.keys()))
+            absent = tuple(sorted(archive.manifest.files.keys() - checkpoints.list_current_files(engine).keys()))
             seen -= archive.manifest.rows.get("ledger", 0)
     else:
         with engine.write_lock():

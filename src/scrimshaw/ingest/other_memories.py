@@ -143,8 +143,7 @@ def parse_graph(source: str) -> ParsedMemories:
 
 def parse_guidance(source: str, stem: str) -> tuple[OtherMemory, ...]:
     """The sections of guidance for agents, such as `AGENTS.md`, and what comes before them; raises UnreadableFile."""
-    file = parse_memory_file(source, stem).demand_readable()
-    body = _COMMENT.sub("", file.body)
+    body = _COMMENT.sub("", parse_memory_file(source, stem).demand_readable().body)
     headings, memories = parse_headings(body), []
     top = next((each for each in headings if each.level == 1), Heading(level=1, text="", anchor="", start=0))
     # Text before the first section belongs to the first heading of level 1.

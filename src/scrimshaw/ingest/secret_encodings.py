@@ -216,8 +216,7 @@ def _encode_narrow(text: str) -> Iterator[bytes]:
         quoted = "".join(chr(byte) if byte in safe else f"%{byte:02X}" for byte in data)
         yield from (quoted.encode(), quoted.replace("%20", "+").encode())
     for before in range(3):  # base64 characters that depend on the text alone, at each offset in a group of three bytes
-        whole = base64.b64encode(b"\0" * before + data)
-        own = whole[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
+        own = base64.b64encode(b"\0" * before + data)[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
         yield from (own, own.translate(bytes.maketrans(b"+/", b"-_")))
 
 

@@ -234,8 +234,7 @@ class CandidateFinder:
         except EmbedderUnavailable as error:
             state.degradations.note(error.degradation)
             return []
-        counts = self._count_vectors(state.generation, filters.source == RECORD)
-        done, total = counts.progress(self._embedder.model)
+        done, total = self._count_vectors(state.generation, filters.source == RECORD).progress(self._embedder.model)
         state.vectors = (state.vectors[0] + done, state.vectors[1] + total)
         found = self._index.match_vector(self._embedder.model, vector, filters, self._depth)
         state.searched += len(found) if len(found) < self._depth else total

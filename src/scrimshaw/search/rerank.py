@@ -141,6 +141,4 @@ def cap_boosts(parts: Mapping[str, float], limit: float) -> Mapping[str, float]:
     """The contributions above 0 by name, scaled down if their sum would exceed `limit`."""
     given = {name: part for name, part in parts.items() if part > 0}
     total = sum(given.values())
-    if total <= limit:
-        return given
-    return {name: part * (limit / total) * _BELOW for name, part in given.items()}
+    return given if total <= limit else {name: part * (limit / total) * _BELOW for name, part in given.items()}

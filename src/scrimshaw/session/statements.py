@@ -29,8 +29,7 @@ class LazyPattern:
 
     def __getattr__(self, name: str) -> Any:
         text = _NEEDLESS.sub("['’]?", self._text)
-        found = self.__dict__[name] = getattr(re.compile(_APOSTROPHE.sub("['’]", text)), name)
-        return found
+        return self.__dict__.setdefault(name, getattr(re.compile(_APOSTROPHE.sub("['’]", text)), name))
 
 
 # By section and name; a pattern may span several lines.

@@ -131,8 +131,7 @@ class CommitAuthor(NamedTuple):
 
     def includes(self, person: str) -> bool:
         """Whether the name of a token is this author's name, address, or the beginning of the address."""
-        known = {self.name, self.address, self.address.partition("@")[0]}
-        return person.casefold() in map(str.casefold, known)
+        return person.casefold() in map(str.casefold, (self.name, self.address, self.address.partition("@")[0]))
 
 
 def find_author(project: Path) -> CommitAuthor:

@@ -214,8 +214,7 @@ class _ClaudeReader(TranscriptBuilder):
 
 
 def _context_share(tokens: float, model: str) -> float | None:
-    is_long = tokens > _WINDOW or "[1m]" in model.lower()
-    return js.share(tokens, _LONG_WINDOW if is_long else _WINDOW)
+    return js.share(tokens, _LONG_WINDOW if tokens > _WINDOW or "[1m]" in model.lower() else _WINDOW)
 
 
 def _folder_names(project: Path) -> set[str]:

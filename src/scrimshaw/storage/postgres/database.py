@@ -228,9 +228,7 @@ class PostgresDatabase(SqlDatabase):
             hint = "Check that the server runs and lets this user in, then try again."
             what = " ".join(str(error).split())
             return StorageFailure(f"{self.path} could not be used: {what}.", hint, path=str(self.path))
-        if isinstance(error, (*_FOREIGN, UnicodeDecodeError)):
-            return self.explain_damage(error)
-        return None
+        return self.explain_damage(error) if isinstance(error, (*_FOREIGN, UnicodeDecodeError)) else None
 
 
 @lru_cache(maxsize=1000)

@@ -143,8 +143,7 @@ class WordScan:
     def read_list(self, connection: apsw.Connection, word: str, phrase: tuple[Any, ...], after: int, last: int) -> Any:
         """The rows after one, up to the last, that contain a phrase, and how often."""
         if after >= 0 or len(phrase) > 1:
-            quoted = '"' + word.replace('"', '""') + '"'
-            found = connection.execute(_OF_PHRASE, (quoted, after, last)).fetchall()
+            found = connection.execute(_OF_PHRASE, ('"' + word.replace('"', '""') + '"', after, last)).fetchall()
             return np.array([row for row, _ in found], dtype=np.int64), np.array([count for _, count in found])
         each = np.fromstring(connection.execute(_OF_WORD, phrase).get or "0", dtype=np.int64, sep=",")
         each = each[: np.searchsorted(each, (last + 1) << 1)]
