@@ -255,13 +255,13 @@ def compose_memory(
         "created": moment,
         "updated": moment,
     }
-    file = render_memory_file({**values, **new.facts}, content.text)
+    quality: dict[str, object] = {"score": 1.0, "flags": ()}  # of most texts
+    file = render_memory_file({**values, "quality": quality, **new.facts}, content.text)
     verdict = judge(file, tool_calls=new.tool_calls, phrases=engine.settings.quality.phrases)
     if new.vault == SERENA:
         file = _compose_bare(new, title, content.text, values)
-    else:
-        quality = {"score": verdict.score, "flags": verdict.flags}
-        file = render_memory_file({**values, "quality": quality, **new.facts}, content.text)
+    elif quality != (found := {"score": verdict.score, "flags": verdict.flags}):
+        file = render_memory_file({**values, "quality": found, **new.facts}, content.text)
     text = redact_head(file.text.removesuffix(content.text), content.text)
     return (file if text.text == file.text else parse_memory_file(text.text)), text, verdict
 

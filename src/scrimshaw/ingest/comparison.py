@@ -9,7 +9,6 @@ import unicodedata
 import zlib
 from collections.abc import Set
 from functools import lru_cache
-from heapq import nsmallest
 
 _WORD = re.compile(r"\w+")
 # Scripts that are written without spaces: Thai, Lao, Myanmar, Khmer, Hiragana, Katakana, Han.
@@ -101,7 +100,7 @@ def split_runs(text: str, brief: int = 0) -> frozenset[str]:
 def compute_minhash(text: str) -> tuple[int, ...]:
     """The smallest hashes (32 bits) of the runs of a text, at most MINHASH_SIZE, in rising order."""
     runs = "\n".join(split_runs(text, BRIEF)).encode().split(b"\n")
-    return tuple(nsmallest(MINHASH_SIZE, set(map(zlib.crc32, runs))))
+    return tuple(sorted(set(map(zlib.crc32, runs)))[:MINHASH_SIZE])
 
 
 def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
