@@ -308,16 +308,22 @@ def update(
     memory = engine.memory(memory_id)
     if "title" in changes and not str(changes["title"]).strip():
         raise InvalidRequest("The title is empty.", "Give it a few words.", parameter="title")
+    clean = cache(redact)  # four steps ask about the new text
     if content is not None:
-        _redact_content(engine, content)
+        _redact_content(engine, content, clean)
     if is_always_on := changes.get("tier") == Tier.CONSTITUTIONAL:
         changes = vouch_changes(engine, memory.id, changes, actor)
-    entry = Entry(action=Action.UPDATE, memory_id=memory.id, reason=reason, actor=actor, session=session)
-    if actor in HUMAN_ACTORS and (content is not None or is_always_on):
-        entry = replace(entry, decision_meta={"vouched": True})
+    meta = {"vouched": True} if actor in HUMAN_ACTORS and (content is not None or is_always_on) else {}
+    entry = Entry(
+        action=Action.UPDATE, memory_id=memory.id, reason=reason, actor=actor, session=session, decision_meta=meta
+    )
+    is_bound = careful and content is not None and expected_hash is None
+    known = engine.known_texts.get((engine.person, memory.id), 0) if is_bound else 0
 
     def change(before: MemoryFile) -> MemoryFile:
-        renewed = {**({} if content is None else _describe_anew(before, content)), **changes}
+        if known not in (0, hash(before.body)) and known != hash(clean(before.body).text):
+            raise make_conflict(memory.id, before.content_hash, "known")
+        renewed = {**({} if content is None else _describe_anew(before, content, clean)), **changes}
         after = edit_memory_file(before, renewed, content)
         if after.text == before.text:
             return before
@@ -329,16 +335,14 @@ def update(
         default = Trust.AGENT if memory.source == SERENA else Trust.HUMAN
         return limit_reworded(before, edit_memory_file(after, more), actor, default)
 
-    is_bound = careful and content is not None and expected_hash is None
-    known = engine.known_texts.get((engine.person, memory.id), 0) if is_bound else 0
-    saved = rewrite(engine, memory, change, entry, expected_hash=expected_hash, known=known)
+    saved = rewrite(engine, memory, change, entry, expected_hash, clean)
     is_brief = changes.get("tier") == Tier.TEMPORARY and engine.memory(memory.id).provenance.trust not in LASTING
     return replace(saved, notices=(_EXPIRES.format(engine.settings),) if is_brief else ())
 
 
-def _describe_anew(before: MemoryFile, content: str) -> dict[str, object]:
+def _describe_anew(before: MemoryFile, content: str, clean: Redact) -> dict[str, object]:
     """The title, phrases and topics of a new text, as far as the old ones were extracted from the old text."""
-    title, text = str(before.values.get("title", "")), redact(content).text
+    title, text = str(before.values.get("title", "")), clean(content).text
     later = find_title(text) if title and title == find_title(before.body) else title
     pairs = zip(describe_text(title, before.body), describe_text(later, text), strict=True)
     known = zip(("trigger_phrases", "topics"), pairs, strict=True)
@@ -347,24 +351,23 @@ def _describe_anew(before: MemoryFile, content: str) -> dict[str, object]:
 
 
 def rewrite(
-    engine: Engine, memory: Memory, change: Edit, entry: Entry, *, expected_hash: str | None = None, known: int = 0
+    engine: Engine, memory: Memory, change: Edit, entry: Entry, expected_hash: str | None = None, clean: Redact = redact
 ) -> Saved:
-    """Replace a memory's file, if it has these hashes, by the result of `change`; only what changed is redacted."""
+    """Replace a memory's file, if it has this hash, by the result of `change`; only what changed is redacted."""
     demand_writable(memory)
     memory_id = check_id(memory.id)
     with engine.write_lock():
         place = read_file(engine, memory_id, expected_hash, memory.content_hash)
         before = parse_memory_file(_demand_data(place), memory.path)
         demand_changeable([(memory_id, before)], entry.actor, "edit ID")
-        if known not in (0, hash(before.body)) and known != hash(redact(before.body).text):
-            raise make_conflict(memory_id, place.hash, "known")
         file = change(before)
-        text = redact_edit(before.text, file.text)
+        text = redact_edit(before.text, file.text, clean)
         file = file if text.text == file.text else parse_memory_file(text.text)
         describe = partial(Saved, id=memory_id, redacted=text.classes, spans=text.spans)
         if text.text == before.text:
             return describe(status="unchanged", content_hash=place.hash, path=memory.path)
-        digest, path = _write(engine, RecordedChange(entry, place, text), file)
+        changed = RecordedChange(entry, place, text, is_clean=not clean(text.text).spans)
+        digest, path = _write(engine, changed, file, clean=clean)
         if file.body != before.body:
             engine.known_texts[engine.person, memory_id] = hash(file.body)
     return describe(status="updated", content_hash=digest, path=path)
@@ -540,8 +543,7 @@ def find_similar_memories(engine: Engine, text: str, *, title: str = "", exclude
             continue
         similarity = jaccard(own, split_runs(body, BRIEF))
         is_like = name in near and similarity >= least
-        is_same = normalise_text(memories[name].title) == own_title
-        if is_like or is_same:
+        if is_like or normalise_text(memories[name].title) == own_title:
             kind = "near_duplicate" if similarity >= settings.near_duplicate else "related" if is_like else "same_title"
             found.append(Similar(id=name, title=memories[name].title, similarity=round(similarity, 3), kind=kind))
     return tuple(sorted(found, key=lambda item: (-item.similarity, item.id)))

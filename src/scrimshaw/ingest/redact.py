@@ -44,7 +44,7 @@ def redact_head(head: str, text: str) -> Redacted:
     return _replace(whole, spans) if spans else Redacted(text=whole)
 
 
-def redact_edit(before: str, after: str) -> Redacted:
+def redact_edit(before: str, after: str, clean: Redact = redact) -> Redacted:
     """Redact what an edit adds: lines of `after` stay as they are as often as they occur in `before`."""
     known = Counter(before.splitlines(keepends=True))
     common: list[tuple[int, int]] = []
@@ -54,7 +54,7 @@ def redact_edit(before: str, after: str) -> Redacted:
             known[line] -= 1
             common.append((start, start + len(line)))
         start += len(line)
-    spans = _find_all(after, {})
+    spans = clean(after).spans
     return _replace(after, _outside(spans, common)) if spans else Redacted(text=after)
 
 
