@@ -3,8 +3,10 @@
     python -m benchmarks.operations [--against DIR] [--rounds 30] [--only NAME ...] [--notes DIR]
 
 `--against` names another checkout with a `.venv` of its own, `--notes` a folder of Markdown files: of their sections
-notes of 4.5 KB are made, which `save a note` saves. Every tree works in a process of its own on a project of its own
-with the same memories; in each round both do the same, so that a slow moment of the machine hits both.
+notes of 4.5 KB are made, which `save a note` saves, and of 1.3 KB, which `judged save` does: without force, so that the
+quality gate reads them, under an id of its own choice. `bare write` is the least that such a save needs. Every tree
+works in a process of its own on a project of its own with the same memories; in each round both do the same, so that a
+slow moment of the machine hits both.
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ from typing import Any
 
 HERE = Path(__file__).parents[1]
 MEMORIES, PER_ROUND = 200, 5
-NOTE = 4500  # characters of a note of usual size
+NOTE, SHORT_NOTE = 4500, 1300  # characters of a note of usual size, and of what agents save
 # What a worker does within its process, and what is a process of its own.
-INSIDE = ("save", "save a note", "get", "update", "search", "hook event", "session start")
+INSIDE = ("save", "save a note", "judged save", "bare write", "get", "update", "search", "hook event", "session start")
 OPEN = "from scrimshaw.config import load; from scrimshaw.engine import open_engine; from pathlib import Path; "
 OPEN += "open_engine(load(Path.cwd())).close()"
 HOOK = "from scrimshaw.app.hooks.main import run; run()"
@@ -70,7 +72,7 @@ class Side:
         (self._project / ".scrimshaw/memories").mkdir(parents=True)
         self._python = tree / ".venv/bin/python"
         variables = {"SCRIMSHAW_HOME": str(folder / "home"), "SCRIMSHAW_EMBEDDING_PROVIDER": "none"}
-        self._environment = {**os.environ, **variables, "PYTHONPATH": str(tree / "src")}
+        self._environment = {**os.environ, **variables, "PYTHONPATH": f"{tree / 'src'}:{HERE}"}
         # Whoever is measured first would compile its modules on the way.
         subprocess.run([self._python, "-m", "compileall", "-q", tree / "src"], check=True)
         self._worker = subprocess.Popen(
@@ -147,20 +149,21 @@ def _work(notes: Path) -> None:
         print((time.process_time() - started) * 1000 / PER_ROUND, flush=True)
 
 
-def _cut_notes(folder: Path) -> list[str]:
-    """Notes of NOTE characters, of the sections of a folder's files in the order of their names."""
+def _cut_notes(folder: Path, size: int = NOTE) -> list[str]:
+    """Notes of so many characters, of the sections of a folder's files in the order of their names."""
     whole = "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in sorted(folder.rglob("*.md")))
     notes = [""]
     for section in re.split(r"(?m)^(?=#)", whole):
         notes[-1] += section
-        if len(notes[-1]) >= NOTE:
-            notes[-1] = notes[-1][:NOTE]
+        if len(notes[-1]) >= size:
+            notes[-1] = notes[-1][:size]
             notes.append("")
     return notes[:-1]
 
 
 def _operations(notes: Path) -> dict[str, Callable[[int], object]]:
     """The operations through the doors that agents and clients use, whatever the tree calls what lies behind."""
+    from benchmarks.bare import BareWriter
     from scrimshaw.app.mcp.protocol import Dispatcher
     from scrimshaw.app.mcp.tools import choose
     from scrimshaw.config import load
@@ -182,7 +185,8 @@ def _operations(notes: Path) -> dict[str, Callable[[int], object]]:
             "memory_save", id=f"{folder}/n{number}", title=f"Note {number} of the {words[0]}", content=text, force=True
         )
 
-    texts = _cut_notes(notes)
+    texts, short = _cut_notes(notes), _cut_notes(notes, SHORT_NOTE)
+    writer = BareWriter(Path.cwd() / "bare")
 
     def save_note(number: int) -> None:
         text = texts[number % len(texts)]
@@ -194,6 +198,9 @@ def _operations(notes: Path) -> dict[str, Callable[[int], object]]:
             force=True,
         )
 
+    def save_judged(number: int) -> None:
+        call("memory_save", content=f"{short[number % len(short)]}\n\nThis is note {number}.")
+
     for number in range(MEMORIES):
         save(number, "old")
 
@@ -204,6 +211,8 @@ def _operations(notes: Path) -> dict[str, Callable[[int], object]]:
     return {
         "save": save,
         "save a note": save_note,
+        "judged save": save_judged,
+        "bare write": lambda number: writer.save(f"n{number}", short[number % len(short)]),
         "get": lambda number: call("memory_get", id=f"old/n{number % MEMORIES}"),
         "update": lambda number: call("memory_update", id=f"old/n{number % MEMORIES}", topics=[f"topic-{number}"]),
         "search": lambda number: call("memory_search", query=f"{WORDS[number % len(WORDS)]} by the quay"),
