@@ -141,6 +141,10 @@ class Index(ABC):
     def pack_vector(self, vector: Any) -> Any:
         """A vector in the form of the database."""
 
+    @abstractmethod
+    def group_vectors(self, model: str) -> None:
+        """Store what makes a search of the many vectors of a model fast."""
+
     def remove_memories(self, write: SqlConnection, where: str, arguments: Sequence[str]) -> None:
         """Remove the memories that satisfy a condition, with everything that belongs to them."""
         table, number = self.TEXTS
@@ -347,10 +351,7 @@ class Index(ABC):
     def chunks_to_embed(
         self, model: str, *, after: int, limit: int, record: bool = False, tokens: bool = False
     ) -> list[PendingChunk]:
-        """Chunk texts after `after` without a vector of this model: those of records, newest first, or all others.
-
-        With `tokens` also those without token vectors.
-        """
+        """Chunk texts after `after` without a vector of this model, or `tokens`: records', newest first, or others'."""
         rows = self._database.rows(
             "SELECT c.row, c.key, c.context, substr(m.body, c.first + 1, c.last - c.first) FROM chunks c"
             " JOIN memories m ON m.row = c.memory"
@@ -398,6 +399,7 @@ class Index(ABC):
                 write.execute(_PUT_VECTORS.format(self.PLACEHOLDER), (model, self.pack_vector(vector), key))
             write.executemany(_PUT_TOKENS, [(packed, key, model) for key, packed in tokens.items()])
             write.execute(COUNT_CHANGE)
+        self.group_vectors(model)
 
     def vector_counts(self, *, record: bool = False) -> VectorCounts:
         """The number of vectors of each model, of records or of all others."""

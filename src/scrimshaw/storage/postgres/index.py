@@ -1,7 +1,7 @@
 """The Index port in PostgreSQL: words in a table of their own, ranked as SQLite ranks them; vectors by pgvector."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import apsw
@@ -178,10 +178,7 @@ class PostgresIndex(Index):
         bodies = dict(self._database.rows(sql, (model, *asked, query))) if asked else {}
         return [make_match(name, score, ordinal, bodies) for score, name, ordinal in nearest]
 
-    def put_vectors(
-        self, model: str, rows: Iterable[tuple[str, Any]], *, tokens: Mapping[str, bytes] = {}, only: bool = False
-    ) -> None:
-        super().put_vectors(model, rows, tokens=tokens, only=only)
+    def group_vectors(self, model: str) -> None:
         size = self._database.value(f"SELECT {self.WIDTH} FROM vectors WHERE model = ? LIMIT 1", (model,))
         has_graph = self._database.value("SELECT to_regclass(?)::text", (f"vectors_graph_{size}",))
         many = f"SELECT 1 FROM vectors WHERE {self.WIDTH} = ? OFFSET ? LIMIT 1"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from _thread import allocate_lock  # a hook has no time for `threading`
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -94,10 +94,7 @@ class SqliteIndex(Index):
             known.update(self._database.rows(f"SELECT row, id FROM memories WHERE row IN ({marks(new)})", [*new]))
         return known
 
-    def put_vectors(
-        self, model: str, rows: Iterable[tuple[str, Any]], *, tokens: Mapping[str, bytes] = {}, only: bool = False
-    ) -> None:
-        super().put_vectors(model, rows, tokens=tokens, only=only)
+    def group_vectors(self, model: str) -> None:
         from scrimshaw.storage.sqlite.vectors import put_blocks  # noqa: PLC0415 - see above
 
         put_blocks(self._file, model)
