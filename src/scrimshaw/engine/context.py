@@ -18,16 +18,8 @@ from scrimshaw.ingest.comparison import count_tokens
 from scrimshaw.models import Intent, Mode, Pressure, Session
 from scrimshaw.search.results import SearchRequest, SearchResult, StateLine
 from scrimshaw.search.tokens import query_terms
-from scrimshaw.session import pressure
-from scrimshaw.session.resume import (
-    RECALL,
-    Asked,
-    Occasion,
-    asks_only_for_session,
-    find_asked,
-    find_asked_days,
-    find_subject,
-)
+from scrimshaw.session import pressure, resume
+from scrimshaw.session.resume import Asked, Occasion
 from scrimshaw.session.state import JOURNAL, Count, find_about, fit_lines, tell_days, tell_state, tell_subject
 
 _QUESTION = re.compile(r"(what|how|where|when|why|who|which)\b", re.IGNORECASE)
@@ -82,11 +74,12 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
             _warn_once("tokenUsage not provided and estimator unavailable; pressure policy inactive")
         level = pressure.pressure_level(share, thresholds)
         view = PressureView(level=level, ratio=share, source=source, warning=pressure.describe_pressure(share, level))
-    mode = asked.mode
+    mode, query = asked.mode, asked.query
     if mode == Mode.AUTO:  # deep for a long task or work that touches much; resume on words that ask for it
-        is_task = len(asked.query) >= _SHORT_QUERY and not _QUESTION.match(asked.query)
+        is_task = len(query) >= _SHORT_QUERY and not _QUESTION.match(query)
         mode = Mode.DEEP if (asked.intent in _DEEP_INTENTS if asked.intent else is_task) else Mode.FOCUSED
-        if session and engine.settings.features.auto_resume and (RECALL.search(asked.query) or find_asked(asked.query)):
+        may_resume = session and engine.settings.features.auto_resume
+        if may_resume and (resume.RECALL.search(query) or resume.find_asked(query)):
             mode = Mode.RESUME
         mode = pressure.narrow_mode(mode, view.level)
     shown = len(find_shown(engine, session)) if session else 0
@@ -95,7 +88,7 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
     request = replace(asked, limit=asked.limit or getattr(settings, f"{mode}_limit"))
     result, occasion = find(engine, request, session), Occasion.RESUME if mode == Mode.RESUME else None
     room = int(budget * _STATE_SHARE)
-    state, state_omitted = _find_state(engine, asked.query, result, session, occasion, room, count_tokens)
+    state, state_omitted = _find_state(engine, query, result, session, occasion, room, count_tokens)
     return Context(
         mode=mode,
         requested_mode=asked.mode,
@@ -116,8 +109,8 @@ def add_state(engine: Engine, query: str, found: SearchResult, session: Session 
     """The result; of a query that asks where the work stands, or what was done when, with that for `nearest`."""
     if found.offset:
         return found
-    days, state = find_asked_days(query, found.period), list[StateLine]()
-    occasion = Occasion.START if asks_only_for_session(query) else None
+    days, state = resume.find_asked_days(query, found.period), list[StateLine]()
+    occasion = Occasion.START if resume.asks_only_for_session(query) else None
     with engine.degradations.note_failure(SESSION):
         state, _ = _find_state(engine, query, found, session, occasion, int(budget * _STATE_SHARE), _count_line)
     if days and state and state[0].origin != JOURNAL:
@@ -141,16 +134,13 @@ def _find_state(
     budget: int,
     count: Count,
 ) -> tuple[list[StateLine], int]:
-    """What a query asks of sessions, and how many lines are left out: of days, of a subject, or the last one's state.
-
-    That is told only for an occasion.
-    """
+    """What a query asks of sessions, or for an occasion the last one's state, and how many lines are left out."""
     own, lines = session.id if session else "", list[StateLine]()
-    if days := find_asked_days(query, found.period):
+    if days := resume.find_asked_days(query, found.period):
         return tell_days(engine.sessions, engine.index, days, own, budget, count), 0
-    if find_asked(query) == Asked.SUBJECT:
+    if resume.find_asked(query) == Asked.SUBJECT:
         hits = (each.memory for each in found.hits if each.memory.provenance.session != own)
-        found_about = chain(hits, find_about(engine.index, find_subject(query), own))  # all hits may only ask
+        found_about = chain(hits, find_about(engine.index, resume.find_subject(query), own))  # all hits may only ask
         lines = tell_subject(engine.sessions, engine.index, found_about, engine.folder)
     if occasion and not lines:
         about = session or next(iter(engine.sessions.latest()), Session(id=""))
