@@ -67,10 +67,7 @@ class Recall(Struct, frozen=True, kw_only=True):
 
 
 def check(engine: Engine, *, by_meaning: bool = True) -> Recall:
-    """Ask the golden queries and the samples; if something is not found, later answers warn of it.
-
-    To ask by meaning may load the model, which takes longer than all questions by words.
-    """
+    """Ask the golden queries and the samples, `by_meaning` with the model; later answers warn of what is not found."""
     questions, notes = _list_questions(engine, by_meaning=by_meaning)
     answers = {key: ask() for key, ask in questions.items()}
     verdicts = {key: answer for key, answer in answers.items() if not isinstance(answer, str)}

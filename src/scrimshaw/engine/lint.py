@@ -234,11 +234,8 @@ def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[R
 
 
 def _read_files(engine: Engine, paths: Sequence[Path]) -> Iterator[tuple[str, Path, str]]:
-    """(id of a writable memory, path, text) of the files below `paths`, by default of the project's own memories.
-
-    Memories of the user's own vault refer to other projects.
-    """
-    memories = {Path(memory.path): memory.id for memory in list_own(engine)}
+    """(id of a writable memory, path, text) of the files below `paths`, by default of the project's own memories."""
+    memories = {Path(memory.path): memory.id for memory in list_own(engine)}  # the user's refer to other projects
     for path in paths:
         if not path.resolve().is_relative_to(engine.settings.project.resolve()):
             raise InvalidRequest(f"{path} is outside of the project.", "Name files in it.", parameter="paths")
@@ -289,10 +286,7 @@ def measure_quality(settings: Settings, *, days: float = DAYS) -> dict[str, Any]
 
 
 def list_grades(engine: Engine, days: int) -> list[tuple[int, Graded]]:
-    """The memories of the project's vault created in the last days, by age in days, as graded when they were saved.
-
-    It reads only the index. A file that states no time was created when git first had it.
-    """
+    """The memories of the project's vault created in the last days, by age in days, as graded when they were saved."""
     today, found = datetime.fromtimestamp(engine.clock(), UTC).date(), list[tuple[int, Graded]]()
     vault = Filters(source=engine.sources[0].name, since=str(today - timedelta(days - 1)), include_deprecated=True)
     for memory in engine.index.select(vault):

@@ -84,10 +84,7 @@ def search(engine: Engine, request: SearchRequest, session: Session | None = Non
 
 
 def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
-    """A memory's text, read from its file, or the text of a session's item; raises NotFound.
-
-    It may be named as in texts, `mem:NAME`, `NAME.md`, `[[NAME]]`, `NAME#ANCHOR`, or by its id before a rename.
-    """
+    """The text of a memory, named as for `Engine.memory` or `NAME#ANCHOR`, or of a session's item; raises NotFound."""
     if memory_id.startswith(sessions.ITEM_PREFIX):
         return get_from_session(engine, memory_id)
     degradations = Degradations()
@@ -130,11 +127,8 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
 
 
 def get_from_session(engine: Engine, memory_id: str) -> MemoryText:
-    """The text of a session's item, such as `session:SID/3`, or of a passage of its record; raises NotFound.
-
-    A session alone is its memory, or the beginning of its record.
-    """
-    if not re.search("[/#]", memory_id):
+    """The text of a session's item, such as `session:SID/3`, or of a passage of its record; raises NotFound."""
+    if not re.search("[/#]", memory_id):  # its memory, or the beginning of its record
         record = next(iter(engine.sessions.records(memory_id.removeprefix(sessions.ITEM_PREFIX))), None)
         own = record.memory_id if record else ""
         return get(engine, own if engine.index.get([own]) else f"{memory_id}#e1")

@@ -106,10 +106,7 @@ def describe_claim(memory: Memory) -> str:
 
 
 def limit_reworded(before: MemoryFile, after: MemoryFile, actor: str, default: Trust = Trust.HUMAN) -> MemoryFile:
-    """A file after an edit; if anyone but a person changed its wording, it has at most an agent's trust.
-
-    `default` is the trust of a file that does not state one.
-    """
+    """A file after an edit, of at most an agent's trust unless a person reworded it; `default` is an unstated trust."""
     old, new = before.values, after.values
     is_same = before.body == after.body and parse_line(old.get("title")) == parse_line(new.get("title"))
     for key in ("trigger_phrases", "questions"):

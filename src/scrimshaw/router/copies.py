@@ -110,12 +110,10 @@ def make_copy(memory: Memory, body: str, most_characters: int) -> MemoryCopy:
 
 
 def cut_text(text: str, most_characters: int) -> str:
-    """A text of at most so many characters (0 for any number), cut at the end of a paragraph, line or sentence.
-
-    A cut text ends with the length and hash of the whole, so that a change after the cut is noticed too.
-    """
+    """A text of at most so many characters (0 for any number), cut at the end of a paragraph, line or sentence."""
     if not most_characters or len(text) <= most_characters:
         return text
+    # So that a change after the cut is noticed too.
     end = f"\n\n[Cut: the whole memory has {len(text)} characters, SHA-256 {hash_text(text)}.]"
     head = text[: most_characters - len(end)]
     return head[: find_break(head, len(head) // 2, len(head))].rstrip() + end
@@ -133,10 +131,7 @@ class _Noted(Struct, frozen=True, kw_only=True):
 
 
 class IdMap:
-    """The copies at one peer by the names of their memories, as noted in a file.
-
-    `is_open` means that changes were begun and not completed, so the peer may have copies not noted here.
-    """
+    """The copies at a peer by memory, as noted in a file; if changes are under way (`is_open`) it may have others."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.copies, self.is_open = path, dict[str, CopyRecord](), True

@@ -184,14 +184,9 @@ def command(
 
 
 def channels_of(names: str, *, alone: bool = False) -> tuple[Channel, ...]:
-    """The channels in a list such as `text,vector`; all without one.
-
-    Raises BadParameter for an unknown name, and for `graph` without another channel, or at all with `alone`: it only
-    extends what others found.
-    """
+    """The channels in a list such as `text,vector`, all without one; BadParameter for `graph` alone, or if `alone`."""
     wanted = [name.strip() for name in names.split(",") if name.strip()]
-    unknown = [name for name in wanted if name not in set(Channel)]
-    if unknown:
+    if unknown := [name for name in wanted if name not in set(Channel)]:
         raise typer.BadParameter(f"{unknown[0]!r} is not a channel; there are {', '.join(Channel)}.")
     if Channel.GRAPH in wanted and (alone or {*wanted} == {Channel.GRAPH}):
         raise typer.BadParameter("graph finds nothing by itself; it leads on from what text, vector and trigger found.")
@@ -319,11 +314,8 @@ def open_memory(project: Path | None, fresh: bool | None = True, *, reads: bool 
 
 
 def fill_few(engine: Engine) -> None:
-    """Make the vectors of a few new chunks, so that a note just written is found by meaning.
-
-    An error of the model or database is not reported here: the following search reports it with its answer.
-    """
-    with suppress(StorageFailure, EmbedderUnavailable):
+    """Make the vectors of a few new chunks, so that a note just written is found by meaning."""
+    with suppress(StorageFailure, EmbedderUnavailable):  # the following search reports it with its answer
         ready, total = index.count_vectors(engine, record=False)
         if 0 < total - ready <= index.EMBED_BATCH:
             index.embed_pending(engine, record=False)
@@ -331,10 +323,7 @@ def fill_few(engine: Engine) -> None:
 
 
 def begin_vectors(engine: Engine, *, skip: bool, wait: bool) -> dict[str, Any]:
-    """Make missing vectors for a moment and leave the rest to a background process; with `wait` make all.
-
-    Returns the result of `fill_vectors`, and whether some remain.
-    """
+    """Make missing vectors for a moment, with `wait` all; what `fill_vectors` returns, and if a process makes more."""
     vectors = fill_vectors(engine, skip=skip, most_s=math.inf if wait else HEAD_START_S)
     in_background = not (skip or wait or vectors["degradation"]) and index.lacks_vectors(engine)
     if in_background:
@@ -343,10 +332,7 @@ def begin_vectors(engine: Engine, *, skip: bool, wait: bool) -> dict[str, Any]:
 
 
 def fill_vectors(engine: Engine, *, skip: bool = False, most_s: float = math.inf) -> dict[str, Any]:
-    """Make missing vectors with a progress bar for so many seconds, unless `skip`; errors are reported.
-
-    Returns the number of vectors made now, of chunks that have one, of all chunks, and why some are missing.
-    """
+    """Make missing vectors for so many seconds, unless `skip`; how many were made, are there and are due, any error."""
     made, began, degradation = 0, time.monotonic(), None
     if not skip and isinstance(engine.embedder, Degradation):
         degradation = engine.embedder

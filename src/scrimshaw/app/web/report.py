@@ -41,10 +41,7 @@ def render_report(engine: Engine) -> Html:
 
 
 def export_html(engine: Engine, file: Path, *, with_private: bool) -> int:
-    """Write all memories into one document with one script, for searching; returns how many. Raises StorageFailure.
-
-    Without the script it is a list whose entries open. Private memories are left out unless requested.
-    """
+    """Write memories into one document, which a script searches; returns how many. Raises StorageFailure."""
     memories = read.list_writable(engine, EVERY)
     memories = [each for each in memories if with_private or read.may_leave(each)]
     edges = {name: [*some] for name, some in groupby(engine.index.edges(), lambda each: each[0].source)}

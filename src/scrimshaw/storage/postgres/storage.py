@@ -80,10 +80,7 @@ class PostgresStorage(Storage):
 
 
 def open_vault(folder: Path, settings: StorageSettings, *, busy_timeout_ms: int) -> PostgresStorage:
-    """The vault of a checkout, named by the settings or after it.
-
-    Raises StorageFailure for that of another checkout, whose index has other files.
-    """
+    """The vault of a checkout, named by the settings or after it; raises StorageFailure for another checkout's."""
     here, path = str(folder.resolve()), find_place(folder) / CHECKOUT
     with storage_errors("read", path):
         if not path.exists():  # a clone makes its own
