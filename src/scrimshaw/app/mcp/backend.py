@@ -7,14 +7,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, NamedTuple
 
-from msgspec import Meta
-
 from scrimshaw.app.background import Background
 from scrimshaw.app.hooks import fencing
 from scrimshaw.app.mcp.call_recorder import make_recorder
 from scrimshaw.app.mcp.protocol import Backend, Dispatcher
 from scrimshaw.app.mcp.replies import fit_reply, public_title, search_reply, warnings
-from scrimshaw.app.mcp.schema import tool
+from scrimshaw.app.mcp.schema import describe, tool
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, counts, open_engine, read
@@ -78,9 +76,7 @@ class Memories(NamedTuple):
 
 
 @tool()
-def recall(
-    engine: Engine, topic: Annotated[str, Meta(description="What to recall.", min_length=1, max_length=2000)]
-) -> str:
+def recall(engine: Engine, topic: Annotated[str, describe("What to recall.", min_length=1, max_length=2000)]) -> str:
     """Bring what is known about a topic into the conversation."""
     request = SearchRequest(query=topic, min_confidence=engine.settings.search.min_confidence, record=True)
     found = search_reply(fit_reply(ask.search(engine, request), query_terms(topic), _RECALL_TOKENS, {}))
@@ -99,14 +95,14 @@ def recall(
 
 @tool()
 def remember(
-    engine: Engine, what: Annotated[str, Meta(description="What to keep; else what was decided.", max_length=2000)] = ""
+    engine: Engine, what: Annotated[str, describe("What to keep; else what was decided.", max_length=2000)] = ""
 ) -> str:
     """Save what this conversation decided or learned."""
     return PROMPT_TEXTS["remember"].format(what=what or "what this conversation decided or learned the hard way.")
 
 
 @tool()
-def handoff(engine: Engine, about: Annotated[str, Meta(description="What to attend to.", max_length=2000)] = "") -> str:
+def handoff(engine: Engine, about: Annotated[str, describe("What to attend to.", max_length=2000)] = "") -> str:
     """Write down the state of this work, for the session that continues it."""
     return PROMPT_TEXTS["handoff"].format(about=about).rstrip()
 

@@ -1,7 +1,7 @@
 """A tool, independent of any protocol: a plain function, its parameters, and the struct it returns.
 
     @tool(toolset="core", read_only=True)
-    def echo(engine: Engine, text: Annotated[str, Meta(description="What to repeat.", max_length=200)]) -> EchoReply:
+    def echo(engine: Engine, text: Annotated[str, describe("What to repeat.", max_length=200)]) -> EchoReply:
         "Repeat a text."
 
 `make docs` writes the JSON Schemas of all tools into `tools.json`, which is sent before the tools are imported.
@@ -42,6 +42,11 @@ _PLACE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 _NO_LIST = re.compile(r"^Expected `array`, got `str` - at `\$\.(?P<name>\w+)`$")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _FIELD = re.compile(r"^Object (?P<fault>contains unknown|missing required) field `(?P<field>.*)`$")
+
+
+def describe(what: str, **bounds: Any) -> msgspec.Meta:
+    """What a parameter means, as listed, and the bounds of its values."""
+    return msgspec.Meta(description=what, **bounds)
 
 
 class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -5,12 +5,12 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from scrimshaw.app.checks import list_process_checks
 from scrimshaw.app.hooks.fencing import fence_if_suspicious
 from scrimshaw.app.mcp.replies import copy_fields, public_memory, public_words
-from scrimshaw.app.mcp.schema import tool
+from scrimshaw.app.mcp.schema import describe, tool
 from scrimshaw.app.mcp.tools import core
 from scrimshaw.engine import Engine, counts, learning, links, read
 from scrimshaw.engine.degradations import INDEX
@@ -23,7 +23,7 @@ from scrimshaw.models import Capability, Degradation, Neighbor, Relation, Skip, 
 # More dangling references are counted, not listed.
 DANGLING_SHOWN = 20
 
-Direction = Annotated[Literal["outgoing", "incoming", "both"], Meta(description="Its own links, links to it, or both.")]
+Direction = Annotated[Literal["outgoing", "incoming", "both"], describe("Its own links, links to it, or both.")]
 
 
 class HealthReply(Struct, frozen=True, omit_defaults=True):
@@ -39,11 +39,9 @@ class HealthReply(Struct, frozen=True, omit_defaults=True):
 
 
 class ListCall(core.FilterCall, frozen=True):
-    limit: Annotated[int, Meta(ge=1, le=100, description="Maximum memories.")] = 20
-    offset: Annotated[int, Meta(ge=0, description="Skip this many.")] = 0
-    sort_by: Annotated[Literal["id", "title", "created", "updated"], Meta(description="Times sort newest first.")] = (
-        "updated"
-    )
+    limit: Annotated[int, describe("Maximum memories.", ge=1, le=100)] = 20
+    offset: Annotated[int, describe("Skip this many.", ge=0)] = 0
+    sort_by: Annotated[Literal["id", "title", "created", "updated"], describe("Times sort newest first.")] = "updated"
     until: core.Until = ""
     include_deprecated: core.IncludeDeprecated = False
 
@@ -56,9 +54,9 @@ class ListReply(counts.MemoryPage, frozen=True, kw_only=True, omit_defaults=True
 
 
 class StatsCall(core.FilterCall, frozen=True):
-    folder_ranking: Annotated[Literal["count", "recency"], Meta(description="Order of the folders.")] = "count"
-    exclude_patterns: Annotated[tuple[str, ...], Meta(description="Globs of ids to leave out.")] = ()
-    limit: Annotated[int, Meta(ge=1, le=100, description="Maximum folders.")] = 10
+    folder_ranking: Annotated[Literal["count", "recency"], describe("Order of the folders.")] = "count"
+    exclude_patterns: Annotated[tuple[str, ...], describe("Globs of ids to leave out.")] = ()
+    limit: Annotated[int, describe("Maximum folders.", ge=1, le=100)] = 10
     until: core.Until = ""
     include_deprecated: core.IncludeDeprecated = False
 
@@ -120,7 +118,7 @@ class LearningHistoryReply(Struct, frozen=True, omit_defaults=True):
 
 @tool(toolset="core", read_only=True, idempotent=True)
 def memory_health(
-    engine: Engine, thorough: Annotated[bool, Meta(description="Read both databases completely.")] = False
+    engine: Engine, thorough: Annotated[bool, describe("Read both databases completely.")] = False
 ) -> HealthReply:
     """Check what works, what does not, and what to do about it."""
     found = check_health(engine, thorough=thorough, more=() if engine.team else list_process_checks(engine.settings))
@@ -160,7 +158,7 @@ def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
 def memory_dependencies(
     engine: Engine,
     id: core.MemoryId,
-    max_depth: Annotated[int, Meta(ge=1, le=10, description="Maximum hops.")] = 1,
+    max_depth: Annotated[int, describe("Maximum hops.", ge=1, le=10)] = 1,
     direction: Direction = "both",
 ) -> DependenciesReply:
     """List what a memory links to and what links to it."""
@@ -171,9 +169,9 @@ def memory_dependencies(
 @tool(toolset="discovery", read_only=True, idempotent=True)
 def memory_history(
     engine: Engine,
-    id: Annotated[str, Meta(max_length=400, description="Only of this memory.")] = "",
-    session_id: Annotated[str, Meta(description="Only what this session changed.")] = "",
-    limit: Annotated[int, Meta(ge=1, le=100, description="Maximum entries.")] = 20,
+    id: Annotated[str, describe("Only of this memory.", max_length=400)] = "",
+    session_id: Annotated[str, describe("Only what this session changed.")] = "",
+    limit: Annotated[int, describe("Maximum entries.", ge=1, le=100)] = 20,
 ) -> HistoryReply:
     """List who changed memories, when and why, from the ledger: hashes and ids, no text."""
     rows = engine.journal.history(id, limit, session=session_id and core.session_id_of(engine, session_id))
@@ -204,10 +202,10 @@ def memory_causal_stats(engine: Engine) -> CausalStatsReply:
 def memory_drift_why(
     engine: Engine,
     id: core.MemoryId,
-    max_depth: Annotated[int, Meta(ge=1, le=links.DEEPEST, description="Maximum hops of the chain.")] = 3,
+    max_depth: Annotated[int, describe("Maximum hops of the chain.", ge=1, le=links.DEEPEST)] = 3,
     direction: Direction = "both",
-    relations: Annotated[tuple[Relation, ...], Meta(description="Only these in the chain.")] = (),
-    include_memory_details: Annotated[bool, Meta(description="Title, tier and trust of each memory.")] = True,
+    relations: Annotated[tuple[Relation, ...], describe("Only these in the chain.")] = (),
+    include_memory_details: Annotated[bool, describe("Title, tier and trust of each memory.")] = True,
 ) -> DriftWhyReply:
     """Show what replaced a memory and why, and the chain of causes and effects around it."""
     found = links.explain_drift(engine, id, max_depth=max_depth, direction=direction, relations=relations)
@@ -224,11 +222,11 @@ def memory_drift_why(
 @tool(toolset="learning", read_only=True, idempotent=True)
 def memory_get_learning_history(
     engine: Engine,
-    folder: Annotated[str, Meta(description="The folder of the tasks.", min_length=1, max_length=240)],
-    session_id: Annotated[str, Meta(description="Only tasks of this session.")] = "",
-    limit: Annotated[int, Meta(ge=1, le=100, description="Maximum tasks.")] = 10,
-    only_complete: Annotated[bool, Meta(description="Only tasks with both records.")] = False,
-    include_summary: Annotated[bool, Meta(description="Count and mean over the tasks.")] = True,
+    folder: Annotated[str, describe("The folder of the tasks.", min_length=1, max_length=240)],
+    session_id: Annotated[str, describe("Only tasks of this session.")] = "",
+    limit: Annotated[int, describe("Maximum tasks.", ge=1, le=100)] = 10,
+    only_complete: Annotated[bool, describe("Only tasks with both records.")] = False,
+    include_summary: Annotated[bool, describe("Count and mean over the tasks.")] = True,
 ) -> LearningHistoryReply:
     """Show what the tasks of a folder taught."""
     found = learning.list_tasks(engine, folder, session=session_id, limit=limit, complete=only_complete)

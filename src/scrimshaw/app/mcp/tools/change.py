@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from scrimshaw.app.mcp.replies import copy_fields
-from scrimshaw.app.mcp.schema import Call, tool
+from scrimshaw.app.mcp.schema import Call, describe, tool
 from scrimshaw.app.mcp.tools.core import DryRun, Folder, MemoryId, SessionId, session_id_of
 from scrimshaw.engine import Engine, checkpoints, learning, links, read, write
 from scrimshaw.engine.degradations import INDEX
@@ -15,7 +15,7 @@ from scrimshaw.models import Degradation, Filters, Relation, Tier, format_time
 from scrimshaw.search.candidates import DAY_S
 from scrimshaw.storage.ports import Learning
 
-Confirm = Annotated[Literal[True], Meta(description="Must be true.")]
+Confirm = Annotated[Literal[True], describe("Must be true.")]
 Score = Annotated[float, Meta(ge=0, le=100)]
 TaskName = Annotated[str, Meta(min_length=1, max_length=240)]
 
@@ -45,12 +45,12 @@ class CausalLinkReply(Struct, frozen=True, omit_defaults=True):
 class FlightCall(Call, frozen=True):
     """Parameters of task_preflight and task_postflight; scores are 0..100."""
 
-    folder: Annotated[TaskName, Meta(description="The folder of the task.")]
-    task_id: Annotated[TaskName, Meta(description="Use the same name before and after.")]
-    knowledge_score: Annotated[Score, Meta(description="How much you know, 0..100.")]
-    uncertainty_score: Annotated[Score, Meta(description="How unsure you are.")]
-    context_score: Annotated[Score, Meta(description="How complete your context is.")]
-    gaps: Annotated[tuple[str, ...], Meta(description="What you do not know yet.")] = ()
+    folder: Annotated[TaskName, describe("The folder of the task.")]
+    task_id: Annotated[TaskName, describe("Use the same name before and after.")]
+    knowledge_score: Annotated[Score, describe("How much you know, 0..100.")]
+    uncertainty_score: Annotated[Score, describe("How unsure you are.")]
+    context_score: Annotated[Score, describe("How complete your context is.")]
+    gaps: Annotated[tuple[str, ...], describe("What you do not know yet.")] = ()
     session_id: SessionId = ""
 
 
@@ -75,9 +75,9 @@ class PostflightReply(Struct, frozen=True):
 def memory_delete(
     engine: Engine,
     confirm: Confirm,
-    id: Annotated[str, Meta(description="Id of a memory.", max_length=400)] = "",
-    folder: Annotated[str, Meta(description="Instead: everything writable below this folder.")] = "",
-    purge: Annotated[bool, Meta(description="Erase every copy, even in checkpoints: no undo.")] = False,
+    id: Annotated[str, describe("Id of a memory.", max_length=400)] = "",
+    folder: Annotated[str, describe("Instead: everything writable below this folder.")] = "",
+    purge: Annotated[bool, describe("Erase every copy, even in checkpoints: no undo.")] = False,
     session_id: SessionId = "",
 ) -> DeleteReply:
     """Retire a memory, or all below a folder. Undo can restore them unless they are purged."""
@@ -92,12 +92,12 @@ def memory_delete(
 @tool(toolset="mutation", destructive=True)
 def memory_bulk_delete(
     engine: Engine,
-    tier: Annotated[Tier, Meta(description="All of this tier.")],
+    tier: Annotated[Tier, describe("All of this tier.")],
     confirm: Confirm,
     folder: Folder = "",
-    older_than_days: Annotated[int, Meta(ge=1, le=36_500, description="Only those not updated since.")] | None = None,
+    older_than_days: Annotated[int, describe("Only those not updated since.", ge=1, le=36_500)] | None = None,
     dry_run: DryRun = False,
-    skip_checkpoint: Annotated[bool, Meta(description="Do not make a checkpoint first.")] = False,
+    skip_checkpoint: Annotated[bool, describe("Do not make a checkpoint first.")] = False,
     session_id: SessionId = "",
 ) -> DeleteReply:
     """Retire memories of a tier. A whole constitutional or critical tier is refused."""
@@ -114,7 +114,7 @@ def memory_bulk_delete(
 
 @tool(toolset="mutation")
 def memory_validate(
-    engine: Engine, id: MemoryId, was_useful: Annotated[bool, Meta(description="Whether it helped.")]
+    engine: Engine, id: MemoryId, was_useful: Annotated[bool, describe("Whether it helped.")]
 ) -> read.Validated:
     """Report whether a memory helped; one that did not ranks a little lower."""
     return read.validate(engine, id, useful=was_useful)
@@ -125,9 +125,9 @@ def memory_causal_link(
     engine: Engine,
     source_id: MemoryId,
     target_id: MemoryId,
-    relation: Annotated[Relation, Meta(description="Read from source to target: the new one supersedes the old.")],
-    strength: Annotated[float, Meta(ge=0, le=1, description="How certain it is; default 1.")] | None = None,
-    evidence: Annotated[str, Meta(description="The reason for it.", max_length=2000)] | None = None,
+    relation: Annotated[Relation, describe("Read from source to target: the new one supersedes the old.")],
+    strength: Annotated[float, describe("How certain it is; default 1.", ge=0, le=1)] | None = None,
+    evidence: Annotated[str, describe("The reason for it.", max_length=2000)] | None = None,
     session_id: SessionId = "",
 ) -> CausalLinkReply:
     """State that one memory caused, enabled, supersedes, contradicts, is derived from or supports another."""
@@ -141,7 +141,7 @@ def memory_causal_unlink(
     engine: Engine,
     source_id: MemoryId,
     target_id: MemoryId,
-    relation: Annotated[Relation, Meta(description="The relation to remove.")],
+    relation: Annotated[Relation, describe("The relation to remove.")],
     session_id: SessionId = "",
 ) -> CausalLinkReply:
     """Remove a relation."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from scrimshaw.app.hooks.fencing import fence_if_suspicious, neutralise_state_lines, remove_marks
 from scrimshaw.app.mcp import replies
-from scrimshaw.app.mcp.schema import RARE, Call, tool
+from scrimshaw.app.mcp.schema import RARE, Call, describe, tool
 from scrimshaw.app.processes import list_ancestors
 from scrimshaw.engine import Engine, counts, importers, links, query_log, read, sessions, write
 from scrimshaw.engine.context import ContextRequest, add_state, context
@@ -46,75 +46,68 @@ from scrimshaw.session.resume import RECALL, find_asked, shorten_origins
 LONGEST_TEXT = 24_000  # characters of a memory in one answer: clients refuse answers of more than some 25,000 tokens
 _LONGEST_COUNT = 99_999  # a reply contains its own token count, and no budget is larger
 
-Limit = Annotated[int, Meta(ge=1, le=100, description="Maximum hits.")]
-Folder = Annotated[str, Meta(description="Only below this folder, or any whose path ends in it.", max_length=240)]
-Until = Annotated[str, Meta(description="Updated on this ISO date or before.")]
-IncludeDeprecated = Annotated[bool, Meta(description="Retired memories too.")]
-SessionId = Annotated[str, RARE, Meta(description="Default: the session of the client that started the server.")]
-DryRun = Annotated[bool, Meta(description="Only say what would happen.")]
-MemoryId = Annotated[str, Meta(description="Id of a memory.", min_length=1, max_length=400)]
+Limit = Annotated[int, describe("Maximum hits.", ge=1, le=100)]
+Folder = Annotated[str, describe("Only below this folder, or any whose path ends in it.", max_length=240)]
+Until = Annotated[str, describe("Updated on this ISO date or before.")]
+IncludeDeprecated = Annotated[bool, describe("Retired memories too.")]
+SessionId = Annotated[str, RARE, describe("Default: the session of the client that started the server.")]
+DryRun = Annotated[bool, describe("Only say what would happen.")]
+MemoryId = Annotated[str, describe("Id of a memory.", min_length=1, max_length=400)]
 Questions = Annotated[
     tuple[Annotated[str, Meta(max_length=LONGEST_QUESTION)], ...],
-    Meta(description="2-5 future questions that it answers, in other words.", max_length=MOST_QUESTIONS),
+    describe("2-5 future questions that it answers, in other words.", max_length=MOST_QUESTIONS),
 ]
 
-Asks = Annotated[Intent, Meta(description="Purpose: decides mode auto, does not affect ranking.")]
+Asks = Annotated[Intent, describe("Purpose: decides mode auto, does not affect ranking.")]
 Share = Annotated[float, Meta(ge=0, le=1)]
-WholeTexts = Annotated[bool, Meta(description="Whole texts, as the budget allows.")]
-Deduplicate = Annotated[bool, RARE, Meta(description="Shorten what you were already shown to a sentence.")]
-Explain = Annotated[bool, RARE, Meta(description="Explain the rank of each hit.")]
-Phrases = Annotated[tuple[str, ...], Meta(description="Phrases that trigger it.")]
-Topics = Annotated[tuple[str, ...], Meta(description="Subjects, one or two words each.")]
+WholeTexts = Annotated[bool, describe("Whole texts, as the budget allows.")]
+Deduplicate = Annotated[bool, RARE, describe("Shorten what you were already shown to a sentence.")]
+Explain = Annotated[bool, RARE, describe("Explain the rank of each hit.")]
+Phrases = Annotated[tuple[str, ...], describe("Phrases that trigger it.")]
+Topics = Annotated[tuple[str, ...], describe("Subjects, one or two words each.")]
 StatedVault = Annotated[
-    VaultName,
-    Meta(description="Serena's memories or the project's own vault; default: Serena's if it has only those."),
+    VaultName, describe("Serena's memories or the project's own vault; default: Serena's if it has only those.")
 ]
-StatedTier = Annotated[
-    Tier, Meta(description="Importance; temporary is deleted after a week, constitutional needs a person.")
-]
+StatedTier = Annotated[Tier, describe("Importance; temporary is deleted after a week, constitutional needs a person.")]
 
 
 class FilterCall(Call, frozen=True, kw_only=True):
     """Parameters of a tool that chooses memories; they come after its own."""
 
     folder: Folder = ""
-    source: Annotated[str, Meta(description="Only this source, such as vault, docs, specs.")] = ""
-    tier: Annotated[Tier, Meta(description="Only this tier.")] | None = None
-    type: Annotated[MemoryType, Meta(description="Only this type.")] | None = None
-    topic: Annotated[str, Meta(description="Only with this topic.")] = ""
-    since: Annotated[str, Meta(description="Updated on this ISO date or later.")] = ""
+    source: Annotated[str, describe("Only this source, such as vault, docs, specs.")] = ""
+    tier: Annotated[Tier, describe("Only this tier.")] | None = None
+    type: Annotated[MemoryType, describe("Only this type.")] | None = None
+    topic: Annotated[str, describe("Only with this topic.")] = ""
+    since: Annotated[str, describe("Updated on this ISO date or later.")] = ""
 
 
 class SearchCall(FilterCall, frozen=True, omit_defaults=True):
-    query: Annotated[str, Meta(description="Question, words or an error message.", max_length=20_000)] = ""
-    concepts: Annotated[tuple[str, ...], RARE, Meta(description="Instead: 2-5 concepts that must all occur.")] = ()
-    cursor: Annotated[str, Meta(description="next_cursor of this query's previous page.", pattern=r"^\d{0,9}$")] = ""
+    query: Annotated[str, describe("Question, words or an error message.", max_length=20_000)] = ""
+    concepts: Annotated[tuple[str, ...], RARE, describe("Instead: 2-5 concepts that must all occur.")] = ()
+    cursor: Annotated[str, describe("next_cursor of this query's previous page.", pattern=r"^\d{0,9}$")] = ""
     limit: Limit | None = None
     until: Annotated[Until, RARE] = ""
     intent: Annotated[Asks | None, RARE] = None
     include_content: WholeTexts = False
-    include_constitutional: Annotated[bool, RARE, Meta(description="Always-on memories first.")] = True
+    include_constitutional: Annotated[bool, RARE, describe("Always-on memories first.")] = True
     include_deprecated: Annotated[IncludeDeprecated, RARE] = False
-    min_quality_score: Annotated[Share | None, RARE, Meta(description="Only memories of this quality or better.")] = (
-        None
-    )
+    min_quality_score: Annotated[Share | None, RARE, describe("Only memories of this quality or better.")] = None
     min_confidence: Annotated[
-        Share | None, RARE, Meta(description="No hits unless one is this sure; 0 shows all; default 0.5.")
+        Share | None, RARE, describe("No hits unless one is this sure; 0 shows all; default 0.5.")
     ] = None
-    channels: Annotated[tuple[Channel, ...], RARE, Meta(description="Only these; vector includes peers.")] = ()
-    rerank: Annotated[bool, RARE, Meta(description="Compare the best hits with the query once more.")] = True
-    apply_length_penalty: Annotated[bool, RARE, Meta(description="Rank very short and very long texts lower.")] = True
-    use_decay: Annotated[bool, RARE, Meta(description="Rank faded memories lower.")] = True
-    include_archived: Annotated[bool, RARE, Meta(description="False leaves out what has faded.")] = True
-    min_state: Annotated[Retention | None, RARE, Meta(description="Only at least this fresh.")] = None
-    apply_state_limits: Annotated[bool, RARE, Meta(description="Limit hits per state of freshness.")] = False
+    channels: Annotated[tuple[Channel, ...], RARE, describe("Only these; vector includes peers.")] = ()
+    rerank: Annotated[bool, RARE, describe("Compare the best hits with the query once more.")] = True
+    apply_length_penalty: Annotated[bool, RARE, describe("Rank very short and very long texts lower.")] = True
+    use_decay: Annotated[bool, RARE, describe("Rank faded memories lower.")] = True
+    include_archived: Annotated[bool, RARE, describe("False leaves out what has faded.")] = True
+    min_state: Annotated[Retention | None, RARE, describe("Only at least this fresh.")] = None
+    apply_state_limits: Annotated[bool, RARE, describe("Limit hits per state of freshness.")] = False
     session_id: SessionId = ""
     enable_dedup: Deduplicate = True
-    track_access: Annotated[bool, RARE, Meta(description="Count hits as read; always on in a session.")] = False
+    track_access: Annotated[bool, RARE, describe("Count hits as read; always on in a session.")] = False
     token_budget: Annotated[
-        Annotated[int, Meta(ge=50)] | None,
-        RARE,
-        Meta(description="Tokens of the reply, 4 characters each; default 600."),
+        Annotated[int, Meta(ge=50)] | None, RARE, describe("Tokens of the reply, 4 characters each; default 600.")
     ] = None
     include_trace: Explain = False
 
@@ -171,16 +164,16 @@ class TriggersReply(Struct, frozen=True, omit_defaults=True):
 @tool(toolset="core", read_only=True)
 def memory_context(
     engine: Engine,
-    query: Annotated[str, Meta(description="The task or question at hand.", min_length=1, max_length=20_000)],
+    query: Annotated[str, describe("The task or question at hand.", min_length=1, max_length=20_000)],
     mode: Annotated[
-        Literal["auto", "quick", "focused", "deep", "resume"], Meta(description="resume: where the last session ended.")
+        Literal["auto", "quick", "focused", "deep", "resume"], describe("resume: where the last session ended.")
     ] = "auto",
     intent: Annotated[Asks | None, RARE] = None,
     folder: Folder = "",
     limit: Annotated[Limit | None, RARE] = None,
     session_id: SessionId = "",
     enable_dedup: Deduplicate = True,
-    token_usage: Annotated[Share, Meta(description="Share of your context in use.")] | None = None,
+    token_usage: Annotated[Share, describe("Share of your context in use.")] | None = None,
     include_content: WholeTexts = False,
     include_trace: Explain = False,
 ) -> ContextReply:
@@ -266,8 +259,8 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
 def memory_get(
     engine: Engine,
     id: MemoryId,
-    anchor: Annotated[str, Meta(description="Only the section of this heading or ANCHOR; e12: that event.")] = "",
-    offset: Annotated[int, RARE, Meta(ge=0, description="Of a long text, go on from this character.")] = 0,
+    anchor: Annotated[str, describe("Only the section of this heading or ANCHOR; e12: that event.")] = "",
+    offset: Annotated[int, RARE, describe("Of a long text, go on from this character.", ge=0)] = 0,
 ) -> GetReply:
     """Read a memory, or one section of it."""
     found = ask.get_from_peer(engine, id) if id.startswith(PREFIX) else read.get(engine, id, anchor)
@@ -295,19 +288,19 @@ def memory_get(
 @tool(toolset="core")
 def memory_save(
     engine: Engine,
-    content: Annotated[str, Meta(description="Markdown.", max_length=1_000_000)] = "",
-    file_path: Annotated[str, Meta(description="Instead: a Markdown file to index or copy.")] = "",
-    id: Annotated[str, Meta(description="Default: from the title.", max_length=240)] = "",
-    title: Annotated[str, Meta(description="One line; default: from the text.", max_length=300)] = "",
-    type: Annotated[MemoryType, Meta(description="Default: guessed from the text.")] | None = None,
+    content: Annotated[str, describe("Markdown.", max_length=1_000_000)] = "",
+    file_path: Annotated[str, describe("Instead: a Markdown file to index or copy.")] = "",
+    id: Annotated[str, describe("Default: from the title.", max_length=240)] = "",
+    title: Annotated[str, describe("One line; default: from the text.", max_length=300)] = "",
+    type: Annotated[MemoryType, describe("Default: guessed from the text.")] | None = None,
     tier: StatedTier = Tier.NORMAL,
     trigger_phrases: Phrases = (),
     topics: Topics = (),
     questions: Questions = (),
-    supersedes: Annotated[tuple[str, ...], Meta(description="Ids that it replaces.")] = (),
+    supersedes: Annotated[tuple[str, ...], describe("Ids that it replaces.")] = (),
     vault: Annotated[StatedVault | None, RARE] = None,
     session_id: SessionId = "",
-    force: Annotated[bool, Meta(description="Save even if the same text exists.")] = False,
+    force: Annotated[bool, describe("Save even if the same text exists.")] = False,
     dry_run: Annotated[DryRun, RARE] = False,
 ) -> SaveReply:
     """Save a decision, finding or fix as Markdown for later sessions, with the questions that it answers.
@@ -342,16 +335,14 @@ def memory_save(
 def memory_update(
     engine: Engine,
     id: MemoryId,
-    content: Annotated[str, Meta(description="New text of the memory.", max_length=1_000_000)] | None = None,
-    title: Annotated[str, Meta(description="One line.")] | None = None,
-    type: Annotated[MemoryType, Meta(description="Kind of knowledge.")] | None = None,
+    content: Annotated[str, describe("New text of the memory.", max_length=1_000_000)] | None = None,
+    title: Annotated[str, describe("One line.")] | None = None,
+    type: Annotated[MemoryType, describe("Kind of knowledge.")] | None = None,
     tier: StatedTier | None = None,
     trigger_phrases: Phrases | None = None,
     topics: Topics | None = None,
     questions: Questions | None = None,
-    expected_hash: Annotated[
-        str | None, RARE, Meta(description="content_hash you read; refused if changed since.")
-    ] = None,
+    expected_hash: Annotated[str | None, RARE, describe("content_hash you read; refused if changed since.")] = None,
     session_id: SessionId = "",
 ) -> SaveReply:
     """Change a memory's text or front matter; omitted parameters stay unchanged."""
@@ -368,14 +359,14 @@ def memory_update(
 @tool(toolset="core", read_only=True)
 def memory_match_triggers(
     engine: Engine,
-    prompt: Annotated[str, Meta(description="The person's prompt.", min_length=1, max_length=100_000)],
-    limit: Annotated[int, Meta(description="Maximum memories.", ge=1, le=50)] = 3,
+    prompt: Annotated[str, describe("The person's prompt.", min_length=1, max_length=100_000)],
+    limit: Annotated[int, describe("Maximum memories.", ge=1, le=50)] = 3,
     folder: Folder = "",
     session_id: SessionId = "",
     turn_number: Annotated[
-        Annotated[int, Meta(ge=1)] | None, RARE, Meta(description="Turn of the conversation; default: counted.")
+        Annotated[int, Meta(ge=1)] | None, RARE, describe("Turn of the conversation; default: counted.")
     ] = None,
-    include_cognitive: Annotated[bool, RARE, Meta(description="Text by attention: whole, a start, or none.")] = True,
+    include_cognitive: Annotated[bool, RARE, describe("Text by attention: whole, a start, or none.")] = True,
 ) -> TriggersReply:
     """Find memories whose trigger phrases occur in a prompt, without a model."""
     session = find_session(engine, session_id)

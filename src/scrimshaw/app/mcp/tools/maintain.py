@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from scrimshaw.app.mcp.replies import copy_fields, public_words
-from scrimshaw.app.mcp.schema import tool
+from scrimshaw.app.mcp.schema import describe, tool
 from scrimshaw.app.mcp.tools.core import DryRun
 from scrimshaw.engine import Engine, checkpoints, importers, index, restore
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.models import Degradation, Job, JobState, format_time
 
-CheckpointName = Annotated[str, Meta(min_length=1, max_length=100, description="Letters, digits, dashes.")]
-JobId = Annotated[int, Meta(ge=1, description="job_id of memory_ingest_start.")]
+CheckpointName = Annotated[str, describe("Letters, digits, dashes.", min_length=1, max_length=100)]
+JobId = Annotated[int, describe("job_id of memory_ingest_start.", ge=1)]
 
 
 class ScanReply(Struct, frozen=True):
@@ -72,9 +72,7 @@ class DeleteCheckpointReply(Struct, frozen=True):
 
 
 @tool(toolset="maintenance", idempotent=True)
-def memory_index_scan(
-    engine: Engine, force: Annotated[bool, Meta(description="Read every file again.")] = False
-) -> ScanReply:
+def memory_index_scan(engine: Engine, force: Annotated[bool, describe("Read every file again.")] = False) -> ScanReply:
     """Index files that changed on disk."""
     report = index.scan(engine, force=force)
     return copy_fields(ScanReply, report, skipped=[*map(public_words, report.skipped)])
@@ -83,7 +81,7 @@ def memory_index_scan(
 @tool(toolset="maintenance")
 def memory_ingest_start(
     engine: Engine,
-    paths: Annotated[tuple[str, ...], Meta(min_length=1, max_length=50, description="Markdown files or folders.")],
+    paths: Annotated[tuple[str, ...], describe("Markdown files or folders.", min_length=1, max_length=50)],
 ) -> JobReply:
     """Import Markdown files in the background; memory_ingest_status reports progress."""
     return _job_reply(importers.find_ingest_job(engine, importers.start_ingest(engine, paths)))
@@ -107,7 +105,7 @@ def memory_ingest_cancel(engine: Engine, job_id: JobId) -> JobReply:
 def checkpoint_create(
     engine: Engine,
     name: CheckpointName,
-    metadata: Annotated[dict[str, str], Meta(description="Notes to store with it.")] | None = None,
+    metadata: Annotated[dict[str, str], describe("Notes to store with it.")] | None = None,
 ) -> CheckpointReply:
     """Save the whole memory as it is now: files, relations, sessions, ledger. The newest ten are kept."""
     return _checkpoint_reply(checkpoints.create(engine, name, metadata=metadata or {}))
@@ -115,7 +113,7 @@ def checkpoint_create(
 
 @tool(toolset="maintenance", read_only=True, idempotent=True)
 def checkpoint_list(
-    engine: Engine, limit: Annotated[int, Meta(ge=1, le=100, description="Maximum checkpoints.")] = checkpoints.KEPT
+    engine: Engine, limit: Annotated[int, describe("Maximum checkpoints.", ge=1, le=100)] = checkpoints.KEPT
 ) -> ListCheckpointsReply:
     """List the checkpoints."""
     found = checkpoints.list_checkpoints(engine, limit)
@@ -126,9 +124,7 @@ def checkpoint_list(
 def checkpoint_restore(
     engine: Engine,
     name: CheckpointName,
-    clear_existing: Annotated[
-        bool, Meta(description="Exactly that state; default: restore only what is missing.")
-    ] = False,
+    clear_existing: Annotated[bool, describe("Exactly that state; default: restore only what is missing.")] = False,
     dry_run: DryRun = False,
 ) -> RestoreReply:
     """Restore a checkpoint. A person's edits are never overwritten; a checkpoint is made first."""
@@ -139,7 +135,7 @@ def checkpoint_restore(
 
 @tool(toolset="maintenance", destructive=True)
 def checkpoint_delete(
-    engine: Engine, name: CheckpointName, confirm_name: Annotated[str, Meta(description="The same name again.")]
+    engine: Engine, name: CheckpointName, confirm_name: Annotated[str, describe("The same name again.")]
 ) -> DeleteCheckpointReply:
     """Delete a checkpoint permanently."""
     checkpoints.delete(engine, name, confirm_name)
