@@ -17,7 +17,7 @@ from scrimshaw.engine.core import LOCK_FILE, LOCK_TIMEOUT_S
 from scrimshaw.errors import AlreadyExists, StorageFailure
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.engines import open_storage
-from scrimshaw.storage.ports import Row
+from scrimshaw.storage.ports import DumpedRow
 from scrimshaw.storage.transaction import lock
 
 EngineName = Literal["sqlite", "postgres"]
@@ -37,9 +37,8 @@ def migrate(settings: Settings, source: EngineName, target: EngineName) -> dict[
     Either everything is copied or nothing, so an interrupted copy can be repeated; existing rows are compared. Nothing
     is changed at the source. Raises AlreadyExists if the target has other rows, StorageFailure if the copies differ.
     """
-    for_source, for_target = (
-        replace(settings, storage=replace(settings.storage, engine=engine)) for engine in (source, target)
-    )
+    engines = [replace(settings.storage, engine=engine) for engine in (source, target)]
+    for_source, for_target = (replace(settings, storage=each) for each in engines)
     with (
         closing(open_storage(for_source)) as old,
         closing(open_storage(for_target, replace_lost_journal=True)) as new,
@@ -64,7 +63,7 @@ def migrate(settings: Settings, source: EngineName, target: EngineName) -> dict[
     return after
 
 
-def sum_up(rows: Iterable[tuple[str, Row]], tables: dict[str, Table]) -> Iterator[tuple[str, Row]]:
+def sum_up(rows: Iterable[DumpedRow], tables: dict[str, Table]) -> Iterator[DumpedRow]:
     """Yield the rows, and then put the sum of each table into `tables`."""
     counts, sums = Counter[str](), Counter[str]()
     for table, row in rows:

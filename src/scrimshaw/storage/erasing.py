@@ -22,6 +22,7 @@ from scrimshaw.storage.sqlite.maintenance import SqliteMaintenance, dump, stage
 _DATABASES = frozenset(name + end for name in ("index.db", "journal.db") for end in ("", "-wal", "-shm", "-journal"))
 _SPLIT = "cannot be searched: a text may be split over the pages of a database"
 _SQLITE, _ZIP = b"SQLite format 3\0", b"PK"
+_Redact = Callable[[str], Redacted]
 
 
 class Kind(StrEnum):
@@ -147,9 +148,7 @@ def count_in_archive(path: Path, schema: int, wipe: Wipe, names: Collection[str]
         return found
 
 
-def remake_archive(
-    path: Path, schema: int, wipe: Wipe, names: Collection[str], redact: Callable[[str], Redacted]
-) -> None:
+def remake_archive(path: Path, schema: int, wipe: Wipe, names: Collection[str], redact: _Redact) -> None:
     """Rewrite an archive without the text, keeping its age; it stays as it was if this raises."""
     info, new, mask = path.stat(), temporary_of(path), wipe.traces.mask
     with TemporaryDirectory(dir=path.parent, prefix=TEMP_PREFIX) as scratch, open_archive(path, schema) as archive:
@@ -166,9 +165,7 @@ def remake_archive(
         sync_folder(path.parent)
 
 
-def _clean_files(
-    archive: Archive, wipe: Wipe, names: Collection[str], redact: Callable[[str], Redacted]
-) -> Iterator[ArchivedFile]:
+def _clean_files(archive: Archive, wipe: Wipe, names: Collection[str], redact: _Redact) -> Iterator[ArchivedFile]:
     parts = archive.manifest.files
     for name in (each for each in (*parts, *archive.manifest.left_out) if each not in names):
         text, original = None, ""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from scrimshaw.errors import UnusableArchive
 from scrimshaw.models import Entry, SessionState, Wipe
 from scrimshaw.storage.journal import append_entries, verify_chain
-from scrimshaw.storage.ports import CommitRows, DatabaseName, Row, StatusChange
+from scrimshaw.storage.ports import CommitRows, DatabaseName, DumpedRow, Row, StatusChange
 from scrimshaw.storage.sql import SqlConnection, SqlDatabase, marks
 
 _LEDGER, _CONTENTS, _SESSIONS = "ledger", "contents", "sessions"
@@ -77,13 +77,11 @@ class Maintenance(ABC):
         """Release the space of erased rows and words; returns the files not rewritten because others hold them open."""
 
     @abstractmethod
-    def dump_rows(self) -> Iterator[tuple[str, Row]]:
+    def dump_rows(self) -> Iterator[DumpedRow]:
         """(table, row) of everything durable, including sessions, in one snapshot."""
 
     @abstractmethod
-    def stage_rows(
-        self, path: Path, schema: int, rows: Iterable[tuple[str, Row]]
-    ) -> AbstractContextManager[CommitRows]:
+    def stage_rows(self, path: Path, schema: int, rows: Iterable[DumpedRow]) -> AbstractContextManager[CommitRows]:
         """Check dumped rows (bytes as base64) in a database at `path`; raises UnusableArchive naming what is wrong."""
 
     @staticmethod
@@ -93,7 +91,7 @@ class Maintenance(ABC):
 
     @staticmethod
     @abstractmethod
-    def replace_row(write: Any, table: DatabaseTable, key: Sequence[Any], new: Mapping[str, Any]) -> None:
+    def replace_row(write: Any, table: DatabaseTable, key: Sequence[Any], new: Row) -> None:
         """Change values of a row; a row that becomes identical to another one is merged with it."""
 
     @staticmethod

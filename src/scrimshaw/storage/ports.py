@@ -14,6 +14,7 @@ from msgspec import Struct
 from scrimshaw.models import Drafted, Entry, Item, NewItem, Redacted
 
 Row = Mapping[str, Any]  # a row of a table, by column
+DumpedRow = tuple[str, Row]  # with the name of its table
 DatabaseName = Literal["index", "journal"]
 
 

@@ -14,7 +14,7 @@ import psycopg
 
 from scrimshaw.storage.journal import chain_again
 from scrimshaw.storage.maintenance import DatabaseTable, Maintenance
-from scrimshaw.storage.ports import DatabaseName, Row
+from scrimshaw.storage.ports import DatabaseName, DumpedRow, Row
 from scrimshaw.storage.postgres.database import PostgresConnection, PostgresDatabase, restore_nul
 from scrimshaw.storage.sql import SqlConnection, SqlDatabase
 from scrimshaw.storage.sqlite.database import find_newest_migration
@@ -62,7 +62,7 @@ class PostgresMaintenance(Maintenance):
                     connection.execute(f"VACUUM (FULL) {table.name}")
         return []
 
-    def dump_rows(self) -> Iterator[tuple[str, Row]]:
+    def dump_rows(self) -> Iterator[DumpedRow]:
         with self._journal.lend() as connection, connection.raw.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             for table in self.read_tables(connection):
@@ -90,9 +90,7 @@ class PostgresMaintenance(Maintenance):
         return [DatabaseTable(name, columns, ("ctid::text",)) for name, columns in found.items()]
 
     @staticmethod
-    def replace_row(
-        write: PostgresConnection, table: DatabaseTable, key: Sequence[Any], new: Mapping[str, Any]
-    ) -> None:
+    def replace_row(write: PostgresConnection, table: DatabaseTable, key: Sequence[Any], new: Row) -> None:
         setting = ", ".join(f'"{name}" = ?' for name in new)
         try:
             with write.raw.transaction():

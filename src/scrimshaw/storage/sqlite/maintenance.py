@@ -15,7 +15,7 @@ from scrimshaw.errors import UnusableArchive
 from scrimshaw.models import Entry, Wipe
 from scrimshaw.storage.journal import append_entries, chain_again
 from scrimshaw.storage.maintenance import DatabaseTable, Maintenance
-from scrimshaw.storage.ports import CommitRows, DatabaseName, Row
+from scrimshaw.storage.ports import CommitRows, DatabaseName, DumpedRow, Row
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database, find_newest_migration
 from scrimshaw.storage.sqlite.index import MERGE_WORDS
@@ -43,8 +43,7 @@ class SqliteMaintenance(Maintenance):
 
     def __init__(self, index: Database, journal: Database, find_others: Callable[[], Iterable[Database]]) -> None:
         self._databases = {"index": index, "journal": journal}
-        self._index = index
-        self._journal = journal
+        self._index, self._journal = index, journal
         self._find_others, self._erased_others = find_others, list[Database]()
         self.version = f"SQLite {apsw.sqlite_lib_version()}"
         self.schema = find_newest_migration(SCHEMA)
@@ -76,11 +75,11 @@ class SqliteMaintenance(Maintenance):
             write.execute(MERGE_WORDS)
         return [path for database in (*self._databases.values(), *self._erased_others) for path in _compact(database)]
 
-    def dump_rows(self) -> Iterator[tuple[str, Row]]:
+    def dump_rows(self) -> Iterator[DumpedRow]:
         return dump(self._journal)
 
     @contextmanager
-    def stage_rows(self: Maintenance, path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> Iterator[CommitRows]:
+    def stage_rows(self: Maintenance, path: Path, schema: int, rows: Iterable[DumpedRow]) -> Iterator[CommitRows]:
         with closing(stage(path, schema, rows)) as staged:
             yield partial(self.commit_rows, staged)
 
@@ -97,7 +96,7 @@ class SqliteMaintenance(Maintenance):
         return found
 
     @staticmethod
-    def replace_row(write: apsw.Connection, table: DatabaseTable, key: Sequence[Any], new: Mapping[str, Any]) -> None:
+    def replace_row(write: apsw.Connection, table: DatabaseTable, key: Sequence[Any], new: Row) -> None:
         setting = ", ".join(f'"{name}" = ?' for name in new)
         where = " AND ".join(f"{name} = ?" for name in table.keys)
         write.execute(f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}', (*new.values(), *key))
@@ -123,7 +122,7 @@ class SqliteMaintenance(Maintenance):
         return []
 
 
-def dump(database: Database) -> Iterator[tuple[str, Row]]:
+def dump(database: Database) -> Iterator[DumpedRow]:
     """(table, row) of everything, table after table, in one snapshot."""
     with database.lend() as connection, connection:
         for table in SqliteMaintenance.read_tables(connection):
@@ -131,7 +130,7 @@ def dump(database: Database) -> Iterator[tuple[str, Row]]:
                 yield table.name, dict(zip(table.columns, row, strict=True))
 
 
-def stage(path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> Database:
+def stage(path: Path, schema: int, rows: Iterable[DumpedRow]) -> Database:
     """Make a database at `path` with these rows, checked against the schema they were written for and migrated.
 
     BLOBs come as base64. Raises UnusableArchive for an unknown table or column, a wrong type, or a violated constraint.
