@@ -204,8 +204,7 @@ def _check_scope(client: Client, scope: Scope, project: Path, programs: Programs
         if not any(text is not None and editor.remove(text) != text for editor, text in texts):
             return None
         starts = [editor.read_program(text or "") for editor, text in texts]
-        lost = [program for program in starts if program and shutil.which(program) is None]
-        if lost:
+        if lost := [program for program in starts if program and shutil.which(program) is None]:
             fault = f"{lost[0]} is missing"
             if lost[0] == SERVER:
                 fault, fix = f"{SERVER} is not on the PATH", "Put it there, as `uv tool install` does."

@@ -133,7 +133,7 @@ def list_newest_first(engine: Engine) -> list[Path]:
     return sorted(ages, key=lambda path: (not ages[path][0], ages[path]), reverse=True)
 
 
-def delete(engine: Engine, name: str, confirm_name: str) -> Path:
+def delete(engine: Engine, name: str, confirm_name: str) -> None:
     """Delete a checkpoint permanently; raises InvalidRequest unless the name is given twice, NotFound."""
     if confirm_name != name:
         message = f"{confirm_name!r} is not {name!r}."
@@ -141,7 +141,6 @@ def delete(engine: Engine, name: str, confirm_name: str) -> Path:
     path = find_checkpoint(engine, name)
     with storage_errors("remove", path):
         remove_file(path, engine.storage.place)
-    return path
 
 
 def find_checkpoint(engine: Engine, name: str) -> Path:

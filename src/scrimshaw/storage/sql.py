@@ -96,9 +96,8 @@ _PLAIN = (
     "id", "source", "path", "title", "type", "tier", "artifact", "created", "updated", "content_hash", "tokens",
     "length", "writable",
 )  # fmt: skip
-MEMORY_COLUMNS = (
-    f"m.{', m.'.join(_PLAIN)}, m.triggers, m.topics, m.questions, m.origin, m.trust, m.session, m.quality, m.flags"
-)
+_COMPOSED = ("triggers", "topics", "questions", "origin", "trust", "session", "quality", "flags")
+MEMORY_COLUMNS = ", ".join(f"m.{name}" for name in (*_PLAIN, *_COMPOSED))
 # When a memory says it last changed, or otherwise was created. A bare date means the start of its day; one with Z
 # would sort after its own fractions of a second.
 _STATED = "coalesce(nullif(m.updated, ''), m.created)"

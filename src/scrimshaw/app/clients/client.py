@@ -284,13 +284,8 @@ class Client:
         """The hooks by event: one group with one handler; tool events match every tool."""
         command = programs.hook_command(self.name, in_powershell=self.has_powershell and os.name == "nt")
         handler = {"type": "command", "command": command, "timeout": self.hook_timeout}
-        return {
-            event: {
-                **({"matcher": "*"} if "Tool" in event else {}),
-                "hooks": [handler | self.hook_fields.get(event, {})],
-            }
-            for event in self.events
-        }
+        hooks = {event: [handler | self.hook_fields.get(event, {})] for event in self.events}
+        return {event: ({"matcher": "*"} if "Tool" in event else {}) | {"hooks": each} for event, each in hooks.items()}
 
     def check_trust(self, root: Path) -> str:
         """The known reason why the hooks below a root do not run; otherwise empty."""

@@ -110,9 +110,7 @@ def _examine_vaults(http: httpx2.Client, token: Mapping[str, Any]) -> Iterator[F
         yield Finding(f"vault:{vault}", verdict, "; ".join((reply["status"], count, *faults)), fix)
 
 
-async def _connect(
-    known: httpx2.Client, path: str, mode: Literal["auto", "legacy"]
-) -> tuple[str, str, Mapping[str, Any]]:
+async def _connect(known: httpx2.Client, path: str, mode: Literal["auto", "legacy"]) -> tuple[str, str, dict[str, Any]]:
     """(version of the protocol, version of the server, answer of `memory_health`), in one era of the protocol."""
     async with httpx2.AsyncClient(headers=known.headers, timeout=PATIENCE_S) as http:
         transport = streamable_http_client(f"{str(known.base_url).rstrip('/')}/mcp{path}", http_client=http)

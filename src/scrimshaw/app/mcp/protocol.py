@@ -55,6 +55,7 @@ _ESCAPE = re.compile(r"\\[bfru]")  # how JSON writes controls
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _Context = ServerRequestContext[Any, Any]
+_Page = wire.PaginatedRequestParams | None
 
 
 class ResourceReader(Protocol):
@@ -278,7 +279,7 @@ class _Handlers:
         self._list_tools, self._find_backend = list_tools, find_backend
         self._workers = anyio.CapacityLimiter(threads)
 
-    async def list_tools(self, context: _Context, _: wire.PaginatedRequestParams | None) -> wire.ListToolsResult:
+    async def list_tools(self, context: _Context, _: _Page) -> wire.ListToolsResult:
         return wire.ListToolsResult(tools=self._list_tools(context.request))
 
     async def call_tool(self, context: _Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
@@ -287,20 +288,11 @@ class _Handlers:
         content = wire.TextContent(text=call.text)
         return wire.CallToolResult(content=[content], structured_content=dict(call.reply), is_error=bool(call.error))
 
-    async def list_resources(
-        self, context: _Context, params: wire.PaginatedRequestParams | None
-    ) -> wire.ListResourcesResult:
+    async def list_resources(self, context: _Context, params: _Page) -> wire.ListResourcesResult:
         cursor = (params.cursor if params else None) or ""
         entries, following = await self._in_worker(context, lambda it: it.resources.page(cursor), "resources/list")
-        resources = [
-            wire.Resource(
-                uri=MEMORY_SCHEME + quote(memory_id),
-                name=replace_invisible(memory_id),
-                title=replace_invisible(title),
-                mime_type=_MARKDOWN,
-            )
-            for memory_id, title in entries
-        ]
+        named = [(MEMORY_SCHEME + quote(name), *map(replace_invisible, (name, title))) for name, title in entries]
+        resources = [wire.Resource(uri=uri, name=name, title=title, mime_type=_MARKDOWN) for uri, name, title in named]
         return wire.ListResourcesResult(resources=resources, next_cursor=following or None)
 
     async def read_resource(self, context: _Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:

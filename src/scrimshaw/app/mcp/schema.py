@@ -98,8 +98,7 @@ def tool(*, toolset: str = "", **hints: bool) -> Callable[[Run], ToolSpec]:
 def choose_toolsets(toolsets: str) -> list[str]:
     """Comma-separated toolsets, or `all`, in the usual order; raises InvalidRequest for an unknown name."""
     wanted = [name.strip() for name in toolsets.split(",") if name.strip()] or [DEFAULT_TOOLSETS]
-    unknown = [name for name in wanted if name not in (*TOOLSETS, "all")]
-    if unknown:
+    if unknown := [name for name in wanted if name not in (*TOOLSETS, "all")]:
         known = ", ".join((*TOOLSETS, "all"))
         raise InvalidRequest(f"There is no toolset {', '.join(unknown)}.", f"Toolsets: {known}.", parameter="toolsets")
     return [name for name in TOOLSETS if name in wanted or "all" in wanted]

@@ -47,9 +47,8 @@ def show_neighbourhoods(site: Site, values: Values) -> Page:
     titles = ((name, memories[name].title if name in memories else name) for name in listed)
     rows = ((link(title, make_url("/graph", name)), name, sizes[name]) for name, title in titles)
     table = make_table("Neighbourhoods", ("memory in the middle", "id", "memories"), rows)
-    words = (
-        f"{len(middles)} related memories in {len(sizes)} neighbourhoods; {len(boxes)} are drawn, {len(listed)} listed."
-    )
+    words = f"{len(middles)} related memories in {len(sizes)} neighbourhoods; "
+    words += f"{len(boxes)} are drawn, {len(listed)} listed."
     drawing = tag("div", draw_graph(boxes, lines, memories), class_="scroll")
     return Page("Graph", join(tag("p", words, class_="dim"), drawing, table), "/graph")
 
@@ -77,9 +76,8 @@ def show_graph(site: Site, values: Values) -> Page:
     drawing = draw_graph(boxes, edges, engine.index.get([*boxes]))
     absent = len({edge.place for edge in edges if not edge.unresolved} - boxes.keys())
     more = f" {absent} more memories are as near and not drawn." if absent else ""
-    hint = tag(
-        "p", "From left to right: what leads here, this memory, where it leads. A box leads on.", more, class_="dim"
-    )
+    words = "From left to right: what leads here, this memory, where it leads. A box leads on."
+    hint = tag("p", words, more, class_="dim")
     back = tag("p", link_memory(memory.id, "Read this memory"))
     first = parse_number(values, "first")
     rest = link("More relations", make_url("/graph", memory.id, first=first + _MOST_EDGES))
