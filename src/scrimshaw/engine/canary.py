@@ -38,8 +38,7 @@ _ANY_QUALITY = replace(EVERY, min_quality_score=0.0)
 _NO_MEANING = ("embedder_", "vectors_")  # how a search says that it could not look by meaning
 
 
-# The answer to a question: what is lost, None if nothing is, or why nobody can tell.
-Answer = Lost | str | None
+Answer = Lost | str | None  # what is lost, None if nothing is, or why nobody can tell
 Questions = dict[str, Callable[[], Answer]]  # by a name that stays the same from check to check
 
 

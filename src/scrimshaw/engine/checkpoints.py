@@ -29,8 +29,7 @@ from scrimshaw.storage.transaction import is_interrupted
 
 EXTENSION = ".scrim"
 AUTO, DAILY = "auto-", "auto-daily"
-# The newest ten of each kind are kept; of the daily ones three, enough days to notice a loss.
-KEPT, KEPT_DAILY = 10, 3
+KEPT, KEPT_DAILY = 10, 3  # the newest of each kind; of the daily ones enough days to notice a loss
 COMPANIONS = ("golden.toml", CONFIG_FILE)  # restored if missing, never replaced: settings are not memories
 
 

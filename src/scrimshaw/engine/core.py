@@ -38,8 +38,7 @@ from scrimshaw.storage.scan import SERENA, SERENA_MEMORIES, Source, discover
 from scrimshaw.storage.sessions import Sessions
 
 MEMORIES, GLOBAL, TEAM = config.MEMORIES, config.GLOBAL, config.TEAM
-# A restore of ten thousand memories holds the lock for about 13 s.
-LOCK_FILE, LOCK_TIMEOUT_S = "vault.lock", 30.0
+LOCK_FILE, LOCK_TIMEOUT_S = "vault.lock", 30.0  # a restore of ten thousand memories takes some 13 s
 EMBED, EMBED_TEAM = "embed", "embed-team"
 PRIVATE = "it is private"  # why a team's index skipped a file; no answer mentions it
 GLOBAL_LOCK = "global.lock"  # of the user's own vault, which every project writes
@@ -60,8 +59,7 @@ class Engine(AbstractContextManager["Engine"]):
     searcher: Searcher
     folder: Path
     clock: Callable[[], float] = time.time  #: Seconds since 1970.
-    #: What this process cannot do at the moment.
-    degradations: ProcessDegradations = field(default_factory=ProcessDegradations)
+    degradations: ProcessDegradations = field(default_factory=ProcessDegradations)  #: what does not work at the moment
     #: For a team's server, its own databases: their index has only what everybody may see, and they contain no
     #: recorded session. Ledger and files are the project's.
     team: Storage | None = None

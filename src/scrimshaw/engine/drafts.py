@@ -57,8 +57,7 @@ from scrimshaw.storage.paths import Vault, locate
 from scrimshaw.storage.place import is_removed
 
 _TITLE_IN_ID = 50
-# A memory of more sessions than this would be a log.
-MOST_SESSIONS = 12
+MOST_SESSIONS = 12  # a memory of more sessions would be a log
 MOST_PHRASES = 8
 _EVENT = re.compile(r"\s*\(e\d+(?:, e\d+)*\)\s*$")
 

@@ -38,16 +38,14 @@ from scrimshaw.storage.transaction import lock
 from scrimshaw.toml_text import parse_toml
 
 LOCK_PATIENCE_S = 0.2  # a write holds the lock for milliseconds
-# How many memories a check looks through to find one that it can search for.
-LOOKED_THROUGH = 50
+LOOKED_THROUGH = 50  # memories, to find one that a check can search for
 PROBE_TEXT = "a sentence to test the model with"
 
 _REPAIRS: Mapping[DatabaseName, str] = {"index": "rebuild", "journal": "restore --newest"}
 _log = logging.getLogger(__name__)
 
 
-# What a result means: fine, worth knowing, something is missing (degraded), needs repair (broken).
-Severity = StrEnum("Severity", "OK NOTE WARNING PROBLEM")
+Severity = StrEnum("Severity", "OK NOTE WARNING PROBLEM")  # fine, worth knowing, missing (degraded), to repair (broken)
 
 
 class Finding(Struct, frozen=True):
@@ -69,8 +67,7 @@ class Result(NamedTuple):
     advice: str = ""  #: what to do, if it is not what the check always says
 
 
-# A text alone means that the part works.
-Run = Callable[[Engine], Result | str]
+Run = Callable[[Engine], Result | str]  # a text alone means that the part works
 _TEXTS: Mapping[str, Mapping[str, Any]] = parse_toml(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 

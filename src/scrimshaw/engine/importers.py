@@ -42,8 +42,7 @@ from scrimshaw.storage.scan import classify_artifact
 INGEST = "ingest"
 SUFFIXES = (".md", ".markdown")
 _MOST_REPORT_LINES = 50
-# With more deleted decision records than this, the history is not that of a normal project.
-MOST_DECISIONS = 200
+MOST_DECISIONS = 200  # deleted records; more are not the history of a normal project
 NOTES, GUIDANCE, GRAPH, DECISIONS = "basic-memory", "instructions", "memory-json", "decisions"
 FORGETFUL, CLAUDE_MEM, MEM0, SPEC_KIT = "forgetful", "claude-mem", "mem0", "speckit"
 # Source -> the folder of its memories here, if it is not named like the source.
@@ -55,8 +54,7 @@ _DATABASES = {
 }
 _OF_PEOPLE = (GUIDANCE, DECISIONS)  # the others have an agent's trust
 _MARK_LENGTH = 8  # digits that distinguish memories of the same id
-# Ids of events that only an import makes; a client's own ids never look like this.
-_EVENT_PREFIX = "transcript:"
+_EVENT_PREFIX = "transcript:"  # of the ids of events that only an import makes; no client has such ids
 _START_ID = f"{_EVENT_PREFIX}start"
 _KEY = attrgetter("kind", "call_id")  # of an event within its session
 # Status of a save -> status of the import: `unchanged` for a text that already exists here.

@@ -30,8 +30,7 @@ from scrimshaw.storage.scan import UNREAD, find_left_out
 from scrimshaw.storage.sync import Progress, SyncReport, sync_index
 from scrimshaw.storage.toml_files import LINKS_FILE, read_links
 
-# As in git, half of a file's text must remain. More files at once mean another branch, not renames.
-RENAMED, NEAREST, MOST_RENAMES = 0.5, 10, 200
+RENAMED, NEAREST, MOST_RENAMES = 0.5, 10, 200  # as in git half of a text must remain; more files are another branch
 EMBED_BATCH = 16  # texts per commit: small enough that a killed worker loses under a second of work
 
 KeepGoing = Callable[[int, int], bool]

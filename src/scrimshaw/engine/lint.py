@@ -37,8 +37,7 @@ _MOST_RENAMES = 3
 DAYS = 14  # the window of the figures: two weeks show a change of habit
 
 
-# Verdicts of lint, worst first; a skipped file was not read, and its reasons say why.
-LintState = StrEnum("LintState", "REJECTED WARNED SKIPPED CLEAN")
+LintState = StrEnum("LintState", "REJECTED WARNED SKIPPED CLEAN")  # worst first; a skipped file was not read
 
 
 class Linted(Struct, frozen=True, kw_only=True):

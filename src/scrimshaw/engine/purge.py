@@ -43,8 +43,7 @@ from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes
 
 PASSAGE_CHARACTERS = 24  # a shorter line, such as a heading or stock phrase, may be in many memories
-# A longer memory is searched for by its longest lines.
-MOST_PASSAGES = 200
+MOST_PASSAGES = 200  # a longer memory is searched for by its longest lines
 OUTSIDE = load_lines(__file__, "purge", "outside")
 _WHICH = f"lines of at least {PASSAGE_CHARACTERS} characters that no other file has, at most {MOST_PASSAGES},"
 _GLOBAL_ONLY = "it is your own vault of all projects: add --global"
@@ -60,8 +59,7 @@ class Trace(Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-# What happens to a file: DELETE, together with the rows of the memory that it is; STAY, and is reported as unreadable.
-Fate = StrEnum("Fate", "CUT REMAKE REMOVE DELETE STAY NONE")
+Fate = StrEnum("Fate", "CUT REMAKE REMOVE DELETE STAY NONE")  # DELETE: with the rows of its memory; STAY: as unreadable
 
 
 class PurgeTarget(Wipe, frozen=True, kw_only=True):

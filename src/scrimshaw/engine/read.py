@@ -28,8 +28,7 @@ from scrimshaw.search.tokens import find_phrases
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.ports import Review
 
-# Attention fades by this factor per turn; warm memories return so many characters of their text.
-TURN_DECAY, WARM_CHARACTERS = 0.98, 150
+TURN_DECAY, WARM_CHARACTERS = 0.98, 150  # of attention by turn; of a warm memory that is returned
 _EVENT = re.compile(r"#e\d+(\.\d+)?\Z")
 _ALL_FADED = 1000  # after so many turns attention rounds to zero in an answer
 # A validation changes the confidence, 0.5 at first, by these; from this on, promotion to critical is proposed.

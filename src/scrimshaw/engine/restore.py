@@ -40,8 +40,7 @@ from scrimshaw.storage.ports import Row, StoredText
 from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes, lock
 
-# How many restored memories are searched for by their titles.
-SAMPLE = 10
+SAMPLE = 10  # restored memories that are searched for by their titles
 _COMPANIONS = ("", "-wal", "-shm")
 _NEW_LEDGER = "the journal was lost and no checkpoint could be used; this is the start of a new ledger"
 

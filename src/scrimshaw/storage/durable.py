@@ -14,8 +14,7 @@ from scrimshaw.toml_text import read_regular_file
 TEMP_PREFIX = ".scrimshaw-tmp-"
 _HANDLES = Path("/proc/self/fd")
 PUBLIC_FILE, PUBLIC_FOLDER = 0o666, 0o777  # before the umask, as everybody makes files
-# For text of sessions and what is derived from it.
-PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700  # for text of sessions and what is derived from it
 STALE_AFTER_S = 3600.0  # no write takes an hour: an older file belongs to a killed writer
 
 _HINTS = {

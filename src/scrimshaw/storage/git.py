@@ -28,8 +28,7 @@ from scrimshaw.storage.paths import replace_undecodable
 from scrimshaw.storage.place import find_git
 
 TIMEOUT_S = 30.0
-# For commands that read no history: somebody is waiting for the answer.
-PRESENT_S = 10.0
+PRESENT_S = 10.0  # for commands that read no history: somebody waits for the answer
 SEARCH_S = 60.0
 MOST_PLACES = 50
 _MOST_CONFLICTS = 127  # `git merge-file` counts up to these in its exit code; a higher one is an error

@@ -17,8 +17,7 @@ from scrimshaw.storage.paths import fold
 from scrimshaw.storage.ports import FileState, PendingChunk, Piece, Query, VectorCounts
 from scrimshaw.storage.sql import MEMORY_COLUMNS, SqlConnection, SqlDatabase, conditions, make_struct, marks, memory
 
-# Weights of words in name, title, triggers and body; measured on judged queries (docs/evaluation).
-FIELD_WEIGHTS = (2.0, 2.0, 2.0, 1.0)
+FIELD_WEIGHTS = (2.0, 2.0, 2.0, 1.0)  # of words in name, title, triggers and body; measured (docs/evaluation)
 ROWS_PER_MEMORY = 5  # rows to read per memory wanted, since each chunk has its own
 PASSAGES_PER_MATCH = 3  # passages to read per passage wanted, since sessions reorder them
 

@@ -29,8 +29,7 @@ SELECT name, status, was, at FROM (
     SELECT seq, name, status, coalesce(lag(status) OVER parts, '') AS was, at, lead(seq) OVER parts AS later
     FROM capabilities WINDOW parts AS (PARTITION BY name ORDER BY seq)) AS changes
 WHERE later IS NULL ORDER BY seq"""
-# So that a part which often changes does not fill the disk.
-_MOST_CHANGES = 100
+_MOST_CHANGES = 100  # so that a part which often changes does not fill the disk
 _TRIM = """
 DELETE FROM capabilities WHERE name = ? AND seq <= (
     SELECT seq FROM capabilities WHERE name = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)"""

@@ -22,8 +22,7 @@ from scrimshaw.storage.git import list_visible_files
 from scrimshaw.storage.paths import SUFFIX, replace_undecodable
 from scrimshaw.toml_text import read_regular_file
 
-# Some 500,000 tokens: a larger file is not a note that a person wrote.
-MAX_BYTES = 2 * 1024 * 1024
+MAX_BYTES = 2 * 1024 * 1024  # some 500,000 tokens: a larger file is not a note that a person wrote
 MOST_FOLDERS = 20_000  # without git, as in a home folder; some two seconds
 IGNORED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages"})
 _MACHINERY = frozenset({".git", ".scrimshaw", ".venv", ".tox"})  # never searched for documents

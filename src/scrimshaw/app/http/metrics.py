@@ -4,8 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-# Upper bounds in seconds: a search takes tens of milliseconds, a restore some seconds.
-_BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)  # seconds: a search takes tens of ms, a restore some s
 
 
 class Metrics:

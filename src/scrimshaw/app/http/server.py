@@ -38,13 +38,11 @@ from scrimshaw.config import Settings
 from scrimshaw.errors import ConfigError, ScrimshawError, StorageFailure, describe_os_error
 from scrimshaw.models import format_time
 
-# Calls processed at once, others wait: Python computes one at a time, and the others wait for disk or database.
-WORKER_THREADS = 16
+WORKER_THREADS = 16  # calls at once: Python computes one at a time, and the others wait for disk or database
 MOST_CONNECTIONS = 512  # beyond these a client is asked to come back later
 MOST_BYTES = 4 * 1024 * 1024  # of a request: twice the largest memory file, encoded as JSON
 READ_S, IDLE_S, STOP_S = 10.0, 15, 10  # for the body of a request; between two of a connection; for running ones
-# A person's agents send a few requests a second; a runaway program is slowed down before it slows others.
-RATE_PER_S, BURST = 50.0, 200.0
+RATE_PER_S, BURST = 50.0, 200.0  # agents send a few a second; a runaway program is slowed down before it slows others
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _CALLER = "scrimshaw.caller"
 

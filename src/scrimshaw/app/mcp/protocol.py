@@ -34,13 +34,10 @@ from scrimshaw.ingest.invisible_characters import UNSEEN_IN_JSON, replace_invisi
 from scrimshaw.storage.durable import failure_of
 
 MEMORY_SCHEME = "memory://"
-# Concurrent calls; further ones wait. A stdio server has one client, and clients send a few at a time.
-WORKER_THREADS = 4
-# An idle server opens the memory after this time, to make drafts: the start itself must be fast for the client.
-OPEN_AFTER_S = 1.0
+WORKER_THREADS = 4  # concurrent calls, others wait; a stdio server has one client, which sends a few at a time
+OPEN_AFTER_S = 1.0  # then an idle server opens the memory, to make drafts: its start must be fast for the client
 CALLBACK_DRAIN_SECONDS = 2.0  # how long a stopping server waits for callbacks after tools
-# Delay of a callback, so that the answer is sent first: both share the interpreter lock.
-ANSWER_FIRST_SECONDS = 0.01
+ANSWER_FIRST_SECONDS = 0.01  # of a callback, so that the answer is sent first: both share the interpreter lock
 
 _MARKDOWN = "text/markdown"
 _TEMPLATE = wire.ResourceTemplate(

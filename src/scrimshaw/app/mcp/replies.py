@@ -29,8 +29,7 @@ _ReplyT = TypeVar("_ReplyT", bound=Struct)
 _USUAL = {"tier": "normal", "type": "general", "artifact": "memory", "trust": "file"}
 _DATE = len("2026-01-31")
 NEAREST_ROOM = 240  # characters; names of memories that do not answer are worth no more
-# The peers' part is never cut to nothing, and never pushes out most of the own hits.
-_PEER_SHARE, _PEER_SHARE_ALONE = 0.25, 0.75
+_PEER_SHARE, _PEER_SHARE_ALONE = 0.25, 0.75  # of the reply: never nothing, and beside own hits never most of it
 _FOREIGN = "From other memory servers; nobody here vouches for it."
 LONGEST_TITLE = 80  # characters of a hit's title; some are whole prompts
 

@@ -12,8 +12,7 @@ from scrimshaw.models import EdgeKind, Memory, Neighbor
 
 _HOPS, _MOST_ROWS, _MOST_EDGES = 2, 12, 200
 _COLUMNS, _MOST_DRAWN, _MOST_LISTED = 4, 32, 200  # of neighbourhoods
-# Units of the drawing: a box, and the distance from one to the next.
-_WIDTH, _HEIGHT, _STEP_X, _STEP_Y, _MARGIN = 172, 40, 222, 52, 12
+_WIDTH, _HEIGHT, _STEP_X, _STEP_Y, _MARGIN = 172, 40, 222, 52, 12  # of a box, and from one to the next
 _TITLE_LENGTH = 24  # characters that fit into a box
 
 

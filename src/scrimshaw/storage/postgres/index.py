@@ -15,8 +15,7 @@ from scrimshaw.storage.ports import Piece, Query
 from scrimshaw.storage.postgres.database import PostgresConnection, PostgresDatabase
 from scrimshaw.storage.sql import SqlConnection, conditions, marks
 
-# The position of a word in its field; the bits above have the field.
-_FIELD_BITS = 24
+_FIELD_BITS = 24  # of the position of a word in its field; the bits above have the field
 # The texts with a word, or with adjacent words: how often, times the weight of the field. All words are
 # looked up by one statement for any number of words, so that the server plans it once.
 _WORDS = """

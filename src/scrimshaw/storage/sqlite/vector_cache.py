@@ -11,12 +11,10 @@ from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database
 
 FILE = "vectors.db"
-# Some 9 KB each with their token vectors, so that the file stays below 200 MB; the oldest are dropped first.
-MOST = 20_000
+MOST = 20_000  # some 9 KB each with token vectors, so the file stays below 200 MB; the oldest go first
 _PUT = "INSERT OR REPLACE INTO vectors (model, key, vector, packed) VALUES (?, ?, ?, ?)"
 
-# Key, vector as little-endian float16, packed token vectors if computed.
-Vectors = tuple[str, bytes, bytes | None]
+Vectors = tuple[str, bytes, bytes | None]  # key, vector as little-endian float16, packed token vectors if computed
 
 
 class VectorCache:

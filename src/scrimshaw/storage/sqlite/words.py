@@ -14,8 +14,7 @@ import numpy as np
 
 from scrimshaw.storage.sqlite.database import Database
 
-# The positions of the rows that contain a word, its frequencies by column weight, and the last row read.
-WordList = tuple[Any, Any, int]
+WordList = tuple[Any, Any, int]  # positions of rows with a word, its frequencies by weight of column, the last row read
 Ranked = list[tuple[int, int, float]]  # the memory of each row, the ordinal of its chunk or -1, and its score
 
 K1, B = 1.2, 0.75  # of BM25, as in FTS5

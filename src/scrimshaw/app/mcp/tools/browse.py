@@ -20,8 +20,7 @@ from scrimshaw.engine.ledger import PUBLIC_NAMES
 from scrimshaw.errors import StorageFailure
 from scrimshaw.models import Capability, Degradation, Neighbor, Relation, Skip, Trust, format_time
 
-# More dangling references are counted, not listed.
-DANGLING_SHOWN = 20
+DANGLING_SHOWN = 20  # more dangling references are counted, not listed
 
 Direction = Annotated[Literal["outgoing", "incoming", "both"], describe("Its own links, links to it, or both.")]
 
