@@ -32,13 +32,10 @@ def show_changes(site: Site, values: Values) -> Page:
     columns = ("memory", "change", "when", "by", "reason", "entry", "undo")
     of_jobs = ("job", "kind", "state", "progress", "requested", "error")
     session, everything = tag("code", "scrimshaw undo --session ID"), tag("code", "scrimshaw ledger show")
-    content = join(
-        make_table("The newest changes", columns, changes) if changes else tag("p", "Nothing was changed yet."),
-        tag("p", session, " undoes a session; ", everything, " lists all changes.", class_="dim"),
-        tag("h2", "Jobs"),
-        make_table("Jobs that are not done", of_jobs, waiting) if waiting else tag("p", "Every job is done."),
-    )
-    return Page("Changes", content, "/changes")
+    table = make_table("The newest changes", columns, changes) if changes else tag("p", "Nothing was changed yet.")
+    hint = tag("p", session, " undoes a session; ", everything, " lists all changes.", class_="dim")
+    to_do = make_table("Jobs that are not done", of_jobs, waiting) if waiting else tag("p", "Every job is done.")
+    return Page("Changes", join(table, hint, tag("h2", "Jobs"), to_do), "/changes")
 
 
 def undo_change(site: Site, values: Values) -> str:

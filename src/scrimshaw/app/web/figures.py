@@ -67,19 +67,12 @@ def show_statistics(site: Site, values: Values) -> Page:
         rows = ((key or "-", (make_bar(count / ordered[0][1]), f" {count}")) for key, count in ordered)
         tables.append(make_table(f"Memories by {name}", (name, "memories"), rows))
     quality = link("Quality of the newest memories", make_url("/quality", days=days))
-    parts = [
-        tag("h2", "Searches"),
-        _link_periods("/stats", days),
-        _render_searches(search_figures(engine, days)),
-        tag("h2", "Shown to agents unasked"),
-        tag("p", usage),
-        tag("h2", "Memories"),
-        tag("p", f"{found.total} memories, updated {dates}; {ready} of {pieces} pieces have a vector."),
-        tables,
-        render_notes(found.degradations),
-        tag("p", quality, class_="onward"),
-    ]
-    return Page("Statistics", join(parts), "/stats")
+    searches = tag("h2", "Searches"), _link_periods("/stats", days), _render_searches(search_figures(engine, days))
+    shown = tag("h2", "Shown to agents unasked"), tag("p", usage)
+    words = f"{found.total} memories, updated {dates}; {ready} of {pieces} pieces have a vector."
+    memories = tag("h2", "Memories"), tag("p", words), tables
+    end = render_notes(found.degradations), tag("p", quality, class_="onward")
+    return Page("Statistics", join(searches, shown, memories, end), "/stats")
 
 
 def _link_periods(path: str, days: int) -> Html:
@@ -98,12 +91,10 @@ def _render_searches(figures: SearchFigures) -> Html:
         (stage, f"{median:.2f}", (make_bar(late / slowest), f" {late:.2f}"))
         for stage, (median, late) in figures.stages.items()
     )
-    return join(
-        tag("p", f"{figures.searches} searches."),
-        make_table("What became of searches", ("share of searches in which", ""), rows),
-        [tag("p", words) for words in describe_dark(figures.dark)],
-        make_table("Milliseconds of each stage", ("stage", "median ms", "95th percentile ms"), stages),
-    )
+    became = make_table("What became of searches", ("share of searches in which", ""), rows)
+    dark = [tag("p", words) for words in describe_dark(figures.dark)]
+    times = make_table("Milliseconds of each stage", ("stage", "median ms", "95th percentile ms"), stages)
+    return join(tag("p", f"{figures.searches} searches."), became, dark, times)
 
 
 def show_quality(site: Site, values: Values) -> Page:

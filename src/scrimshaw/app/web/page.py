@@ -56,18 +56,13 @@ def render_page(site: Site, page: Page, done: str = "") -> Html:
     for path, name in NAVIGATION.items():
         badge = tag("span", waiting, class_="badge", title="drafts wait") if path == "/drafts" and waiting else None
         entries.append(tag("li", link([name, badge], path, aria_current="page" if path == page.current else None)))
-    head = [
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("link", rel="icon", href="/assets/icon.svg", type="image/svg+xml"),
-        tag("link", rel="stylesheet", href="/assets/style.css"),
-        tag("script", src="/assets/keys.js", defer=True),
-    ]
-    header = tag(
-        "header",
-        link("Scrimshaw", "/", class_="brand"),
-        tag("span", engine.settings.project.name, class_="project", title=str(engine.settings.project)),
-        tag("nav", tag("ul", entries), aria_label="Pages"),
-    )
+    icon = tag("link", rel="icon", href="/assets/icon.svg", type="image/svg+xml")
+    style = tag("link", rel="stylesheet", href="/assets/style.css")
+    script = tag("script", src="/assets/keys.js", defer=True)
+    head = [tag("meta", name="color-scheme", content="light dark"), icon, style, script]
+    project = tag("span", engine.settings.project.name, class_="project", title=str(engine.settings.project))
+    pages = tag("nav", tag("ul", entries), aria_label="Pages")
+    header = tag("header", link("Scrimshaw", "/", class_="brand"), project, pages)
     command = tag("code", "scrimshaw ui --edit")
     is_short = not site.form_token and page.current in ("/drafts", "/changes")
     hint = tag("p", command, " has buttons here, each with an undo.", class_="dim") if is_short else None

@@ -29,13 +29,9 @@ def render_report(engine: Engine) -> Html:
     site = Site(engine, form_token="")
     # Those that stay are few; a statement cannot name tens of thousands.
     shown = Filters(exclude=tuple(each.id for each in engine.index.select(Filters()) if not read.may_leave(each)))
-    pages = [
-        Page("Now", join(render_state(site), render_newest(site, shown, {})), ""),
-        list_sessions(site, {}),
-        show_health(site, {"thorough": "1"}),
-        show_statistics(site, {}),
-        show_quality(site, {}),
-    ]
+    now = Page("Now", join(render_state(site), render_newest(site, shown, {})), "")
+    figures = show_health(site, {"thorough": "1"}), show_statistics(site, {}), show_quality(site, {})
+    pages = (now, list_sessions(site, {}), *figures)
     sections = [tag("section", tag("h1", page.title), page.content) for page in pages]
     return _render_document(engine, Html(_LINK.sub(r"\3", _ONWARD.sub("", join(sections)))))
 

@@ -101,10 +101,8 @@ def render_state(site: Site) -> Html | None:
     """What a session that starts now is given about the last one."""
     budget = site.engine.settings.context.resume_tokens
     lines, tokens, _ = resume_state(site.engine, Session(id=""), Occasion.START, budget)
-    parts = [
-        (tag("dt", part), [tag("dd", each.text) for each in some])
-        for part, some in groupby(neutralise_state_lines(lines), lambda x: x.part)
-    ]
+    told = groupby(neutralise_state_lines(lines), lambda each: each.part)
+    parts = [(tag("dt", part), [tag("dd", each.text) for each in some]) for part, some in told]
     title = tag("h2", "What the next session is shown ", tag("span", f"{tokens} tokens", class_="dim"), id="state")
     return tag("section", title, tag("dl", parts, class_="state"), aria_labelledby="state") if lines else None
 

@@ -141,12 +141,9 @@ def run_dashboard(engine: Engine, port: int, announce: Callable[[str], None], *,
         access = Access(listener.getsockname()[1], secrets.token_urlsafe())
         announce(access.url)
         # Requests are not logged: their addresses contain the token and the queries.
+        app = build_app(engine, access, can_edit=can_edit)
         settings = uvicorn.Config(
-            build_app(engine, access, can_edit=can_edit),
-            log_level="critical",
-            access_log=False,
-            ws="none",
-            timeout_graceful_shutdown=_SHUT_DOWN_S,
+            app, log_level="critical", access_log=False, ws="none", timeout_graceful_shutdown=_SHUT_DOWN_S
         )
         with suppress(KeyboardInterrupt):  # the server raises it again after shutting down
             uvicorn.Server(settings).run([listener])

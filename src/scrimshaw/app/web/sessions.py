@@ -96,12 +96,9 @@ def _render_about(site: Site, session: Session, events: int) -> Html:
 def _render_event(event: RecordedEvent) -> Html:
     """An event with its outcome; long texts open on demand."""
     outcome = {True: "failed", False: "worked", None: ""}[event.failed]
-    head = [
-        tag("a", f"e{event.number}", href=f"#e{event.number}", class_="dim"),
-        tag("b", event.tool or _LABELS.get(event.kind, event.kind)),
-        tag("span", outcome, class_=f"mark {outcome}") if outcome else None,
-        format_moment(event.at),
-    ]
+    number = tag("a", f"e{event.number}", href=f"#e{event.number}", class_="dim")
+    mark = tag("span", outcome, class_=f"mark {outcome}") if outcome else None
+    head = [number, tag("b", event.tool or _LABELS.get(event.kind, event.kind)), mark, format_moment(event.at)]
     text = event.text.strip()
     is_said = event.kind in (EventKind.PROMPT, EventKind.ANSWER, EventKind.STOP)
     body = tag("p", text, class_="said") if is_said else tag("pre", text)
