@@ -7,16 +7,7 @@ import msgspec
 from scrimshaw.app.clients.client import SERVER, Client, OwnFile, Programs, Scope, SetupFiles, name_events
 
 _MARK = "Written by `scrimshaw setup continue`; `--remove` takes it away."
-_RULES = f"""\
----
-name: Memory of this project
-alwaysApply: true
----
-<!-- {_MARK} -->
-Scrimshaw is this project's memory: Markdown notes on decisions, fixes and conventions. Call memory_context, with the
-mode `resume`, before anything else in a session, and memory_search before deciding or debugging. Call memory_save for
-what a later session would want to know: what was decided and why, what failed and what cured it.
-"""
+_RULE = Path(__file__).with_name("continue_rule.md")  # has the mark too
 
 
 class Continue(Client):
@@ -37,9 +28,10 @@ class Continue(Client):
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         servers = msgspec.json.encode([{"name": SERVER, **programs.server_entry()}]).decode()  # JSON is YAML too
         block = f"# {_MARK}\nname: {SERVER}\nversion: 0.0.1\nschema: v1\nmcpServers: {servers}\n"
+        rule = _RULE.read_text(encoding="utf-8")
         return (
             OwnFile(path=root / self.folder / f"mcpServers/{SERVER}.yaml", text=block, mark=_MARK),
-            OwnFile(path=root / self.folder / f"rules/{SERVER}.md", text=_RULES, mark=_MARK),
+            OwnFile(path=root / self.folder / f"rules/{SERVER}.md", text=rule, mark=_MARK),
         )
 
 
