@@ -17,15 +17,9 @@ from scrimshaw.toml_text import parse_toml
 _END_PATIENCE_S = 3  # Codex allows no longer time at the end, and warns of a hook that asks for it
 # Texts of the client in the user's name.
 _NOT_ASKED = (
-    "<environment_context>",
-    "<user_instructions>",
-    "<permissions instructions>",
-    "<turn_aborted>",
-    "<user_shell_command>",
-    "<subagent_notification>",
-    "<skill>",
-    "# AGENTS.md instructions",
-)
+    "<environment_context>", "<user_instructions>", "<permissions instructions>", "<turn_aborted>",
+    "<user_shell_command>", "<subagent_notification>", "<skill>", "# AGENTS.md instructions",
+)  # fmt: skip
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _RESULTS = ("function_call_output", "custom_tool_call_output")
 # The head of a command's output in a rollout, with its exit code.
