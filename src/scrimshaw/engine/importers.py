@@ -242,13 +242,10 @@ def save_memories(engine: Engine, source: str, entries: FoundMemories, *, dry_ru
     trust, reason = Trust.HUMAN if source in _OF_PEOPLE else Trust.AGENT, f"imported from {source}"
     for name, (where, other) in zip(names, found.items(), strict=True):
         # A relation whose target was not found with it stays a link in the text.
-        relations = tuple(
-            replace(edge, target=target, evidence=redact(edge.evidence).text)
-            for edge in other.relations
-            if (target := ids.get(edge.target.casefold()))
-        )
+        ends = ((edge, ids.get(edge.target.casefold())) for edge in other.relations)
+        relations = [replace(edge, target=end, evidence=redact(edge.evidence).text) for edge, end in ends if end]
         content = other_memories.rewrite_links(other.content, ids)
-        fields = asdict(replace(other, id=name, content=content, relations=relations))
+        fields = asdict(replace(other, id=name, content=content, relations=tuple(relations)))
         facts = {"imported_from": f"{source} {fields.pop('place') or other.id}"}
         try:
             text = NewText(**fields, origin=IMPORTED, trust=trust, reason=reason, facts=facts)

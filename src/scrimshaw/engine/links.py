@@ -162,13 +162,8 @@ def explain_drift(
     # What replaces a replacement is newer than it, whatever dates they state.
     later.sort(key=lambda edge: (depths[edge.source], dates.get(edge.source, "")), reverse=True)
     by_relation = {name.value: tuple(edge for edge in walked if edge.relation == name) for name in Relation}
-    return Drift(
-        id=memory_id,
-        replaced_by=tuple(later),
-        replaces=tuple(earlier),
-        chain={name: edges for name, edges in by_relation.items() if edges},
-        memories=memories,
-    )
+    chain = {name: edges for name, edges in by_relation.items() if edges}
+    return Drift(id=memory_id, replaced_by=tuple(later), replaces=tuple(earlier), chain=chain, memories=memories)
 
 
 def list_dependencies(engine: Engine, memory_id: str, *, hops: int, direction: str) -> list[Neighbor]:

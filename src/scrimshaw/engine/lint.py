@@ -275,13 +275,8 @@ def measure_quality(settings: Settings, *, days: float = DAYS) -> dict[str, Any]
             has_flags = "flags" in quality if isinstance(quality, Mapping) else "quality_flags" in values
             is_scored = has_flags and parse_quality(values) is not None
             graded.append(Graded(verdict.score, verdict.flags, bool(phrases), bool(topics), is_scored, decisions))
-    return {
-        "days": days,
-        "since": format_time(since.timestamp()),
-        "undated": undated,
-        "unreadable": len(paths) - len(files),
-        **sum_grades(graded),
-    }
+    about = {"days": days, "since": format_time(since.timestamp()), "undated": undated}
+    return {**about, "unreadable": len(paths) - len(files), **sum_grades(graded)}
 
 
 def list_grades(engine: Engine, days: int) -> list[tuple[int, Graded]]:

@@ -391,10 +391,8 @@ class Index(ABC):
             for key, vector in rows:
                 size = size or len(vector)
                 if len(vector) != size:
-                    raise StorageFailure(
-                        f"The model {model} gave a vector of {len(vector)} numbers; the index holds {size}.",
-                        "Run `scrimshaw rebuild`, or set the model's dimension.",
-                    )
+                    message = f"The model {model} gave a vector of {len(vector)} numbers; the index holds {size}."
+                    raise StorageFailure(message, "Run `scrimshaw rebuild`, or set the model's dimension.")
                 write.execute(_PUT_VECTORS.format(self.PLACEHOLDER), (model, self.pack_vector(vector), key))
             write.executemany(_PUT_TOKENS, [(packed, key, model) for key, packed in tokens.items()])
             write.execute(COUNT_CHANGE)

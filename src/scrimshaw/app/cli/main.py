@@ -52,12 +52,9 @@ class CommandGroup(TyperGroup):
         return [name for name in PANEL_OF if name in there] + sorted(there.difference(PANEL_OF))
 
 
+_CONTEXT = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
-    cls=CommandGroup,
-    name="scrimshaw",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    cls=CommandGroup, name="scrimshaw", no_args_is_help=True, pretty_exceptions_enable=False, context_settings=_CONTEXT
 )
 for part in (start, read, write, relations, recover, operate, peers, examine, team):
     app.add_typer(part.app)

@@ -265,8 +265,7 @@ def _render_values(values: dict[str, Any]) -> Lines:
 
 @command(config, "get", "", "search.limit", render=_render_values)
 def get_values(
-    settings: Settings,
-    key: Annotated[str, typer.Argument(metavar="[KEY]", help="Section and key; default: all.")] = "",
+    settings: Settings, key: Annotated[str, typer.Argument(metavar="[KEY]", help="Section and key; default: all.")] = ""
 ) -> dict[str, Any]:
     """Show the settings in effect, from all files, the environment and the defaults."""
     return {name: _read_value(settings, name) for name in _find_keys(key)}

@@ -40,12 +40,8 @@ CALLBACK_DRAIN_SECONDS = 2.0  # how long a stopping server waits for callbacks a
 ANSWER_FIRST_SECONDS = 0.01  # of a callback, so that the answer is sent first: both share the interpreter lock
 
 _MARKDOWN = "text/markdown"
-_TEMPLATE = wire.ResourceTemplate(
-    name="memory",
-    uri_template=MEMORY_SCHEME + "{id}",
-    description="One memory as Markdown; slashes in its id need no escaping.",
-    mime_type=_MARKDOWN,
-)
+_WHAT, _ADDRESS = "One memory as Markdown; slashes in its id need no escaping.", MEMORY_SCHEME + "{id}"
+_TEMPLATE = wire.ResourceTemplate(name="memory", uri_template=_ADDRESS, description=_WHAT, mime_type=_MARKDOWN)
 
 _ESCAPE = re.compile(r"\\[bfru]")  # how JSON writes controls
 

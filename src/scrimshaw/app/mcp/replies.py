@@ -155,11 +155,8 @@ def _public_group(name: str, hits: Sequence[Hit]) -> dict[str, Any]:
     numbers = {part: [*map(int, re.findall("[0-9]+", part))] for part in parts}
     in_order = sorted(parts, key=lambda part: (parts[part].memory.source == RECORD, numbers[part]))
     flags = {flag for hit in hits for flag in _labels(hit).get("flags", ())}
-    labels = {
-        "trust": lowest_trust(hit.memory.provenance.trust for hit in hits),
-        "flags": tuple(flags),
-        "updated": max(hit.memory.updated for hit in hits)[:_DATE],
-    }
+    trust, updated = lowest_trust(hit.memory.provenance.trust for hit in hits), max(hit.memory.updated for hit in hits)
+    labels = {"trust": trust, "flags": tuple(flags), "updated": updated[:_DATE]}
     texts = {_clear(part): _judge_hit(parts[part])[0] for part in in_order}
     return {"id": _clear(name), "title": _short_title(hits[0].memory), **_unusual(labels), "passages": texts}
 
@@ -239,14 +236,9 @@ def public_memory(memory: Memory) -> dict[str, Any]:
         "read_only": not memory.writable,
         "quality_flags": quality.flags if quality else (),
     }
-    reply: dict[str, Any] = {
-        "id": remove_marks(memory.id),
-        "title": public_title(memory),
-        "type": memory.type,
-        "tier": memory.tier,
-        "artifact": memory.artifact,
-        "tokens": memory.tokens,
-    } | dict(filter(itemgetter(1), optional.items()))
+    reply: dict[str, Any] = {"id": remove_marks(memory.id), "title": public_title(memory)}
+    reply |= {"type": memory.type, "tier": memory.tier, "artifact": memory.artifact, "tokens": memory.tokens}
+    reply |= filter(itemgetter(1), optional.items())
     return reply | {"quality_score": float(quality.score)} if quality else reply
 
 
