@@ -87,8 +87,7 @@ class Worker:
     """Runs the jobs of one engine until it is stopped. `run_once` suits a caller with a loop of its own."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._stop = threading.Event()
+        self._engine, self._stop = engine, threading.Event()
         # Jobs of an index are for processes that have it open, and a team's server does not handle sessions.
         others = (DRAFT_JOB, EMBED) if engine.team else (EMBED_TEAM,)
         self._kinds = [kind for kind in HANDLERS if kind not in others]
@@ -186,8 +185,7 @@ class Background:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._worker = Worker(engine)
-        self._stop = threading.Event()
-        self._fresh = threading.Event()
+        self._stop, self._fresh = threading.Event(), threading.Event()
         self._first_question, self._opening = 0.0, 0
         self._tested_generation, self._synced_generation = -1, -1
         self._is_new = False  #: whether no file was ever indexed

@@ -259,8 +259,7 @@ class JsonEditor(Editor):
     container = "an object"
 
     def __init__(self, shared: SharedFile) -> None:
-        self.shared = shared
-        self.path = shared.path
+        self.shared, self.path = shared, shared.path
 
     def add(self, text: str) -> str:
         value = self._parse(text)

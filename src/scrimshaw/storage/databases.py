@@ -52,11 +52,9 @@ class Storage:
     def __init__(
         self, folder: Path, *, busy_timeout_ms: int, replace_lost_journal: bool = False, **scan_limits: int
     ) -> None:
-        self.folder = folder
+        self.folder, self._busy_timeout_ms, self._replace_lost_journal = folder, busy_timeout_ms, replace_lost_journal
         self.has_index = (folder / INDEX).exists()  #: whether one was ever created
-        self._busy_timeout_ms = busy_timeout_ms
         self._scan_limits = scan_limits  #: of SqliteIndex
-        self._replace_lost_journal = replace_lost_journal
         self._siblings = dict[Path, Database]()
         self._recent: tuple[float, list[Database]] = (0.0, [])  #: the journals found, and until when they are valid
 

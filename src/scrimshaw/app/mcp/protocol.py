@@ -111,8 +111,7 @@ class Dispatcher:
 
     def __init__(self, tools: Sequence[ToolSpec], engine: Any, after_tool: AfterTool | None = None) -> None:
         self._queue = CallQueue(after_tool) if after_tool else None
-        self.tools = {spec.name: spec for spec in tools}
-        self.engine = engine
+        self.tools, self.engine = {spec.name: spec for spec in tools}, engine
 
     def dispatch(self, name: str, arguments: Mapping[str, Any]) -> FinishedCall:
         """Run one call in the calling thread. A failure is an answer too; nothing is raised."""

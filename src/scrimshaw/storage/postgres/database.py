@@ -112,8 +112,7 @@ class PostgresDatabase(SqlDatabase):
         host, name = known.get("host") or "localhost", known.get("dbname") or "postgres"
         self.path = Path(f"postgresql:{host}/{name}/{vault}")  # for error messages; never with the password
         self.openings = 1  # a server has no file that could be replaced
-        self.schema = schema
-        self.vault = f"scrimshaw_{vault}_{schema}"
+        self.schema, self.vault = schema, f"scrimshaw_{vault}_{schema}"
         self._connect = partial(
             psycopg.connect,
             url,

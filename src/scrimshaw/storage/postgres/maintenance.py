@@ -39,8 +39,7 @@ class PostgresMaintenance(Maintenance):
     _journal: PostgresDatabase
 
     def __init__(self, index: PostgresDatabase, journal: PostgresDatabase) -> None:
-        self._databases = {"index": index, "journal": journal}
-        self._journal = journal
+        self._databases, self._journal = {"index": index, "journal": journal}, journal
         server, vectors = index.rows(_VERSION)[0]
         self.version = f"PostgreSQL {server}, pgvector {vectors}"
         self.schema = find_newest_migration(SCHEMA)

@@ -55,11 +55,8 @@ class Database(SqlDatabase):
     def __init__(
         self, path: Path, schema: str, *, durable: bool, busy_timeout_ms: int, through: int | None = None
     ) -> None:
-        self.path = path
-        self.schema = schema
-        self._durable = durable
-        self._busy_timeout_ms = busy_timeout_ms
-        self._through = through
+        self.path, self.schema, self._through = path, schema, through
+        self._durable, self._busy_timeout_ms = durable, busy_timeout_ms
         self._idle: list[apsw.Connection] = []
         self._borrowers: list[int] = []  #: the thread of every connection on loan
         self.log = path.with_name(f"{path.name}-wal")  #: the write-ahead log, which may not exist

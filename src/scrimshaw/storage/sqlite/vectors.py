@@ -38,8 +38,7 @@ class VectorScan:
     """
 
     def __init__(self, database: Database, model: str, *, in_memory: bool) -> None:
-        self._database = database
-        self._model, self._in_memory = model, in_memory
+        self._database, self._model, self._in_memory = database, model, in_memory
         self._generation = -1
         self._measured: tuple[Any, Any] = (None, None)  #: a vector, and its cosines or differences of signs by row
         self._guard = allocate_lock()
