@@ -1,7 +1,4 @@
-"""`scrimshaw serve`: the MCP server of one project on standard input and output.
-
-Only what the first answers need is imported here; the memory is loaded and opened after them.
-"""
+"""The MCP server of one project on standard input and output; it imports only what the first answers need."""
 
 import logging
 import sys

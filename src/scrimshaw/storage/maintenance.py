@@ -96,10 +96,7 @@ class Maintenance(ABC):
     @staticmethod
     @abstractmethod
     def rewrite_ledger(write: Any) -> AbstractContextManager[None]:
-        """Let the block change rows of the ledger, inside the transaction of `write`, and recompute the chain after it.
-
-        Only a purge does this, and it records that it did.
-        """
+        """For a purge: let the block change rows of the ledger in the transaction of `write`, then chain them again."""
 
     def size_bytes(self, database: DatabaseName, *, tokens: bool = False) -> int:
         """Bytes on disk, or only those of token vectors, which the index has."""
