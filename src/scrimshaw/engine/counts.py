@@ -113,10 +113,8 @@ def count_memories(engine: Engine, filters: Filters, *, exclude: Sequence[str] =
     by_folder = defaultdict[str, list[Memory]](list)
     for memory in memories:
         by_folder[memory.id.partition("/")[0] if "/" in memory.id else ""].append(memory)
-    folders = (
-        Folder(name=name, count=len(members), updated=max(memory.updated for memory in members))
-        for name, members in sorted(by_folder.items())
-    )
+    by_name = sorted(by_folder.items())
+    folders = (Folder(name=name, count=len(some), updated=max(each.updated for each in some)) for name, some in by_name)
     dates = sorted(memory.updated for memory in memories if memory.updated)
     degradations, skips, vectors = Degradations(), list[Skip](), (0, 0)
     with degradations.tolerate(IndexPart.FILES):

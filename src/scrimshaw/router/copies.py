@@ -86,11 +86,8 @@ def collect_copies(engine: Engine, exclude: Sequence[str], most_characters: int)
     """Copies of the project's memories by name, redacted as in the index; none deprecated, private or in `exclude`."""
     sources = {source.name for source in engine.sources if source.artifact == ArtifactClass.MEMORY}
     hidden = compile_globs(exclude)
-    memories = [
-        memory
-        for memory in engine.index.select(Filters())
-        if memory.source in sources and not hidden.fullmatch(memory.id) and may_leave(memory)
-    ]
+    found = (memory for memory in engine.index.select(Filters()) if memory.source in sources)
+    memories = [memory for memory in found if not hidden.fullmatch(memory.id) and may_leave(memory)]
     bodies = engine.index.bodies([memory.id for memory in memories])
     return {each.id: make_copy(each, bodies[each.id], most_characters) for each in memories if each.id in bodies}
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,16 +101,10 @@ class Cline(Client):
         return [add_call_id(structs.replace(begun, prompt=each), "") for each in prompts if each.strip()]
 
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
-        hooks = [
-            OwnFile(
-                path=root / ".cline/hooks" / event,
-                text=f"#!/bin/sh\n{_MARK}\n{programs.hook_command(self.name, event)}\n",
-                mark=_MARK,
-                served_by=f"{HOOK} {self.name}",
-                is_executable=True,
-            )
-            for event in (name[:1].upper() + name[1:] for name in self.events)
-        ]
+        events = [name[:1].upper() + name[1:] for name in self.events]
+        texts = {each: f"#!/bin/sh\n{_MARK}\n{programs.hook_command(self.name, each)}\n" for each in events}
+        make = partial(OwnFile, mark=_MARK, served_by=f"{HOOK} {self.name}", is_executable=True)
+        hooks = (make(path=root / ".cline/hooks" / event, text=text) for event, text in texts.items())
         return (self.name_server(root, programs), *hooks)
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,15 +79,9 @@ class Copilot(Client):
 
     def make_hooks(self, programs: Programs) -> dict[str, Any]:
         """The commands name the event, since payloads do not."""
-        return {
-            event: {
-                "type": "command",
-                "bash": programs.hook_command(self.name, event),
-                "powershell": programs.hook_command(self.name, event, in_powershell=True),
-                "timeoutSec": PATIENCE_S,
-            }
-            for event in self.events
-        }
+        run = partial(programs.hook_command, self.name)
+        shells = {event: {"bash": run(event), "powershell": run(event, in_powershell=True)} for event in self.events}
+        return {event: {"type": "command", **each, "timeoutSec": PATIENCE_S} for event, each in shells.items()}
 
 
 class _EventReader(TranscriptBuilder):

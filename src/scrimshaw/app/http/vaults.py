@@ -108,15 +108,11 @@ class Vaults:
     def find_backend(self, caller: Caller, names: Sequence[str]) -> Backend:
         """The backend that answers a caller, for one vault that it may enter or for several."""
         engines = {name: replace(self._open[name].engine, person=caller.token.name) for name in names}
-        single = {
-            name: CountingDispatcher(
-                [_limit_tool(spec, caller.scopes[name], self._commits.get(name)) for spec in self._tools],
-                engine,
-                partial(self.metrics.observe, (name,)),
-                name if len(names) == 1 else "",
-            )
-            for name, engine in engines.items()
-        }
+        single = dict[str, CountingDispatcher]()
+        for name, engine in engines.items():
+            tools = [_limit_tool(spec, caller.scopes[name], self._commits.get(name)) for spec in self._tools]
+            observe, alone = partial(self.metrics.observe, (name,)), name if len(names) == 1 else ""
+            single[name] = CountingDispatcher(tools, engine, observe, alone)
 
         def wait() -> None:
             for name in names:

@@ -75,11 +75,9 @@ def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
     """The reply for a search result; `trace` adds intent, stages and reasons for every score, each hit by itself."""
     hits = (*result.always_on, *result.hits)
     # What is not sure to answer is named as far as it fits: a memory by its title, a passage by what it says.
-    nearest = [
-        f"{_clear(hit.memory.id)}: {' '.join(said.split())}"
-        for hit in result.nearest
-        for said in [_judge_hit(hit)[0] if hit.memory.source == RECORD else _short_title(hit.memory)]
-    ]
+    near = result.nearest
+    said = (_judge_hit(each)[0] if each.memory.source == RECORD else _short_title(each.memory) for each in near)
+    nearest = [f"{_clear(each.memory.id)}: {' '.join(text.split())}" for each, text in zip(near, said, strict=True)]
     ends = accumulate(map(count_characters, nearest))
     stages = [{"stage": each.stage, "entered": each.entered, "left": each.left, "ms": each.ms, **each.notes}
               for each in result.trace] if trace else []  # fmt: skip

@@ -86,11 +86,9 @@ def _render_searches(figures: SearchFigures) -> Html:
         return tag("p", "Nothing was searched for in that time.")
     shares = {words: getattr(figures, name) for name, words in SHARES.items()}
     rows = ((name, "-" if share is None else (make_bar(share), f" {share:.1%}")) for name, share in shares.items())
-    slowest = max(late for _, late in figures.stages.values()) or 1.0
-    stages = (
-        (stage, f"{median:.2f}", (make_bar(late / slowest), f" {late:.2f}"))
-        for stage, (median, late) in figures.stages.items()
-    )
+    took = figures.stages.items()
+    slowest = max(late for _, (_, late) in took) or 1.0
+    stages = ((name, f"{median:.2f}", (make_bar(late / slowest), f" {late:.2f}")) for name, (median, late) in took)
     became = make_table("What became of searches", ("share of searches in which", ""), rows)
     dark = [tag("p", words) for words in describe_dark(figures.dark)]
     times = make_table("Milliseconds of each stage", ("stage", "median ms", "95th percentile ms"), stages)

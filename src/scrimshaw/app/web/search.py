@@ -89,10 +89,8 @@ def explain_score(why: Explanation, score: float) -> Html:
     steps.append(("score", f"{score:.3f}", score))
     widest = max(abs(size) for _, _, size in steps) or 1.0
     kinds = ("whole", *("less" if size < 0 else "more" for _, _, size in steps[1:-1]), "whole")
-    rows = (
-        (name, text, make_bar(abs(size) / widest, kind, f"{size:+.3f}"))
-        for (name, text, size), kind in zip(steps, kinds, strict=True)
-    )
+    drawn = zip(steps, kinds, strict=True)
+    rows = ((name, text, make_bar(abs(size) / widest, kind, f"{size:+.3f}")) for (name, text, size), kind in drawn)
     by = tag("p", "Found by ", "; ".join(found) or "its relations", ".")
     return join(by, make_table("From the fused score to the final one", ("part", "value", "effect"), rows))
 
