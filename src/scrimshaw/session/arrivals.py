@@ -33,6 +33,7 @@ MOST_RULED, LONGEST_RULE = 60, 160  # memories in which rules are looked for, an
 # A part of a line with what a person added when they agreed, and the sections in which people rule.
 _NOTED_PART = re.compile(r"(?:\A| — (?:agreed in e(?P<event>\d+): )?)(?P<text>.+?)(?= — |\Z)")
 _RULING, _SENTENCES = ("Decisions", "Task", "Asked later"), re.compile(r"(?<=[.!?;]) ")
+_DECISION, _RULE = PATTERNS["decisions"], PATTERNS["rules"]
 
 
 class Arrival(Struct, frozen=True):
@@ -101,12 +102,18 @@ def find_rules(sessions: Sessions, index: Index, told: Sequence[StateLine]) -> I
                 yield StateLine(part="rule", text=cut_line(text, LONGEST_RULE), origin=each.id, trust=trust)
 
 
+def _is_rule(sentence: str) -> bool:
+    """Whether it says what is to hold for good; not what always happens, or is not to be done at the moment."""
+    is_order = _RULE["order"].search(sentence) and not _RULE["passing"].search(sentence)
+    return bool(is_order or _DECISION["lasting"].search(sentence)) and not _DECISION["no_rule"].search(sentence)
+
+
 def list_rules(body: str, read_prompts: Callable[[], Sequence[RecordedEvent]]) -> Iterator[str]:
     """The sentences of a session's memory that rule for good and, if its prompts are here, come from one of these."""
-    (lasting, no_rule), prompts = (PATTERNS["decisions"][cue].search for cue in ("lasting", "no_rule")), None
-    for _, line, number in read_lines(body, _RULING) if lasting(body) else ():
+    prompts = None
+    for _, line, number in read_lines(body, _RULING):
         for said in _NOTED_PART.finditer(line):
-            if ruled := " ".join(x for x in _SENTENCES.split(said["text"]) if lasting(x) and not no_rule(x)):
+            if ruled := " ".join(filter(_is_rule, _SENTENCES.split(said["text"]))):
                 prompts = {event.number for event in read_prompts()} if prompts is None else prompts
                 if not prompts or int(said["event"] or number or 0) in prompts:
                     yield ruled if ruled.count(" ") > 2 else said["text"]  # "always 16 bits."
