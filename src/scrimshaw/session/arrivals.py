@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -15,10 +15,9 @@ from scrimshaw.config import MEMORIES
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import SESSIONS, EventKind, Filters, MemoryType, RecordedEvent, Tier, Trust
+from scrimshaw.models import SESSIONS, EventKind, Filters, MemoryType, Provenance, RecordedEvent, Tier, Trust
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.search.results import StateLine
-from scrimshaw.session.draft import read_lines
 from scrimshaw.session.keywords import find_topics
 from scrimshaw.session.statements import PATTERNS, cut_line
 from scrimshaw.storage.index import Index
@@ -30,6 +29,7 @@ LARGEST = 64 * 1024  # bytes of a file; the longest memories of sessions have a 
 LONGEST_HEARD = 25  # words of a line that name subjects; a longer one, such as a quoted request, speaks of many things
 _DONE = ("Outcome", "Changed", "Decisions")  # the sections that say what became of a point
 MOST_RULED, LONGEST_RULE = 60, 160  # memories in which rules are looked for, and characters of one
+_LINE, _ITEM = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$"), re.compile(r"(?m)^(?!#)[ *-]*([^\s*-](?:.*[^\s*-])?)")
 # A part of a line with what a person added when they agreed, and the sections in which people rule.
 _NOTED_PART = re.compile(r"(?:\A| — (?:agreed in e(?P<event>\d+): )?)(?P<text>.+?)(?= — |\Z)")
 _RULING, _SENTENCES = ("Decisions", "Task", "Asked later"), re.compile(r"(?<=[.!?;]) ")
@@ -37,11 +37,12 @@ _DECISION, _RULE = PATTERNS["decisions"], PATTERNS["rules"]
 
 
 class Arrival(Struct, frozen=True):
-    """The memory of a session that is not in the journal here."""
+    """The memory of a session, such as one that is not in the journal here."""
 
     id: str
     title: str
     body: str
+    session: str
     trust: Trust
     last_event: float  #: when it was written, in seconds since 1970
     arrived: float = 0.0  #: when its file came here
@@ -52,54 +53,54 @@ class Arrival(Struct, frozen=True):
         return [words for words in map(find_topics, (self.title, *lines)) if len(words) <= LONGEST_HEARD]
 
 
-def read_arrivals(sessions: Sessions, folder: Path) -> list[Arrival]:
-    """Those that came last into the vault of a `.scrimshaw` folder, the last written first.
-
-    They are read as files: a start does not wait until a server has indexed what was pulled.
-    """
-    place, own = folder / MEMORIES / SESSIONS, {each.draft.memory_id for each in sessions.records() if each.draft}
-    files = list[tuple[float, Path]]()
+def read_arrivals(folder: Path, known: Container[str]) -> Iterator[Arrival]:
+    """Those that came last into the vault of a `.scrimshaw` folder: a start does not wait until files are indexed."""
+    place, files = folder / MEMORIES / SESSIONS, list[tuple[float, str]]()
     with suppress(OSError), os.scandir(place) as entries:
-        for each in entries:
+        for each in () if place.is_symlink() else entries:
             found = each.stat(follow_symlinks=False)
             is_memory = each.name.endswith(SUFFIX) and each.is_file(follow_symlinks=False) and found.st_size <= LARGEST
-            if is_memory and f"{SESSIONS}/{each.name.removesuffix(SUFFIX)}" not in own:
-                files.append((found.st_mtime, Path(each.path)))
-    if not files or place.is_symlink():
-        return []
-    from scrimshaw.ingest import front_matter as front  # noqa: PLC0415 - few starts need YAML
-    from scrimshaw.ingest.memory_file import is_private, parse_memory_file  # noqa: PLC0415 - likewise
-
-    arrivals = list[Arrival]()
-    for arrived, path in sorted(files, reverse=True)[:MOST_READ]:
+            if is_memory and (name := f"{SESSIONS}/{each.name.removesuffix(SUFFIX)}") not in known:
+                files.append((found.st_mtime, name))
+    if files:
+        from scrimshaw.ingest import front_matter as front  # noqa: PLC0415 - few starts need YAML
+        from scrimshaw.ingest.memory_file import is_private, parse_memory_file  # noqa: PLC0415 - likewise
+    for arrived, name in sorted(files, reverse=True)[:MOST_READ]:
         with suppress(OSError, UnreadableFile, ValueError):
-            file = parse_memory_file(path.read_bytes())
+            file = parse_memory_file((folder / MEMORIES / f"{name}{SUFFIX}").read_bytes())
             origin, tier = front.parse_provenance(file.values), front.parse_member(file.values, "tier", Tier.NORMAL)
             written = datetime.fromisoformat(front.parse_time(file.values.get("updated"))).timestamp()
-            is_strange = origin.session and not sessions.get(origin.session) and tier != Tier.DEPRECATED
-            if is_strange and not (is_private(file) or is_suspicious(path.stem.replace("-", " "))):
+            is_shared = origin.session and tier != Tier.DEPRECATED and not is_private(file)
+            if is_shared and not is_suspicious(name.replace("-", " ")):
                 title, body = redact(front.parse_line(file.values.get("title"))).text, redact(file.body).text
                 trust = lowest_trust((origin.trust, Trust.AGENT))  # nobody here vouches for it
-                name = f"{SESSIONS}/{path.stem}"
-                arrivals.append(Arrival(name, title, body, trust, min(written, arrived), arrived))
-    return sorted(arrivals[:MOST_ARRIVED], key=attrgetter("last_event"), reverse=True)
+                yield Arrival(name, title, body, origin.session, trust, min(written, arrived), arrived)
 
 
-def find_rules(sessions: Sessions, index: Index, told: Sequence[StateLine]) -> Iterator[StateLine]:
-    """What people ruled for good in the last sessions, and what memories of preferences say, the newest first."""
-    known, kinds = "\n".join(map(attrgetter("text"), told)), (MemoryType.SESSION, MemoryType.PREFERENCE)
-    memories = index.select(Filters(types=kinds), sort="updated", limit=MOST_RULED)
-    bodies = index.bodies([*map(attrgetter("id"), memories)])
-    for each in memories:
-        trust, body = each.provenance.trust, bodies.get(each.id, "")
-        if each.type == MemoryType.PREFERENCE:
-            items = (line.strip(" -*") for line in body.splitlines() if not line.startswith("#"))
-            texts = [] if trust == Trust.WEB else ["; ".join(filter(None, items))]
+def find_rules(sessions: Sessions, index: Index | None, told: str, folder: Path | None) -> Iterator[StateLine]:
+    """What people ruled for good, in new files of a `folder`, then in the last memories, and what preferences say."""
+    kinds = (MemoryType.SESSION, MemoryType.PREFERENCE)
+    memories = index.select(Filters(types=kinds), sort="updated", limit=MOST_RULED) if index else []
+    bodies = index.bodies([*map(attrgetter("id"), memories)]) if index else {}
+    new = read_arrivals(folder, bodies) if folder and len(memories) < MOST_RULED else ()
+    for each in (*new, *memories):
+        origin: Arrival | Provenance = each if isinstance(each, Arrival) else each.provenance
+        body = each.body if isinstance(each, Arrival) else bodies.get(each.id, "")
+        if isinstance(each, Arrival) or each.type == MemoryType.SESSION:
+            texts = list_rules(body, partial(sessions.events, origin.session, EventKind.PROMPT))
         else:
-            texts = [*list_rules(body, partial(sessions.events, each.provenance.session, EventKind.PROMPT))]
+            texts = iter([] if origin.trust == Trust.WEB else ["; ".join(_ITEM.findall(body))])
         for text in texts:
-            if text and text not in known and not is_suspicious(text):
-                yield StateLine(part="rule", text=cut_line(text, LONGEST_RULE), origin=each.id, trust=trust)
+            if text and text not in told and not is_suspicious(text):
+                yield StateLine(part="rule", text=cut_line(text, LONGEST_RULE), origin=each.id, trust=origin.trust)
+
+
+def read_lines(body: str, headings: Container[str]) -> Iterator[tuple[str, str, str]]:
+    """The heading, the text and the number of the event, if it has one, of each line below these headings of a body."""
+    for section in f"\n{body}".split("\n## ")[1:]:
+        heading, _, rest = section.partition("\n")
+        if (name := heading.strip()) in headings:
+            yield from ((name, text, number) for text, number in _LINE.findall(rest))
 
 
 def _is_rule(sentence: str) -> bool:

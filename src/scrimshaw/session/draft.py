@@ -6,7 +6,7 @@ A section without evidence is empty; nothing is filled in.
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, filterfalse, groupby, pairwise
 from operator import attrgetter
@@ -27,7 +27,6 @@ _FILES_PER_LINE, _FILE_LINES = 6, 4
 _IN_TITLE, _IN_TASK, _IN_REQUEST, _IN_DECISION, _IN_COMMIT, _IN_RESULT = 2.5, 0.8, 1.0, 1.5, 2.0, 1.0
 _A_SENTENCE = 4  # spaces; a shorter text may occur in a longer statement and still be news
 _REPEATED = 0.6  # share of a sentence's words that an earlier statement has; a note or a commit is news all the same
-_LINE = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$")
 _WORD, _NAME = re.compile(r"\w{3,}"), re.compile(r"\w+[_./(]\S")  # a name in code keeps its small letter
 
 LONGEST_TITLE, LONGEST_TASK, _SHORT_TASK = 90, 700, 120  # characters
@@ -326,14 +325,6 @@ def render_body(draft: Draft) -> str:
         ends_with_files = longest == "Changed" and not bodies[longest][-1].startswith("- commit")
         del bodies[longest][-1 if ends_with_files else len(bodies[longest]) // 2]
     return "\n".join("\n".join([f"## {name}\n", *lines, ""]) for name, lines in bodies.items() if lines)
-
-
-def read_lines(body: str, headings: Container[str]) -> Iterator[tuple[str, str, str]]:
-    """The heading, the text and the number of the event, if it has one, of each line below these headings of a body."""
-    for section in f"\n{body}".split("\n## ")[1:]:
-        heading, _, rest = section.partition("\n")
-        if (name := heading.strip()) in headings:
-            yield from ((name, text, number) for text, number in _LINE.findall(rest))
 
 
 def _line(statement: Statement) -> str:

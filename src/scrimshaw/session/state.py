@@ -36,9 +36,9 @@ from scrimshaw.search.periods import Period, find_period
 from scrimshaw.search.results import StateLine
 from scrimshaw.search.tokens import count_shared
 from scrimshaw.session import sections, statements
-from scrimshaw.session.arrivals import Arrival, find_rules, read_arrivals
+from scrimshaw.session.arrivals import MOST_ARRIVED, Arrival, find_rules, read_arrivals, read_lines
 from scrimshaw.session.decisions import find_decisions
-from scrimshaw.session.draft import find_task, read_lines
+from scrimshaw.session.draft import find_task
 from scrimshaw.session.failures import find_runs
 from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems, find_topics
 from scrimshaw.session.record import Record
@@ -306,9 +306,8 @@ def tell_state(
 ) -> list[StateLine]:
     """The state of its own work, if `own_first` and it has some, or of the newest other session, here before elsewhere.
 
-    A start skips and names sessions that only asked. A memory with all events of its session stands for them. Tasks of
-    parallel sessions, what sessions elsewhere did since then and what earlier ones left open are parts of their own. A
-    compaction tells only its own session.
+    A start skips and names sessions that only asked. A memory with all events of its session stands for them. Parallel
+    tasks, news from elsewhere and what earlier ones left open are parts of their own; of these a compaction has rules.
     """
     earlier = sessions.latest(before=own.id, limit=MOST_EMPTY, with_work=True) if occasion != Occasion.COMPACT else []
     if len(earlier) == MOST_EMPTY:  # such as of a script that asks; the last work may be before all of them
@@ -332,15 +331,19 @@ def tell_state(
     for each, part in [*others.items()][: 2 * MOST_PARALLEL]:
         tasks = session_state(sessions.events(each.id), sessions.items(each.id), Occasion.CLEAR)
         lines[1:1] = [replace(line, part=part) for line in _name_place(tasks, each, folder.parent)]
-    if occasion in (Occasion.CLEAR, Occasion.COMPACT):
-        return lines
-    arrivals = read_arrivals(sessions, folder)
-    since, heard = _tell_since(arrivals, about if has_state else Session(id=""), "since" if lines else "")
-    left = _find_left_open(sessions, index, recent, events, arrivals) if recent and lines else ()
-    lines[1:] = filterfalse(partial(_is_closed, heard=heard), lines[1:])
-    lines = [*lines[:1], *since, *lines[1:]]
-    rules = find_rules(sessions, index, lines) if index and occasion == Occasion.START else ()
-    return [*lines, *_choose_lines([*rules][::-1], MOST_RULES, []), *islice(left, MOST_LEFT)]
+    left: Iterable[StateLine] = ()
+    if occasion not in (Occasion.CLEAR, Occasion.COMPACT):
+        known = {each.draft.memory_id for each in sessions.records() if each.draft}
+        strange = [each for each in read_arrivals(folder, known) if not sessions.get(each.session)][:MOST_ARRIVED]
+        arrivals = sorted(strange, key=attrgetter("last_event"), reverse=True)
+        since, heard = _tell_since(arrivals, about if has_state else Session(id=""), "since" if lines else "")
+        left = _find_left_open(sessions, index, recent, events, arrivals) if recent and lines else ()
+        lines[1:] = filterfalse(partial(_is_closed, heard=heard), lines[1:])
+        lines = [*lines[:1], *since, *lines[1:]]
+    rules = [*find_rules(sessions, index, "\n".join(map(attrgetter("text"), lines)), folder)]
+    at = len(lines) if occasion == Occasion.START else 1  # a long state of its own must not push them out
+    lines[at:at] = _choose_lines(rules[::-1], MOST_RULES, [])
+    return [*lines, *islice(left, MOST_LEFT)]
 
 
 def _tell_since(arrivals: Sequence[Arrival], about: Session, when: str) -> tuple[list[StateLine], list[Set[str]]]:
@@ -382,7 +385,7 @@ def tell_subject(sessions: Sessions, index: Index, about: Iterable[Memory], fold
             places.setdefault(session, own)
         elif session and each.type == MemoryType.SESSION and (body := index.bodies([each.id]).get(each.id)):
             at, trust = datetime.fromisoformat(each.updated).timestamp(), each.provenance.trust
-            places.setdefault(session, Arrival(each.id, each.title, body, trust, at))
+            places.setdefault(session, Arrival(each.id, each.title, body, session, trust, at))
     told = ((place, _tell_place(sessions, index, place, folder)) for place in places.values())
     first, lines = next((each for each in told if each[1]), (None, []))
     if first is None:

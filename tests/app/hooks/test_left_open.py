@@ -204,7 +204,7 @@ def test_rules_of_earlier_sessions_are_told_at_each_start(engine: Engine, projec
     assert all(any("(sessions/" in line and rule in line for line in told) for rule in rules)
     assert not any("blog" in line or "never" in line for line in told)
     for source in ("clear", "compact", "resume"):
-        assert not any(rule in start(project, source) for rule in rules)
+        assert all(rule in start(project, source) for rule in rules)
 
 
 def arrive(
@@ -213,6 +213,19 @@ def arrive(
     """The file of a session's memory that another clone committed."""
     origin = f"provenance: {{source: session, session: {name}, trust: tool}}\ntype: session\nupdated: {updated}\n{head}"
     write_memory(vault, f"sessions/2027-01-02-{name}", body, f"title: {title}\n{origin}")
+
+
+def test_rules_in_files_that_the_index_has_not_read_are_told(engine: Engine, project: Path, vault: Path) -> None:
+    work(project, "S1", "Move the mailer to asyncio", "The mailer is async now.", commit="Async mailer")
+    arrive(
+        vault,
+        "theirs",
+        "Pin the requirements",
+        "## Task\n\n- Pin them. Please do not edit files in src/vendored. (e2)\n",
+    )
+    for number in range(6):
+        arrive(vault, f"x{number}", f"Typo {number}", f"## Outcome\n\n- Typo {number} is fixed. (e2)\n")
+    assert "- rule (sessions/2027-01-02-theirs, trust tool): Please do not edit files" in start(project)
 
 
 PINNED = (

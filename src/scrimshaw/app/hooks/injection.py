@@ -60,7 +60,7 @@ from scrimshaw.storage.place import find_arrivals
 from scrimshaw.storage.ports import Query
 
 # Tokens of an injected text: what a start is worth without crowding the context; a resume has context.resume_tokens.
-START_TOKENS, CLEAR_TOKENS, RECALL_TOKENS = 930, 200, 250
+START_TOKENS, CLEAR_TOKENS, RECALL_TOKENS = 930, 500, 250
 MOST_RECALLED = 3
 LONGEST_PROMPT = 20_000
 # Of a prompt's content words, so many (or both, if it has two) must begin words of one piece of a memory, its title or
