@@ -19,6 +19,7 @@ from scrimshaw.models import Intent, Mode, Pressure, Session
 from scrimshaw.search.results import SearchRequest, SearchResult, StateLine
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.session import pressure, resume
+from scrimshaw.session.arrivals import find_touched
 from scrimshaw.session.resume import Asked, Occasion
 from scrimshaw.session.state import JOURNAL, Count, find_about, fit_lines, tell_days, tell_state, tell_subject
 
@@ -95,7 +96,7 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
         token_budget=budget,
         pressure=view,
         result=result,
-        state=tuple(state),
+        state=tuple(dict.fromkeys([*find_touched(engine.sessions, engine.index, asked.query), *state])),
         state_omitted=state_omitted,
     )
 

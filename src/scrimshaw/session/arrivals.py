@@ -1,5 +1,6 @@
 """Memories at a start: those of sessions that ran elsewhere, whose files git brought, and the rules that any has."""
 
+import math
 import os
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -18,10 +19,12 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import SESSIONS, EventKind, Filters, MemoryType, Provenance, RecordedEvent, Tier, Trust
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.search.results import StateLine
+from scrimshaw.search.tokens import STEM, query_terms
 from scrimshaw.session.keywords import find_topics
-from scrimshaw.session.statements import PATTERNS, cut_line
+from scrimshaw.session.statements import PATTERNS, WORDS, cut_line
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.paths import SUFFIX
+from scrimshaw.storage.ports import Query
 from scrimshaw.storage.sessions import Sessions
 
 MOST_READ, MOST_ARRIVED = 20, 5  # files that are read, a millisecond each, and memories of which a start hears
@@ -29,11 +32,14 @@ LARGEST = 64 * 1024  # bytes of a file; the longest memories of sessions have a 
 LONGEST_HEARD = 25  # words of a line that name subjects; a longer one, such as a quoted request, speaks of many things
 _DONE = ("Outcome", "Changed", "Decisions")  # the sections that say what became of a point
 MOST_RULED, LONGEST_RULE = 60, 160  # memories in which rules are looked for, and characters of one
+MOST_TOUCHED, MOST_OF_RULE, SOME_PIECES = 2, 0.6, 6  # rules told, share of one's words, pieces that have a rare word
 _LINE, _ITEM = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$"), re.compile(r"(?m)^(?!#)[ *-]*([^\s*-](?:.*[^\s*-])?)")
 # A part of a line with what a person added when they agreed, and the sections in which people rule.
 _NOTED_PART = re.compile(r"(?:\A| — (?:agreed in e(?P<event>\d+): )?)(?P<text>.+?)(?= — |\Z)")
 _RULING, _SENTENCES = ("Decisions", "Task", "Asked later"), re.compile(r"(?<=[.!?;]) ")
 _DECISION, _RULE = PATTERNS["decisions"], PATTERNS["rules"]
+# The words that do not name what a rule is about: all but names of files.
+_OF_ANY_RULE = {word[:STEM] for name, words in WORDS.items() if name != "stems" for word in words}
 
 
 class Arrival(Struct, frozen=True):
@@ -93,6 +99,22 @@ def find_rules(sessions: Sessions, index: Index | None, told: str, folder: Path 
         for text in texts:
             if text and text not in told and not is_suspicious(text):
                 yield StateLine(part="rule", text=cut_line(text, LONGEST_RULE), origin=each.id, trust=origin.trust)
+
+
+def find_touched(sessions: Sessions, index: Index, text: str) -> list[StateLine]:
+    """The newest prohibitions with half of whose nouns, one of them rare, or most of whose words a text has."""
+    asked, touched = {word[:STEM] for word in query_terms(text)}, dict[str, StateLine]()
+    rare = math.log(max(index.count(None)[""] / SOME_PIECES, 1))  # the score of a word that so many pieces have
+    for rule in find_rules(sessions, index, "", None):
+        for piece in filter(_is_rule, filter(_RULE["forbids"].search, _RULE["reason"].split(rule.text))):
+            words = {*query_terms(piece)} - WORDS["any_rule"]
+            shared = {word for word in words - WORDS["any_work"] if word[:STEM] in asked}
+            names = {word for word in words if len(word) > 2 and word[:STEM] not in _OF_ANY_RULE}
+            best = [index.match_text(Query(((word,),)), Filters(), 1) for word in names & shared]
+            is_named = 2 * len(best) >= len(names) and any(not each or each[0].score >= rare for each in best)
+            if is_named or len(shared) >= max(2, MOST_OF_RULE * len(words)):
+                touched.setdefault(rule.text, rule)
+    return [*touched.values()][:MOST_TOUCHED]
 
 
 def read_lines(body: str, headings: Container[str]) -> Iterator[tuple[str, str, str]]:

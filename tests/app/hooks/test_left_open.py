@@ -10,6 +10,7 @@ from tests.git_folders import run_git
 from tests.samples import SECRET, write_memory
 
 from scrimshaw.engine import Engine, drafts
+from scrimshaw.engine.context import ContextRequest, context
 from scrimshaw.engine.index import scan
 from scrimshaw.session import state
 from scrimshaw.session.arrivals import LARGEST
@@ -226,6 +227,41 @@ def test_rules_in_files_that_the_index_has_not_read_are_told(engine: Engine, pro
     for number in range(6):
         arrive(vault, f"x{number}", f"Typo {number}", f"## Outcome\n\n- Typo {number} is fixed. (e2)\n")
     assert "- rule (sessions/2027-01-02-theirs, trust tool): Please do not edit files" in start(project)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "is_touched"),
+    [
+        ("Then clean up src/tidelog/vendored/nmea.py, the code is ugly", True),
+        ("Publish 0.4.0 to PyPI please", True),
+        ("push it to main", True),
+        ("Commit the files", False),
+        ("Edit the readme, it names the wrong contract", False),
+        ("Add a test of the parser in src/tidelog", False),
+    ],
+)
+def test_a_prompt_brings_up_the_rules_that_it_may_break(
+    engine: Engine, project: Path, vault: Path, prompt: str, is_touched: bool
+) -> None:
+    rules = ("Not PyPI, ever: the library is under contract.", "Please do not edit files in src/vendored.")
+    for number, rule in enumerate((*rules, "Never push to main directly, always open a pull request.")):
+        arrive(vault, f"s{number}", f"Work {number}", f"## Task\n\n- Write the parser of the gauges. {rule} (e2)\n")
+    scan(engine)
+    told = context_of(report(project, "UserPromptSubmit", "S9", prompt=prompt))
+    assert ("ruled for good" in told) == is_touched
+    assert told.count("\n- rule (sessions/") == is_touched
+    state_lines = context(engine, ContextRequest(query=prompt)).state
+    assert [line.part for line in state_lines] == ["rule"] * is_touched
+
+
+def test_a_rule_with_a_frequent_word_is_not_brought_up_by_it(engine: Engine, project: Path, vault: Path) -> None:
+    for number in range(40):
+        arrive(vault, f"g{number}", f"Gauge {number}", f"## Outcome\n\n- Gauge {number} is read. (e2)\n")
+    arrive(
+        vault, "rule", "Dates", "## Task\n\n- Never cut the dates of a gauge. (e2)\n", updated="2027-01-03T10:00:00Z"
+    )
+    scan(engine)
+    assert "ruled for good" not in context_of(report(project, "UserPromptSubmit", "S9", prompt="Read gauge 41 as well"))
 
 
 PINNED = (

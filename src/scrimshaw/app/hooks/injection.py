@@ -45,6 +45,7 @@ from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.passages import cut_passage, find_copies
 from scrimshaw.search.periods import find_period
 from scrimshaw.search.tokens import STEM, count_shared, find_phrases, query_terms
+from scrimshaw.session.arrivals import find_touched
 from scrimshaw.session.resume import (
     Asked,
     Occasion,
@@ -85,6 +86,7 @@ _UNRECORDED_NOTE = "This session's start could not be recorded, so it may leave 
 _DAYS_NOTE = "The sessions of the days that the prompt names."
 _SUBJECT_NOTE = "Where the last session ended that the prompt brings up."
 _FIX_NOTE = "What helped against such an error in an earlier session."
+_RULES_NOTE = "What people of this project ruled for good about what the prompt brings up."
 _RECALL_NOTE = "Notes of this project that the prompt brings up; memory_get reads one whole."
 
 
@@ -102,6 +104,8 @@ def context_injection(storage: Storage, events: Sequence[Event], settings: Setti
             if not text:
                 known = sessions.hashes_shown(asked.session, since=now - settings.session.shown_minutes * 60)
                 text, recalled = _recall_memories(storage, known, asked, settings)
+            touched = find_touched(sessions, storage.index, asked.prompt[:LONGEST_PROMPT])
+            text = "\n".join(filter(None, (fence_list(_RULES_NOTE, map(STATE_LINE.format, touched)), text)))
         if asked.kind is EventKind.START and asked.occasion != "resume" and storage.has_index:
             rules, recalled = _tell_rules(storage.index, settings.search.constitutional_tokens)
             text = "\n".join(filter(None, (rules, text)))
