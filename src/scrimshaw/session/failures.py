@@ -97,14 +97,15 @@ class Failure(NamedTuple):
 
 
 def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Edits:
-    """The numbers of the events that changed each file and were not reverted later, by path as the tool gave it."""
+    """The numbers of the events that changed each file and were not reverted later, by path, with slashes."""
     found, spans, committed = dict[str, list[int]](), dict[str, tuple[int, int]](), 0  # of commits by their text
     attempts = _find_attempts(events, items)
     for event in events:
+        path = event.path.replace("\\", "/")  # tools of one session write both
         if event.number in attempts:
             # The answer to a patch names what it deleted; a file that it rewrote was deleted and added.
             deletes = f"\nD {event.path}" in event.text and f"\nA {event.path}" not in event.text
-            found[event.path] = [] if deletes else [*found.get(event.path, ()), event.number]
+            found[path] = [] if deletes else [*found.get(path, ()), event.number]
         command = event.command
         writes = not event.path and not event.failed and _COMMAND["writes"].search(command)
         for old, new in find_written_files(command) if writes else ():
