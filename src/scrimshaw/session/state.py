@@ -524,7 +524,8 @@ def _find_left_open(
         for arrival in arrivals:
             heard += arrival.find_subjects() if arrival.last_event > each.last_event else ()
         for part, most in wanted.items():
-            said = [x for x in told[part] if x.part not in _CLOSABLE or count_subjects(x.text) >= _TELLING]
+            named = (max(count_subjects(x.text), len(find_topics(x.text)) - 1) >= _TELLING for x in told[part])
+            said = [x for x, is_named in zip(told[part], named, strict=True) if x.part not in _CLOSABLE or is_named]
             new = (x for x in said if part == "commits" or not _is_spoken_of(x, [*subjects, *heard]))
             fresh = [x for x in new if part == "commits" or not x.text.endswith(_STALE)]
             yield from (replace(x, part=f"{part} {when}") for x in _choose_lines(fresh, most, []))
