@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.session.recording import Recording
 
+from scrimshaw.session.record import Record
+
 ASKS = [
     "Green, but the bundle is over its limit. Raise the limit, or take the small library?",
     "Two harbours share the table. Should I split it by harbour?",
@@ -512,3 +514,52 @@ def test_what_is_put_off_in_another_language_is_open(says: str, *, is_open: bool
     recording = Recording().prompt("Export the tides as CSV.").edit("export.py").answer("The export works.")
     made = recording.prompt(says).answer("OK.").draft()
     assert [each.text for each in (*made.open, made.next_step) if each] == [says] * is_open
+
+
+HEADINGS = (
+    "### 1. Three mails\n\nStripe tries again. I'd do two things:\n"
+    "- a table with the id of each event\n- answer at once\n\n"
+    "### 2. Deposit\n\nA percentage with a floor?\n\n### 3. Refund button\n\nHalf a day."
+)
+
+
+def test_a_point_is_told_with_what_is_below_its_heading_and_ends_where_the_next_one_begins() -> None:
+    recording = Recording().prompt("Three things about Stripe.").answer(HEADINGS)
+    told = found(recording.prompt("1 yes both. 2: 25% rounded up, min 5. hang on, 25 / min 5. for 3 no, skip it"))
+    assert told == [
+        ("1 yes both", "on (e2): Three mails: a table with the id of each event; answer at once"),
+        ("2: 25% rounded up, min 5. hang on, 25 / min 5. for 3 no, skip it", "on (e2): Deposit"),
+    ]
+
+
+def test_the_options_that_a_reply_names_are_quoted() -> None:
+    offered = (
+        "| A | wait 10 s | hides it |\n| B | choose the id ourselves | small |\n| C | extended properties | copies |"
+    )
+    recording = Recording().prompt("Bookings are doubled.").answer(f"Three ways:\n\n{offered}\n\nWhich one?")
+    says = (
+        "not A, sleeping in a worker bit us before. B and the constraint then, but do not delete the doubled bookings"
+    )
+    assert found(recording.prompt(says)) == [(says, "on (e2): B: choose the id ourselves | small")]
+
+
+@pytest.mark.parametrize("says", ["what limit do you propose for the berths", "und die Liegeplätze, was meinst du"])
+def test_a_question_without_its_mark_decides_nothing(says: str) -> None:
+    recording = Recording().prompt("Limit the berths.").answer("I would limit the berths to 12. Shall I?")
+    assert found(recording.prompt(says).answer("12.")) == []
+
+
+def test_of_several_questions_the_one_that_is_answered_is_quoted() -> None:
+    asked = "Should a berth have two attempts or three? Should we pay the pilot for the failed one?"
+    recording = Recording().prompt("Rules for failed moorings.").answer(asked).prompt("two attempts")
+    record = Record(recording.events, recording.items)
+    assert record.quote_offer(2, "two attempts, three is too many") == "Should a berth have two attempts or three?"
+    assert record.quote_offer(2, "the pilot gets half") == asked.partition("? ")[2]
+    assert record.quote_offer(2, "fine") == asked.partition("? ")[2]
+
+
+@pytest.mark.parametrize("says", ["That's wrong. The clock of Kiel does switch.", "no. the clock of Kiel does switch"])
+def test_a_claim_that_a_person_contradicts_is_not_told(says: str) -> None:
+    recording = Recording().prompt("Read the clocks.").edit("clock.py").answer("The clock of Kiel never switches.")
+    made = recording.prompt(says).edit("clock.py").answer("Corrected: it switches in March.").draft()
+    assert "never switches" not in "".join(each.text for each in (*made.findings, *made.problems, *made.changed))

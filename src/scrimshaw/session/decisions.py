@@ -1,7 +1,6 @@
 """What was decided: choices that were stated, made in a client's dialog, agreed to or approved. Pure."""
 
 import re
-from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import attrgetter, itemgetter
@@ -89,7 +88,8 @@ def _complete_choice(record: Record, place: int, chosen: Container[int]) -> Stat
     text = whole if 0 < len(whole) <= LONGEST_SENTENCE else sentence.text
     is_vague = len(text) < _SHORT_REPLY or _DECISION["points"].match(text)
     question = record.quote_offer(number := record.replies.get(sentence.event, 0) if is_vague else 0, text)
-    note = f"on (e{number}): {question}" if question else ""
+    options = record.quote_options(sentence.event, text) if sentence.by == USER else ""
+    note = options or (f"on (e{number}): {question}" if question else "")
     taken = [each for each in sentences if each.turn == sentence.turn - 1 and each.turn in record.undoings]
     note = f"takes back (e{taken[0].event}): {cut_line(taken[0].text)}" if taken else note
     return Statement(text, sentence.event, note)
@@ -132,15 +132,15 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
 
 def _find_picks(answer: RecordedEvent, prompt: RecordedEvent, said: Sequence[Sentence]) -> Iterator[Statement]:
     """The items of an answer's lists that a prompt replies to by number or letter, or what it names by a number."""
-    items = defaultdict[str, list[str]](list)
-    for number, item in (*_DECISION["listed"].findall(answer.text), *_DECISION["listed_inline"].findall(answer.text)):
-        items[number.lower()].append(statements.trim(item))
+    items = statements.list_options(answer.text)
     # "1. 404" answers a question, "1. add a test" begins a list
-    answers = (each for each in _DECISION["point"].findall(prompt.text) if each[1] in items)
-    points = [(text, at) for text, at, mark in answers if mark != "." or items[at][-1][-1:] == "?"]
+    points = [(x, at) for x, at, mark in _split_points(prompt.text, items) if mark != "." or items[at][-1][-1:] == "?"]
     if len(points) > 1:
         for text, number in points:
-            on = f"on (e{answer.number}): {cut_line(items[number][0])}" if len(items[number]) == 1 else ""
+            if _DECISION["question"].search(text):
+                continue
+            offer = cut_line(statements.flatten(items[number][0]), LONGEST_SENTENCE)
+            on = f"on (e{answer.number}): {offer}" if len(items[number]) == 1 else ""
             yield from [Statement(text, prompt.number, on)] if on or is_clear(text, 1) else ()
         return
     replies = [(_DECISION["pick"].match(each), each) for each in statements.split_paragraph(prompt.text.strip(), USER)]
@@ -154,7 +154,18 @@ def _find_picks(answer: RecordedEvent, prompt: RecordedEvent, said: Sequence[Sen
     if pick and (picked := items.get(number, ()) if items else named):
         more = " ".join(prompt.text.replace(words, (pick[2] or "").lstrip(" ,.)"), 1).strip(" ,.)\n").split())
         added = f": {cut_line(more, LONGEST_SENTENCE)}" if more else ""
-        yield Statement(picked[-1], answer.number, f"{_CHOSEN}{prompt.number}{added}")
+        yield Statement(picked[-1].partition(":\n")[0], answer.number, f"{_CHOSEN}{prompt.number}{added}")
+
+
+def _split_points(text: str, items: Container[str]) -> Iterator[tuple[str, str, str]]:
+    """The parts of a reply that begin with an item's number, with that and the mark after it; "25 / min 5" is none."""
+    found, last = dict[str, tuple[int, int, str]](), ""
+    for each in _DECISION["point"].finditer(text):
+        if each[2] in items and each[2] not in found:
+            found[last := each[2]] = *each.span(), each[3]
+        elif last and "\n" not in text[found[last][1] : each.start()]:
+            found[last] = found[last][0], each.end(), found[last][2]
+    return ((text[begin:end], number, mark) for number, (begin, end, mark) in found.items())
 
 
 def _weigh_decision(record: Record, place: int) -> float:
@@ -169,7 +180,8 @@ def _weigh_decision(record: Record, place: int) -> float:
     tells = is_clear(text, 1) or (sentence.by == USER and (count_subjects(text) >= fewest or concludes or is_refusal))
     is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= fewest and tells
     vague = NO_CHOICES[:2] if _DECISION["weighed"].search(text) else NO_CHOICES
-    if not is_fit or any(_DECISION[name].search(text) for name in vague):
+    asks = sentence.by == USER and _DECISION["question"].search(text)
+    if not is_fit or asks or any(_DECISION[name].search(text) for name in vague):
         return 0.0
     if _DECISION["heading"].search(sentence.heading) or _DECISION["label"].match(text):
         return _UNDER_HEADING
@@ -180,7 +192,7 @@ def _weigh_decision(record: Record, place: int) -> float:
     objects = bool(refuses or record.withdrawn.get(sentence.turn - 1) or _DECISION["objection"].search(text))
     alternative = bool(_DECISION["alternative"].search(text)) or (wish and objects)
     changes_mind = sentence.turn - 1 in record.withdrawn and not _DECISION["refusal"].search(text)
-    kinds, leaves = record.prompts_by_kind, _OPEN["leaves"].search(text)
+    kinds, leaves = record.prompts_by_kind, _OPEN["leaves"].search(text) or _OPEN["deferred"].search(text)
     is_reply = not leaves and sentence.event in record.replies.keys() - kinds["looks"] - kinds["undecided"]
     undoes = sentence is record.undoings.get(sentence.turn - 1) and _DECISION["withdrawal_of_all"].sub("", text)
     insists = bool(takes_up or _DECISION["stance"].search(text))

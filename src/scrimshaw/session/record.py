@@ -99,10 +99,12 @@ class Record:
     @cached_property
     def withdrawn(self) -> Mapping[int, frozenset[str]]:
         """The stems of what a person refused directly afterwards, by turn; none for a turn that was undone."""
-        found = dict[int, frozenset[str]]()
+        found, texts = dict[int, frozenset[str]](), {each.number: each.text for each in self.events}
         for each in (one for one in self.sentences if one.by == USER):
-            if _DECISION["refusal"].search(each.text) and not each.place:
+            if _DECISION["refusal"].search(texts[each.event]) and not each.place:  # "no." alone is no sentence
                 found[each.turn - 1] = find_stems(each.text)
+            elif _DECISION["contradicts"].search(each.text):
+                found[each.turn - 1] = find_stems(texts[each.event]) - find_stems(each.text)
             if len(each.text.split()) < _SHORT and _DECISION["withdrawal"].search(each.text):
                 found[each.turn - 1] = frozenset()
         return found | dict.fromkeys(self.undoings, frozenset())
@@ -153,7 +155,8 @@ class Record:
         found = dict[int, frozenset[str]]()
         for before, after in pairwise([event for event in self.events if event.kind == EventKind.ANSWER]):
             begin, *more = statements.split_paragraph(after.text)
-            if _DECISION["retracts"].search(begin):
+            is_answered = self.turns[before.number] == self.turns[after.number] and _DECISION["denies"].match(begin)
+            if is_answered or _DECISION["retracts"].search(begin):
                 found[before.number] = find_stems(" ".join([begin, *more[: len(begin.split()) < _SHORT]]))
         return found
 
@@ -243,6 +246,9 @@ class Record:
         said = [each for each in self.sentences if each.event == answer]
         cues = (_DECISION["asks_to_choose"], _DECISION["proposes"])
         offers = [place for place, each in enumerate(said, start=1) if any(cue.search(each.text) for cue in cues)]
+        asked, words = [place for place in offers if said[place - 1].text.endswith("?")], find_stems(reply)
+        if len(asked) > 1 and asked[-1] == offers[-1]:  # of several questions the one that the reply is about
+            offers = [max(asked, key=lambda place: (len(words & find_stems(said[place - 1].text)), place))]
         said = said[: max(offers, default=len(said))]
         said = [each for each in said if each.is_item == said[-1].is_item]
         if said and said[-1].is_item:
@@ -254,6 +260,15 @@ class Record:
         awaits = any(statements.is_reply(each.text, "") for each in self.events if each.number == answer)
         is_about = awaits or answer in self.refusals or find_stems(reply) & find_stems(quote)
         return quote if is_about or not is_clear(reply, LEAST_SUBJECTS + 1) else ""
+
+    def quote_options(self, prompt: int, reply: str) -> str:
+        """The options of the answer before a prompt that a reply names: "not A, so B", with its number, or nothing."""
+        names = {(number or letter).lower() for number, letter in _DECISION["option"].findall(reply)}
+        answers = (each for each in reversed(self.events) if each.number < prompt and each.kind == EventKind.ANSWER)
+        answer = next(answers, None)
+        items = statements.list_options(answer.text) if names and answer else {}
+        found = statements.flatten("; ".join(f"{name.upper()}: {items[name][-1]}" for name in sorted(names & {*items})))
+        return f"on (e{answer.number}): {cut_line(found, LONGEST_SENTENCE)}" if found and answer else ""
 
     @cached_property
     def interruptions(self) -> frozenset[int]:

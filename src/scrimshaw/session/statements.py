@@ -1,6 +1,7 @@
 """What was said in a session, sentence by sentence, each with the event that contains it. Pure."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -151,6 +152,18 @@ def cut_line(line: str, most: int = LONGEST_LINE) -> str:
     """The beginning of a line, up to a word."""
     words = line[:most].rpartition(" ")[0]  # little in front of a long path
     return line if len(line) <= most else words if len(words) > most // 2 else line[:most]
+
+
+def list_options(text: str) -> Mapping[str, Sequence[str]]:
+    """The items of an answer's lists by number or letter; one that is a heading with the points below it as a line."""
+    cues, items = PATTERNS["decisions"], defaultdict[str, list[str]](list)
+    listed = [*cues["listed"].finditer(text)]
+    for each, end in zip(listed, [*(after.start() for after in listed[1:]), len(text)], strict=False):
+        points = cues["bullet"].findall(text[each.end() : end].partition("\n#")[0]) if each[0][0] in "#*" else ()
+        items[each[1].lower()].append(":\n".join(filter(None, [trim(each[2]), "; ".join(map(trim, points))])))
+    for number, item in cues["listed_inline"].findall(text):
+        items[number].append(trim(item))
+    return items
 
 
 def contains_text(event: RecordedEvent, text: str) -> bool:
