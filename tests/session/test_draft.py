@@ -678,7 +678,7 @@ def test_an_argument_is_not_open_and_a_heading_is_no_finding() -> None:
     recording = Recording().prompt("Extend the exporter.").edit("src/export.py")
     recording.answer(
         "The exporter now writes one file for each table.\n\n"
-        "- Practical framework for exporter journals\n\nReasons against it:\n- The exporter guide is not yet finished\n"
+        "- Practical frameworks\n\nReasons against it:\n- The exporter guide is not yet finished\n"
         "· Hatching… (0s · esc to interrupt)"
     )
     made = recording.draft()
@@ -1003,7 +1003,7 @@ def test_a_list_of_tasks_of_which_none_was_done_stays_open() -> None:
 def test_what_limits_a_later_request_is_told_with_it() -> None:
     recording = Recording().prompt("Extend the exporter.").edit("a.py").answer("Done. The old dumps are still there.")
     says = "Test the restore on berth 904. Berth 901 is taken by the school until the end of the month."
-    recording.prompt(says).edit("restore.py")
+    recording.prompt(says).edit("restore.py").answer("The restore works.")
     assert texts(recording.draft().requests) == [says]
 
 
@@ -1409,3 +1409,103 @@ def test_good_wishes_are_no_outcome() -> None:
     )
     body = render_body(recording.prompt("i deploy it").answer("Good luck with the harbour on Saturday!").draft())
     assert "Good luck" not in body
+
+
+@pytest.mark.parametrize(
+    ("says", "report", "step"),
+    [
+        (
+            "tested on the tablet, both fine. merged. flag for the pier tmrw",
+            "tested on the tablet, both fine. merged.",
+            2,
+        ),
+        (
+            "the harbourmaster ran it, 11 minutes. chart is live",
+            "the harbourmaster ran it, 11 minutes. chart is live",
+            0,
+        ),
+        (
+            "good, told him. he pushed, I checked the diff and merged. bye",
+            "he pushed, I checked the diff and merged.",
+            0,
+        ),
+        ("need to run, the printer is stuck. dont commit yet", "", "dont commit yet"),
+        ("not merging till the pilots return the sheet", "", "not merging till the pilots return the sheet"),
+        (
+            "3 days offline: 8640 expected, 8638 in db. ship it with 1.14",
+            "3 days offline: 8640 expected, 8638 in db.",
+            1,
+        ),
+        ("der Pegel läuft seit gestern im Keller. push mach ich morgen", "der Pegel läuft seit gestern im Keller.", 1),
+        ("the chart still has the wrong berths", "", "the chart still has the wrong berths"),
+        ("thanks, my head is empty now", "", 0),
+    ],
+)
+def test_a_last_prompt_reports_up_to_what_it_plans(says: str, report: str, step: str | int) -> None:
+    recording = Recording().prompt("Draw the harbour chart.").edit("chart.py").answer("The chart is drawn.")
+    made = recording.prompt(says).draft()
+    following = step if isinstance(step, str) else says.split(". ")[step] if step else ""
+    told = [each.text for each in (*made.findings, made.next_step) if each and each.event == 4]
+    assert told == [each for each in (report, following) if each]
+
+
+def test_a_last_answer_to_a_question_is_told_with_it() -> None:
+    recording = (
+        Recording().prompt("Draw the chart.").edit("chart.py").answer("The chart is drawn. Is 12 the right berth?")
+    )
+    (told,) = recording.prompt("no, that berth has been closed since May").draft().decisions
+    assert (told.event, told.note) == (4, "on (e3): The chart is drawn. Is 12 the right berth?")
+
+
+def test_a_brief_session_tells_its_last_answers_whole() -> None:
+    recording = Recording().prompt("The workers time out at 2. Why?").read("src/a.py")
+    recording.answer("The pool has 5 connections and the backup takes 4 of them. Set pool_size to 20.")
+    recording.prompt("Good, do it").edit("src/a.py").bash(
+        "git commit -qam 'Raise the pool'", "[main 1f2e3d4] Raise the pool"
+    )
+    made = recording.answer("pool_size is 20 now.").draft()
+    assert texts(made.findings) == [
+        "The pool has 5 connections and the backup takes 4 of them.",
+        "pool_size is 20 now.",
+    ]
+    assert [(each.text, each.note) for each in made.decisions] == [("Set pool_size to 20.", "agreed in e4")]
+
+
+def test_a_request_that_a_decision_quotes_and_a_file_left_uncommitted_are_told_once() -> None:
+    recording = (
+        Recording().prompt("Draw the chart, then commit.").edit("src/chart.py").answer("Drawn. A border as well?")
+    )
+    made = (
+        recording.prompt("no border, never. draw the berths in red instead")
+        .edit("src/berths.py")
+        .answer("Red.")
+        .draft()
+    )
+    body = render_body(made)
+    assert body.count("draw the berths in red") == 1
+    assert body.partition("## Tests")[0].count("berths.py") == 1
+
+
+def test_points_that_a_list_names_are_behind_what_else_is_open() -> None:
+    recording = (
+        Recording().prompt("Extend the exporter.").dialog("task list", "[pending] Fix the enums of the exporter")
+    )
+    recording.edit("a.py").answer("The exporter works. Not tested yet: the dumps of the old harbour.")
+    assert texts(recording.draft().open)[-1] == "Not tested yet: the dumps of the old harbour."
+
+
+def test_what_a_person_reports_as_done_is_not_open() -> None:
+    recording = Recording().prompt("Draw the harbour chart.").edit("chart.py").prompt("not now, I'll deploy at two")
+    recording.answer("The chart is drawn.")
+    assert texts(recording.draft().open) == ["not now, I'll deploy at two"]
+    made = recording.prompt("deployed at 2:10, 96 ships since, zero errors").answer("Good.").draft()
+    assert texts(made.open) == []
+    assert "deployed at 2:10, 96 ships since, zero errors" in texts(made.findings)
+
+
+def test_a_path_with_backslashes_is_the_same_file() -> None:
+    recording = Recording().prompt("Export the tides and commit.").edit("tools\\export.py").edit("tools/export.py")
+    recording.bash("git add tools && git commit -qm 'Export the tides'", "[main 1f2e3d4] Export the tides")
+    made = recording.answer("Committed.").draft()
+    assert made.uncommitted == ()
+    assert texts(made.changed)[-1] == "tools/export.py"

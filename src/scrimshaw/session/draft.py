@@ -18,11 +18,12 @@ from scrimshaw.session import keywords, sections, statements
 from scrimshaw.session.decisions import BY_REPLY, find_decisions
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.record import Record
-from scrimshaw.session.selection import score_sentences, select_statements
+from scrimshaw.session.selection import BRIEF, is_likely, score_sentences, select_statements
 from scrimshaw.session.statements import LONGEST_LINE, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
 LONGEST_BODY, MOST_BODY_LINES = 4_500, 40  # characters, about 1,100 tokens; lines with a statement
 _FILES_PER_LINE, _FILE_LINES = 6, 4
+_LATE = 0.85  # share of the events after which a point is open though it looks unlikely
 # The weight of a phrase by where it occurs; tuned on real sessions.
 _IN_TITLE, _IN_TASK, _IN_REQUEST, _IN_DECISION, _IN_COMMIT, _IN_RESULT = 2.5, 0.8, 1.0, 1.5, 2.0, 1.0
 _A_SENTENCE = 4  # spaces; a shorter text may occur in a longer statement and still be news
@@ -82,17 +83,23 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     step = next(iter(prove([sections.find_next_step(record)])), None)
     step = None if step and task and step.event == task.event else step
     left = sections.find_open_points(record, sections.find_unsolved(record))
+    # What is put off early is mostly done in the end; of a brief session the classifier knows little.
+    late = _LATE * record.last_event if len(record.sentences) >= BRIEF else 0
+    left = [each for each in left if each.event >= late or is_likely(record, scores, each)]
+    left = [*filterfalse(partial(sections.is_settled, record), left)]
     open_points = _Evidence(events).prove(x for x in left if not any(x.text in each.text for each in decisions))
     step = None if step and any(x.note and x.text == step.text for x in open_points) else step  # it was not decided
     soon = [x for x in open_points if _IS_SOON(x.text) and record.turns[x.event] >= max(record.turns.values()) - 1]
     step = step or next(iter(prove(soon[-1:])), None)
     open_points = tuple(each for each in open_points if not (step and each.text == step.text))
     found = sections.find_findings(record, changes)
+    found = [*found, *filter(None, [sections.find_closing_report(record)])]
     findings = prove(each for each in found if each.text not in {x.text for x in open_points})
-    requests = prove(find_later_requests(record, task))
+    requests = prove(find_later_requests(record, task, decisions))
     told = filter(None, [task, step, *decisions, *changes, *problems, *open_points, *findings, *requests])
     lines = "\n".join(map(_line, told))
     selected = select_statements(record, scores, lines, room=LONGEST_BODY - len(lines))
+    selected = {**selected, "open": [*filterfalse(partial(sections.is_settled, record), selected["open"])]}
     more = {kind: prove(x for x in some if not sections.repeats_change(changes, x)) for kind, some in selected.items()}
     in_order = partial(sorted, key=attrgetter("event"))
     prompts = _group_prompts(record.sentences).values()
@@ -123,7 +130,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         tests=prove([*record.checks, *record.test_runs]),
         problems=tuple(in_order([*problems, *more["finding"]])),
         findings=tuple(in_order([*findings, *more["result"]])),
-        open=tuple(in_order([*open_points, *more["open"]])),
+        open=(*more["open"], *open_points),  # the surer ones last, as a state tells the last ones first
         next_step=step,
         topics=topics,
         trigger_phrases=phrases,
@@ -172,9 +179,15 @@ def find_task(record: Record) -> Statement | None:
     return _opening_statement(record.events[numbers.index(chosen[0].event)], chosen) if chosen else None
 
 
-def find_later_requests(record: Record, task: Statement | None) -> list[Statement]:
-    """The user's requests after the task: one sentence of each later prompt; of many, those that say most."""
+def find_later_requests(record: Record, task: Statement | None, told: Sequence[Statement]) -> list[Statement]:
+    """The user's requests after the task: one sentence of each later prompt; of many, those that say most.
+
+    One with most words in what is `told` of its prompt is left out.
+    """
     found, events = [], dict(zip(map(attrgetter("number"), record.events), record.events, strict=True))
+    known = defaultdict[int, set[str]](set)
+    for each in told:
+        known[each.event].update(_WORD.findall(each.text.casefold()))
     for event, prompt in _group_prompts(record.sentences).items():
         is_kept = prompt[0].turn in record.changes_by_turn and record.withdrawn.get(prompt[0].turn) != frozenset()
         # "The upload fails on Windows. Find out why and fix it."
@@ -188,7 +201,9 @@ def find_later_requests(record: Record, task: Statement | None) -> list[Statemen
             is_whole = len(rest) <= LONGEST_LINE and statements.contains_text(events[event], rest)
             found.append(Statement(rest if is_whole else " ".join([each.text for each in asked]), event))
     ranked = sorted(found, key=lambda each: -min(_ENOUGH_SUBJECTS, count_subjects(each.text)))[:MOST_REQUESTS]
-    return sorted(ranked, key=attrgetter("event"))
+    words = {each: set(_WORD.findall(each.text.casefold())) for each in ranked}
+    new = (each for each in ranked if len(words[each] & known[each.event]) < _REPEATED * len(words[each]))
+    return sorted(new, key=attrgetter("event"))
 
 
 def _make_title(
@@ -307,12 +322,14 @@ def _headline(text: str) -> str:
 def render_body(draft: Draft) -> str:
     """The Markdown body, a line per statement with its event; if it is too long, the longest sections shrink."""
     changed = filter(None, [*filterfalse(_is_file, draft.changed), draft.push])
-    uncommitted = map("- not committed: {0.text} (e{0.event})".format, draft.uncommitted)
+    uncommitted = [*map("- not committed: {0.text} (e{0.event})".format, draft.uncommitted)]
+    named = set(chain.from_iterable(each.text.split(", ") for each in draft.uncommitted))
+    files = [each for each in draft.changed if _is_file(each) and each.text not in named]
     bodies = {
         "Task": [*map(_line, filter(None, [draft.task]))],
         "Asked later": [*map(_line, draft.requests)],
         "Decisions": [*map(_line, draft.decisions)],
-        "Changed": [*map(_line, changed), *_folder_lines([*filter(_is_file, draft.changed)]), *uncommitted],
+        "Changed": [*map(_line, changed), *_folder_lines(files), *uncommitted],
         "Tests": [*map(_line, draft.tests)],
         "Learned": [*map(_line, draft.problems)],
         "Outcome": [*map(_line, draft.findings)],

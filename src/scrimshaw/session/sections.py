@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, filterfalse, groupby, pairwise, takewhile
+from itertools import chain, dropwhile, filterfalse, groupby, pairwise, takewhile
 from operator import attrgetter
 from os.path import commonprefix
 
@@ -17,19 +17,20 @@ from scrimshaw.ingest.events import CUT_MIDDLE
 from scrimshaw.models import EventKind, RecordedEvent
 from scrimshaw.session import statements
 from scrimshaw.session.failures import FIRM_ERRORS, LONGEST_ACT, Failure, find_errors, match_paths
-from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems, is_clear
+from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems, find_topics, is_clear
 from scrimshaw.session.record import ACTS, LONG_WORD, SAME_CHOICE, Record
+from scrimshaw.session.selection import BRIEF
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
 FEWEST_WORDS, _FEWEST_NAMED = 4, 2  # of a sentence, and of an item below "Left:" or what a person puts off
 _DECISION = PATTERNS["decisions"]
 NO_CHOICES = ("not_a_decision", "exploring", "scaffold")
+_NUMBER = re.compile(r"\b\d+(?:[.,]\d+)*\b")  # and no hash
 QUOTED = re.compile(r"`[^`\n]+`")
 
 # Changes
 MOST_REPORTED, MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES, MOST_NAMED = 10, 8, 12, 40, 4, 4, 8
 LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
-_BRIEF = 12  # sentences; of the 170 sessions that the selection is fitted on only four are so short
 LONGEST_CHANGE, _BREAK = 240, " ⏎ "  # characters of code, added and removed, and what is between its lines
 _RETOLD = 0.45  # share of a result's words that a commit also has
 _CHANGE = PATTERNS["changes"]
@@ -47,6 +48,7 @@ MOST_OPEN, MOST_STEPS, _LAST_CALLS = 6, 3, 2
 # Of a session; what comes earlier does not count, as most open ends are finished later. Postponed ones stay open.
 _RECENT_SHARE, _THEIR_SHARE, _LATER_SHARE = 0.85, 0.6, 0.3
 _OPEN, _NEED = PATTERNS["open_points"], PATTERNS["requests"]["need"]
+_FEW_TOPICS, _SETTLED = 3, 0.35  # words that name a subject; share of them in the report that a point is done
 _TASK = re.compile(r"(?m)^\[(\w[\w-]*)\](.*)")
 _UNFINISHED = ("pending", "in_progress", "in-progress", "todo", "open")
 
@@ -77,7 +79,10 @@ def find_outcome(record: Record, *, with_commits: bool = True) -> list[Statement
 
 def repeats_change(changes: Sequence[Statement], said: Statement | Sentence) -> bool:
     """Whether one of the changes has most of the words of another statement, and so says the same."""
-    words = find_stems(said.text)
+    words, numbers = find_stems(said.text), set(_NUMBER.findall(said.text))
+    told = " ".join(f"{each.text} {each.note}" for each in changes)
+    if numbers - set(_NUMBER.findall(told)):
+        return False
     retold = (each for each in changes if "`" not in each.note)  # an account of code is not
     shared = (len(words & find_stems(f"{each.text} {each.note}")) for each in retold)
     is_handed_over = any(each.commit is not None for each in changes) and _CHANGE["handed_over"].match(said.text)
@@ -85,8 +90,8 @@ def repeats_change(changes: Sequence[Statement], said: Statement | Sentence) -> 
 
 
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
-    """What a session that changed nothing, or is brief, found by its longest report; others leave it to selection."""
-    if changes and len(record.sentences) >= _BRIEF:
+    """What a brief session found by its longest report; longer ones leave it to selection."""
+    if len(record.sentences) >= BRIEF:
         return []
     firm = [each for each in record.answers if not _CHANGE["not_a_finding"].search(each.text)]
     says = (_CHANGE["told"], _VERB)  # an item, unless it is left to do
@@ -415,15 +420,12 @@ def find_next_step(record: Record) -> Statement | None:
     is_answered = EventKind.STOP in map(attrgetter("kind"), after)  # maybe in words said before, such as "Done."
     if not is_answered and (asked := _find_open_request(record, acts)):
         is_noted = max(record.noted, default=0) > acts[-1].number
-        long = [each for each in asked if len(each.text.split()) >= FEWEST_WORDS]
-        steps = (x for x in long if not (_OPEN["thanking"].search(x.text) or _OPEN["refuses"].search(x.text)))
-        asks = (x for x in asked if "?" in x.text or statements.is_imperative(x.text) or _NEED.search(x.text))
-        first = next(asks, None) if is_noted else next(steps, asked[-1])
-        asked = asked[asked.index(first) :] if first else []
-        enough = next((place for place, each in enumerate(asked) if is_clear(each.text)), 0)
-        text = " ".join([each.text for each in asked[: enough + 1]])
+        breaks_off = acts[-1].kind == EventKind.TOOL
+        first = 0 if breaks_off else _find_first_ahead(record, asked, is_noted=is_noted)
+        asked = asked[first:] if first is not None else []
+        text = _join_said(record, asked)
         is_put_off = any(_OPEN[cue].search(x.text) for cue in ("deferred", "puts_off") for x in asked)  # an open point
-        is_settled = is_noted and (is_put_off or not is_clear(text))
+        is_settled = not asked or (is_noted and (is_put_off or not is_clear(text)))
         return None if is_settled else Statement(statements.cut_line(text, LONGEST_SENTENCE), asked[0].event)
     last = acts[-1] if acts else None
     if last and last.kind == EventKind.TOOL and not _OPEN["hands_in"].search(last.text):  # it broke off
@@ -431,6 +433,63 @@ def find_next_step(record: Record) -> Statement | None:
         return next((Statement(x.text, x.event) for x in said if _OPEN["announces"].search(x.text)), None)
     # otherwise a later call did it, or something else
     return _find_announced_step(record, last) if last and last.kind == EventKind.ANSWER else None
+
+
+def find_closing_report(record: Record) -> Statement | None:
+    """What a person tells in a last prompt that leads to no call, up to what they ask or plan: how it ended."""
+    acts = [*dropwhile(lambda x: record.turns[x.number] < max(record.turns.values()), record.events)]
+    kinds = {each.kind for each in acts}
+    if EventKind.TOOL in kinds or not acts or acts[0].kind != EventKind.PROMPT or record.turns[acts[0].number] == 1:
+        return None
+    number, answer = acts[0].number, record.replies.get(acts[0].number, 0)
+    said = [each for each in record.sentences if each.event == number]
+    text = _join_said(record, said[: _find_first_ahead(record, said)])
+    is_long = len(text.split()) >= FEWEST_WORDS and EventKind.ANSWER not in kinds
+    question = record.quote_offer(answer, text) if answer else ""
+    note = f"on (e{answer}): {question}" if question else ""
+    return Statement(text, number, note) if is_long or _OPEN["over"].search(text) else None
+
+
+def is_settled(record: Record, point: Statement) -> bool:
+    """Whether a person later reports that an open point is done: "not deployed" by "deployed at two"."""
+    subjects, undone = find_topics(point.text), set(_OPEN["undone"].findall(point.text.lower()))
+    for said in record.sentences:
+        if said.event > point.event and said.by == USER and _OPEN["over"].search(said.text):
+            shared = len(subjects & find_topics(said.text))
+            is_same = shared >= max(1 if len(subjects) <= _FEW_TOPICS else LEAST_SUBJECTS, _SETTLED * len(subjects))
+            if (is_same or undone & set(LONG_WORD.findall(said.text.lower()))) and not _OPEN["ahead"].search(said.text):
+                return True
+    return False
+
+
+def _find_first_ahead(record: Record, said: Sequence[Sentence], *, is_noted: bool = False) -> int | None:
+    """The place of the first sentence that asks for something, plans or complains; of a first prompt the first."""
+    cues = [_OPEN["ahead"], *([] if is_noted else [_OPEN["trouble"]])]
+    for place, each in enumerate(said):
+        asks = "?" in each.text or statements.is_imperative(each.text) or _NEED.search(each.text)
+        plans = any(cue.search(each.text) for cue in cues) or _defers(each, "puts_off") or _defers(each, "theirs")
+        if (asks or plans or each.turn == 1) and not (_is_farewell(each) or _OPEN["refuses"].search(each.text)):
+            return place
+    return None
+
+
+def _is_farewell(said: Sentence) -> bool:
+    """Whether a sentence of a person's last words takes leave, thanks or praises, and tells nothing."""
+    is_brief = len(said.text.split()) < FEWEST_WORDS or any(_OPEN[x].search(said.text) for x in ("thanking", "leaves"))
+    tells = any(_OPEN[cue].search(said.text) for cue in ("ahead", "over")) or statements.is_imperative(said.text)
+    return bool(_OPEN["thanks"].match(said.text)) or (is_brief and not tells)
+
+
+def _join_said(record: Record, said: Sequence[Sentence]) -> str:
+    """What sentences of one prompt tell that follow each other, without praise and farewell around it."""
+    kept = [*said]
+    for end in (0, -1):
+        while kept and _is_farewell(kept[end]):
+            kept.pop(end)
+    event = next((each for each in record.events if kept and each.number == kept[0].event), None)
+    text = " ".join([each.text for each in kept])
+    is_whole = event and len(text) <= LONGEST_SENTENCE and statements.contains_text(event, text)
+    return text if is_whole or not kept else kept[0].text
 
 
 def _find_announced_step(record: Record, answer: RecordedEvent) -> Statement | None:

@@ -23,11 +23,15 @@ KINDS = ("decision", "finding", "result", "open")
 # The probability above which a sentence is told, above which it is told beside one, and below which a reply without
 # a cue is no decision; chosen on sessions that the weights were not fitted on.
 LEAST_WORTH, LEAST_BESIDE, LEAST_LIKELY = 0.5, 0.25, 0.25
+LEAST_BRIEF = 0.05  # in the last answers of a brief session
 # Sentences that are told above LEAST_BESIDE, one of so many: of an agent that thinks aloud few are sure.
 MOST_BEST, SENTENCES_PER_BEST = 3, 60
 LONGEST_SELECTION, _LINE = 1_600, 30  # characters of all that is selected, and what a line costs beside its text
 Scores = Sequence[tuple[float, str]]  # of each sentence the probability that it is needed, and its kind
+BRIEF = 12  # sentences; of the sessions that the weights are fitted on only four are so short
+_NEAR_END, _FEWEST_ITEMS = 0.8, 3  # share of the events, and items, of the answer that tells how it ended
 _NAMES, _TOKEN = PATTERNS["names"], PATTERNS["statements"]["token"]
+_FEWEST_SPACES = 2  # in a sentence; with fewer it is a caption
 _FEW = 5  # words; fewer, such as the names of changed files, do not say what a sentence with them says
 _OPENING, _HEADING = 2, 8  # first words of a sentence, and of its heading
 _BEGIN = 60  # characters that have the first word
@@ -38,9 +42,13 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
     """By kind, in order, the sentences most worth telling that add to the lines told; at most `room` characters."""
     chosen, room = list[tuple[int, str, Statement]](), min(room, LONGEST_SELECTION)
     known = [set(LONG_WORD.findall(line)) for line in told.lower().splitlines()]
-    best = min(MOST_BEST, len(scores) // SENTENCES_PER_BEST)
+    best, accounts = min(MOST_BEST, len(scores) // SENTENCES_PER_BEST), _find_accounts(record)
     for rank, (place, (worth, kind)) in enumerate(sorted(enumerate(scores), key=lambda each: -each[1][0])):
-        if worth < (LEAST_BESIDE if rank < best else LEAST_WORTH) or not is_telling(record, place, kind):
+        sentence = record.sentences[place]
+        is_caption = sentence.text.count(" ") < _FEWEST_SPACES
+        least = LEAST_WORTH if is_caption else accounts.get(sentence.event, LEAST_WORTH)
+        least = LEAST_BESIDE if rank < best else max(least, LEAST_BESIDE) if sentence.is_item else least
+        if worth < least or not is_telling(record, place, kind):
             continue
         said = add_context(record, place, scores, told)
         words = set(LONG_WORD.findall(said.text.lower()))
@@ -51,6 +59,23 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
             known.append(words)
             chosen.append((place, kind, said))
     return {kind: [said for _, each, said in sorted(chosen) if each == kind] for kind in KINDS}
+
+
+def _find_accounts(record: Record) -> Mapping[int, float]:
+    """The answers that tell how the work ended, with the probability above which their sentences are told.
+
+    These are the last one with a list, near the end, and in a brief session the last one of each turn, whole.
+    """
+    near = (each for each in record.sentences if each.by == AGENT and each.event >= _NEAR_END * record.last_event)
+    items = Counter(each.event for each in near if each.is_item)
+    lists = sorted(event for event, count in items.items() if count >= _FEWEST_ITEMS)
+    acts = [each for each in record.events if each.kind in ACTS and len(record.sentences) < BRIEF]
+    ends = zip(acts, [*acts[1:], None], strict=False)
+    said = [x for x, after in ends if x.kind == EventKind.ANSWER and (after is None or after.kind == EventKind.PROMPT)]
+    busy = (x for x in said if record.turns[x.number] in record.changes_by_turn and x.text.strip()[-1:] != "?")
+    cues = PATTERNS["changes"]["musing"], PATTERNS["decisions"]["exploring"]
+    brief = [each.number for each in busy if not any(cue.search(each.text) for cue in cues)]
+    return dict.fromkeys(lists[-1:], LEAST_BESIDE) | dict.fromkeys(brief, LEAST_BRIEF)
 
 
 def is_telling(record: Record, place: int, kind: str) -> bool:
@@ -73,10 +98,11 @@ def add_context(record: Record, place: int, scores: Scores, told: str) -> Statem
         label = seed.heading.rstrip(": ")
         return Statement(seed.text, seed.event, "" if PATTERNS["changes"]["no_label"].match(label) else label)
     is_reply = seed.by == USER and seed.turn > 1  # the first prompt is the task
+    least = LEAST_BRIEF if len(sentences) < BRIEF else LEAST_BESIDE
 
     def belongs(at: int) -> bool:
         said, points = sentences[at], at < place and PATTERNS["open_points"]["pointing"].match(sentences[at + 1].text)
-        is_worth = not said.text.endswith("?") if is_reply else scores[at][0] >= LEAST_BESIDE
+        is_worth = not said.text.endswith("?") if is_reply else scores[at][0] >= least
         return said.event == seed.event and not said.is_item and bool(points or (is_worth and said.text not in told))
 
     event, text = next(each for each in record.events if each.number == seed.event), seed.text
@@ -108,8 +134,15 @@ def score_sentences(record: Record) -> Scores:
         if sentence.is_item and sentence.heading:
             lists[sentence.event, sentence.heading].update(kinds[-1])
             kinds[-1] = lists[sentence.event, sentence.heading]
-    left = (each.by == AGENT and statements.is_left(each) for each in record.sentences)
-    return [(x, "open" if y else odds.most_common(1)[0][0]) for x, odds, y in zip(worths, kinds, left, strict=True)]
+    found = list[tuple[float, str]]()
+    for sentence, share, votes in zip(record.sentences, worths, kinds, strict=True):
+        whole = f"{sentence.heading} {sentence.text}" if sentence.is_item else sentence.text
+        # Open is only what is listed as such, or says what is not yet as it will be.
+        is_open = any(PATTERNS["open_points"][each].search(whole) for each in ("lacks", "ahead"))
+        is_left = sentence.by == AGENT and statements.is_left(sentence)
+        likely = next(kind for kind, _ in votes.most_common() if is_open or kind != "open")
+        found.append((share, "open" if is_left else likely))
+    return found
 
 
 def is_likely(record: Record, scores: Scores, claim: Statement) -> bool:
