@@ -2,7 +2,7 @@
 
     python -m benchmarks.selection [--recorded HOME] [--write]
 
-`selection.tar.xz` has a hundred invented sessions in eleven sets, and the sentences of these and of recorded sessions
+`selection.tar.xz` has 180 invented sessions in nineteen sets, and the sentences of these and of recorded sessions
 that a careful reader wants in a note for a successor, by kind. HOME has the recorded sessions, as `scrimshaw eval
 drafts` reads them; without it the weights are fitted on the invented ones alone. Each set, and each fifth of the
 recorded sessions, is judged with weights that were fitted on all others. `--write` replaces session/selection.json.
