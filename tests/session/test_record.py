@@ -20,9 +20,23 @@ def texts(recording: Recording) -> list[str]:
 
 def test_answers_are_packed_and_a_prompt_begins_anew() -> None:
     recording = Recording().prompt("Why does the till beep?").answer("The bell is on.").answer("It can be muted.")
-    recording.prompt("Mute it.").answer("Done.")
-    assert texts(recording) == ["> Why does the till beep?\nThe bell is on.\nIt can be muted.", "> Mute it.\nDone."]
-    assert [each.prompt for each in make_passages(recording.events)] == ["", "Why does the till beep?"]
+    recording.prompt("Mute it.").answer("Done.").edit("src/till.py")
+    asked, done, call = make_passages(recording.events)
+    assert asked.text == "> Why does the till beep?\nThe bell is on.\nIt can be muted."
+    assert (done.text, call.events) == ("> Mute it.\nDone.", [6])
+    # What is asked is not embedded with what was asked before, or it is found by that.
+    assert [each.prompt for each in (asked, done, call)] == ["", "", "Mute it."]
+
+
+def test_a_log_in_a_prompt_is_output_and_what_is_said_of_it_stands_apart() -> None:
+    log = "\n".join(f"2026-11-30T10:{minute:02} ERROR till {minute} timed out" for minute in range(40))
+    prose = "\n".join(f"The till of table {table} beeps from noon on." for table in range(40))
+    for pasted, trust in ((log, Trust.TOOL), (prose, Trust.AGENT)):
+        recording = Recording().prompt(f"What is wrong here?\n{pasted}").answer("The fuse is blown.")
+        asked, *rest, last = make_passages(recording.events)
+        assert asked.trust == Trust.AGENT
+        assert {each.trust for each in rest} == {trust}
+        assert (last.text == "The fuse is blown.") == (trust == Trust.TOOL)
 
 
 @pytest.mark.parametrize("thanks", ["great, thanks!", "danke, reicht", "Vielen Dank, das war's"])

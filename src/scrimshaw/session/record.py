@@ -26,6 +26,7 @@ LONG_WORD = re.compile(r"\w{3,}")
 _SHORT = 8  # words of a request to undo everything
 _DECISION, _CHANGE, _OPEN = PATTERNS["decisions"], PATTERNS["changes"], PATTERNS["open_points"]
 _NEED, _REMEDY, _TEST = PATTERNS["requests"]["need"], PATTERNS["failures"]["remedy"], PATTERNS["commands"]["test"]
+_NOT_PROSE = PATTERNS["statements"]["not_prose"]
 
 # Measured on recorded sessions: 450 and 900 characters answer fewer questions for the same tokens.
 PASSAGE_CHARACTERS = 600
@@ -316,7 +317,7 @@ class Passage(Struct):
     part: int  #: counts from 1 among the passages that begin in this event
     events: list[int]
     text: str
-    prompt: str  #: the head of the prompt before it
+    prompt: str  #: the head of the prompt that it answers; empty where it begins with one
     at: float  #: time of its last event, seconds since 1970
     trust: Trust
 
@@ -327,12 +328,13 @@ class Passage(Struct):
 
 
 def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
-    """The passages of a session in order; a prompt, a start or another trust begins a new one."""
+    """The passages of a session in order; a prompt, a start or another trust begins a new one, as a pasted log has."""
     made, last, prompt, answer = list[Passage](), dict[bool, Passage](), "", ""
     for event in statements.leave_out_repeats(events):
         trust, text = _describe_event(event)
         if event.kind is EventKind.ANSWER:
             answer = text
+        prompt = prompt if event.kind is not EventKind.PROMPT else ""  # it may be about something else
         stream = event.kind is EventKind.TOOL
         if event.kind in (EventKind.PROMPT, EventKind.START, EventKind.COMPACT):  # no passage spans them
             said = last.get(False)
@@ -341,12 +343,14 @@ def make_passages(events: Iterable[RecordedEvent]) -> list[Passage]:
                 said.text += f"\n> {cut_line(' '.join(event.text.split()))}"
             last.clear()
         for number, piece in enumerate(_cut(text), start=1):
+            lines = piece.splitlines() if event.kind is EventKind.PROMPT and number > 1 else ()
+            own = Trust.TOOL if 2 * len([*filter(_NOT_PROSE.match, lines)]) > len(lines) else trust
             before = last.get(stream)
-            if before and before.trust == trust and len(before.text) + len(piece) < PASSAGE_CHARACTERS:
+            if before and before.trust == own and len(before.text) + len(piece) < PASSAGE_CHARACTERS:
                 before.text, before.at = f"{before.text}\n{piece}", event.at
                 before.events.append(event.number)
                 continue
-            last[stream] = Passage(event.number, number, [event.number], piece, prompt, event.at, trust)
+            last[stream] = Passage(event.number, number, [event.number], piece, prompt, event.at, own)
             made.append(last[stream])
         prompt = " ".join(event.text.split())[:PROMPT_CHARACTERS] if event.kind is EventKind.PROMPT else prompt
     return made
