@@ -164,6 +164,15 @@ def test_fences_and_marks_of_gaps_are_no_sentences() -> None:
     assert cut_passage("---\n" * 20, ("walrus",), 7) == "---\n---"
 
 
+def test_a_word_in_a_path_counts_less_than_one_that_is_said() -> None:
+    text = (
+        "- Start in scripts/publish.sh, to https://pypi.example/simple. Not PyPI, ever: it is under contract.\n"
+        "- `sh scripts/publish.sh` printed: View at https://pypi.example/simple/tides/\n"
+        "- 403 Forbidden from https://pypi.example/simple when scripts/publish.sh ran\n"
+    )
+    assert "Not PyPI, ever" in cut_passage(text, ("publish", "pypi"), 160)
+
+
 @example(f"One two.{' ' * 40}Three four.\nFive six seven eight nine ten.", [], 30)
 @given(st.text(max_size=300), st.lists(st.text(min_size=1, max_size=8), max_size=4), st.integers(0, 400))
 def test_the_room_holds_and_every_part_is_of_the_text(text: str, terms: list[str], room: int) -> None:

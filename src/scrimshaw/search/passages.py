@@ -69,8 +69,9 @@ def cut_passage(text: str, terms: Iterable[str], room: int, said: str = "") -> s
     if fits and True not in repeats:
         return text
     starts = "|".join(re.escape(term[:STEM].lower()) for term in terms) or "$^"
-    find = re.compile(rf"\b(?:{starts})").findall  # ignoring case takes twice the time
-    counts = [len({*find(text[start:end].lower())}) for start, end in places]
+    # Ignoring case takes twice the time. Inside of a path or an address a word counts half.
+    finds = [re.compile(rf"{before}(?:{starts})").findall for before in (r"\b", r"(?<![\w/.-])")]
+    counts = [sum(len({*find(text[start:end].lower())}) for find in finds) for start, end in places]
     apart = [True, *(bool(_ITEM.match(text, start)) for start, _ in places[1:]), True]  # an item stands for itself
     near = [max(counts[place - (not apart[place]) : place + 2 - apart[place + 1]]) for place in range(len(places))]
     chosen, size = set[int](), -len(_GAP)
