@@ -20,7 +20,7 @@ from scrimshaw.engine.index import count_vectors, embed_pending, rebuild, scan
 from scrimshaw.engine.record import sync_record
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import RECORD, EventKind, Filters, MemoryType, Observation, Tier
+from scrimshaw.models import RECORD, EventKind, Filters, MemoryType, Observation, Tier, Trust
 from scrimshaw.search.embedders import MiniLMEmbedder
 from scrimshaw.search.fusion import DIGITS
 from scrimshaw.search.rerank import EARLIER, OTHER_DAYS, RETOLD_FACTOR, USUAL_WORTH, WORTH
@@ -209,6 +209,23 @@ def test_what_was_said_goes_before_a_call_of_its_session_that_matches_better(eng
     assert hits[0].explanation.fused < hits[1].explanation.fused
 
 
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("address already in use", Trust.TOOL),
+        ("EADDRINUSE of the walrus printer", Trust.TOOL),
+        ("what listens: the walrus printer", Trust.AGENT),
+    ],
+)
+def test_a_call_with_the_words_goes_before_what_was_said_without_any(engine: Engine, query: str, first: Trust) -> None:
+    tell(
+        engine, EventKind.TOOL, "walrus\nlisten EADDRINUSE: address already in use", "one", engine.clock(), tool="Bash"
+    )
+    tell(engine, EventKind.ANSWER, "The old walrus printer of the harbour is stopped.", "one", engine.clock())
+    scan(engine)
+    assert [hit.memory.provenance.trust for hit in find(engine, query)][:1] == [first]
+
+
 def test_of_two_passages_the_one_that_a_successor_needs_goes_first(engine: Engine) -> None:
     tell(engine, EventKind.PROMPT, "Make the walrus printer speak two languages.", "plan", at=engine.clock())
     tell(engine, EventKind.ANSWER, "Let me look at the gettext catalogues of the printer.", "plan", engine.clock())
@@ -290,7 +307,7 @@ def test_among_the_passages_of_a_session_their_tokens_count_twice(
 ) -> None:
     engine = open_memory(embedder=minilm)
     queue = "The printer queue is drawn on the screen, below the printer list."
-    jams = "Jobs were deleted in the evening, because paper jams kept them from printing."
+    jams = "Nothing is left since paper jams emptied the queue."
     tell(engine, EventKind.PROMPT, queue, at=engine.clock())
     tell(engine, EventKind.PROMPT, jams, at=engine.clock())
     tell(engine, EventKind.PROMPT, "The harbour has a printer and a queue for its charts.", "other", engine.clock())

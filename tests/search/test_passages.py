@@ -16,6 +16,7 @@ from scrimshaw.search.passages import (
     LEAST,
     PASSAGE,
     cut_passage,
+    find_copies,
     list_open_items,
     pack_hits,
 )
@@ -171,6 +172,16 @@ def test_a_word_in_a_path_counts_less_than_one_that_is_said() -> None:
         "- 403 Forbidden from https://pypi.example/simple when scripts/publish.sh ran\n"
     )
     assert "Not PyPI, ever" in cut_passage(text, ("publish", "pypi"), 160)
+
+
+def test_of_a_long_output_the_first_stays() -> None:
+    lines = {"session:s#e2": "One.", "session:s#e2.4": "Four.", "session:s#e2.3": "Three.", "session:s#e5.2": "Two."}
+    for trust, copies in ((Trust.TOOL, ["session:s#e2.4", "session:s#e2.3"]), (Trust.AGENT, [])):
+        own = Provenance(session="s", trust=trust)
+        found = [
+            (replace(hit_of(text, Trust.AGENT).memory, id=name, provenance=own), text) for name, text in lines.items()
+        ]
+        assert [*find_copies(found)] == copies
 
 
 @example(f"One two.{' ' * 40}Three four.\nFive six seven eight nine ten.", [], 30)

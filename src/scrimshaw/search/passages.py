@@ -12,7 +12,7 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from scrimshaw.ingest.comparison import TOKEN_CHARACTERS, count_characters
-from scrimshaw.models import Memory
+from scrimshaw.models import Memory, Trust
 from scrimshaw.search.results import Hit
 from scrimshaw.search.tokens import STEM
 
@@ -40,6 +40,7 @@ _ANNOUNCES = re.compile(
     r"(?!.*\b(?:because|since|instead|rather|so that)\b)[^.?!\n]*[:.]?$"
 )
 _ONLY_ASKS = re.compile(r"> (?:(?![.!:;]\s)[^\n])*\?\W*")  # one sentence of a person, whose words are quoted
+_PART = re.compile(r"\.\d+\Z")
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _GAP = " ... "
 _LIST_LINE = re.compile(r"(?m)^(?:##+ +(?P<heading>.*\S)|[ \t]*(?:[-*+]|\d+\.) \[(?P<mark>[ xX])\] .*\S)\s*?$")
@@ -123,8 +124,14 @@ def list_open_items(text: str, terms: Iterable[str]) -> str:
     return "\n".join([f"{total} of {total + ticked} open:", *parts]) if total or ticked else ""
 
 
-def find_copies(passages: Iterable[tuple[Memory, str]], asked: str = "") -> Iterator[str]:
-    """The ids of those that only ask, or of which hardly a line is not asked now or newer in another session."""
+def find_copies(passages: Sequence[tuple[Memory, str]], asked: str = "") -> Iterator[str]:
+    """The ids of those that only ask, or of which hardly a line is not asked now or newer in another session.
+
+    Of a long output, and of a log in a prompt, only the first stays.
+    """
+    outputs = [memory.id for memory, _ in passages if memory.provenance.trust != Trust.AGENT]
+    first = {_PART.sub("", name): name for name in reversed(outputs)}
+    yield from (name for name in outputs if first[_PART.sub("", name)] != name)
     sources = dict.fromkeys(asked.split("\n"), "")  # by line
     for memory, text in sorted(passages, key=lambda each: each[0].updated, reverse=True):
         session, lines = memory.provenance.session, [line.removeprefix("> ") for line in text.split("\n")]

@@ -47,6 +47,7 @@ STRICT_MAX, ANY_LENGTH = 500, 20_000  # characters of a query, with `strict_quer
 
 _NO_PIECE = Piece(anchor="", heading="", text="")
 _STATES = list(Retention)
+_CODES = re.compile(r"\b(?:[A-Z]{3,}-?\d[\w-]*|E(?!RROR)[A-Z]{4,}|[A-Z]+(?:_[A-Z\d]+)+)\b")  # SHOP-1207, EADDRINUSE
 _STRICT, _CONTROL = re.compile(r"[\w\s\-.,()&:]+", re.ASCII), re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f]")
 
 
@@ -281,14 +282,17 @@ class Searcher:
         state.note(Stage.FALLBACK, 0, len(ranked), used="prefix")
         return ranked
 
-    def _leave_out_copies(self, state: SearchState, ranked: list[Candidate]) -> list[Candidate]:
-        """Without passages that answer nothing, of those that may come on the first two pages."""
-        passages = [each for each in ranked[: self._settings.limit * 2] if each.memory.id in state.record]
-        if not passages:
-            return ranked
-        texts = self._read_pieces(state, passages)
-        copies = {*find_copies([(each.memory, texts[each.memory.id].text) for each in passages])}
-        return [each for each in ranked if each.memory.id not in copies]
+    def _judge_passages(self, state: SearchState, ranked: list[Candidate]) -> tuple[list[Candidate], dict[str, str]]:
+        """Without passages that answer nothing, of those that may come on the first two pages; what sessions say."""
+        best = [each for each in ranked[: self._settings.limit * 2] if each.memory.provenance.session]
+        passages = [each for each in best if each.memory.id in state.record]
+        if not passages and len(best) < 2:
+            return ranked, {}
+        texts = {name: piece.text for name, piece in self._read_pieces(state, passages).items()} if passages else {}
+        copies = {*find_copies([(each.memory, texts[each.memory.id]) for each in passages])}
+        if told := [each.memory.id for each in best if each.memory.id not in texts]:
+            texts |= self._index.bodies(told)
+        return [each for each in ranked if each.memory.id not in copies], texts
 
     def _read_pieces(self, state: SearchState, page: Sequence[Candidate]) -> dict[str, Piece]:
         """The passage of each, or the chunk that was found; empty if it is gone."""
@@ -305,7 +309,8 @@ class Searcher:
         """One page, with these boosts: memories from the offset on, and hits of the session's record."""
         request, profile = state.request, state.profile
         _apply_boosts(state, ranked, find_boosts)
-        ranked = _gather_session(state, self._leave_out_copies(state, ranked), self._settings.limit)
+        ranked, texts = self._judge_passages(state, ranked)
+        ranked = _gather_session(state, ranked, texts, self._settings.limit)
         page = ranked[request.offset : request.offset + state.limit]
         recalled = state.signals.recalled if request.first else ()
         always_on = state.always_on if request.first else ()
@@ -454,21 +459,23 @@ def _find_asked_words(index: Index, state: SearchState, candidates: Sequence[Can
     return {name: {*pattern.findall(f"{title}\n{pieces.get(name, '')}".lower())} for name, title in titles.items()}
 
 
-def _gather_session(state: SearchState, ranked: Sequence[Candidate], limit: int) -> list[Candidate]:
+def _gather_session(state: SearchState, ranked: list[Candidate], said: Mapping[str, str], most: int) -> list[Candidate]:
     """Raise passages of the best hit's session: they complete it, and share its label in the reply.
 
-    Among each other what was said goes before calls, and else they are in the order of their scores with the comparison
-    by tokens counted twice: in one session most passages have the same words, so that these tell less
-    (docs/evaluation.md).
+    Among each other those with an identifier of the query go first, then what was said with a word of it, and else they
+    are in the order of their scores with the comparison by tokens counted twice: in one session most passages have the
+    same words, so that these tell less (docs/evaluation.md).
     """
-    passages = [each for each in ranked[:limit] if each.memory.id in state.record and each.score > 0]
+    passages = [each for each in ranked[:most] if each.memory.id in state.record and each.score > 0]
     if not passages:
         return [*ranked]
     best = ranked[0]
     beside = [each for each in passages if each.memory.provenance.session == best.memory.provenance.session]
     scores = [each.score + GATHERED * (best.score - each.score) for each in beside]
     in_order = sorted(beside, key=lambda each: -each.score - each.terms.get("tokens", 0.0))
-    in_order.sort(key=lambda each: each.memory.provenance.trust != Trust.AGENT)
+    in_order.sort(key=lambda each: each.memory.provenance.trust != Trust.AGENT or Channel.TEXT not in each.fused.ranks)
+    names = _CODES.findall(state.request.query)
+    in_order.sort(key=lambda each: -sum(name in said.get(each.memory.id, "") for name in names))
     for each, score in zip(in_order, scores, strict=True):
         if score != each.score:
             each.factors, each.score = {**each.factors, "session record": score / each.score}, score
