@@ -52,6 +52,8 @@ def test_passages_of_a_session_and_its_memory_are_one_hit_in_their_order() -> No
         },
         {"id": "a", "title": "a", "trust": "human", "text": "alone"},
     ]
+    over = (replace(passage(3, "first"), superseded_by=(f"session:{SESSION}#e12", "new")), passage(12, "second"))
+    assert search_reply(result_of(*over)).hits[0]["superseded_by"] == ["#e12", "new"]
 
 
 def test_one_passage_or_a_lone_session_memory_is_a_hit_by_itself() -> None:

@@ -226,6 +226,22 @@ def test_a_call_with_the_words_goes_before_what_was_said_without_any(engine: Eng
     assert [hit.memory.provenance.trust for hit in find(engine, query)][:1] == [first]
 
 
+@pytest.mark.parametrize("is_said", [True, False])
+def test_what_was_decided_goes_behind_what_a_person_says_of_it_later(engine: Engine, is_said: bool) -> None:
+    day = engine.clock() - 86_400
+    tell(engine, EventKind.PROMPT, "We decide: cache tides in Redis, since cache and tides are small.", "old", day)
+    later = "Forget Redis: we cache the harbour, the gauges and the walrus printer in memory."
+    tell(
+        engine, EventKind.PROMPT if is_said else EventKind.TOOL, later, "new", day + 60, tool="" if is_said else "Bash"
+    )
+    scan(engine)
+    hits = {hit.memory.provenance.session: hit for hit in find(engine, "where do we cache tides")}
+    assert [*hits] == (["new", "old"] if is_said else ["old", "new"])
+    assert hits["old"].superseded_by == (("session:new#e1",) if is_said else ())
+    assert "newer" in hits["new"].explanation.terms or not is_said
+    assert not hits["new"].superseded_by
+
+
 def test_of_two_passages_the_one_that_a_successor_needs_goes_first(engine: Engine) -> None:
     tell(engine, EventKind.PROMPT, "Make the walrus printer speak two languages.", "plan", at=engine.clock())
     tell(engine, EventKind.ANSWER, "Let me look at the gettext catalogues of the printer.", "plan", engine.clock())

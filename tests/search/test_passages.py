@@ -17,6 +17,7 @@ from scrimshaw.search.passages import (
     PASSAGE,
     cut_passage,
     find_copies,
+    find_revoked,
     list_open_items,
     pack_hits,
 )
@@ -172,6 +173,40 @@ def test_a_word_in_a_path_counts_less_than_one_that_is_said() -> None:
         "- 403 Forbidden from https://pypi.example/simple when scripts/publish.sh ran\n"
     )
     assert "Not PyPI, ever" in cut_passage(text, ("publish", "pypi"), 160)
+
+
+@pytest.mark.parametrize(
+    ("later", "is_over"),
+    [
+        ("> No wait, forget Redis: we cache in memory.", True),
+        ("The cache is a dict. This replaces the Redis decision.", True),
+        ("We cache in memory instead of Redis.", True),
+        ("> We dropped Redis, the cache is in memory.", True),
+        ("> Redis is out, cache in memory", True),
+        ("We do not use Redis any more, the cache is in memory.", True),
+        ("The cache is no longer shared.", False),
+        ("Don't forget Redis when you clear the cache.", False),
+        ("Should we cache in memory instead of Redis?", False),
+        ("The cache replaces the file.", False),
+        ("We dropped Redis.", False),  # of what is asked it says nothing
+        ("The cache is in Redis.", False),
+    ],
+)
+def test_what_is_called_over_later_is_known(later: str, is_over: bool) -> None:
+    texts = {"old": "> We cache in Redis, in the file of the cache.", "new": later, "other": "> We log as JSON."}
+    memories = [
+        replace(
+            hit_of(text, Trust.AGENT).memory,
+            id=name,
+            updated=f"2026-11-{10 + (name == 'new')}",
+            provenance=Provenance(session=name, trust=Trust.AGENT),
+        )
+        for name, text in texts.items()
+    ]
+    passages = [*zip(memories, texts.values(), strict=True)]
+    assert [*find_revoked(passages, ("cache",))] == [("new", "old")] * is_over
+    before = [(replace(memory, updated="2026-11-09"), text) for memory, text in passages[1:2]]
+    assert not [*find_revoked([*passages[:1], *before], ("cache",))]
 
 
 def test_of_a_long_output_the_first_stays() -> None:

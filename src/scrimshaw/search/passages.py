@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from scrimshaw.ingest.comparison import TOKEN_CHARACTERS, count_characters
 from scrimshaw.models import Memory, Trust
 from scrimshaw.search.results import Hit
-from scrimshaw.search.tokens import STEM
+from scrimshaw.search.tokens import STEM, STOP_WORDS
 
 # Characters of a passage, cross-validated on questions about recorded sessions (docs/evaluation.md): longer ones leave
 # no room for others, and shorter ones lose the sentence next to the query's words.
@@ -40,6 +40,14 @@ _ANNOUNCES = re.compile(
     r"(?!.*\b(?:because|since|instead|rather|so that)\b)[^.?!\n]*[:.]?$"
 )
 _ONLY_ASKS = re.compile(r"> (?:(?![.!:;]\s)[^\n])*\?\W*")  # one sentence of a person, whose words are quoted
+# What is over, not in a question; by a name or a number where such words are said of any work.
+_REVOKES = re.compile(
+    r"(?i)(?<!n't )(?<!not )(?<!never )\b(?:(?:forget(?: about)?|we(?:'ve| have)? dropped)(?: the| our)? (\w{3,}+)"
+    r"|(\w{3,}+) is out\b(?! of)|not (?:us(?:e|ing) )?(?:the |our )?(\w{3,}+) any ?more\b"
+    r"|(?:instead of|no longer|replac(?:ed|es|ing)|(?:moved|switched|migrated)(?: away)? from)"
+    r"(?-i:(?: the| our| an?| us(?:e|ing))* (?=\w{3})([A-Z]\w++|\w*[\d_]\w*+|\w+[A-Z]\w*+)))(?![^?!\n]*\?)"
+)
+_CUES = ("orget", "ropped", "eplac", "nstead of", "o longer", "ed from", "away from", "is out", "ny more", "nymore")
 _PART = re.compile(r"\.\d+\Z")
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _GAP = " ... "
@@ -138,6 +146,23 @@ def find_copies(passages: Sequence[tuple[Memory, str]], asked: str = "") -> Iter
         new = sum(len(line) for line in lines if sources.setdefault(line, session) == session)
         if (new < _LEAST_NEW and len(text) - new >= LEAST) or _ONLY_ASKS.fullmatch(text):
             yield memory.id
+
+
+def find_revoked(passages: Sequence[tuple[Memory, str]], terms: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The ids of what says that something is over, and of what was said of it before, best first.
+
+    The query names it, or half of its words are in both.
+    """
+    likely = [(new, text) for new, text in passages if any(cue in text for cue in _CUES)]
+    named = [(new, name.lower()) for new, text in likely for some in _REVOKES.findall(text) for name in some if name]
+    over = [(new, name[:STEM]) for new, name in named if name not in STOP_WORDS]
+    words = {each.id: {word[:STEM] for word in _WORD.findall(text.lower())} for each, text in passages if over}
+    asked = {term[:STEM] for term in terms}
+    for old, new, name in ((old, new, name) for old, _ in passages for new, name in over):
+        is_asked = name in asked or 2 * len(asked & words[old.id] & words[new.id]) >= len(asked)
+        is_own = old.provenance.session == new.provenance.session and old.source != new.source  # one retells the other
+        if name in words[old.id] and is_asked and old.updated < new.updated and not is_own:
+            yield new.id, old.id
 
 
 def pack_hits(

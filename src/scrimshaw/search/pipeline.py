@@ -21,7 +21,7 @@ from scrimshaw.search.confidence import CALIBRATIONS, NAMED, has_identifier, jud
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import DIGITS, OTHER_WORDS, Fused, fuse, scale_scores
-from scrimshaw.search.passages import SENTENCE, cut_passage, find_copies, list_open_items
+from scrimshaw.search.passages import SENTENCE, cut_passage, find_copies, find_revoked, list_open_items
 from scrimshaw.search.periods import find_period
 from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, SessionSignals
 from scrimshaw.search.routing import LISTS, route
@@ -285,9 +285,9 @@ class Searcher:
     def _judge_passages(self, state: SearchState, ranked: list[Candidate]) -> tuple[list[Candidate], dict[str, str]]:
         """Without passages that answer nothing, of those that may come on the first two pages; what sessions say."""
         best = [each for each in ranked[: self._settings.limit * 2] if each.memory.provenance.session]
-        passages = [each for each in best if each.memory.id in state.record]
-        if not passages and len(best) < 2:
+        if not best:
             return ranked, {}
+        passages = [each for each in best if each.memory.id in state.record]
         texts = {name: piece.text for name, piece in self._read_pieces(state, passages).items()} if passages else {}
         copies = {*find_copies([(each.memory, texts[each.memory.id]) for each in passages])}
         if told := [each.memory.id for each in best if each.memory.id not in texts]:
@@ -311,6 +311,7 @@ class Searcher:
         _apply_boosts(state, ranked, find_boosts)
         ranked, texts = self._judge_passages(state, ranked)
         ranked = _gather_session(state, ranked, texts, self._settings.limit)
+        ranked = _put_revoked_behind(state, ranked, texts) if texts else ranked
         page = ranked[request.offset : request.offset + state.limit]
         recalled = state.signals.recalled if request.first else ()
         always_on = state.always_on if request.first else ()
@@ -435,28 +436,41 @@ def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate
     later = [sorted(pair, key=dates.__getitem__, reverse=True) for pair in state.versions if set(pair) <= set(known)]
     later = [pair for pair in later if dates[pair[1]] and dates[pair[0]] > dates[pair[1]]]
     if later:
-        words = _find_asked_words(index, state, [known[name] for name in {*chain.from_iterable(later)}])
         titles = {name: each.memory.title for name, each in known.items()}
+        asked = sorted({*find_names(state.request.query.lower()), *state.terms}, key=len, reverse=True)
+        find = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, asked))})(?!\w)").findall
+        pieces = index.pieces([*map(state.place_of, {*chain.from_iterable(later)})])
+        words = dict[str, set[str]]()  # of the query, in the title and passage of each
+        for name in {*chain.from_iterable(later)}:
+            text = pieces[place].text if (place := state.place_of(name)) in pieces else ""
+            words[name] = {*find(f"{titles[name]}\n{text}".lower())}
         later = [pair for pair in later if len({*map(titles.get, pair)}) == 1 or words[pair[1]] <= words[pair[0]]]
     scores = dict(zip(known, map(attrgetter("score"), best), strict=True))  # before any lift
     for newer, older in sorted([*stated, *map(tuple, later)], key=lambda pair: (dates[pair[0]], pair)):
         new, old = known[newer], known[older]
-        share, is_near = math.prod(new.factors.values()), scores[older] - scores[newer] <= rerank.NEWER_REACH
-        gap, ranks = old.score - new.score, [lineage.TRUST_RANKS[x.memory.provenance.trust] for x in (new, old)]
-        if gap >= 0 and (is_near or (newer, older) in stated) and ranks[0] <= ranks[1]:
-            lift = new.terms.get("newer", 0.0) + gap / share + 2 * 10**-DIGITS
-            new.terms = {**new.terms, "newer": round(lift, DIGITS)}
-            new.score = max(0.0, new.fused.score + sum(new.terms.values())) * share
+        if scores[older] - scores[newer] <= rerank.NEWER_REACH or (newer, older) in stated:
+            _lift_above(new, old)
 
 
-def _find_asked_words(index: Index, state: SearchState, candidates: Sequence[Candidate]) -> dict[str, set[str]]:
-    """The words and names of the query in the title and passage of each memory."""
-    asked = sorted({*find_names(state.request.query.lower()), *state.terms}, key=len, reverse=True)
-    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, asked))})(?!\w)")
-    titles = {each.memory.id: each.memory.title for each in candidates}
-    found = index.pieces([*map(state.place_of, titles)])
-    pieces = {name: found[place].text for name in titles if (place := state.place_of(name)) in found}
-    return {name: {*pattern.findall(f"{title}\n{pieces.get(name, '')}".lower())} for name, title in titles.items()}
+def _lift_above(new: Candidate, old: Candidate) -> bool:
+    """Raise one just above the other that it replaces, and whether it may: not if that is more trusted."""
+    ranks = [lineage.TRUST_RANKS[each.memory.provenance.trust] for each in (new, old)]
+    if old.score >= new.score and ranks[0] <= ranks[1]:
+        share = math.prod(new.factors.values()) * (1 + sum(new.boosts.values()))
+        rest = new.fused.score + sum(new.terms.values()) - new.terms.get("newer", 0.0)
+        new.terms = {**new.terms, "newer": round(old.score / share - rest + 2 * 10**-DIGITS, DIGITS)}
+        new.score = (rest + new.terms["newer"]) * share
+    return ranks[0] <= ranks[1]
+
+
+def _put_revoked_behind(state: SearchState, ranked: list[Candidate], texts: Mapping[str, str]) -> list[Candidate]:
+    """Raise what says that something is over just above what said it before; a call says neither."""
+    calls = {name for name, (*_, memory) in state.record.items() if memory.provenance.trust != Trust.AGENT}
+    known = {each.memory.id: each for each in ranked if each.memory.id in texts and each.memory.id not in calls}
+    for newer, older in find_revoked([(each.memory, texts[name]) for name, each in known.items()], state.terms):
+        if not known[older].superseded_by and _lift_above(known[newer], known[older]):
+            known[older].superseded_by = (newer,)
+    return sorted(ranked, key=_sort_key)
 
 
 def _gather_session(state: SearchState, ranked: list[Candidate], said: Mapping[str, str], most: int) -> list[Candidate]:

@@ -155,6 +155,7 @@ def _public_group(name: str, hits: Sequence[Hit]) -> dict[str, Any]:
     flags = {flag for hit in hits for flag in _labels(hit).get("flags", ())}
     trust, updated = lowest_trust(hit.memory.provenance.trust for hit in hits), max(hit.memory.updated for hit in hits)
     labels = {"trust": trust, "flags": tuple(flags), "updated": updated[:_DATE]}
+    labels["superseded_by"] = [*{_clear(each.removeprefix(name)): 0 for hit in hits for each in hit.superseded_by}]
     texts = {_clear(part): _judge_hit(parts[part])[0] for part in in_order}
     return {"id": _clear(name), "title": _short_title(hits[0].memory), **_unusual(labels), "passages": texts}
 
