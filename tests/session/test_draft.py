@@ -1509,3 +1509,10 @@ def test_a_path_with_backslashes_is_the_same_file() -> None:
     made = recording.answer("Committed.").draft()
     assert made.uncommitted == ()
     assert texts(made.changed)[-1] == "tools/export.py"
+
+
+@pytest.mark.parametrize(
+    ("says", "is_kept"), [("Please do not edit files in src/vendored.", True), ("Hello there.", False)]
+)
+def test_a_rule_alone_is_worth_a_memory(says: str, *, is_kept: bool) -> None:
+    assert Recording().prompt(says).answer("Understood.").draft().is_worth_keeping == is_kept

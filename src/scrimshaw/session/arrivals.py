@@ -106,7 +106,7 @@ def find_touched(sessions: Sessions, index: Index, text: str) -> list[StateLine]
     asked, touched = {word[:STEM] for word in query_terms(text)}, dict[str, StateLine]()
     rare = math.log(max(index.count(None)[""] / SOME_PIECES, 1))  # the score of a word that so many pieces have
     for rule in find_rules(sessions, index, "", None):
-        for piece in filter(_is_rule, filter(_RULE["forbids"].search, _RULE["reason"].split(rule.text))):
+        for piece in filter(is_rule, filter(_RULE["forbids"].search, _RULE["reason"].split(rule.text))):
             words = {*query_terms(piece)} - WORDS["any_rule"]
             shared = {word for word in words - WORDS["any_work"] if word[:STEM] in asked}
             names = {word for word in words if len(word) > 2 and word[:STEM] not in _OF_ANY_RULE}
@@ -125,7 +125,7 @@ def read_lines(body: str, headings: Container[str]) -> Iterator[tuple[str, str, 
             yield from ((name, text, number) for text, number in _LINE.findall(rest))
 
 
-def _is_rule(sentence: str) -> bool:
+def is_rule(sentence: str) -> bool:
     """Whether it says what is to hold for good; not what always happens, or is not to be done at the moment."""
     is_order = _RULE["order"].search(sentence) and not _RULE["passing"].search(sentence)
     return bool(is_order or _DECISION["lasting"].search(sentence)) and not _DECISION["no_rule"].search(sentence)
@@ -136,7 +136,7 @@ def list_rules(body: str, read_prompts: Callable[[], Sequence[RecordedEvent]]) -
     prompts = None
     for _, line, number in read_lines(body, _RULING):
         for said in _NOTED_PART.finditer(line):
-            if ruled := " ".join(filter(_is_rule, _SENTENCES.split(said["text"]))):
+            if ruled := " ".join(filter(is_rule, _SENTENCES.split(said["text"]))):
                 prompts = {event.number for event in read_prompts()} if prompts is None else prompts
                 if not prompts or int(said["event"] or number or 0) in prompts:
                     yield ruled if ruled.count(" ") > 2 else said["text"]  # "always 16 bits."

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from scrimshaw.models import EventKind, Item, RecordedEvent, Session
 from scrimshaw.session import keywords, sections, statements
+from scrimshaw.session.arrivals import is_rule
 from scrimshaw.session.decisions import BY_REPLY, find_decisions
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.record import Record
@@ -118,6 +119,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     decided = tuple(in_order([*decisions, *more["decision"]]))
     is_wanted = decisions or changes or problems or open_points or any(map(_is_task, prompts))
     asked = {event.number for event in events if event.kind == EventKind.PROMPT}
+    is_ruled = any(each.by == USER and is_rule(each.text) for each in record.sentences)
     is_chosen = any(each.event in asked or each.note.startswith(BY_REPLY) for each in decided)
     return Draft(
         session=session.id,
@@ -137,7 +139,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         tool_calls=record.calls,
         ended=events[-1].at if events else session.last_event,
         requests=requests,
-        is_worth_keeping=bool(is_wanted and (record.calls or is_chosen)),
+        is_worth_keeping=bool(is_ruled or (is_wanted and (record.calls or is_chosen))),
     )
 
 
