@@ -1495,12 +1495,13 @@ def test_points_that_a_list_names_are_behind_what_else_is_open() -> None:
 
 
 def test_what_a_person_reports_as_done_is_not_open() -> None:
-    recording = Recording().prompt("Draw the harbour chart.").edit("chart.py").prompt("not now, I'll deploy at two")
-    recording.answer("The chart is drawn.")
-    assert texts(recording.draft().open) == ["not now, I'll deploy at two"]
-    made = recording.prompt("deployed at 2:10, 96 ships since, zero errors").answer("Good.").draft()
-    assert texts(made.open) == []
-    assert "deployed at 2:10, 96 ships since, zero errors" in texts(made.findings)
+    recording = Recording().prompt("Draw the harbour chart.").edit("chart.py").answer("Drawn.")
+    recording.prompt("harbour chart tomorrow").answer("Sure.")
+    assert (step := recording.draft().next_step)
+    assert step.text == "harbour chart tomorrow"
+    made = recording.prompt("the harbour chart is live since 2:10, zero errors").answer("Good.").draft()
+    assert (made.open, made.next_step) == ((), None)
+    assert "the harbour chart is live since 2:10, zero errors" in texts(made.findings)
 
 
 def test_a_path_with_backslashes_is_the_same_file() -> None:

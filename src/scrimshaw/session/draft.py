@@ -19,12 +19,11 @@ from scrimshaw.session.arrivals import is_rule
 from scrimshaw.session.decisions import BY_REPLY, find_decisions
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.record import Record
-from scrimshaw.session.selection import BRIEF, is_likely, score_sentences, select_statements
+from scrimshaw.session.selection import score_sentences, select_statements
 from scrimshaw.session.statements import LONGEST_LINE, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
 LONGEST_BODY, MOST_BODY_LINES = 4_500, 40  # characters, about 1,100 tokens; lines with a statement
 _FILES_PER_LINE, _FILE_LINES = 6, 4
-_LATE = 0.85  # share of the events after which a point is open though it looks unlikely
 # The weight of a phrase by where it occurs; tuned on real sessions.
 _IN_TITLE, _IN_TASK, _IN_REQUEST, _IN_DECISION, _IN_COMMIT, _IN_RESULT = 2.5, 0.8, 1.0, 1.5, 2.0, 1.0
 _A_SENTENCE = 4  # spaces; a shorter text may occur in a longer statement and still be news
@@ -83,27 +82,20 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     problems = prove(sections.find_problems(record))
     step = next(iter(prove([sections.find_next_step(record)])), None)
     step = None if step and task and step.event == task.event else step
-    left = sections.find_open_points(record, sections.find_unsolved(record))
-    # What is put off early is mostly done in the end; of a brief session the classifier knows little.
-    late = _LATE * record.last_event if len(record.sentences) >= BRIEF else 0
-    left = [each for each in left if each.event >= late or is_likely(record, scores, each)]
-    left = [*filterfalse(partial(sections.is_settled, record), left)]
-    open_points = _Evidence(events).prove(x for x in left if not any(x.text in each.text for each in decisions))
+    ruled = "\n".join(each.text for each in decisions)
+    open_points = _Evidence(events).prove(x for x in sections.find_left(record, scores) if x.text not in ruled)
     step = None if step and any(x.note and x.text == step.text for x in open_points) else step  # it was not decided
     soon = [x for x in open_points if _IS_SOON(x.text) and record.turns[x.event] >= max(record.turns.values()) - 1]
     step = step or next(iter(prove(soon[-1:])), None)
     open_points = tuple(each for each in open_points if not (step and each.text == step.text))
-    found = sections.find_findings(record, changes)
-    found = [*found, *filter(None, [sections.find_closing_report(record)])]
-    findings = prove(each for each in found if each.text not in {x.text for x in open_points})
+    left = {each.text for each in open_points}
+    findings = prove(each for each in sections.find_findings(record, changes) if each.text not in left)
     requests = prove(find_later_requests(record, task, decisions))
     told = filter(None, [task, step, *decisions, *changes, *problems, *open_points, *findings, *requests])
     lines = "\n".join(map(_line, told))
     selected = select_statements(record, scores, lines, room=LONGEST_BODY - len(lines))
-    selected = {**selected, "open": [*filterfalse(partial(sections.is_settled, record), selected["open"])]}
     more = {kind: prove(x for x in some if not sections.repeats_change(changes, x)) for kind, some in selected.items()}
     in_order = partial(sorted, key=attrgetter("event"))
-    prompts = _group_prompts(record.sentences).values()
     title = _make_title(task, record.sentences, requests, changes)
     whole = "\n".join(each.text for each in record.sentences)
     weighted = [
@@ -111,16 +103,16 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         *([(f"{task.text} {task.note}", _IN_TASK)] if task else []),
         *((each.text, _IN_REQUEST) for each in requests),
         *((each.text, _IN_DECISION) for each in decisions),
-        *((_strip_kind(each.text), _IN_COMMIT) for each in changes if each.commit is not None),
-        *((each.text, _IN_RESULT) for each in changes if each.commit is None),
+        *((x.text, _IN_RESULT) if x.commit is None else (_strip_kind(x.text), _IN_COMMIT) for x in changes),
     ]
     paths = sections.relative_paths(record.edits)
     phrases, topics = keywords.find_keywords(weighted, keywords.file_stems(record.edits), paths, whole)
     decided = tuple(in_order([*decisions, *more["decision"]]))
+    prompts = _group_prompts(record.sentences).values()
     is_wanted = decisions or changes or problems or open_points or any(map(_is_task, prompts))
-    asked = {event.number for event in events if event.kind == EventKind.PROMPT}
     is_ruled = any(each.by == USER and is_rule(each.text) for each in record.sentences)
-    is_chosen = any(each.event in asked or each.note.startswith(BY_REPLY) for each in decided)
+    asked = {event.number for event in events if event.kind == EventKind.PROMPT}
+    is_chosen = is_ruled or any(each.event in asked or each.note.startswith(BY_REPLY) for each in decided)
     return Draft(
         session=session.id,
         title=title,
@@ -139,7 +131,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         tool_calls=record.calls,
         ended=events[-1].at if events else session.last_event,
         requests=requests,
-        is_worth_keeping=bool(is_ruled or (is_wanted and (record.calls or is_chosen))),
+        is_worth_keeping=bool((is_wanted or is_ruled) and (record.calls or is_chosen)),
     )
 
 

@@ -17,9 +17,9 @@ from scrimshaw.ingest.events import CUT_MIDDLE
 from scrimshaw.models import EventKind, RecordedEvent
 from scrimshaw.session import statements
 from scrimshaw.session.failures import FIRM_ERRORS, LONGEST_ACT, Failure, find_errors, match_paths
-from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems, find_topics, is_clear
+from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems, is_clear
 from scrimshaw.session.record import ACTS, LONG_WORD, SAME_CHOICE, Record
-from scrimshaw.session.selection import BRIEF
+from scrimshaw.session.selection import BRIEF, Scores, is_likely, is_settled
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
 FEWEST_WORDS, _FEWEST_NAMED = 4, 2  # of a sentence, and of an item below "Left:" or what a person puts off
@@ -48,7 +48,7 @@ MOST_OPEN, MOST_STEPS, _LAST_CALLS = 6, 3, 2
 # Of a session; what comes earlier does not count, as most open ends are finished later. Postponed ones stay open.
 _RECENT_SHARE, _THEIR_SHARE, _LATER_SHARE = 0.85, 0.6, 0.3
 _OPEN, _NEED = PATTERNS["open_points"], PATTERNS["requests"]["need"]
-_FEW_TOPICS, _SETTLED = 3, 0.35  # words that name a subject; share of them in the report that a point is done
+_LATE = 0.85  # share of the events after which a point is open though it looks unlikely
 _TASK = re.compile(r"(?m)^\[(\w[\w-]*)\](.*)")
 _UNFINISHED = ("pending", "in_progress", "in-progress", "todo", "open")
 
@@ -90,9 +90,10 @@ def repeats_change(changes: Sequence[Statement], said: Statement | Sentence) -> 
 
 
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
-    """What a brief session found by its longest report; longer ones leave it to selection."""
-    if len(record.sentences) >= BRIEF:
-        return []
+    """What a person's last words report, and what a brief session found by its longest report."""
+    closing = [*filter(None, [find_closing_report(record)])]
+    if len(record.sentences) >= BRIEF:  # longer ones leave it to selection
+        return closing
     firm = [each for each in record.answers if not _CHANGE["not_a_finding"].search(each.text)]
     says = (_CHANGE["told"], _VERB)  # an item, unless it is left to do
     firm = [x for x in firm if not x.is_item or (any(s.search(x.text) for s in says) and not statements.is_left(x))]
@@ -105,7 +106,7 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     report = [x for x in worth if x.event == longest and (x.is_item or longest not in aloud)][:MOST_REPORTED]
     labels = (x.heading.rstrip(": ") if x.is_item and not _CHANGE["no_label"].match(x.heading) else "" for x in report)
     told = (Statement(x.text, x.event, label) for x, label in zip(report, labels, strict=True))
-    return [each for each in told if not repeats_change(changes, each)]
+    return [*(each for each in told if not repeats_change(changes, each)), *closing]
 
 
 def _find_results(record: Record) -> list[Statement]:
@@ -348,6 +349,18 @@ def find_unsolved(record: Record) -> list[Statement]:
     return found[-MOST_UNSOLVED:]
 
 
+def find_left(record: Record, scores: Scores) -> list[Statement]:
+    """The open points that a person does not report as done later.
+
+    What is put off early is mostly done in the end, so it must be likely, except in brief sessions: of these the scores
+    know little.
+    """
+    late = _LATE * record.last_event if len(record.sentences) >= BRIEF else 0
+    found = find_open_points(record, find_unsolved(record))
+    likely = (each for each in found if each.event >= late or is_likely(record, scores, each))
+    return [*filterfalse(partial(is_settled, record), likely)]
+
+
 def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list[Statement]:
     """The last failures, unfinished tasks of a task list, and what was said to be left."""
     left, changed = _find_unfinished_tasks(record), max(chain([0], *record.edits.values()))
@@ -448,18 +461,6 @@ def find_closing_report(record: Record) -> Statement | None:
     question = record.quote_offer(answer, text) if answer else ""
     note = f"on (e{answer}): {question}" if question else ""
     return Statement(text, number, note) if is_long or _OPEN["over"].search(text) else None
-
-
-def is_settled(record: Record, point: Statement) -> bool:
-    """Whether a person later reports that an open point is done: "not deployed" by "deployed at two"."""
-    subjects, undone = find_topics(point.text), set(_OPEN["undone"].findall(point.text.lower()))
-    for said in record.sentences:
-        if said.event > point.event and said.by == USER and _OPEN["over"].search(said.text):
-            shared = len(subjects & find_topics(said.text))
-            is_same = shared >= max(1 if len(subjects) <= _FEW_TOPICS else LEAST_SUBJECTS, _SETTLED * len(subjects))
-            if (is_same or undone & set(LONG_WORD.findall(said.text.lower()))) and not _OPEN["ahead"].search(said.text):
-                return True
-    return False
 
 
 def _find_first_ahead(record: Record, said: Sequence[Sentence], *, is_noted: bool = False) -> int | None:

@@ -16,8 +16,9 @@ import msgspec
 
 from scrimshaw.models import EventKind
 from scrimshaw.session import statements
+from scrimshaw.session.keywords import LEAST_SUBJECTS, find_topics
 from scrimshaw.session.record import ACTS, LONG_WORD, SAME_CHOICE, Passage, Record
-from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Statement, flatten
+from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement, flatten
 
 KINDS = ("decision", "finding", "result", "open")
 # The probability above which a sentence is told, above which it is told beside one, and below which a reply without
@@ -31,6 +32,7 @@ Scores = Sequence[tuple[float, str]]  # of each sentence the probability that it
 BRIEF = 12  # sentences; of the sessions that the weights are fitted on only four are so short
 _NEAR_END, _FEWEST_ITEMS = 0.8, 3  # share of the events, and items, of the answer that tells how it ended
 _NAMES, _TOKEN = PATTERNS["names"], PATTERNS["statements"]["token"]
+_FEW_TOPICS, _SETTLED = 3, 0.35  # words that name a subject; share of them in the report that a point is done
 _FEWEST_SPACES = 2  # in a sentence; with fewer it is a caption
 _FEW = 5  # words; fewer, such as the names of changed files, do not say what a sentence with them says
 _OPENING, _HEADING = 2, 8  # first words of a sentence, and of its heading
@@ -45,8 +47,8 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
     best, accounts = min(MOST_BEST, len(scores) // SENTENCES_PER_BEST), _find_accounts(record)
     for rank, (place, (worth, kind)) in enumerate(sorted(enumerate(scores), key=lambda each: -each[1][0])):
         sentence = record.sentences[place]
-        is_caption = sentence.text.count(" ") < _FEWEST_SPACES
-        least = LEAST_WORTH if is_caption else accounts.get(sentence.event, LEAST_WORTH)
+        is_caption = sentence.by == AGENT and sentence.text.count(" ") < _FEWEST_SPACES  # or "Committed."
+        least = 1.0 if is_caption else accounts.get(sentence.event, LEAST_WORTH)
         least = LEAST_BESIDE if rank < best else max(least, LEAST_BESIDE) if sentence.is_item else least
         if worth < least or not is_telling(record, place, kind):
             continue
@@ -85,7 +87,21 @@ def is_telling(record: Record, place: int, kind: str) -> bool:
     table, cues = ("open_points", ("done", "argument")) if may_be_done else ("decisions", ("asks_to_choose",))
     is_empty = sentence.is_item and any(PATTERNS[table][each].search(sentence.heading) for each in cues)
     is_empty |= any(PATTERNS["changes"][each].search(sentence.text) for each in ("status", "ceremony"))
+    is_empty |= kind == "open" and is_settled(record, sentence)
     return not (is_empty or sentence.by == SUMMARY or sentence.event in record.noted or record.is_withdrawn(sentence))
+
+
+def is_settled(record: Record, point: Statement | Sentence) -> bool:
+    """Whether a person later reports that an open point is done: "not deployed" by "deployed at two"."""
+    cues, subjects = PATTERNS["open_points"], find_topics(point.text)
+    undone = set(cues["undone"].findall(point.text.lower()))
+    for said in record.sentences:
+        if said.event > point.event and said.by == USER and cues["over"].search(said.text):
+            shared = len(subjects & find_topics(said.text))
+            is_same = shared >= max(1 if len(subjects) <= _FEW_TOPICS else LEAST_SUBJECTS, _SETTLED * len(subjects))
+            if (is_same or undone & set(LONG_WORD.findall(said.text.lower()))) and not cues["ahead"].search(said.text):
+                return True
+    return False
 
 
 def add_context(record: Record, place: int, scores: Scores, told: str) -> Statement:
