@@ -140,6 +140,13 @@ async def test_a_memory_that_was_saved_is_no_changed_file(engine: Engine, about:
     assert item.kind is kind
 
 
+async def test_of_a_change_the_title_is_kept_and_not_the_reply(engine: Engine, project: Path) -> None:
+    changed = {"title": "Why the walrus deploys", "content": note("Port")["content"], "session_id": "S"}
+    (item,) = await kept(engine, "memory_update", id="deploy", **changed)
+    assert "Why the walrus deploys" in item.text
+    assert "status" not in item.text
+
+
 async def test_the_name_of_a_tool_that_is_not_there_is_kept_nowhere(engine: Engine, project: Path) -> None:
     await calls(engine, (f"note {SECRET}", {}), ("memory_list", {}))
     assert {each.occasion for each in engine.sessions.injections("S")} == {"", "memory_list"}

@@ -69,7 +69,8 @@ def _observe_call(engine: Engine, rules: Sequence[Rule], session: Session, call:
         tool_name=call.tool,
         cwd=str(engine.settings.project.resolve()),
         arguments={**call.arguments, "file_path": memory.path} if memory else call.arguments,
-        output=str(call.reply.get("content") or call.text),
+        # what was saved is in its file; the reply only says so
+        output=memory.title if memory and tool == "Write" else str(call.reply.get("content") or call.text),
         failed=bool(call.error),
         call_id=call.call_id,
     )
