@@ -89,7 +89,10 @@ def _render_hits(result: SearchResult, terms: Sequence[str], explain: bool) -> L
             yield line((f"   score {hit.score:.3f}: {'; '.join(found)}", "dim"))
         yield ""
     if not result.hits and not result.state:
-        yield "Nothing is known about this; --min-confidence 0 shows:" if result.nearest else "No memory matches."
+        other = " else" * bool(result.always_on)
+        yield (
+            f"Nothing{other} is known about this; --min-confidence 0 shows:" if result.nearest else "No memory matches."
+        )
     near = ((hit.memory.id, hit.text if hit.memory.source == RECORD else hit.memory.title) for hit in result.nearest)
     yield from (line("   ", (name, "cyan"), f"  {' '.join(said.split())}") for name, said in near)
     yield from render_peers(result)
