@@ -239,7 +239,9 @@ def find_failures(
         end = following.event.number if following and (passed or is_past) else 0
         until = passed.number if passed else max((each.event.number for each in red), default=0)
         between = [each for each in events if run.event.number < each.number < end]
-        is_lasting = all(each.number in edits.get(each.path, ()) for each in between if each.number in attempts)
+        is_lasting = all(
+            each.number in edits.get(each.path.replace("\\", "/"), ()) for each in between if each.number in attempts
+        )
         acts = [*_find_cure(run, errors[0], following, between, attempts)] if following and end and is_lasting else []
         own = {each.path for each in events if each.number in attempts and each.number < run.event.number}
         anew = [each for each in events if end < each.number < until and each.failed is not True]
