@@ -17,6 +17,7 @@ from scrimshaw.session.draft import LONGEST_BODY, MOST_BODY_LINES, Draft, build_
 from scrimshaw.session.failures import find_commits, find_edits
 from scrimshaw.session.record import Record
 from scrimshaw.session.sections import find_next_step, repeats_change
+from scrimshaw.session.selection import is_settled
 from scrimshaw.session.statements import AGENT, USER, Statement, contains_text, split_sentences
 
 FAILED = "FAILED tests/test_login.py::test_expired - AssertionError: 401 != 200\n1 failed, 3 passed"
@@ -1502,6 +1503,27 @@ def test_what_a_person_reports_as_done_is_not_open() -> None:
     made = recording.prompt("the harbour chart is live since 2:10, zero errors").answer("Good.").draft()
     assert (made.open, made.next_step) == ((), None)
     assert "the harbour chart is live since 2:10, zero errors" in texts(made.findings)
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "the harbour chart is still not live, why?",
+        "is the harbour chart live?",
+        "nobody confirmed the harbour chart yet",
+    ],
+)
+def test_what_is_asked_or_still_missing_stays_open(says: str) -> None:
+    recording = Recording().prompt("Draw the harbour chart.").edit("chart.py").answer("Drawn.")
+    recording.prompt("harbour chart tomorrow").answer("Sure.").prompt(says)
+    record = Record(recording.events, recording.items)
+    assert not is_settled(record, Statement("harbour chart tomorrow", 4))
+
+
+@pytest.mark.parametrize("path", ["src/login.py", "src\\login.py"])
+def test_a_cure_is_told_whatever_the_path_looks_like(path: str) -> None:
+    recording = Recording().prompt("Fix the login.").bash("pytest", FAILED, failed=True).edit(path)
+    assert len(recording.bash("pytest", "4 passed").answer("Fixed.").draft().problems) == 1
 
 
 def test_a_path_with_backslashes_is_the_same_file() -> None:

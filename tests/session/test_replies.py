@@ -561,5 +561,24 @@ def test_of_several_questions_the_one_that_is_answered_is_quoted() -> None:
 @pytest.mark.parametrize("says", ["That's wrong. The clock of Kiel does switch.", "no. the clock of Kiel does switch"])
 def test_a_claim_that_a_person_contradicts_is_not_told(says: str) -> None:
     recording = Recording().prompt("Read the clocks.").edit("clock.py").answer("The clock of Kiel never switches.")
-    made = recording.prompt(says).edit("clock.py").answer("Corrected: it switches in March.").draft()
-    assert "never switches" not in "".join(each.text for each in (*made.findings, *made.problems, *made.changed))
+    recording.prompt(says).edit("clock.py").answer("Corrected: it switches in March.")
+    record = Record(recording.events, recording.items)
+    assert {"clock", "kiel"} <= record.withdrawn[1]
+    assert [each.text for each in record.sentences if record.is_withdrawn(each)] == [
+        "The clock of Kiel never switches."
+    ]
+
+
+def test_a_word_about_the_past_contradicts_nothing() -> None:
+    recording = Recording().prompt("Draw the berths.").edit("a.py").answer("I use UTC, since pilots differ.")
+    recording.prompt("It was wrong before the fix, now the berths are right")
+    assert Record(recording.events, recording.items).withdrawn == {}
+
+
+def test_an_answer_that_denies_the_one_before_withdraws_it() -> None:
+    recording = Recording().prompt("Why is Redis full?").answer("That points at fragmentation of the heap.")
+    recording.bash("redis-cli dbsize", "411000").answer("No: the keys were never deleted, it is not fragmentation.")
+    record = Record(recording.events, recording.items)
+    assert [each.text for each in record.sentences if record.is_withdrawn(each)] == [
+        "That points at fragmentation of the heap."
+    ]

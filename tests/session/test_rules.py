@@ -31,6 +31,8 @@ from scrimshaw.session.arrivals import list_rules
         ("pls leave the old importer alone. it is fragile", "pls leave the old importer alone."),
         ("every commit must build, we bisect", "every commit must build, we bisect"),
         ("don't commit yet, I want to look at it", ""),
+        ("The export does not work in this project.", ""),
+        ("This is the only bug in our codebase.", ""),
         ("Please do not edit src/a.py until I have read it.", ""),
         ("Don't run it now.", ""),
         ("don't change the tests", ""),

@@ -42,10 +42,12 @@ _ANNOUNCES = re.compile(
 _ONLY_ASKS = re.compile(r"> (?:(?![.!:;]\s)[^\n])*\?\W*")  # one sentence of a person, whose words are quoted
 # What is over, not in a question; by a name or a number where such words are said of any work.
 _REVOKES = re.compile(
-    r"(?i)(?<!n't )(?<!not )(?<!never )\b(?:(?:forget(?: about)?|we(?:'ve| have)? dropped)(?: the| our)? (\w{3,}+)"
-    r"|(\w{3,}+) is out\b(?! of)|not (?:us(?:e|ing) )?(?:the |our )?(\w{3,}+) any ?more\b"
+    r"(?im)(?:(?:^|[.!?:>,] |\b(?:wait|no|so|then) )(?:"
+    r"(?:forget(?: about)?|we(?:['’]ve| have)? dropped)(?: the| our)? (\w{3,}+)"
+    r"|(?:the |our )?(?!release|version|update)(\w{3,}+) is out(?=[,.;!]|$))"
+    r"|(?<!n['’]t )(?<!not )(?<!never )\b(?:not (?:us(?:e|ing) )?(?:the |our )?(\w{3,}+) any ?more\b"
     r"|(?:instead of|no longer|replac(?:ed|es|ing)|(?:moved|switched|migrated)(?: away)? from)"
-    r"(?-i:(?: the| our| an?| us(?:e|ing))* (?=\w{3})([A-Z]\w++|\w*[\d_]\w*+|\w+[A-Z]\w*+)))(?![^?!\n]*\?)"
+    r"(?-i:(?: the| our| an?| us(?:e|ing))* (?=\w{3})([A-Z]\w++|\w*[\d_]\w*+|\w+[A-Z]\w*+))))(?![^?!\n]*\?)"
 )
 _CUES = ("orget", "ropped", "eplac", "nstead of", "o longer", "ed from", "away from", "is out", "ny more", "nymore")
 _PART = re.compile(r"\.\d+\Z")

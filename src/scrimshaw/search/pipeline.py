@@ -47,7 +47,9 @@ STRICT_MAX, ANY_LENGTH = 500, 20_000  # characters of a query, with `strict_quer
 
 _NO_PIECE = Piece(anchor="", heading="", text="")
 _STATES = list(Retention)
-_CODES = re.compile(r"\b(?:[A-Z]{3,}-?\d[\w-]*|E(?!RROR)[A-Z]{4,}|[A-Z]+(?:_[A-Z\d]+)+)\b")  # SHOP-1207, EADDRINUSE
+_CODES = re.compile(
+    r"\b(?:[A-Z]{3,}-?\d[\w-]*|E(?:ACCES|ADDR|CONN|NOENT|EXIST|PERM|PIPE|AGAIN|TIMEDOUT|MFILE|HOST|NETUNREACH)[A-Z]*|[A-Z]+(?:_[A-Z\d]+)+)\b"
+)  # SHOP-1207, EADDRINUSE
 _STRICT, _CONTROL = re.compile(r"[\w\s\-.,()&:]+", re.ASCII), re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f]")
 
 

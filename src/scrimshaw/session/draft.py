@@ -174,10 +174,7 @@ def find_task(record: Record) -> Statement | None:
 
 
 def find_later_requests(record: Record, task: Statement | None, told: Sequence[Statement]) -> list[Statement]:
-    """The user's requests after the task: one sentence of each later prompt; of many, those that say most.
-
-    One with most words in what is `told` of its prompt is left out.
-    """
+    """The user's requests after the task that are not `told` otherwise; of many, those that say most."""
     found, events = [], dict(zip(map(attrgetter("number"), record.events), record.events, strict=True))
     known = defaultdict[int, set[str]](set)
     for each in told:

@@ -23,6 +23,7 @@ from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, USER
 ACTS = (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)
 SAME_CHOICE = 0.6  # share of common words above which two sentences are about one choice
 LONG_WORD = re.compile(r"\w{3,}")
+_OF_CONTRADICTION = find_stems("wrong false incorrect nonsense true right correct falsch")
 _SHORT = 8  # words of a request to undo everything
 _DECISION, _CHANGE, _OPEN = PATTERNS["decisions"], PATTERNS["changes"], PATTERNS["open_points"]
 _NEED, _REMEDY, _TEST = PATTERNS["requests"]["need"], PATTERNS["failures"]["remedy"], PATTERNS["commands"]["test"]
@@ -105,7 +106,7 @@ class Record:
             if _DECISION["refusal"].search(texts[each.event]) and not each.place:  # "no." alone is no sentence
                 found[each.turn - 1] = find_stems(each.text)
             elif _DECISION["contradicts"].search(each.text):
-                found[each.turn - 1] = find_stems(texts[each.event]) - find_stems(each.text)
+                found[each.turn - 1] = find_stems(texts[each.event]) - _OF_CONTRADICTION
             if len(each.text.split()) < _SHORT and _DECISION["withdrawal"].search(each.text):
                 found[each.turn - 1] = frozenset()
         return found | dict.fromkeys(self.undoings, frozenset())

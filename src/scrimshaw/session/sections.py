@@ -350,11 +350,7 @@ def find_unsolved(record: Record) -> list[Statement]:
 
 
 def find_left(record: Record, scores: Scores) -> list[Statement]:
-    """The open points that a person does not report as done later.
-
-    What is put off early is mostly done in the end, so it must be likely, except in brief sessions: of these the scores
-    know little.
-    """
+    """The open points that nobody reports as done; early ones must be likely, as most are done in the end."""
     late = _LATE * record.last_event if len(record.sentences) >= BRIEF else 0
     found = find_open_points(record, find_unsolved(record))
     likely = (each for each in found if each.event >= late or is_likely(record, scores, each))

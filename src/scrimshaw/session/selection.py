@@ -29,7 +29,7 @@ LEAST_BRIEF = 0.05  # in the last answers of a brief session
 MOST_BEST, SENTENCES_PER_BEST = 3, 60
 LONGEST_SELECTION, _LINE = 1_600, 30  # characters of all that is selected, and what a line costs beside its text
 Scores = Sequence[tuple[float, str]]  # of each sentence the probability that it is needed, and its kind
-BRIEF = 12  # sentences; of the sessions that the weights are fitted on only four are so short
+BRIEF = 12  # sentences; of the 250 sessions that the weights are fitted on only four are so short
 _NEAR_END, _FEWEST_ITEMS = 0.8, 3  # share of the events, and items, of the answer that tells how it ended
 _NAMES, _TOKEN = PATTERNS["names"], PATTERNS["statements"]["token"]
 _FEW_TOPICS, _SETTLED = 3, 0.35  # words that name a subject; share of them in the report that a point is done
@@ -64,10 +64,7 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
 
 
 def _find_accounts(record: Record) -> Mapping[int, float]:
-    """The answers that tell how the work ended, with the probability above which their sentences are told.
-
-    These are the last one with a list, near the end, and in a brief session the last one of each turn, whole.
-    """
+    """The answers that are accounts of the work, with the probability above which their sentences are told."""
     near = (each for each in record.sentences if each.by == AGENT and each.event >= _NEAR_END * record.last_event)
     items = Counter(each.event for each in near if each.is_item)
     lists = sorted(event for event, count in items.items() if count >= _FEWEST_ITEMS)
@@ -96,10 +93,11 @@ def is_settled(record: Record, point: Statement | Sentence) -> bool:
     cues, subjects = PATTERNS["open_points"], find_topics(point.text)
     undone = set(cues["undone"].findall(point.text.lower()))
     for said in record.sentences:
-        if said.event > point.event and said.by == USER and cues["over"].search(said.text):
+        is_open = any(cues[each].search(said.text) for each in ("ahead", "lacks", "trouble"))
+        if said.event > point.event and said.by == USER and cues["over"].search(said.text) and not is_open:
             shared = len(subjects & find_topics(said.text))
             is_same = shared >= max(1 if len(subjects) <= _FEW_TOPICS else LEAST_SUBJECTS, _SETTLED * len(subjects))
-            if (is_same or undone & set(LONG_WORD.findall(said.text.lower()))) and not cues["ahead"].search(said.text):
+            if is_same or undone & set(LONG_WORD.findall(said.text.lower())):
                 return True
     return False
 
