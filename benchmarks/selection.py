@@ -43,7 +43,7 @@ READERS = {
     RECORDED: "readers: recorded",
     **dict.fromkeys(("first", "second", "third", "fourth", "fifth"), "readers: first"),
 }
-STRICT, SHARE = "readers: strict", 3
+STRICT, SHARE = "readers: strict", 2
 LEAST_SESSIONS = 20  # that have a feature; others belong to a subject
 LEAST_WEIGHT = 12  # hundredths; a feature with less in all outputs is left out
 STRENGTH, OF_KINDS = 0.05, 0.2  # of the fit against the penalty on the squares of the weights
