@@ -1462,7 +1462,7 @@ def test_a_brief_session_tells_its_last_answers_whole() -> None:
     recording = Recording().prompt("The workers time out at 2. Why?").read("src/a.py")
     recording.answer("The pool has 5 connections and the backup takes 4 of them. Set pool_size to 20.")
     recording.prompt("Good, do it").edit("src/a.py").bash(
-        "git commit -qam 'Raise the pool'", "[main 1f2e3d4] Raise the pool"
+        "git commit -qam 'Raise the pool size'", "[main 1f2e3d4] Raise the pool size"
     )
     made = recording.answer("pool_size is 20 now.").draft()
     assert texts(made.findings) == [
@@ -1488,11 +1488,11 @@ def test_a_request_that_a_decision_quotes_and_a_file_left_uncommitted_are_told_o
 
 
 def test_points_that_a_list_names_are_behind_what_else_is_open() -> None:
-    recording = (
-        Recording().prompt("Extend the exporter.").dialog("task list", "[pending] Fix the enums of the exporter")
-    )
-    recording.edit("a.py").answer("The exporter works. Not tested yet: the dumps of the old harbour.")
-    assert texts(recording.draft().open)[-1] == "Not tested yet: the dumps of the old harbour."
+    needs = "What the harbour still needs:\n\n- the crane has to be drawn\n- a gauge for the tide of the night\n"
+    recording = Recording().prompt("Extend the exporter.").dialog("task list", "[pending] Fix the enums")
+    made = recording.edit("a.py").answer(f"The exporter writes one file for each table now.\n\n{needs}").draft()
+    assert texts(made.open)[-1] == "Fix the enums"
+    assert len(made.open) > 1
 
 
 def test_what_a_person_reports_as_done_is_not_open() -> None:

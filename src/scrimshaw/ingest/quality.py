@@ -54,7 +54,7 @@ _quote = partial(shorten, longest=60)
 _FILLER_SHARE, _OUTPUT_SHARE, _FEWEST_LINES, _FEWEST_PIECES, _MOST_REPEATED = 0.25, 0.6, 5, 8, 3
 _DIGITS = re.compile(r"\d+")
 _TABLE_ROW = re.compile(r"\s*\|")
-_SENTENCE_END = re.compile(r"\s(?<=[.!?].)\s*", re.DOTALL)  # its blank is found fast
+_SENTENCE_END = re.compile(r"\s(?<=[.!?].)\s*", re.DOTALL)  # a blank is found faster than what is before it
 # Weights of the parts of a session's file, by section; fitted on drafts read by a person.
 _WORTH: Mapping[str, float] = {"decisions_in": 0.35, "changes_in": 0.35, "cures_in": 0.15, "rest_in": 0.15}
 _ENOUGH_CHANGES, _NAMES = 5, re.compile(r"`|\w_\w|\w\.\w")

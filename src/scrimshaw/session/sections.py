@@ -434,8 +434,8 @@ def find_next_step(record: Record) -> Statement | None:
         asked = asked[first:] if first is not None else []
         text = _join_said(record, asked)
         is_put_off = any(_OPEN[cue].search(x.text) for cue in ("deferred", "puts_off") for x in asked)  # an open point
-        is_settled = not asked or (is_noted and (is_put_off or not is_clear(text)))
-        return None if is_settled else Statement(statements.cut_line(text, LONGEST_SENTENCE), asked[0].event)
+        is_nothing = not asked or (is_noted and (is_put_off or not is_clear(text)))
+        return None if is_nothing else Statement(statements.cut_line(text, LONGEST_SENTENCE), asked[0].event)
     last = acts[-1] if acts else None
     if last and last.kind == EventKind.TOOL and not _OPEN["hands_in"].search(last.text):  # it broke off
         said = [each for each in record.answers if record.turns[each.event] == record.turns[last.number]][-1:]

@@ -24,7 +24,7 @@ KINDS = ("decision", "finding", "result", "open")
 # The probability above which a sentence is told, above which it is told beside one, and below which a reply without
 # a cue is no decision; chosen on sessions that the weights were not fitted on.
 LEAST_WORTH, LEAST_BESIDE, LEAST_LIKELY = 0.5, 0.25, 0.25
-LEAST_BRIEF = 0.05  # in the last answers of a brief session
+LEAST_BRIEF = 0.05  # in the last answers of a brief session; not measured, since few labelled ones are so brief
 # Sentences that are told above LEAST_BESIDE, one of so many: of an agent that thinks aloud few are sure.
 MOST_BEST, SENTENCES_PER_BEST = 3, 60
 LONGEST_SELECTION, _LINE = 1_600, 30  # characters of all that is selected, and what a line costs beside its text
@@ -48,9 +48,9 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
     for rank, (place, (worth, kind)) in enumerate(sorted(enumerate(scores), key=lambda each: -each[1][0])):
         sentence = record.sentences[place]
         is_caption = sentence.by == AGENT and sentence.text.count(" ") < _FEWEST_SPACES  # or "Committed."
-        least = 1.0 if is_caption else accounts.get(sentence.event, LEAST_WORTH)
-        least = LEAST_BESIDE if rank < best else max(least, LEAST_BESIDE) if sentence.is_item else least
-        if worth < least or not is_telling(record, place, kind):
+        least = LEAST_BESIDE if rank < best else accounts.get(sentence.event, LEAST_WORTH)
+        least = max(least, LEAST_BESIDE) if sentence.is_item else least
+        if is_caption or worth < least or not is_telling(record, place, kind):
             continue
         said = add_context(record, place, scores, told)
         words = set(LONG_WORD.findall(said.text.lower()))
@@ -93,8 +93,8 @@ def is_settled(record: Record, point: Statement | Sentence) -> bool:
     cues, subjects = PATTERNS["open_points"], find_topics(point.text)
     undone = set(cues["undone"].findall(point.text.lower()))
     for said in record.sentences:
-        is_open = any(cues[each].search(said.text) for each in ("ahead", "lacks", "trouble"))
-        if said.event > point.event and said.by == USER and cues["over"].search(said.text) and not is_open:
+        is_done = said.event > point.event and said.by == USER and cues["over"].search(said.text)
+        if is_done and not any(cues[each].search(said.text) for each in ("ahead", "lacks", "trouble")):
             shared = len(subjects & find_topics(said.text))
             is_same = shared >= max(1 if len(subjects) <= _FEW_TOPICS else LEAST_SUBJECTS, _SETTLED * len(subjects))
             if is_same or undone & set(LONG_WORD.findall(said.text.lower())):
