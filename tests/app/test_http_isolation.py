@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, NamedTuple
 
 import pytest
@@ -68,8 +69,15 @@ class Team(NamedTuple):
     billing: Path
 
 
+@pytest.fixture
+def team(shared: Team) -> Team:
+    """The team with a token of this test alone: all tests at once may spend the requests of one."""
+    shop = shared.billing.parent / "shop"
+    return shared._replace(own=shared.server.token(f"ana-{token_hex(4)}", {shop: TokenScope.ADMIN}))
+
+
 @pytest.fixture(scope="module")
-def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     root = tmp_path_factory.mktemp("team")
     shop, billing, home = root / "shop", root / "billing", root / "home"
     write_memory(shop / ".scrimshaw/memories", "gate", "# Gate\nThe harbour gate shuts at dusk.")
