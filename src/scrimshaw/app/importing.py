@@ -18,22 +18,14 @@ from scrimshaw.errors import InvalidRequest, NotFound, StorageFailure, Unreadabl
 from scrimshaw.ingest.events import redact_id
 from scrimshaw.ingest.payload import Json, read_object, section, sections
 from scrimshaw.ingest.rule_checks import usable_rules
+from scrimshaw.ingest.tables import load_table
 from scrimshaw.models import Traces
 from scrimshaw.storage.scan import SERENA_MEMORIES
 from scrimshaw.toml_text import read_regular_file
 
 EVERYTHING, TRANSCRIPTS, SERENA = "all", "transcripts", "serena"
 GRAPH_FILES = ("memory.jsonl", "memory.json")
-# Only imported by name, since one database serves all projects of a user: its usual place below the home folder.
-_SHARED_DATABASES = {
-    importers.FORGETFUL: (
-        ".local/share/forgetful/forgetful.db",
-        "Library/Application Support/forgetful/forgetful.db",
-        "AppData/Local/forgetful/forgetful/forgetful.db",
-    ),
-    importers.CLAUDE_MEM: (".claude-mem/claude-mem.db",),
-    importers.MEM0: (),  # it has no file of its own: `get_all` returns what to import
-}
+_SHARED_DATABASES = load_table(__file__, "importing", dict[str, tuple[str, ...]])
 _HEAD_BYTES = 64 * 1024
 _AGE = attrgetter("began", "place")  # sorts sessions, oldest first
 # The least number of results, and the work of an import, done while it is iterated.

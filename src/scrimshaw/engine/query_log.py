@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.ingest.redact import redact
+from scrimshaw.ingest.tables import load_table
 from scrimshaw.models import Session
 from scrimshaw.search.candidates import DAY_S
 from scrimshaw.search.results import SearchRequest, SearchResult
@@ -129,13 +130,7 @@ def pair_reads(lines: Sequence[_Line]) -> Iterator[tuple[LoggedSearch, tuple[str
             yield line, tuple(read)
 
 
-SHARES = {  # of a period's searches, by the field of its figures
-    "refused": "nothing was sure enough to be shown",
-    "degraded": "a part of the search was missing",
-    "lifted": "a session or a relation lifted a hit",
-    "read": "one of the hits was read afterwards",
-    "read_first": "of those, the best one",
-}
+SHARES = load_table(__file__, "query_log", dict[str, str])  # in words, by the field of the figures
 
 
 class DarkFigures(Struct, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
 from scrimshaw.ingest.comparison import find_break
+from scrimshaw.ingest.tables import load_table
 from scrimshaw.models import Chunk, Edge, EdgeKind, Heading, Relation
 
 # Maximum characters of a chunk, without outer blanks and headings above its text. Measured: 1,200 ranks alike but is
@@ -47,17 +48,8 @@ ASCIIDOC = (".adoc", ".asciidoc")
 _ANCHOR = re.compile(
     r"^ {0,3}(?:(?P<fence>`{3,}|~{3,})|<!--[ \t]*(?P<end>/?)ANCHOR:(?P<name>[^\s>]+)[ \t]*-->[ \t]*\r?$)", re.MULTILINE
 )
-# How the documents of a piece of work relate to each other, by their names, as in Spec Kit. It is only assumed of
-# these documents, so it counts half.
-_WORK = {
-    "spec": (Relation.CAUSED, "plan"),
-    "plan": (Relation.CAUSED, "tasks"),
-    "tasks": (Relation.CAUSED, "implementation-summary"),
-    "decision-record": (Relation.SUPPORTS, "plan"),
-    "checklist": (Relation.SUPPORTS, "spec"),
-    "research": (Relation.SUPPORTS, "spec"),
-}
-_UNSTATED = 0.5
+_WORK = load_table(__file__, "markdown", dict[str, tuple[Relation, str]])
+_UNSTATED = 0.5  # strength of a relation that is only assumed
 # The status line of a decision record that names another one as a whole: `Superseded by [ADR 2](0002-use-go.md)`.
 _STATUS = re.compile(
     r"(?im)(?:^|[.:;,(|—–]|\s-)[\s*_]*(?:supersedes|replaces|ersetzt|(?P<by>(?:superseded|replaced) by|ersetzt durch))"

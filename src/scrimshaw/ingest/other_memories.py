@@ -13,6 +13,7 @@ from scrimshaw.ingest.front_matter import parse_line, parse_member, parse_name_d
 from scrimshaw.ingest.markdown import parse_headings
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.payload import Json, decode_json, first_text, number, parse_rows, sections, text
+from scrimshaw.ingest.tables import load_table
 from scrimshaw.models import Edge, Heading, MemoryType, Relation, Tier
 
 # A section with fewer letters and digits, about a line, is not worth a memory of its own.
@@ -31,20 +32,9 @@ _RELATION = re.compile(
 )
 _LINK = re.compile(r"\[\[([^\[\]|\n]+)(?:\|([^\[\]\n]+))?\]\]")
 _TAG = re.compile(r"(?<!\S)#([^\W\d_][\w/-]*)")
-# Names of observations: types of memories here, or other words for them.
-_OTHER_WORDS = {"convention": "preference", "fact": "reference", "insight": "discovery", "problem": "discovery"}
-_TYPES = "decision preference reference discovery research implementation"
-_CATEGORIES = {word: MemoryType(_OTHER_WORDS.get(word, word)) for word in (*_TYPES.split(), *_OTHER_WORDS)}
-# Read from source to target, so that `caused_by` is not among them.
-_RELATION_WORDS: Mapping[Relation, str] = {
-    Relation.SUPERSEDES: "supersedes replaces obsoletes deprecates",
-    Relation.CONTRADICTS: "contradicts conflicts_with contrasts_with disagrees_with",
-    Relation.CAUSED: "caused causes led_to leads_to resulted_in results_in triggered",
-    Relation.ENABLED: "enabled enables unblocks unblocked allows",
-    Relation.DERIVED_FROM: "derived_from based_on builds_on extends inspired_by learned_from originated_from",
-    Relation.SUPPORTS: "supports validates confirms proves evidence_for",
-}
-_RELATIONS = {word: relation for relation, words in _RELATION_WORDS.items() for word in words.split()}
+_WORDS = load_table(__file__, "other_memories", dict[str, dict[str, str]])
+_CATEGORIES = {word: MemoryType(name) for name, words in _WORDS["types"].items() for word in words.split()}
+_RELATIONS = {word: Relation(name) for name, words in _WORDS["relations"].items() for word in words.split()}
 # Forgetful grades memories 1..10 and reserves the two highest for what a project is built on.
 _LEAST_IMPORTANT = 9
 # What claude-mem calls observations and parts of a session's summary; other observations are implementation.

@@ -25,6 +25,7 @@ from scrimshaw.engine import Engine, index, open_engine, trust
 from scrimshaw.engine.counts import export_jsonl, export_lines, export_markdown
 from scrimshaw.engine.importers import ImportResult
 from scrimshaw.errors import InvalidRequest, StorageFailure
+from scrimshaw.ingest.tables import load_table
 from scrimshaw.models import Filters, format_count
 from scrimshaw.storage.scan import Source
 
@@ -40,17 +41,7 @@ _SCOPE_ADVICE = {
 # Kinds of files recognised by name, besides guidance for clients.
 _KINDS = {"readme": "readme", "changelog": "changelog", "changes": "changelog", "contributing": "contributing"}
 PLACES_SHOWN = 5
-# Why documents are left out, and how to change that.
-_IN_CONFIG = "in .scrimshaw/config.toml"
-_LEFT_OUT = {
-    "hidden": ("hidden", f'to read them: [index] include = ["{{}}/**"] {_IN_CONFIG}'),
-    "ignored": ("ignored by git", f'to read them: [index] include = ["{{}}/**"] {_IN_CONFIG}'),
-    "unfilled": ("templates and scripts of Spec Kit", f'to read them: [index] include = ["{{}}/**"] {_IN_CONFIG}'),
-    "excluded": ("by [index] exclude", f"to read them: change the list exclude below [index] {_IN_CONFIG}"),
-    "apart": ("in a repository of its own", f'to read them: [index] include = ["{{}}/**"] {_IN_CONFIG}'),
-    "nested": ("memories of a part", f'[index] include = ["PART/.scrimshaw/memories/**"] {_IN_CONFIG} reads them'),
-    "unnamed": ("not among [[sources]]", f"to read them: add them to a [[sources]] {_IN_CONFIG}"),
-}
+_LEFT_OUT = load_table(__file__, "left_out", dict[str, dict[str, str]])
 _WORDS = {"unchanged": "there already", "read": "read in place", "left": "left out"}
 _STYLES = {"taken": "green", "left": "yellow", "failed": "red", "found": "cyan"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -63,11 +54,11 @@ def _render_initialized(result: Mapping[str, Any]) -> Lines:
         kinds = ", ".join(f"{count} {kind}" for kind, count in source["kinds"].items())
         yield line(f"{source['memories']:>7}  ", (source["name"], "cyan"), f"  {kinds or source['root']}")
     for reason, folders in result["left_out"].items():
-        (why, change), count = _LEFT_OUT[reason], sum(folders.values())
+        words, count = _LEFT_OUT[reason], sum(folders.values())
         places = ", ".join(f"{place} ({many})" for place, many in [*folders.items()][:PLACES_SHOWN])
         more = f" and {format_count(len(folders) - PLACES_SHOWN, 'more place')}" * (len(folders) > PLACES_SHOWN)
-        yield line(f"{count:>7}  ", ("left out", "yellow"), f", {why}: {places}{more}")
-        yield line((f"         {change.format(next(iter(folders)))}", "dim"))
+        yield line(f"{count:>7}  ", ("left out", "yellow"), f", {words['why']}: {places}{more}")
+        yield line((f"         {words['change'].format(next(iter(folders)))}", "dim"))
     yield from frame.render_coverage(result["skipped"], result["vectors"])
     first, *others = CLIENT_NAMES
     yield f"\nConnect your agent:  scrimshaw setup {first}  (or {', '.join(others)})"

@@ -18,22 +18,14 @@ from typing import Any, get_type_hints
 import msgspec
 
 from scrimshaw.errors import InvalidRequest
+from scrimshaw.ingest.tables import load_table
 
 DEFAULT_TOOLSETS = "core"
 TOOLSETS = (DEFAULT_TOOLSETS, "discovery", "mutation", "analysis", "maintenance", "learning")
 
 # Marks a parameter that few calls need: always accepted, but only listed if all toolsets are requested.
 RARE = msgspec.Meta(extra={"rare": True})
-# Parameter names in similar tools, accepted for the name here.
-OTHER_NAMES = {
-    "context_type": "type",
-    "importance_tier": "tier",
-    "input": "query",
-    "memory_id": "id",
-    "spec_folder": "folder",
-    "tags": "topics",
-    "triggers": "trigger_phrases",
-}
+OTHER_NAMES = load_table(__file__, "other_names", dict[str, str])
 
 LISTING = Path(__file__).with_name("tools.json")
 Run = Callable[..., Any]

@@ -10,6 +10,7 @@ from scrimshaw.engine.drafts import find_draft
 from scrimshaw.engine.sessions import rank_working_memory
 from scrimshaw.engine.usage import MOST_SESSIONS, measure_usage
 from scrimshaw.errors import NotFound
+from scrimshaw.ingest.tables import load_table
 from scrimshaw.models import EventKind, RecordedEvent, Session
 from scrimshaw.session.state import title_session
 from scrimshaw.session.working_memory import trace_attention
@@ -17,14 +18,7 @@ from scrimshaw.session.working_memory import trace_attention
 _LISTED = 50  # per page
 _MOST_CURVES = 100  # of a session's newest entries
 _SHORT = 500  # characters of an event; the rest opens on demand
-_LABELS = {
-    EventKind.START: "started",
-    EventKind.PROMPT: "asked",
-    EventKind.ANSWER: "answered",
-    EventKind.COMPACT: "context compacted",
-    EventKind.STOP: "answered",
-    EventKind.END: "ended",
-}
+_LABELS = load_table(__file__, "sessions", dict[EventKind, str])
 
 
 def list_sessions(site: Site, values: Values) -> Page:
