@@ -17,18 +17,12 @@ from scrimshaw.app.cli import examine, operate, peers, read, recover, relations,
 from scrimshaw.app.cli.frame import AsJson, Project, example
 from scrimshaw.app.cli.output import complain
 from scrimshaw.errors import ConfigError, InvalidRequest, ScrimshawError
+from scrimshaw.ingest.tables import load_table
 from scrimshaw.storage.durable import failure_of
 
 # Packages add commands here: an entry point's name is the command's, its value a `typer.Typer`.
 COMMAND_GROUP = "scrimshaw.commands"
-# The panels of the help with their commands, in this order; others come last.
-_PANELS = {
-    "Use": "init setup save search get list edit delete link unlink resume fix import export",
-    "Review": "why graph log digest trust review drafts lint stats report golden rules",
-    "Recover": "undo ledger checkpoint backup restore purge migrate",
-    "Operate": "serve ui token scan rebuild sync freshness status config git jobs capture doctor capabilities "
-    "eval prove",
-}
+_PANELS = load_table(__file__, "panels", dict[str, str])
 PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names.split()}
 
 
