@@ -37,7 +37,6 @@ _ASLEEP = "a quick check does not load the model"
 _ANY_QUALITY = replace(EVERY, min_quality_score=0.0)
 _NO_MEANING = ("embedder_", "vectors_")  # how a search says that it could not look by meaning
 
-
 Answer = Lost | str | None  # what is lost, None if nothing is, or why nobody can tell
 Questions = dict[str, Callable[[], Answer]]  # by a name that stays the same from check to check
 

@@ -44,7 +44,6 @@ PROBE_TEXT = "a sentence to test the model with"
 _REPAIRS: Mapping[DatabaseName, str] = {"index": "rebuild", "journal": "restore --newest"}
 _log = logging.getLogger(__name__)
 
-
 Severity = StrEnum("Severity", "OK NOTE WARNING PROBLEM")  # fine, worth knowing, missing (degraded), to repair (broken)
 
 

@@ -36,7 +36,6 @@ _QUOTED = re.compile(r"(?<!\w)'([^'\n]{2,})'|(\[[^\]\n]+\])")
 _MOST_RENAMES = 3
 DAYS = 14  # the window of the figures: two weeks show a change of habit
 
-
 LintState = StrEnum("LintState", "REJECTED WARNED SKIPPED CLEAN")  # worst first; a skipped file was not read
 
 

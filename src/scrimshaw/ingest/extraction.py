@@ -23,7 +23,6 @@ _SHORTEST, _LONGEST = 20, 400  # characters of a sentence
 
 _pattern, _cue = partial(load_pattern, __file__, "summaries"), partial(load_pattern, __file__, "statements")
 
-
 # How the text of an item is made from a call.
 Summarizer = StrEnum("Summarizer", "FIRST_LAST_500 MATCH_COUNT STDOUT ERRORS TEST_RUN EDIT COMMIT OUTLINE")
 

@@ -23,7 +23,6 @@ _LINES = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _COMMENT = re.compile(r"\s#|\Z")
 _ITEM = re.compile(r"[ \t]*-[ \t]+")
 
-
 ReferenceKind = StrEnum("ReferenceKind", "CODE LINK WIKILINK FIELD")  # how a reference is written
 # A reference in a line: how it is written, its path, where that begins, and whether its form makes it certain.
 _Hit = tuple[ReferenceKind, str, int, bool]

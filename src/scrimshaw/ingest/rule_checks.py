@@ -97,7 +97,6 @@ _ATOM, _REPEAT = r"(?:\\.|\[\^?\]?[^\]]*\]|[^\\()\[\]|*+?{}])", r"(?:[*+?]|\{\d+
 # A repeated group of one repeated piece, with nothing after it that must be there.
 _REPEATED_REPEAT = re.compile(rf"(?<!\\)\((?:\?:|\?P?<\w+>)?{_ATOM}{_REPEAT}(?:{_ATOM}[?*]\??)*\)(?:[*+]|\{{)")
 
-
 REFUSED, DANGEROUS = "a regex that RE2 cannot compile", "potentially catastrophic regex"
 _COMPARE = "match the text once and compare it elsewhere"
 _REPEAT_ONCE = "repeat once: (a+)+ is a+, (a?)* is a*, (\\w+\\s?)* is [\\w\\s]*"

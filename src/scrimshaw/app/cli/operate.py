@@ -10,6 +10,7 @@ import tomlkit
 import typer
 from tomlkit.exceptions import ParseError
 
+from scrimshaw import errors
 from scrimshaw.app.background import Worker
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import command, command_group, settings_of, settings_of_memory
@@ -17,17 +18,6 @@ from scrimshaw.app.cli.output import Lines, confirm, line, note, progress
 from scrimshaw.app.clients import CLIENT_NAMES, load_client
 from scrimshaw.config import PAUSED, RESUMED, Settings, all_keys, config_files, load
 from scrimshaw.engine import Engine, index, open_engine
-from scrimshaw.errors import (
-    ConfigError,
-    Conflict,
-    DamagedDatabase,
-    InvalidRequest,
-    NewerDatabase,
-    NotFound,
-    UnreadableFile,
-    describe_os_error,
-    find_nearest,
-)
 from scrimshaw.ingest.events import Event, find_redactions, make_observation, redact_call
 from scrimshaw.ingest.extraction import Rule, find_rule
 from scrimshaw.ingest.memory_file import edit_memory_file, merge_front_matter, parse_memory_file
@@ -114,7 +104,7 @@ def rebuild(settings: Settings, no_vectors: frame.NoVectors = False, yes: frame.
     try:
         with open_engine(settings) as engine:
             is_unusable = bool(engine.maintenance.check("index"))
-    except (DamagedDatabase, NewerDatabase) as error:
+    except (errors.DamagedDatabase, errors.NewerDatabase) as error:
         if Path(error.details["path"]) != settings.folder / "index.db":
             raise
         is_unusable = True
@@ -146,7 +136,7 @@ def list_jobs(
 def cancel_job(engine: Engine, job: JobNumber) -> list[Job]:
     """Cancel an unfinished job, or dismiss a failed one; a running job stops at its next report."""
     if not engine.journal.change_job(job, JobState.CANCELLED):
-        raise NotFound(f"There is no job {job} to cancel.", "See `scrimshaw jobs list`.", job=job)
+        raise errors.NotFound(f"There is no job {job} to cancel.", "See `scrimshaw jobs list`.", job=job)
     return engine.journal.jobs(number=job)
 
 
@@ -155,8 +145,9 @@ def retry_job(engine: Engine, job: JobNumber) -> list[Job]:
     """Queue a failed or cancelled job again."""
     if not engine.journal.change_job(job, JobState.QUEUED):
         if engine.journal.jobs((JobState.FAILED, JobState.CANCELLED), number=job):
-            raise Conflict(f"The work of job {job} is queued already.", "`scrimshaw jobs cancel` dismisses this job.")
-        raise NotFound(f"There is no failed job {job}.", "See `scrimshaw jobs list`.", job=job)
+            message, hint = f"The work of job {job} is queued already.", "`scrimshaw jobs cancel` dismisses this job."
+            raise errors.Conflict(message, hint)
+        raise errors.NotFound(f"There is no failed job {job}.", "See `scrimshaw jobs list`.", job=job)
     return engine.journal.jobs(number=job)
 
 
@@ -198,8 +189,8 @@ def try_rules(
     try:
         payload = msgspec.json.decode(event.read_bytes(), type=dict[str, object])
     except (OSError, msgspec.DecodeError) as error:
-        message = f"{event} is not a hook payload: {describe_os_error(error)}."
-        raise InvalidRequest(message, "Give one JSON object.") from error
+        message = f"{event} is not a hook payload: {errors.describe_os_error(error)}."
+        raise errors.InvalidRequest(message, "Give one JSON object.") from error
     explanation: dict[str, Any] = dict.fromkeys(("event", "tool", "activity", "subject"), "")
     explanation |= {"rule": None, "reason": "Nothing is stored: the event is not used."}
     explanation |= {"redacted": (), "text": "", "item": None}
@@ -295,13 +286,13 @@ def set_value(
     replace_file(path, tomlkit.dumps(table).encode())
     try:
         return {key: _read_value(load(settings.project), key)}
-    except ConfigError as error:
+    except errors.ConfigError as error:
         if before is None:
             path.unlink()
         else:
             replace_file(path, before)
         fault = error.message.partition("\n")[2].replace(f"{path}: ", "").strip()
-        raise ConfigError(f"Nothing was changed: {fault}.", "`scrimshaw config get` lists all.") from error
+        raise errors.ConfigError(f"Nothing was changed: {fault}.", "`scrimshaw config get` lists all.") from error
 
 
 @command(config, "edit", "", render=lambda path: [str(path)])
@@ -324,8 +315,8 @@ def _find_keys(key: str) -> list[str]:
     """The key itself, or all keys if it is empty; raises InvalidRequest for an unknown one."""
     known = [f"{each.section}.{each.key}" for each in all_keys()]
     if key and key not in known:
-        hint = find_nearest(key, known) or "`scrimshaw config get` lists all."
-        raise InvalidRequest(f"There is no key {key!r}.", hint)
+        hint = errors.find_nearest(key, known) or "`scrimshaw config get` lists all."
+        raise errors.InvalidRequest(f"There is no key {key!r}.", hint)
     return [key] if key else known
 
 
@@ -344,7 +335,8 @@ def install(settings: Settings, dry_run: frame.DryRun = False) -> dict[str, Any]
     path = settings.folder / ".gitattributes"
     ask_git(settings.project, "rev-parse", "--git-dir")
     if path.is_file() and path.read_text(encoding="utf-8") != ATTRIBUTES:
-        raise InvalidRequest(f"{path} is there and says something else.", "Add to it: /memories/** merge=scrimshaw")
+        message = f"{path} is there and says something else."
+        raise errors.InvalidRequest(message, "Add to it: /memories/** merge=scrimshaw")
     if not dry_run:
         replace_file(path, ATTRIBUTES.encode())
         for name, value in _SETTINGS.items():
@@ -380,7 +372,7 @@ def merge(
         before, own, other = (parse_memory_file(text, path or str(ours)).demand_readable() for text in raw)
         body, conflicts = merge_texts(*(file.body.encode() for file in (before, own, other)))
         merged = edit_memory_file(merge_front_matter(before, own, other), {}, body.decode()).raw
-    except (UnreadableFile, UnicodeError):  # then the whole file is merged as text
+    except (errors.UnreadableFile, UnicodeError):  # then the whole file is merged as text
         merged, conflicts = merge_texts(*raw)
     ours.write_bytes(merged)
     return conflicts

@@ -82,11 +82,9 @@ def recall(engine: Engine, topic: Annotated[str, describe("What to recall.", min
     found = search_reply(fit_reply(ask.search(engine, request), query_terms(topic), _RECALL_TOKENS, {}))
     entry = "## {title} (memory://{id}, trust: {trust})\n{text}"
     texts = ("\n".join(f"{name}: {text}" for name, text in hit.get("passages", {}).items()) for hit in found.hits)
-    entries = (
-        entry.format_map({"trust": "file", "text": text, **hit}) for hit, text in zip(found.hits, texts, strict=True)
-    )
+    shown = ({"trust": "file", "text": text, **hit} for hit, text in zip(found.hits, texts, strict=True))
     nearest = "\n".join(("\n\nWhat comes nearest:", *found.nearest)) if found.nearest else ""
-    body = "\n\n".join(entries) or f"Nothing is known about it yet.{nearest}"
+    body = "\n\n".join(map(entry.format_map, shown)) or f"Nothing is known about it yet.{nearest}"
     doubts = "".join(f"\n\nNote: {each.failure_mode}; instead: {each.fallback_mode}." for each in found.degraded)
     peers = f"\n\n{found.peers}" if found.peers else ""
     walled = fencing.fence("Notes of the project.", body)

@@ -105,10 +105,7 @@ def _render_event(event: RecordedEvent) -> Html:
 def _render_attention(site: Site, session: Session) -> Html | None:
     """Working memory, with the value of each entry after the last event, and how these values fell."""
     ranked, engine = rank_working_memory(site.engine, session), site.engine
-    rows = (
-        (_shorten(item.text, 160), item.kind, (make_bar(worth), f" {worth:.2f}"), item.mentions)
-        for item, worth in ranked
-    )
+    rows = ((_shorten(it.text, 160), it.kind, (make_bar(worth), f" {worth:.2f}"), it.mentions) for it, worth in ranked)
     table = make_table("Working memory, most attended first", ("entry", "kind", "attention", "mentions"), rows)
     items, curves = engine.sessions.items(session.id)[-_MOST_CURVES:], Html("")
     if engine.settings.features.event_decay and session.counter > 1:  # otherwise attention falls by minutes
