@@ -1505,6 +1505,45 @@ def test_what_a_person_reports_as_done_is_not_open() -> None:
     assert "the harbour chart is live since 2:10, zero errors" in texts(made.findings)
 
 
+def test_after_the_last_call_a_person_tells_how_it_went_in_any_words() -> None:
+    recording = Recording().prompt("Draw the harbour chart.").edit("chart.py")
+    recording.answer("Drawn.\n\nLeft to do:\n\n- the pilots have to swap their old charts\n- buoys are missing\n")
+    assert texts(recording.draft().open) == ["the pilots have to swap their old charts", "buoys are missing"]
+    made = recording.prompt("The pilots swapped all charts at noon, 28 of them. Harbour office told").draft()
+    assert texts(made.open) == ["buoys are missing"]
+
+
+@pytest.mark.parametrize(
+    ("says", "is_told"),
+    [
+        ("Ops tried the chart in production, opens in 2 seconds", True),
+        ("gonna have a bath, long day", False),
+        ("Does the chart open on the tablet as well? I tried nothing", False),
+    ],
+)
+def test_a_report_is_told_though_the_agent_answers_it(says: str, *, is_told: bool) -> None:
+    recording = Recording().prompt("Draw the harbour chart.").edit("chart.py").answer("The chart is drawn.")
+    made = (
+        recording.prompt(says).answer("Good to hear. The buoys are a matter of their own, whenever you like.").draft()
+    )
+    assert (says in texts(made.findings)) == is_told
+
+
+def test_what_comes_next_is_not_listed_as_open_once_more() -> None:
+    recording = Recording().prompt("Draw the harbour chart.").edit("chart.py").answer("The chart is drawn.")
+    made = recording.prompt("the tablet ran all weekend, 0 missing. kiln chart tomorrow").draft()
+    assert texts(made.findings)[-1] == "the tablet ran all weekend, 0 missing."
+    assert (made.next_step and made.next_step.text, made.open) == ("kiln chart tomorrow", ())
+
+
+def test_who_asks_does_not_explain_a_failure() -> None:
+    recording = Recording().prompt("Fix the login.").bash("pytest", FAILED, failed=True)
+    recording.answer("Looking.").prompt("812? the deploy of the harbour takes for ever already. why?")
+    recording.bash("pip install login", "Installed login")
+    (told,) = recording.bash("pytest", "4 passed").answer("Fixed.").draft().problems or [None]
+    assert told is None or "deploy of the harbour" not in told.note
+
+
 @pytest.mark.parametrize(
     "says",
     [

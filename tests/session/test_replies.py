@@ -582,3 +582,67 @@ def test_an_answer_that_denies_the_one_before_withdraws_it() -> None:
     assert [each.text for each in record.sentences if record.is_withdrawn(each)] == [
         "That points at fragmentation of the heap."
     ]
+
+
+OFFERS = {
+    "bullets": "Two ways:\n\n- **a spool file**: simple. One more thing to clean\n"
+    "- **a table**: slower\n\nI lean to the second.",
+    "question": "The spool has to live somewhere. Keep the oldest reading, or the newest?",
+    "fact": "Does the board boot from flash or from the card?",
+}
+
+
+@pytest.mark.parametrize(
+    ("offer", "says", "told"),
+    [
+        ("bullets", "second", ("a table: slower", "chosen in e4")),
+        ("bullets", "file. a table locks", ("a spool file: simple. One more thing to clean", "a table locks")),
+        ("bullets", "boat", None),
+        ("question", "newest", ("newest", "on (e3): Keep the oldest reading, or the newest?")),
+        ("question", "newest?", None),
+        ("question", "commit", None),
+        ("fact", "flash", None),
+    ],
+)
+def test_a_reply_of_a_word_takes_what_was_offered(offer: str, says: str, told: tuple[str, str] | None) -> None:
+    recording = Recording().prompt("Store the readings of the gauge.").read("gauge.py").answer(OFFERS[offer])
+    said = [(text, note.removeprefix("chosen in e4: ")) for text, note in found(recording.prompt(says))]
+    assert said == ([told] if told else [])
+
+
+def test_a_word_may_answer_the_question_before_the_last() -> None:
+    recording = Recording().prompt("Store the readings of the gauge.").read("gauge.py").answer(OFFERS["question"])
+    recording.prompt("what is the difference in a year?").answer("At most 3 cm: the newest readings follow the tide.")
+    assert found(recording.prompt("newest"))[-1] == ("newest", "on (e3): Keep the oldest reading, or the newest?")
+
+
+def test_a_letter_may_name_an_option_of_an_earlier_answer() -> None:
+    recording = Recording().prompt("Store the readings.").read("gauge.py").answer("A: a spool file\n\nB: a queue table")
+    recording.prompt("what happens to A when the disk is full?").answer("It stops to write until there is room.")
+    assert ("a queue table", "chosen in e6: I don't want that") in found(recording.prompt("I don't want that. B"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "says", "told"),
+    [
+        ("I'd clear the fault only when somebody asks for it.", "do. it stays until then", True),
+        ("I'd clear the fault only when somebody asks for it.", "yes so", True),
+        ("I'd clear the fault only when somebody asks for it.", "then it stays?", False),
+    ],
+)
+def test_short_words_agree_to_a_proposal(answer: str, says: str, *, told: bool) -> None:
+    recording = Recording().prompt("Why does the gauge stop?").read("gauge.py").answer(answer)
+    assert (answer, "agreed in e4") in [(x, y.partition(":")[0]) for x, y in found(recording.prompt(says))] or not told
+
+
+def test_what_a_person_leaves_is_not_decided_and_not_open() -> None:
+    recording = Recording().prompt("Extend the frames of the gauge.").edit("gauge.py")
+    recording.answer("It could carry a version:\n\n- I'd append a new frame `Hello2` with the version of the gauge\n")
+    made = recording.prompt("leave it. the firmware's number is enough").answer("Fine.").draft()
+    assert [each.text for each in made.decisions] == ["leave it. the firmware's number is enough"]
+    assert "Hello2" not in "".join(each.text for each in (*made.open, *made.findings, *made.problems))
+
+
+def test_an_objection_that_begins_with_a_question_decides_nothing() -> None:
+    recording = Recording().prompt("Store the readings.").read("gauge.py").answer(OFFERS["question"])
+    assert found(recording.prompt("always? then every reading goes through the flash as well, when online")) == []

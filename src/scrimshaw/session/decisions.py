@@ -1,7 +1,7 @@
 """What was decided: choices that were stated, made in a client's dialog, agreed to or approved. Pure."""
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence, Set
 from itertools import groupby, pairwise
 from operator import attrgetter, itemgetter
 
@@ -23,6 +23,8 @@ _EXPLICIT = ("explicit", "weighed")
 _SHORT_REPLY = 80  # characters that may only be understood after what they reply to
 _AGREED, _CHOSEN = "agreed in e", "chosen in e"
 BY_REPLY = (_AGREED, _CHOSEN)  # how notes begin, before the number of the reply's event
+_BRIEF_REPLY, _ANSWERS_BACK = 4, 3  # words of a reply that only names what was offered, in one of so many answers
+_REPLY_WORD = re.compile(r"\w+")
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
 
 
@@ -36,9 +38,9 @@ def find_decisions(record: Record, scores: Scores = ()) -> list[Statement]:
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
     chosen = _choose_places(record, most)
     agreed = [*_find_agreed(record)]
-    told = set[int]()
-    for each in agreed:  # an item names the prompt that agreed to it, a point of a reply is quoted from that
-        told.update(map(int, re.findall(r" in e(\d+)", each.note)[:1] or [each.event]))
+    told = {*map(_find_reply, agreed)}
+    agreed += [each for each in _find_brief_replies(record) if _find_reply(each) not in told]
+    told |= {*map(_find_reply, agreed)}
     found = list[Statement]()
     for place in chosen:
         each, by_place = _complete_choice(record, place, chosen), _weigh_decision(record, place) <= _BY_PLACE
@@ -109,11 +111,13 @@ def _find_dialogs(record: Record) -> Iterator[Statement]:
 
 def _find_agreed(record: Record) -> Iterator[Statement]:
     """What the agent proposed in an answer, if the person's next words agree or name one of several."""
+    answers = list[RecordedEvent]()
     for answer, prompt in pairwise(record.events):
-        said = record.sentences_by_answer.get(answer.number, ()) if statements.begins_turn(prompt) else ()
-        if not said:
+        said = record.sentences_by_answer.get(answer.number, ())
+        answers = [*answers, answer][-_ANSWERS_BACK:] if said else answers
+        if not (said and statements.begins_turn(prompt)):
             continue
-        yield from _find_picks(answer, prompt, said)
+        yield from _find_picks(answers, prompt, said)
         text = prompt.text.strip()
         reply = next(statements.split_paragraph(text, USER))
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
@@ -130,8 +134,11 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
             yield Statement(last[-1].text, answer.number, f"{_AGREED}{prompt.number}{added}")
 
 
-def _find_picks(answer: RecordedEvent, prompt: RecordedEvent, said: Sequence[Sentence]) -> Iterator[Statement]:
-    """The items of an answer's lists that a prompt replies to by number or letter, or what it names by a number."""
+def _find_picks(
+    answers: Sequence[RecordedEvent], prompt: RecordedEvent, said: Sequence[Sentence]
+) -> Iterator[Statement]:
+    """The items of lists that a prompt replies to by number, or by letter also to an earlier answer; or a number."""
+    answer = answers[-1]
     items = statements.list_options(answer.text)
     # "1. 404" answers a question, "1. add a test" begins a list
     points = [(x, at) for x, at, mark in _split_points(prompt.text, items) if mark != "." or items[at][-1][-1:] == "?"]
@@ -149,12 +156,52 @@ def _find_picks(answer: RecordedEvent, prompt: RecordedEvent, said: Sequence[Sen
     if number in _ORDINALS:
         last = re.split(r" (?=[1a]\b)", " ".join(items))[-1].split()  # headings may be numbered as well
         number = "".join(last[_ORDINALS[number] :][:1])
+    if number.isalpha() and number not in items:  # what was asked in between does not change what "B" names
+        options = ((each, statements.list_options(each.text)) for each in reversed(answers))
+        answer, items = next((each for each in options if number in each[1]), (answer, items))
     is_named = number.isdigit() and not (pick and pick[2] and pick[2].startswith(","))  # "23, that's a lot"
     named = [x.text for x in said if is_named and re.search(rf"(?<![\w.]){number}(?!\w|\.\d)", x.text)]
     if pick and (picked := items.get(number, ()) if items else named):
         more = " ".join(prompt.text.replace(words, (pick[2] or "").lstrip(" ,.)"), 1).strip(" ,.)\n").split())
         added = f": {cut_line(more, LONGEST_SENTENCE)}" if more else ""
         yield Statement(picked[-1].partition(":\n")[0], answer.number, f"{_CHOSEN}{prompt.number}{added}")
+
+
+def _find_brief_replies(record: Record) -> Iterator[Statement]:
+    """What prompts of a few words take of what was offered: an item of the last list, or a side of an "or" before."""
+    answers = list[RecordedEvent]()
+    for event in record.events:
+        if event.kind == EventKind.ANSWER:
+            answers = [*answers, event][-_ANSWERS_BACK:]
+        if not (answers and statements.begins_turn(event) and event.text.strip()):
+            continue
+        reply, *rest = map(str.strip, statements.split_paragraph(event.text.strip(), USER))
+        words = {*_REPLY_WORD.findall(reply.casefold())}
+        cues = (_DECISION[cue].match for cue in ("assent", "refusal", "question"))
+        if not 0 < len(words) <= _BRIEF_REPLY or "?" in reply or any(cue(reply) for cue in cues):
+            continue
+        if item := _choose_item(reply, words, statements.find_last_list(answers[-1].text)):
+            more = f": {cut_line(' '.join(rest), LONGEST_SENTENCE)}" if rest else ""
+            yield Statement(cut_line(item, LONGEST_SENTENCE), answers[-1].number, f"{_CHOSEN}{event.number}{more}")
+            continue
+        numbers = {each.number for each in answers}
+        asked = (x for x in reversed(record.sentences) if x.event in numbers and _DECISION["sides"].search(x.text))
+        for each in (x for x in asked if words <= {*_REPLY_WORD.findall(x.text.casefold())}):
+            yield Statement(" ".join([reply, *rest]), event.number, f"on (e{each.event}): {each.text}")
+            break
+
+
+def _choose_item(reply: str, words: Set[str], items: Sequence[str]) -> str:
+    """The only one of a list's items that has all words of a reply, or that it counts to: "the second"."""
+    place = _ORDINALS.get(reply.casefold().strip(" .!").removeprefix("the ").removesuffix(" one"), len(items))
+    named = [each for each in items if words <= {*_REPLY_WORD.findall(each.casefold())}]
+    chosen = items[place] if place < len(items) else named[0] if len(named) == 1 else ""
+    return chosen if len(items) > 1 and not chosen.endswith("?") else ""
+
+
+def _find_reply(agreed: Statement) -> int:
+    """The prompt that a choice was made in: the note of a quoted item names it, a quoted point is from it."""
+    return int(next(iter(re.findall(r" in e(\d+)", agreed.note)), agreed.event))
 
 
 def _split_points(text: str, items: Container[str]) -> Iterator[tuple[str, str, str]]:
@@ -175,7 +222,8 @@ def _weigh_decision(record: Record, place: int) -> float:
     takes_up = find_stems(text) if sentence.by == USER and _DECISION["takes_up"].match(text) else frozenset()
     takes_up &= find_stems(" ".join([x.text for x in record.answers if takes_up and x.turn == sentence.turn - 1]))
     fewest = 2 if takes_up else FEWEST_WORDS - (sentence.by == USER)  # "go with uv"
-    is_refusal = record.replies.get(sentence.event) in record.refusals
+    kinds = record.prompts_by_kind
+    is_refusal = record.replies.get(sentence.event) in record.refusals or sentence.event in kinds["declines"]
     concludes = sentence.place and _DECISION["stance"].search(text)  # from what is before: "so we pass to 5"
     tells = is_clear(text, 1) or (sentence.by == USER and (count_subjects(text) >= fewest or concludes or is_refusal))
     is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= fewest and tells
@@ -192,7 +240,7 @@ def _weigh_decision(record: Record, place: int) -> float:
     objects = bool(refuses or record.withdrawn.get(sentence.turn - 1) or _DECISION["objection"].search(text))
     alternative = bool(_DECISION["alternative"].search(text)) or (wish and objects)
     changes_mind = sentence.turn - 1 in record.withdrawn and not _DECISION["refusal"].search(text)
-    kinds, leaves = record.prompts_by_kind, _OPEN["leaves"].search(text) or _OPEN["deferred"].search(text)
+    leaves = _OPEN["leaves"].search(text) or _OPEN["deferred"].search(text)
     is_reply = not leaves and sentence.event in record.replies.keys() - kinds["looks"] - kinds["undecided"]
     undoes = sentence is record.undoings.get(sentence.turn - 1) and _DECISION["withdrawal_of_all"].sub("", text)
     insists = bool(takes_up or _DECISION["stance"].search(text))
@@ -204,7 +252,8 @@ def _weigh_decision(record: Record, place: int) -> float:
         or (objects and sentence.event in record.interruptions)
         or insists
     )
-    return 2.0 + 2 * explicit + alternative + insists + bool(_DECISION["reason"].search(text)) if is_choice else 0.0
+    is_sure = insists + (sentence.event in kinds["declines"]) + bool(_DECISION["reason"].search(text))
+    return 2.0 + 2 * explicit + alternative + is_sure if is_choice else 0.0
 
 
 def _weigh_agents(record: Record, place: int) -> float:

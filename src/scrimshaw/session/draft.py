@@ -87,9 +87,9 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     step = None if step and any(x.note and x.text == step.text for x in open_points) else step  # it was not decided
     soon = [x for x in open_points if _IS_SOON(x.text) and record.turns[x.event] >= max(record.turns.values()) - 1]
     step = step or next(iter(prove(soon[-1:])), None)
-    open_points = tuple(each for each in open_points if not (step and each.text == step.text))
+    open_points = tuple(each for each in open_points if not (step and each.text in step.text))
     left = {each.text for each in open_points}
-    findings = prove(each for each in sections.find_findings(record, changes) if each.text not in left)
+    findings = prove(each for each in sections.find_findings(record, changes, scores) if each.text not in left)
     requests = prove(find_later_requests(record, task, decisions))
     told = filter(None, [task, step, *decisions, *changes, *problems, *open_points, *findings, *requests])
     lines = "\n".join(map(_line, told))

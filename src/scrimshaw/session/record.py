@@ -49,6 +49,7 @@ class Record:
         self.runs = failures.find_runs(events, items)  #: the commands, in order
         self.commits = failures.find_commits(events)  #: by subject
         self.calls = [*map(attrgetter("kind"), events)].count(EventKind.TOOL)
+        self.last_call = max((each.number for each in events if each.kind == EventKind.TOOL), default=0)
         acts = (each.number for each in reversed(events) if each.kind in ACTS)
         self.last_event = next(acts, events[-1].number if events else 0)
 
@@ -133,7 +134,10 @@ class Record:
             text, said = reply.text, heard.get(self.replies.get(reply.number, 0), [])
             accepts = _agrees(text) or _DECISION["ends_discussion"].match(text) or statements.is_imperative(text)
             names = any(self.withdrawn.get(each.turn, frozenset()) & find_stems(each.text) for each in said)
-            if said and not (accepts or names) and _DECISION["proposes"].search(said[-1].text):
+            if said and _DECISION["declines"].match(text):
+                listed = [each for each in said if each.is_item and each.heading == said[-1].heading]
+                found += listed if said[-1].is_item else said[-1:]
+            elif said and not (accepts or names) and _DECISION["proposes"].search(said[-1].text):
                 found.append(said[-1])
         return found
 
@@ -222,13 +226,14 @@ class Record:
 
     @cached_property
     def prompts_by_kind(self) -> Mapping[str, Set[int]]:
-        """The prompts with a sentence that asks, states, wants to look, or only takes leave, or without a decision."""
+        """The prompts with a sentence that asks, states, declines, wants to look, or only takes leave, or undecided."""
         found = defaultdict[str, set[int]](set)
         for each in self.sentences:
             text = each.text
             if each.by != USER:
                 continue
             found["looks" if _DECISION["asks_to_look"].search(text) else "rest"].add(each.event)
+            found["rest" if each.place or not _DECISION["declines"].match(text) else "declines"].add(each.event)
             settles = "settled" if not each.place and _DECISION["assent"].match(text) else "rest"
             found["undecided" if _DECISION["undecided"].search(text) else settles].add(each.event)
             asks = "?" in text or statements.is_imperative(text) or _NEED.search(text)

@@ -89,9 +89,9 @@ def repeats_change(changes: Sequence[Statement], said: Statement | Sentence) -> 
     return bool(is_handed_over) or max(shared, default=0) >= max(LEAST_SUBJECTS, _RETOLD * len(words))
 
 
-def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
+def find_findings(record: Record, changes: Sequence[Statement], scores: Scores) -> list[Statement]:
     """What a person's last words report, and what a brief session found by its longest report."""
-    closing = [*filter(None, [find_closing_report(record)])]
+    closing = [*filter(None, [find_closing_report(record, scores)])]
     if len(record.sentences) >= BRIEF:  # longer ones leave it to selection
         return closing
     firm = [each for each in record.answers if not _CHANGE["not_a_finding"].search(each.text)]
@@ -246,8 +246,9 @@ def _find_explanation(record: Record, failure: Failure) -> list[Statement]:
     told = next(filter(None, (read_explanation(record, max(numbers)) for numbers in tried if numbers)), [])
     if told or any(each.startswith("edited ") for each in failure.cure):
         return told
-    replies = (x for x in record.sentences if x.event in later[:1] and x.event <= begin + _NEAR)
-    return [Statement(x.text, x.event) for x in replies if is_clear(x.text, 1) and not x.text.endswith("?")][:1]
+    replies = [x for x in record.sentences if x.event in later[:1] and x.event <= begin + _NEAR]
+    is_asked = any("?" in each.text for each in replies)  # who asks does not explain
+    return [Statement(x.text, x.event) for x in replies if is_clear(x.text, 1) and not is_asked][:1]
 
 
 def _read_facts(record: Record, number: int) -> Iterator[Statement]:
@@ -369,7 +370,7 @@ def find_open_points(record: Record, unsolved: Sequence[Statement] = ()) -> list
             continue
         defers = _defers(each, "puts_off") or _defers(each, "theirs")
         is_vague = _OPEN["pointing"].match(each.text) or (defers and not is_clear(each.text))
-        is_part = before and before.event == each.event and is_vague
+        is_part = before and before.event == each.event and is_vague and not statements.is_imperative(before.text)
         text = f"{before.text} {each.text}" if before and is_part else each.text
         is_listed = each.by == AGENT and statements.is_left(each)
         least = 1 if is_known or is_closing or is_listed else LEAST_SUBJECTS
@@ -444,7 +445,7 @@ def find_next_step(record: Record) -> Statement | None:
     return _find_announced_step(record, last) if last and last.kind == EventKind.ANSWER else None
 
 
-def find_closing_report(record: Record) -> Statement | None:
+def find_closing_report(record: Record, scores: Scores) -> Statement | None:
     """What a person tells in a last prompt that leads to no call, up to what they ask or plan: how it ended."""
     acts = [*dropwhile(lambda x: record.turns[x.number] < max(record.turns.values()), record.events)]
     kinds = {each.kind for each in acts}
@@ -453,10 +454,12 @@ def find_closing_report(record: Record) -> Statement | None:
     number, answer = acts[0].number, record.replies.get(acts[0].number, 0)
     said = [each for each in record.sentences if each.event == number]
     text = _join_said(record, said[: _find_first_ahead(record, said)])
-    is_long = len(text.split()) >= FEWEST_WORDS and EventKind.ANSWER not in kinds
     question = record.quote_offer(answer, text) if answer else ""
-    note = f"on (e{answer}): {question}" if question else ""
-    return Statement(text, number, note) if is_long or _OPEN["over"].search(text) else None
+    told = Statement(text, number, f"on (e{answer}): {question}" if question else "")
+    is_asked = EventKind.ANSWER in kinds and any("?" in x.text or statements.is_imperative(x.text) for x in said)
+    is_news = not is_asked and (EventKind.ANSWER not in kinds or is_likely(record, scores, told))
+    is_report = (is_news and len(text.split()) >= FEWEST_WORDS) or _OPEN["over"].search(text)
+    return told if is_report else None
 
 
 def _find_first_ahead(record: Record, said: Sequence[Sentence], *, is_noted: bool = False) -> int | None:

@@ -93,8 +93,12 @@ def is_settled(record: Record, point: Statement | Sentence) -> bool:
     cues, subjects = PATTERNS["open_points"], find_topics(point.text)
     undone = set(cues["undone"].findall(point.text.lower()))
     for said in record.sentences:
-        is_done = said.event > point.event and said.by == USER and cues["over"].search(said.text)
-        if is_done and not any(cues[each].search(said.text) for each in ("ahead", "lacks", "trouble")):
+        if said.event <= point.event or said.by != USER or said.text.endswith("?"):
+            continue
+        # After the last call a person tells how it went: "Charlotte ran the reversals".
+        is_report = said.event > record.last_call or cues["over"].search(said.text)
+        is_ahead = any(cues[each].search(said.text) for each in ("ahead", "lacks", "trouble", "puts_off", "theirs"))
+        if is_report and not is_ahead:
             shared = len(subjects & find_topics(said.text))
             is_same = shared >= max(1 if len(subjects) <= _FEW_TOPICS else LEAST_SUBJECTS, _SETTLED * len(subjects))
             if is_same or undone & set(LONG_WORD.findall(said.text.lower())):

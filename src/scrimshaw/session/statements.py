@@ -166,6 +166,17 @@ def list_options(text: str) -> Mapping[str, Sequence[str]]:
     return items
 
 
+def find_last_list(answer: str) -> list[str]:
+    """The items of an answer's last list or table."""
+    items, ends = list[str](), True
+    for line in filter(str.strip, _CUE["table_row"].sub(r"- \1", _CUE["table_head"].sub("", answer)).splitlines()):
+        if not line[:1].isspace():  # what belongs to an item
+            is_item = bool(_ITEM.match(line))
+            items = [*(() if ends and is_item else items), *([trim(line)] if is_item else [])]
+            ends = not is_item
+    return items
+
+
 def contains_text(event: RecordedEvent, text: str) -> bool:
     """Whether an event contains a statement's text, or the parts of a path: `cd lib && rm a.py` has `lib/a.py`."""
     whole = flatten(event.text)
@@ -185,7 +196,7 @@ def is_reply(answer: str, prompt: str) -> bool:
     tail = " ".join(sentences)
     asks = any(cues["asks_to_choose"].search(each) for each in (tail, *sentences))
     offers = cues["proposes"].search(tail) or cues["last_option"].match(last) or cues["offers"].search(answer)
-    return bool(asks or offers or cues["refusal"].match(prompt))
+    return bool(asks or offers or cues["refusal"].match(prompt) or cues["declines"].match(prompt))
 
 
 def is_left(said: Sentence) -> bool:
