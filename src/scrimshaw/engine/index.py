@@ -176,14 +176,12 @@ def embed_pending(engine: Engine, keep_going: KeepGoing | None = None, *, record
     return embedded
 
 
-def _find_vectors(
-    engine: Engine, model: str, keys: Iterable[str], with_tokens: bool
-) -> dict[str, tuple[Any, bytes | None]]:
+def _find_vectors(engine: Engine, model: str, keys: Iterable[str], packed: bool) -> dict[str, tuple[Any, bytes | None]]:
     """The vectors that other branches and work trees made of these texts."""
     import numpy as np  # noqa: PLC0415 - a search by words does without it
 
     with suppress(ScrimshawError):
-        found = engine.storage.vectors.find(model, [*keys], packed=with_tokens) if engine.storage.vectors else []
+        found = engine.storage.vectors.find(model, [*keys], packed=packed) if engine.storage.vectors else []
         return {key: (np.frombuffer(vector, "<f2"), packed) for key, vector, packed in found}
     return {}
 

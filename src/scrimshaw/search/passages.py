@@ -6,6 +6,7 @@ Lengths are in characters; one outside of ASCII counts as four.
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain, pairwise
 from zlib import crc32
 
@@ -56,7 +57,7 @@ _GAP = " ... "
 _LIST_LINE = re.compile(r"(?m)^(?:##+ +(?P<heading>.*\S)|[ \t]*(?:[-*+]|\d+\.) \[(?P<mark>[ xX])\] .*\S)\s*?$")
 
 # The characters left after sending these hits, negative if they are too many.
-Spare = Callable[[Sequence[Hit]], int]
+Spare = Callable[[tuple[Hit, ...]], int]
 
 
 def cut_passage(text: str, terms: Iterable[str], room: int, said: str = "") -> str:
@@ -81,8 +82,9 @@ def cut_passage(text: str, terms: Iterable[str], room: int, said: str = "") -> s
         return text
     starts = "|".join(re.escape(term[:STEM].lower()) for term in terms) or "$^"
     # Ignoring case takes twice the time. Inside of a path or an address a word counts half.
-    finds = [re.compile(rf"{before}(?:{starts})").findall for before in (r"\b", r"(?<![\w/.-])")]
-    counts = [sum(len({*find(text[start:end].lower())}) for find in finds) for start, end in places]
+    find, find_apart = (re.compile(rf"{before}(?:{starts})").findall for before in (r"\b", r"(?<![\w/.-])"))
+    found = ((one, {*find(one)}) for one in (text[start:end].lower() for start, end in places))
+    counts = [len(some) + (len({*find_apart(one)}) if some else 0) for one, some in found]
     apart = [True, *(bool(_ITEM.match(text, start)) for start, _ in places[1:]), True]  # an item stands for itself
     near = [max(counts[place - (not apart[place]) : place + 2 - apart[place + 1]]) for place in range(len(places))]
     chosen, size = set[int](), -len(_GAP)
@@ -177,6 +179,7 @@ def pack_hits(
     others of its session say is not said again, except in whole texts.
     """
     packed, wholes, said = list[Hit](), list[str](), defaultdict[str, str](str)
+    spare = cache(spare)  # the same hits are the same objects
     brief_spare = (lambda some: spare(some) - margin) if margin else spare
     for hit in hits:
         source, whole = hit.memory.provenance.session or hit.memory.id, hit.text
@@ -194,7 +197,7 @@ def pack_hits(
         wholes.append(whole)
         said[source] += f"{one.text}\n"
     for place, hit in enumerate(packed):
-        room, least = spare(packed), count_characters(hit.text)
+        room, least = spare((*packed,)), count_characters(hit.text)
         if room < LEAST:
             break
         if hit.digest:
@@ -221,7 +224,7 @@ def _fit_text(hit: Hit, terms: Sequence[str], spare: Spare, *around: Sequence[Hi
     least = min(room, least)
     while room >= least:
         one = replace(hit, text=cut_passage(hit.text, terms, room))
-        if (left := spare([*around[0], one, *chain(*around[1:])])) >= 0:
+        if (left := spare((*around[0], one, *chain(*around[1:])))) >= 0:
             return one
         room = count_characters(one.text) + left
     return None

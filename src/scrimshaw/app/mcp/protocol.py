@@ -11,12 +11,12 @@ import re
 import signal
 import threading
 import traceback
-import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, unquote
+from uuid import uuid4
 
 import anyio
 import anyio.to_thread
@@ -123,12 +123,10 @@ class Dispatcher:
             error = refusal.code
             reply, text = _encode_reply({"error": error_body(refusal)})
         tool = name if name in self.tools else ""  # stored names are not redacted, and this one may be any text
-        finished = FinishedCall(
-            call_id=uuid.uuid4().hex, tool=tool, arguments=arguments, reply=reply, text=text, error=error
-        )
+        call = FinishedCall(call_id=uuid4().hex, tool=tool, arguments=arguments, reply=reply, text=text, error=error)
         if self._queue:
-            self._queue.put(finished)
-        return finished
+            self._queue.put(call)
+        return call
 
     def stop(self) -> None:
         """Wait until the finished calls are processed, but not for long."""
