@@ -32,6 +32,7 @@ WEIGHTS: Mapping[str, Sequence[int]] = {
     "quay": (SURE, 200, 0, 0, 0),
     "left": (SURE, 0, 0, 0, 300),
     "buoy": (-UNLIKELY - 50, 0, 0, 100, 0),  # 0.38
+    "crew": (-UNLIKELY - 20, 0, 0, 100, 0),  # 0.45: told if a person says it in the last two turns
 }
 
 
@@ -58,6 +59,16 @@ def test_a_sentence_is_told_by_its_likeliest_kind() -> None:
         "decision": [("I moved the crane to the quay.", "")],
         "finding": [("The tide is read in feet.", "")],
     }
+
+
+@pytest.mark.usefixtures("weights")
+@pytest.mark.parametrize(("turns", "is_told"), [(0, True), (1, True), (2, False)])
+def test_of_a_person_s_last_words_more_is_told(turns: int, *, is_told: bool) -> None:
+    says = "My crew rows out on Monday and Kim looks after the lamps."
+    recording = Recording().prompt("Mend the harbour.").answer("The crew of the crane rows on Friday.").prompt(says)
+    for number in range(turns):
+        recording.prompt(f"Now look at pier number {number}.").answer(f"Pier {number} is made of wood.")
+    assert ("result" in select(recording)) == is_told
 
 
 @pytest.mark.usefixtures("weights")

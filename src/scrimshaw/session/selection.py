@@ -24,6 +24,7 @@ KINDS = ("decision", "finding", "result", "open")
 # The probability above which a sentence is told, above which it is told beside one, and below which a reply without
 # a cue is no decision; chosen on sessions that the weights were not fitted on.
 LEAST_WORTH, LEAST_BESIDE, LEAST_LIKELY = 0.5, 0.25, 0.25
+LEAST_LATE = 0.4  # of what a person says in the last two turns: how it went, and who does what
 LEAST_BRIEF = 0.05  # in the last answers of a brief session; not measured, since few labelled ones are so brief
 # Sentences that are told above LEAST_BESIDE, one of so many: of an agent that thinks aloud few are sure.
 MOST_BEST, SENTENCES_PER_BEST = 3, 60
@@ -45,10 +46,12 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
     chosen, room = list[tuple[int, str, Statement]](), min(room, LONGEST_SELECTION)
     known = [set(LONG_WORD.findall(line)) for line in told.lower().splitlines()]
     best, accounts = min(MOST_BEST, len(scores) // SENTENCES_PER_BEST), _find_accounts(record)
+    late = max(record.turns.values(), default=0) - 1
     for rank, (place, (worth, kind)) in enumerate(sorted(enumerate(scores), key=lambda each: -each[1][0])):
         sentence = record.sentences[place]
         is_caption = sentence.by == AGENT and sentence.text.count(" ") < _FEWEST_SPACES  # or "Committed."
-        least = LEAST_BESIDE if rank < best else accounts.get(sentence.event, LEAST_WORTH)
+        least = LEAST_LATE if sentence.by == USER and sentence.turn >= late else LEAST_WORTH
+        least = LEAST_BESIDE if rank < best else accounts.get(sentence.event, least)
         least = max(least, LEAST_BESIDE) if sentence.is_item else least
         if is_caption or worth < least or not is_telling(record, place, kind):
             continue
