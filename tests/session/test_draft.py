@@ -565,7 +565,8 @@ def test_a_question_that_is_put_off_is_open(reply: str, *, decides: bool) -> Non
 def test_a_question_that_is_agreed_to_is_not_open(reply: str, *, is_open: bool) -> None:
     recording = Recording().prompt("Make `send()` check the addresses of harbours.").edit("send.py")
     recording.answer("Should I check the address with `harbour-mail`?").prompt(reply)
-    assert [each.note for each in recording.draft().open if each.note] == ["not decided in e4"] * is_open
+    notes = [each.note for each in recording.draft().open]
+    assert ("not decided in e4" in notes) == is_open
 
 
 @pytest.mark.parametrize(

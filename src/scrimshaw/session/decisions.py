@@ -1,7 +1,7 @@
 """What was decided: choices that were stated, made in a client's dialog, agreed to or approved. Pure."""
 
 import re
-from collections.abc import Container, Iterator, Sequence, Set
+from collections.abc import Container, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import attrgetter, itemgetter
 
@@ -23,7 +23,7 @@ _EXPLICIT = ("explicit", "weighed")
 _SHORT_REPLY = 80  # characters that may only be understood after what they reply to
 _AGREED, _CHOSEN = "agreed in e", "chosen in e"
 BY_REPLY = (_AGREED, _CHOSEN)  # how notes begin, before the number of the reply's event
-_BRIEF_REPLY, _ANSWERS_BACK = 4, 3  # words of a reply that only names what was offered, in one of so many answers
+_FEW_WORDS, _ANSWERS_BACK = 4, 3  # words of a reply that only names what was offered, in one of so many answers
 _REPLY_WORD = re.compile(r"\w+")
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
 
@@ -38,9 +38,9 @@ def find_decisions(record: Record, scores: Scores = ()) -> list[Statement]:
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
     chosen = _choose_places(record, most)
     agreed = [*_find_agreed(record)]
-    told = {*map(_find_reply, agreed)}
-    agreed += [each for each in _find_brief_replies(record) if _find_reply(each) not in told]
-    told |= {*map(_find_reply, agreed)}
+    told = set[int]()
+    for each in agreed:  # an item names the prompt that agreed to it, a point of a reply is quoted from that
+        told.update(map(int, re.findall(r" in e(\d+)", each.note)[:1] or [each.event]))
     found = list[Statement]()
     for place in chosen:
         each, by_place = _complete_choice(record, place, chosen), _weigh_decision(record, place) <= _BY_PLACE
@@ -110,14 +110,14 @@ def _find_dialogs(record: Record) -> Iterator[Statement]:
 
 
 def _find_agreed(record: Record) -> Iterator[Statement]:
-    """What the agent proposed in an answer, if the person's next words agree or name one of several."""
+    """What the agent proposed or offered in an answer, if the person's next words agree or name one of several."""
     answers = list[RecordedEvent]()
     for answer, prompt in pairwise(record.events):
         said = record.sentences_by_answer.get(answer.number, ())
         answers = [*answers, answer][-_ANSWERS_BACK:] if said else answers
-        if not (said and statements.begins_turn(prompt)):
+        if not (answers and statements.begins_turn(prompt)):
             continue
-        yield from _find_picks(answers, prompt, said)
+        found = [*_find_picks(answers, prompt, said)] if said else []
         text = prompt.text.strip()
         reply = next(statements.split_paragraph(text, USER))
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
@@ -131,7 +131,8 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
             rest = text[reply.find(" but ") if " but " in reply else len(reply) :].strip()
             is_more = _DECISION["amends"].match(rest) or _DECISION["stance"].search(rest)
             added = f": {cut_line(' '.join(rest.split()), LONGEST_SENTENCE)}" if is_more else ""
-            yield Statement(last[-1].text, answer.number, f"{_AGREED}{prompt.number}{added}")
+            found.append(Statement(last[-1].text, answer.number, f"{_AGREED}{prompt.number}{added}"))
+        yield from found or _find_named(record, answers, prompt)
 
 
 def _find_picks(
@@ -167,41 +168,25 @@ def _find_picks(
         yield Statement(picked[-1].partition(":\n")[0], answer.number, f"{_CHOSEN}{prompt.number}{added}")
 
 
-def _find_brief_replies(record: Record) -> Iterator[Statement]:
-    """What prompts of a few words take of what was offered: an item of the last list, or a side of an "or" before."""
-    answers = list[RecordedEvent]()
-    for event in record.events:
-        if event.kind == EventKind.ANSWER:
-            answers = [*answers, event][-_ANSWERS_BACK:]
-        if not (answers and statements.begins_turn(event) and event.text.strip()):
-            continue
-        reply, *rest = map(str.strip, statements.split_paragraph(event.text.strip(), USER))
-        words = {*_REPLY_WORD.findall(reply.casefold())}
-        cues = (_DECISION[cue].match for cue in ("assent", "refusal", "question"))
-        if not 0 < len(words) <= _BRIEF_REPLY or "?" in reply or any(cue(reply) for cue in cues):
-            continue
-        if item := _choose_item(reply, words, statements.find_last_list(answers[-1].text)):
-            more = f": {cut_line(' '.join(rest), LONGEST_SENTENCE)}" if rest else ""
-            yield Statement(cut_line(item, LONGEST_SENTENCE), answers[-1].number, f"{_CHOSEN}{event.number}{more}")
-            continue
-        numbers = {each.number for each in answers}
-        asked = (x for x in reversed(record.sentences) if x.event in numbers and _DECISION["sides"].search(x.text))
-        for each in (x for x in asked if words <= {*_REPLY_WORD.findall(x.text.casefold())}):
-            yield Statement(" ".join([reply, *rest]), event.number, f"on (e{each.event}): {each.text}")
-            break
-
-
-def _choose_item(reply: str, words: Set[str], items: Sequence[str]) -> str:
-    """The only one of a list's items that has all words of a reply, or that it counts to: "the second"."""
+def _find_named(record: Record, answers: Sequence[RecordedEvent], prompt: RecordedEvent) -> Iterator[Statement]:
+    """What a prompt of a few words names of what was offered: an item of the last list, or a side of an "or" before."""
+    reply, *rest = map(str.strip, statements.split_paragraph(prompt.text.strip(), USER))
+    words = {*_REPLY_WORD.findall(reply.casefold())}
+    cues = (_DECISION[cue].match for cue in ("assent", "refusal", "question"))
+    if not 0 < len(words) <= _FEW_WORDS or "?" in reply or any(cue(reply) for cue in cues):
+        return
+    items = statements.find_last_list(answers[-1].text)
     place = _ORDINALS.get(reply.casefold().strip(" .!").removeprefix("the ").removesuffix(" one"), len(items))
-    named = [each for each in items if words <= {*_REPLY_WORD.findall(each.casefold())}]
-    chosen = items[place] if place < len(items) else named[0] if len(named) == 1 else ""
-    return chosen if len(items) > 1 and not chosen.endswith("?") else ""
-
-
-def _find_reply(agreed: Statement) -> int:
-    """The prompt that a choice was made in: the note of a quoted item names it, a quoted point is from it."""
-    return int(next(iter(re.findall(r" in e(\d+)", agreed.note)), agreed.event))
+    named = items[place:][:1] or [each for each in items if words <= {*_REPLY_WORD.findall(each.casefold())}]
+    if len(items) > 1 and len(named) == 1 and not named[0].endswith("?"):
+        added = f": {cut_line(' '.join(rest), LONGEST_SENTENCE)}" if rest else ""
+        yield Statement(cut_line(named[0], LONGEST_SENTENCE), answers[-1].number, f"{_CHOSEN}{prompt.number}{added}")
+        return
+    numbers = {each.number for each in answers}
+    asked = (x for x in reversed(record.sentences) if x.event in numbers and _DECISION["sides"].search(x.text))
+    for each in (x for x in asked if words <= {*_REPLY_WORD.findall(x.text.casefold())}):
+        yield Statement(" ".join([reply, *rest]), prompt.number, f"on (e{each.event}): {each.text}")
+        break
 
 
 def _split_points(text: str, items: Container[str]) -> Iterator[tuple[str, str, str]]:

@@ -218,21 +218,17 @@ def _make_title(
     committed = [each.text for each in changes if each.commit is not None]
     reverted = "".join(each for each in committed if each.casefold().startswith("revert"))
     shares = {_headline(_strip_kind(each)): 1.0 for each in committed if each not in reverted}
-    for place, each in enumerate(_task_texts(task, sentences) or ([task.text] if task else [])):
-        shares.setdefault(_headline(drop_greetings(each)), _NEXT**place)
-    for request in requests:
-        shares.setdefault(_headline(request.text), _ASKED_LATER)
-    return max(shares, key=rate, default="") or next((_headline(each.text) for each in changes), "")
-
-
-def _task_texts(task: Statement | None, sentences: Sequence[Sentence]) -> list[str]:
-    """The sentences of the task, after the heading above them if there is one, without greetings and lead-ins."""
     said = [each for each in sentences if task and each.event == task.event and each.by == USER]
     above = task.text[: max(0, task.text.find(said[0].text))].strip(" -:") if task and said else ""
     if said and not above and count_subjects(said[0].text) < _SUBJECTS:
         above = said[0].heading.rstrip(":")
     texts = [*([above] if count_subjects(above) >= _SUBJECTS else []), *(each.text for each in said)]
-    return [text for text in texts if _strip_opening(f"{text} ").strip() and not text.endswith(":")]
+    telling = [text for text in texts if _strip_opening(f"{text} ").strip() and not text.endswith(":")]
+    for place, each in enumerate(telling or ([task.text] if task else [])):
+        shares.setdefault(_headline(drop_greetings(each)), _NEXT**place)
+    for request in requests:
+        shares.setdefault(_headline(request.text), _ASKED_LATER)
+    return max(shares, key=rate, default="") or next((_headline(each.text) for each in changes), "")
 
 
 def _group_prompts(sentences: Sequence[Sentence]) -> Mapping[int, Sequence[Sentence]]:
