@@ -62,7 +62,6 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
     @property
     def files(self) -> dict[str, ArchivePart]:
-        """The files by name."""
         return {name.removeprefix(_FILES): part for name, part in self.parts.items() if name.startswith(_FILES)}
 
     @property

@@ -98,7 +98,6 @@ class Storage:
 
     @cached_property
     def index_database(self) -> Database:
-        """The file of the index."""
         return Database(self.folder / INDEX, "index", durable=False, busy_timeout_ms=self._busy_timeout_ms)
 
     @cached_property

@@ -118,8 +118,6 @@ def commit_files(project: Path, paths: Sequence[str], author: str, message: str)
 
 
 class CommitAuthor(NamedTuple):
-    """The author of a commit according to git."""
-
     name: str
     address: str
 

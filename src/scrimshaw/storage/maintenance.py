@@ -36,8 +36,6 @@ DELETE FROM capabilities WHERE name = ? AND seq <= (
 
 
 class DatabaseTable(NamedTuple):
-    """A table as it is in the database."""
-
     name: str
     columns: dict[str, str]  #: with their types
     keys: tuple[str, ...]  #: what identifies a row

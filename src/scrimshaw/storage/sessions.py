@@ -114,7 +114,6 @@ class Sessions:
         return database.structs(Session, f"{_SESSIONS} {rest}", (work_tree, *arguments))
 
     def get(self, session: str) -> Session | None:
-        """A session by id."""
         return next(self._read_all(partial(self._select_sessions, "WHERE id = ?", (session,))), None)
 
     def latest(
@@ -330,7 +329,6 @@ def is_running(session: Session) -> bool:
 
 
 def _add_injected(write: SqlConnection, row: Injected) -> None:
-    """Add to what the session was given on the occasion."""
     rest = f"ON CONFLICT (session, occasion) DO UPDATE SET {_SUMMED}, at = max(injected.at, excluded.at)"
     insert(write, "injected", asdict(row), rest)
 

@@ -19,8 +19,6 @@ _Row = TypeVar("_Row", bound=msgspec.Struct)
 
 
 class Rows(Protocol):
-    """The result of a statement."""
-
     @property
     def get(self) -> Any:
         """The first column of the first row, the whole row if it has several columns, or None."""

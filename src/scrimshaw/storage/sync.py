@@ -39,8 +39,6 @@ class Change(Struct, frozen=True, rename={"memory_id": "id"}):
 
 
 class SyncReport(Struct, frozen=True):
-    """The result of a scan."""
-
     files: int
     unchanged: int
     changes: tuple[Change, ...]  #: of memories

@@ -39,8 +39,6 @@ _Beside = Annotated[str, Meta(pattern=r"\A(\.scrimshaw-tmp-[0-9a-f]+)?\Z")]
 
 
 class FileChange(NamedTuple):
-    """The change of one file."""
-
     path: Path
     root: Path  #: folders that the change empties are removed, below this one
     before: bytes | None  #: the expected bytes, None for no file: anything else is not replaced
@@ -139,7 +137,6 @@ def _replace(change: FileChange, aside: Path) -> None:
                 os.link(path, aside)
             except OSError:  # a file system without hard links
                 durable.stage_file(path, change.before, temporary=aside)
-        # Once more right before the rename: syncing takes long enough for a person to save.
         durable.replace_file(path, after, check=partial(_demand_before, change, path), root=change.root)
 
 

@@ -1,9 +1,4 @@
-"""One vault on a PostgreSQL server: a pool of connections, transactions, numbered migrations.
-
-Every vault has a schema for its index and one for its journal, so each table's name begins with the
-vault's: statements are the same as SQLite's, each vault has its own word statistics and vector index, `DROP SCHEMA`
-removes a vault, and servers that distribute by schema can place each one separately.
-"""
+"""One vault on a PostgreSQL server: a pool of connections, transactions, numbered migrations."""
 
 import re
 from _thread import RLock
@@ -80,7 +75,6 @@ class PostgresConnection:
         return PostgresRows(cursor)
 
     def executemany(self, statements: str, bindings: Iterable[Sequence[Any]], /) -> None:
-        """Run a statement once for each of the arguments."""
         with self.raw.cursor() as cursor:
             cursor.executemany(_translate(statements)[0], [[_adapt(each) for each in row] for row in bindings])
             self._changed = max(cursor.rowcount, 0)

@@ -291,5 +291,4 @@ def _absence_error(path: Path) -> StorageFailure:
 
 
 def find_newest_migration(schema: str) -> int:
-    """The number of the last migration of a schema."""
     return read_migrations(_SCHEMAS / schema)[-1][0]

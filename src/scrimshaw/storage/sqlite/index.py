@@ -79,7 +79,6 @@ class SqliteIndex(Index):
         return self.rank(read_best, filters, limit)
 
     def _open_scans(self) -> _Scans:
-        """The scans of the file that is open."""
         if self._scans[0] != self._database.openings:
             from scrimshaw.storage.sqlite.words import WordScan  # noqa: PLC0415 - loads numpy, which a hook has no use for
 

@@ -1,7 +1,6 @@
 """A cache of vectors for all work trees and branches of a repository.
 
-Each index has the vectors of its current texts. Without the cache, a text of another branch or work tree would have to
-be embedded again; here its vectors are found by its hash. All of it is derived: unreadable vectors are recomputed.
+All of it is derived: unreadable vectors are recomputed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +28,6 @@ class VectorCache:
         return self._database.rows(f"{sql} AND (packed IS NOT NULL OR NOT ?)", [model, *keys, packed])
 
     def put(self, model: str, rows: Iterable[Vectors]) -> None:
-        """Store vectors."""
         with self._database.write() as write:
             write.executemany(_PUT, ((model, *row) for row in rows))
             write.execute("DELETE FROM vectors WHERE seq <= (SELECT max(seq) FROM vectors) - ?", (MOST,))
@@ -42,5 +40,4 @@ class VectorCache:
             connection.execute("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Release the file."""
         self._database.close()
