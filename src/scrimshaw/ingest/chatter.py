@@ -142,7 +142,6 @@ class Chatter(NamedTuple):
 
 
 def remove_chatter(text: str) -> str:
-    """The text without its chatter."""
     pieces, at = list[str](), 0
     for block, group in groupby(find_chatter(text), attrgetter("block")):
         starts = {piece.start for piece in group}

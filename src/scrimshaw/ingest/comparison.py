@@ -39,10 +39,7 @@ def count_characters(text: str) -> int:
 
 
 def count_tokens(text: str) -> int:
-    """The tokens that a text costs a client: four ASCII characters each, or one other character.
-
-    The model's word pieces are not a client's tokens either, and counting a whole reply this way takes microseconds.
-    """
+    """The tokens that a text costs a client: four ASCII characters each, or one other character."""
     plain = len(text.encode("ascii", "ignore"))
     return -(-plain // TOKEN_CHARACTERS) + len(text) - plain
 

@@ -1,7 +1,6 @@
 """Decides by rules which tool calls are worth remembering, and summarises each; and finds what was decided in words.
 
-Rules are data. The first that matches a call, in the order of trial, says how much attention it deserves and how it is
-summarised. Words are read by a few patterns, as a hook reads every answer; a draft reads more closely.
+Words are read by a few patterns, as a hook reads every answer; a draft reads more closely.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

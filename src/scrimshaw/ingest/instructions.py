@@ -51,8 +51,6 @@ class _Cue(Struct, frozen=True):
 
 
 class _CueTable(Struct, frozen=True):
-    """`instruction_cues.toml`."""
-
     fragments: dict[str, str]
     cues: list[_Cue]
     marks: list[_Cue]

@@ -1,8 +1,4 @@
-"""Markdown as tokens: blocks in one pass, the text inside a block only on demand.
-
-In addition: headings with their anchors, references from one memory to others, and the chunks of a body that are
-small enough to embed and to rank on their own.
-"""
+"""Markdown as tokens: blocks in one pass, the text inside a block only on demand."""
 
 import math
 import posixpath

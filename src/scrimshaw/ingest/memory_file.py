@@ -73,7 +73,6 @@ class MemoryFile:
 
     @cached_property
     def raw(self) -> bytes:
-        """The bytes of the file."""
         return self.text.encode(errors="replace")
 
     @cached_property

@@ -44,7 +44,6 @@ _SUMMARY_PARTS = ("request", "investigated", "learned", "completed", "next_steps
 _LONGEST_TITLE = 80
 _OF_ANOTHER = "entries of other projects (--all-projects takes them too)"
 
-# The rows of a database by table.
 Tables = Mapping[str, Sequence[Json]]
 
 

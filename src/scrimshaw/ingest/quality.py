@@ -1,8 +1,4 @@
-"""The quality gate: whether a memory file says enough to be found and trusted later.
-
-Each rule looks for one class of defect and says what to do about it. Empty words and sentences are in
-`boilerplate.toml`.
-"""
+"""The quality gate: whether a memory file says enough to be found and trusted later."""
 
 import re
 from collections import Counter
@@ -108,8 +104,6 @@ class SectionHeading(NamedTuple):
 
 
 class FileContents(NamedTuple):
-    """The contents of a file."""
-
     values: Mapping[str, object]  #: The front matter, joined with the metadata block that some tools put at the end.
     title: str
     top: str  #: The first heading of level 1.

@@ -46,7 +46,6 @@ def load_pattern(module_file: str, name: str, listing: str) -> re.Pattern[str]:
 
 
 def parse_table(text: str) -> dict[str, Any]:
-    """The contents of a table's text."""
     whole: dict[str, Any] = {}
     part = whole
     for match in _LINE.finditer(text.replace("\r\n", "\n")):
