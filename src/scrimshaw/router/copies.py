@@ -1,7 +1,7 @@
 """Copies of memories at a peer: what is sent of a memory, the port for a place that keeps copies, and the id map.
 
 The id map, from memories to their copies at a peer, is a file in the user's Scrimshaw folder. It has names and hashes,
-no text. A copy that a killed process did not note is found by its name in the peer's list.
+no text.
 """
 
 import unicodedata

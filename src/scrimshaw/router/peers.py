@@ -122,7 +122,6 @@ class Peer:
         return await asyncio.shield(self._opened)
 
     async def close(self) -> None:
-        """End the connection, if there is one."""
         if self._session:
             self._session.cancel()
             with suppress(asyncio.CancelledError):

@@ -1,9 +1,4 @@
-"""Keeps the copies at a peer in step with the files: one way, by name and hash, never by similarity.
-
-The wanted copies are compared with the id map or, in full, with the peer's list. The map says before the first change
-that changes are under way, and afterwards what the peer has acknowledged. After a sync that was not completed the next
-one compares in full, so a copy whose acknowledgement was lost is found by its name and not made twice.
-"""
+"""Keeps the copies at a peer in step with the files: one way, by name and hash, never by similarity."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
