@@ -12,9 +12,7 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.storage.ports import Learning
 
 PRE, POST = "pre", "post"
-# What the index weighs: knowledge gained, uncertainty lost, context gained.
 KNOWLEDGE_WEIGHT, UNCERTAINTY_WEIGHT, CONTEXT_WEIGHT = 0.40, 0.35, 0.25
-_ALL = 1000
 
 
 class TaskProgress(Struct, frozen=True):
@@ -33,16 +31,14 @@ def record(engine: Engine, row: Learning) -> TaskProgress:
     """Record the scores before or after a task and answer what it taught; raises NotFound without a preflight."""
     folder, task, gaps = redact(row.folder).text, redact(row.task).text, tuple(redact(gap).text for gap in row.gaps)
     row = replace(row, folder=folder, task=task, session=redact_id(row.session), gaps=gaps, at=engine.clock())
-    rows = engine.sessions.learnings(folder)
-    if row.phase == POST and not any(each.task == task and each.phase == PRE for each in rows):
+    others = [each for each in engine.sessions.learnings(folder) if each.task == task and each.phase != row.phase]
+    if row.phase == POST and not others:
         raise NotFound(f"The task {task!r} has no preflight.", "Call task_preflight when a task begins.")
     engine.sessions.record_learning(row)
-    return next(each for each in list_tasks(engine, folder, limit=_ALL) if each.task == task)
+    return _compare_phases([row, *others])
 
 
-def list_tasks(
-    engine: Engine, folder: str, *, session: str = "", limit: int = 10, complete: bool = False
-) -> list[TaskProgress]:
+def list_tasks(engine: Engine, folder: str, *, session: str, limit: int, complete: bool) -> list[TaskProgress]:
     """What the tasks of a folder taught, newest first; with `complete` only those that ended."""
     rows = engine.sessions.learnings(redact(folder).text, session=redact_id(session))
     tasks = dict.fromkeys(row.task for row in rows)
