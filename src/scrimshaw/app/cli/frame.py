@@ -123,7 +123,6 @@ def example(*lines: str) -> str:
 
 
 def command_group(app: typer.Typer, name: str, what: str, arguments: str) -> typer.Typer:
-    """A new group of commands of `app` under one name."""
     group = typer.Typer(name=name, help=what, epilog=example(f"scrimshaw {name} {arguments}"), no_args_is_help=True)
     app.add_typer(group)
     return group

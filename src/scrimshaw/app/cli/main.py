@@ -30,7 +30,6 @@ class CommandGroup(TyperGroup):
     """The commands of this package, and those of entry points, which are imported on demand."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name, None if there is none."""
         if cmd_name not in self.commands:
             for point in entry_points(group=COMMAND_GROUP, name=cmd_name):
                 self.commands[cmd_name] = get_command(point.load())
@@ -102,7 +101,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run() -> None:
-    """The console entry point."""
     gc.set_threshold(10_000)  # objects; by the usual 700 a first scan spends a seventh of its time on garbage
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

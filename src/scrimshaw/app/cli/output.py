@@ -129,5 +129,4 @@ def confirm(question: str, yes: bool, option: str = "yes") -> None:
 
 
 def is_interactive() -> bool:
-    """Whether a person is at the terminal."""
     return sys.stdin.isatty()

@@ -1,7 +1,7 @@
 """`scrimshaw serve --http`: MCP over streamable HTTP, behind tokens, limits and checks of a request's origin.
 
-The only file that knows the web framework. Requests are independent of each other, in both eras of the protocol: there
-are no sessions, so a revoked token ends with its last request, and any of several servers can answer the next one.
+Requests are independent of each other, in both eras of the protocol: there are no sessions, so a revoked token ends
+with its last request, and any of several servers can answer the next one.
 """
 
 import logging

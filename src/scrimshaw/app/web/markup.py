@@ -54,7 +54,6 @@ def make_document(title: str, head: Sequence[Child], *body: Child) -> Html:
 
 
 def link(text: Child, href: str, **attributes: str | float | bool | None) -> Html:
-    """A link to a page of the dashboard."""
     return tag("a", text, href=href, **attributes)
 
 

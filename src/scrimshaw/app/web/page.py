@@ -27,7 +27,6 @@ _MOST_DIGITS = 10
 
 
 def read_asset(name: str) -> str:
-    """A file that pages use."""
     return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
@@ -103,7 +102,6 @@ def describe_memory(memory: Memory, text: str = "") -> Html:
 
 
 def link_memory(memory_id: str, text: str = "", anchor: str = "") -> Html:
-    """A link to the page of a memory, or to a section of it."""
     return link(text or memory_id, make_url("/memory", memory_id) + (f"#s-{anchor}" if anchor else ""))
 
 
