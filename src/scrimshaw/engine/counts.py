@@ -43,8 +43,6 @@ class Folder(Struct, frozen=True, kw_only=True):
 
 
 class Stats(Struct, frozen=True, kw_only=True):
-    """Exact counts."""
-
     total: int
     by_tier: Mapping[str, int]
     by_type: Mapping[str, int]
@@ -81,7 +79,6 @@ class SessionTokens(Struct, frozen=True, kw_only=True):
 
     @property
     def unasked_tokens(self) -> int:
-        """The tokens of texts given unasked."""
         return sum(each.tokens for each in self.occasions if not each.occasion.startswith("memory_"))
 
 

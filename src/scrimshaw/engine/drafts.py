@@ -1,8 +1,4 @@
-"""From sessions to memories: judged drafts of what was recorded, and one memory for several sessions on a topic.
-
-A draft set aside is a Markdown file in the project's `drafts` folder, which no search reads and git ignores,
-until it is promoted, discarded or expires.
-"""
+"""From sessions to memories: judged drafts of what was recorded, and one memory for several sessions on a topic."""
 
 import os
 import re
@@ -63,8 +59,6 @@ _EVENT = re.compile(r"\s*\(e\d+(?:, e\d+)*\)\s*$")
 
 
 class DraftOutcome(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
-    """The result of drafting a session."""
-
     session: str
     #: `accepted` (a memory now), `rejected` (set aside in `path`, for `reasons`), `waiting` there for a review, `empty`
     #: (nothing worth keeping) or `unchanged`: nothing new, or its memory was changed by hand and is left alone.

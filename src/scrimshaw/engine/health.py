@@ -1,7 +1,4 @@
-"""One list of checks on everything a memory needs: each uses the part, none assumes that it works.
-
-`scrimshaw doctor`, `scrimshaw capabilities`, `memory_health` and docs/capabilities.md all read this list.
-"""
+"""One list of checks on everything a memory needs: each uses the part, none assumes that it works."""
 
 import logging
 import os
@@ -57,8 +54,6 @@ class Finding(Struct, frozen=True):
 
 
 class Result(NamedTuple):
-    """What a check found."""
-
     status: Status
     detail: str
     degradation: Degradation | None = None  #: in the missing part's own words, if it has any
@@ -83,7 +78,6 @@ class Check(Struct, frozen=True, kw_only=True):
     when_off: Literal["healthy", "degraded", "broken"] = "degraded"
 
     def verdict(self, result: Result) -> Severity:
-        """The severity of a result of this check."""
         if result.status == Status.ON:
             return Severity.OK
         if result.expected or self.when_off == "healthy":

@@ -1,7 +1,4 @@
-"""Import: Markdown files, memories of other tools, deleted decision records and earlier sessions.
-
-Everything is redacted, judged and imported once; an import can be interrupted anywhere and run again.
-"""
+"""Import: Markdown files, memories of other tools, deleted decision records and earlier sessions."""
 
 import os
 from collections import Counter

@@ -1,8 +1,7 @@
 """Files and their ledger rows: changed together, and rows added for files that a person changed by hand.
 
-The journal has the text of every file as its last row left it, so the replaced text is durable before the file is
-touched. If the journal refuses the row, the old file is restored. If the process dies in between, the next scan records
-a single change as made by hand, and several changes are reverted by whoever locks the vault next.
+If the process dies in between, the next scan records a single change as made by hand, and several changes are
+reverted by whoever locks the vault next.
 """
 
 import re

@@ -74,7 +74,6 @@ class PurgeTarget(Wipe, frozen=True, kw_only=True):
     remove_closed: bool = False  #: also damaged databases that may contain it
 
     def trace(self, path: Path, count: int, why: str = "") -> Trace:
-        """The trace for a file that contains it."""
         place = str(path) if path in self.files else self.traces.mask(str(path))
         return Trace(place=place, count=count, why=why)
 
