@@ -1,7 +1,4 @@
-"""Opens the databases of a project in SQLite files. Light to import: hooks use it.
-
-The index notes how long the ledger was, so a lost journal is not taken for that of a new project.
-"""
+"""Opens the databases of a project in SQLite files. Light to import: hooks use it."""
 
 from __future__ import annotations
 

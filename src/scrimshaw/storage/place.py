@@ -1,7 +1,6 @@
 """Where journal and checkpoints are stored: in git's folder, which `git clean -fdx` skips. Light to import for hooks.
 
-Each project of each work tree of a repository has a folder there, named after the work tree's own folder in git, which
-`git worktree move` keeps, and the project's path below the work tree. git itself is not run: it takes milliseconds.
+git itself is not run: it takes milliseconds.
 """
 
 import os

@@ -1,8 +1,4 @@
-"""A repository's remote: git clones, fetches and pushes it, and combines its commits with those made here.
-
-Commits are repeated outside of the work tree, which then changes from one state to the next in one step. Git refuses
-this if a changed file is in the way. So nobody sees a half-finished merge, and nothing is forced or discarded.
-"""
+"""A repository's remote: git clones, fetches and pushes it, and combines its commits with those made here."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping

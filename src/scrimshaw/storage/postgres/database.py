@@ -92,8 +92,7 @@ class PostgresConnection:
 class PostgresDatabase(SqlDatabase):
     """The tables of a vault of one kind, which migrate themselves when they are opened.
 
-    A `durable` commit is on the server's disk before it returns. Writers of a vault take turns, as in SQLite:
-    the ledger is one chain, and event numbers have no gaps. The name of the vault is part of its schemas' names.
+    A `durable` commit is on the server's disk before it returns. The name of the vault is part of its schemas' names.
     """
 
     REPAIR = "Restore the server's backup."

@@ -44,10 +44,6 @@ class Database(SqlDatabase):
     With `through` it stops at the migration of that number, like an older version.
     Raises NewerDatabase for the file of a later version, and leaves it unchanged.
     Safe to use from many short-lived threads: connections are lent from a pool, not kept by a thread.
-
-    SQLite would keep using a deleted file, and lose everything in the end. So the file at the path is compared
-    with the open one at every loan and before every commit. Another file there is opened; a missing durable one is
-    an error and is never created again.
     """
 
     REPAIR = "Run `scrimshaw restore --newest`."
