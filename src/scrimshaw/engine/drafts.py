@@ -161,7 +161,6 @@ def _is_memory_lost(engine: Engine, drafted: Drafted | None) -> bool:
 
 
 def find_draft(engine: Engine, session: str) -> Drafted | None:
-    """What is known of the last draft of a session."""
     return next((each.draft for each in engine.sessions.records(session)), None)
 
 

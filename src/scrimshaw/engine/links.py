@@ -34,8 +34,6 @@ class Linked(Edge, frozen=True, kw_only=True):
 
 
 class GraphStats(Struct, frozen=True, kw_only=True):
-    """Exact counts of causal relations."""
-
     edges: int
     by_relation: Mapping[str, int]
     memories: int

@@ -1,8 +1,4 @@
-"""`scrimshaw serve --http`: MCP over streamable HTTP, behind tokens, limits and checks of a request's origin.
-
-Requests are independent of each other, in both eras of the protocol: there are no sessions, so a revoked token ends
-with its last request, and any of several servers can answer the next one.
-"""
+"""`scrimshaw serve --http`: MCP over streamable HTTP, behind tokens, limits and checks of a request's origin."""
 
 import logging
 import re

@@ -106,7 +106,6 @@ def link_memory(memory_id: str, text: str = "", anchor: str = "") -> Html:
 
 
 def link_event(session: str, number: int, text: str) -> Html:
-    """A link to one event of a session, on the page of the session that has it."""
     first = (number - 1) // EVENTS_SHOWN * EVENTS_SHOWN + 1
     return link(text, make_url("/sessions", session, first=first if first > 1 else "") + f"#e{number}")
 
