@@ -103,6 +103,30 @@ def test_who_asks_what_is_open_in_a_subject_is_told_the_session_about_it(cli: Cl
     assert not cli("search", "why is the crane's gate still open?", "--json").json["state"]
 
 
+@pytest.mark.parametrize("query", ["what is left to do", "What is still open?", "what have we not finished"])
+def test_who_asks_what_is_left_is_told_what_is_open_and_not_what_once_was(cli: Cli, project: Path, query: str) -> None:
+    write_memory(project / ".scrimshaw/memories", "harbour", "What is left, still open or not finished: the quay.\n")
+    said = {
+        "first": ("Please mend the gate of the crane", "Left to do: order a chain for the lighthouse from Larsen."),
+        "second": ("Order a chain for the lighthouse from Larsen", "The chain for the lighthouse is ordered."),
+        "third": ("Please oil the winch of the ferry", "Next step: paint the hull of the ferry in red."),
+    }
+    for session, (prompt, last) in said.items():
+        report(project, "UserPromptSubmit", session, prompt=prompt)
+        bash(project, "pytest tests", "3 passed", "t1", session)
+        report(project, "Stop", session, last_assistant_message=last)
+    cli("scan")
+    found = cli("search", query, "--min-confidence", "0", "--json").json
+    assert (found["state"][0]["part"], found["state"][0]["text"][11:25]) == ("next", "paint the hull")
+    assert [hit["memory"]["id"] for hit in found["hits"]] == ["harbour"]
+    assert "Larsen" not in f"{found['state']}"
+    with open_engine(load(project)) as engine:
+        context = Dispatcher(choose("core"), engine).dispatch("memory_context", {"query": query, "mode": "resume"})
+        assert (context.reply["state"][0]["part"], "Larsen" in context.text) == ("next", False)
+    about = cli("search", "what is left of the chain after ordering", "--min-confidence", "0", "--json").json
+    assert "Larsen" in about["hits"][0]["text"]
+
+
 @pytest.mark.parametrize(
     "query", ["What did we do today?", "today", "what did I fix today", "show me the sessions of this week", "{day}"]
 )

@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import chain, compress
 from operator import attrgetter
@@ -15,7 +15,7 @@ from scrimshaw.engine.degradations import SESSION
 from scrimshaw.engine.read import search
 from scrimshaw.engine.sessions import find_shown
 from scrimshaw.ingest.comparison import count_tokens
-from scrimshaw.models import Intent, Mode, Pressure, Session
+from scrimshaw.models import RECORD, Intent, MemoryType, Mode, Pressure, Session
 from scrimshaw.search.results import SearchRequest, SearchResult, StateLine
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.session import pressure, resume
@@ -27,6 +27,7 @@ _QUESTION = re.compile(r"(what|how|where|when|why|who|which)\b", re.IGNORECASE)
 _SHORT_QUERY = 50  # characters
 _DEEP_INTENTS = frozenset({Intent.ADD_FEATURE, Intent.REFACTOR, Intent.SECURITY_AUDIT, Intent.FIND_SPEC})
 _STATE_SHARE = 0.7  # of a resume's budget, the share that the session's own state may take before memories get theirs
+_OPEN_PARTS = ("next", "open", "task not finished")  # of a state
 _LINE_TOKENS = 12  # of a line's names in an answer as JSON
 
 Search = Callable[[Engine, SearchRequest, Session | None], SearchResult]
@@ -89,7 +90,7 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
     request = replace(asked, limit=asked.limit or getattr(settings, f"{mode}_limit"))
     result, occasion = find(engine, request, session), Occasion.RESUME if mode == Mode.RESUME else None
     room = int(budget * _STATE_SHARE)
-    state, state_omitted = _find_state(engine, query, result, session, occasion, room, count_tokens)
+    result, state, state_omitted = _find_state(engine, query, result, session, occasion, room, count_tokens)
     return Context(
         mode=mode,
         requested_mode=asked.mode,
@@ -113,17 +114,21 @@ def add_state(engine: Engine, query: str, found: SearchResult, session: Session 
     days, state = resume.find_asked_days(query, found.period), list[StateLine]()
     occasion = Occasion.START if resume.asks_only_for_session(query) else None
     with engine.degradations.note_failure(SESSION):
-        state, _ = _find_state(engine, query, found, session, occasion, int(budget * _STATE_SHARE), _count_line)
+        found, state, _ = _find_state(engine, query, found, session, occasion, int(budget * _STATE_SHARE), _count_line)
     if days and state and state[0].origin != JOURNAL:
         # The sessions are the answer, and beside them only what has the date in its text, such as a daily note.
         words = {*query_terms(query)} - {*query_terms(days.rest)}
         is_date = any(map(str.isdecimal, words))
         texts = [f"{hit.memory.id} {hit.memory.title} {hit.text}".lower() for hit in found.hits]
         has_date = (is_date and words.issubset(re.findall(r"\w+", text)) for text in texts)
-        hits = tuple(compress(found.hits, has_date))
-        sure = max(map(attrgetter("confidence"), hits), default=0.0)
-        found = replace(found, hits=hits, next_offset=None, confidence=sure)
+        found = _keep_hits(found, has_date)
     return replace(found, state=tuple(state), nearest=()) if state else found
+
+
+def _keep_hits(found: SearchResult, keeps: Iterable[bool]) -> SearchResult:
+    hits = tuple(compress(found.hits, keeps))
+    sure = max(map(attrgetter("confidence"), hits), default=0.0)
+    return replace(found, hits=hits, next_offset=None, confidence=sure)
 
 
 def _find_state(
@@ -134,11 +139,14 @@ def _find_state(
     occasion: Occasion | None,
     budget: int,
     count: Count,
-) -> tuple[list[StateLine], int]:
-    """What a query asks of sessions, or for an occasion the last one's state, and how many lines are left out."""
+) -> tuple[SearchResult, list[StateLine], int]:
+    """What a query asks of sessions, or for an occasion the last one's state, and how many lines are left out.
+
+    With the result, for who asks what is left without what sessions say: later ones may have done it.
+    """
     own, lines = session.id if session else "", list[StateLine]()
     if days := resume.find_asked_days(query, found.period):
-        return tell_days(engine.sessions, engine.index, days, own, budget, count), 0
+        return found, tell_days(engine.sessions, engine.index, days, own, budget, count), 0
     if resume.find_asked(query) == Asked.SUBJECT:
         hits = (each.memory for each in found.hits if each.memory.provenance.session != own)
         found_about = chain(hits, find_about(engine.index, resume.find_subject(query), own))  # all hits may only ask
@@ -146,8 +154,12 @@ def _find_state(
     if occasion and not lines:
         about = session or next(iter(engine.sessions.latest()), Session(id=""))
         lines = tell_state(engine.sessions, engine.index, about, occasion, engine.folder)
+        if lines and resume.asks_for_open(query):
+            lines.sort(key=lambda line: not line.part.startswith(_OPEN_PARTS))
+            memories = (hit.memory for hit in found.hits)
+            found = _keep_hits(found, (x.source != RECORD and x.type != MemoryType.SESSION for x in memories))
     state, _, omitted = fit_lines(lines, budget, count)
-    return state, omitted
+    return found, state, omitted
 
 
 def _count_line(text: str) -> int:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from scrimshaw.models import Item
 from scrimshaw.search.periods import Period
 from scrimshaw.search.results import StateLine
+from scrimshaw.search.routing import OPEN
 from scrimshaw.search.tokens import STEM, STOP_WORDS, count_shared, query_terms
 
 # The sections of a session's memory, what says most first; its title and the prompt name the task.
@@ -128,6 +129,12 @@ def asks_only_for_session(query: str) -> bool:
     """Whether a text names nothing but the session itself: "where were we?", "continue"."""
     has_no_subject = bool(RECALL.search(query)) and _SUBJECTLESS.issuperset(query_terms(RECALL.sub(" ", query)))
     return has_no_subject or find_asked(query) == Asked.SESSION
+
+
+def asks_for_open(query: str) -> bool:
+    """Whether a text asks for nothing but what is left to do: "what is still open?"."""
+    rest = OPEN.sub(" ", RECALL.sub(" ", query).lower())
+    return bool(OPEN.search(query.lower())) and asks_only_for_session(query) and _DEEDS.issuperset(query_terms(rest))
 
 
 def find_asked_days(query: str, period: Period | None) -> Period | None:
