@@ -242,6 +242,22 @@ def test_what_was_decided_goes_behind_what_a_person_says_of_it_later(engine: Eng
     assert not hits["new"].superseded_by
 
 
+@pytest.mark.parametrize("kind", [EventKind.PROMPT, EventKind.ANSWER])
+def test_what_the_asking_session_s_person_revoked_is_marked(engine: Engine, kind: EventKind) -> None:
+    day = engine.clock() - 60
+    tell(engine, EventKind.PROMPT, "We decide: cache the tides in Redis.", "old", day)
+    tell(engine, EventKind.START, session="new", at=day + 1)
+    tell(engine, EventKind.PROMPT, "Look at the tides.", "new", day + 1)
+    tell(engine, kind, "No wait, forget Redis: we cache in memory now.", "new", day + 2)
+    scan(engine)
+    (hit,) = find(engine, "where do we cache", session="new")
+    over = ("session:new#e3",) if kind is EventKind.PROMPT else ()
+    assert (hit.memory.provenance.session, hit.superseded_by) == ("old", over)
+    assert not over or "forget Redis" in read.get(engine, *over).body
+    (other,) = find(engine, "who looks at tides", session="new")
+    assert not other.superseded_by
+
+
 def test_of_two_passages_the_one_that_a_successor_needs_goes_first(engine: Engine) -> None:
     tell(engine, EventKind.PROMPT, "Make the walrus printer speak two languages.", "plan", at=engine.clock())
     tell(engine, EventKind.ANSWER, "Let me look at the gettext catalogues of the printer.", "plan", engine.clock())

@@ -13,7 +13,7 @@ from scrimshaw.engine import sessions
 from scrimshaw.engine.core import GLOBAL, Engine
 from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, SESSION
 from scrimshaw.engine.query_log import log_search
-from scrimshaw.engine.record import read_passage
+from scrimshaw.engine.record import read_passage, read_prompts
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.markdown import find_marked_sections, find_section, parse_headings
@@ -73,6 +73,7 @@ def search(engine: Engine, request: SearchRequest, session: Session | None = Non
     if not engine.settings.features.causal_boost:
         request = replace(request, channels=tuple(c for c in request.channels if c != Channel.GRAPH))
     around = sessions.collect_signals(engine, session, request.query, request.limit or engine.settings.search.limit)
+    around = replace(around, read_prompts=partial(read_prompts, engine, session.id)) if session else around
     result, dark = engine.searcher.search_both(request, around)
     found = engine.degradations.of(INDEX, RECALL, SESSION)
     pending = () if SCAN_PENDING in found or result.trace[0].left or engine.index.generation() else (SCAN_PENDING,)

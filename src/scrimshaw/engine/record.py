@@ -1,6 +1,6 @@
 """The record of sessions: passages of prompts, answers and calls, indexed as long as the journal has the events."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, repeat
 
 from scrimshaw.engine.core import Engine
@@ -8,7 +8,7 @@ from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.comparison import count_tokens
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import RECORD, Chunk, Document, Memory, Provenance, SourceFile, format_time
+from scrimshaw.models import RECORD, Chunk, Document, EventKind, Memory, Provenance, SourceFile, format_time
 from scrimshaw.search.candidates import DAY_S
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.session.record import Passage, Record, find_passage, make_passages, name_edited_files
@@ -64,6 +64,14 @@ def read_passage(engine: Engine, passage_id: str) -> tuple[Memory, str]:
         length=len(body),
     )
     return memory, body
+
+
+def read_prompts(engine: Engine, session: str) -> Iterator[tuple[Memory, str]]:
+    """The prompts of a session, in the form of passages of its record."""
+    for each in engine.sessions.events(session, EventKind.PROMPT):
+        name, said = f"{ITEM_PREFIX}{session}#e{each.number}", Provenance(session=session)
+        at = format_time(each.at)
+        yield Memory(id=name, source=RECORD, path="", title="", length=0, provenance=said, updated=at), each.text
 
 
 def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document | None:

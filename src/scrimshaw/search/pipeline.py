@@ -466,12 +466,14 @@ def _lift_above(new: Candidate, old: Candidate) -> bool:
 
 
 def _put_revoked_behind(state: SearchState, ranked: list[Candidate], texts: Mapping[str, str]) -> list[Candidate]:
-    """Raise what says that something is over just above what said it before; a call says neither."""
+    """Raise what says that something is over just above what said it before; a call says neither, a prompt marks it."""
     calls = {name for name, (*_, memory) in state.record.items() if memory.provenance.trust != Trust.AGENT}
     known = {each.memory.id: each for each in ranked if each.memory.id in texts and each.memory.id not in calls}
-    for newer, older in find_revoked([(each.memory, texts[name]) for name, each in known.items()], state.terms):
-        if not known[older].superseded_by and _lift_above(known[newer], known[older]):
-            known[older].superseded_by = (newer,)
+    said = [(each.memory, texts[name]) for name, each in known.items()]
+    for newer, older in find_revoked([*said, *state.signals.read_prompts()], state.terms):
+        old, new = known.get(older), known.get(newer)
+        if old and not old.superseded_by and (new is None or _lift_above(new, old)):
+            old.superseded_by = (newer,)
     return sorted(ranked, key=_sort_key)
 
 

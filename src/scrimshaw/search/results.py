@@ -1,6 +1,6 @@
 """Request and result of a search: hits with their explanations, fitted to a budget, and a trace."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 
 from msgspec import Struct
@@ -90,6 +90,7 @@ class SessionSignals(Struct, frozen=True, kw_only=True):
     #: The asking session, and the number of the first event that is in its context.
     in_context: tuple[str, int] = ("", 0)
     recalled: tuple[Hit, ...] = ()  #: hits from the session's own record, which memories never push out
+    read_prompts: Callable[[], Iterable[tuple[Memory, str]]] = tuple  #: of the asking session; they are no hits
 
 
 class StageTrace(Struct, frozen=True, kw_only=True):
