@@ -183,12 +183,22 @@ def test_a_page_of_entries_alone_still_leads_on(index: Index) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_what_stands_before_the_hits_is_on_the_first_page_alone(index: Index, limit: int) -> None:
-    rules = [note(f"rule{number}", f"walrus {number}", tier=Tier.CONSTITUTIONAL) for number in range(2)]
+    rules = [note(f"rule{number}", f"seal {number}", tier=Tier.CONSTITUTIONAL) for number in range(2)]
     notes = [note(f"n{number}", "walrus " + "tusk " * number) for number in range(6)]
     search = Search(index, *rules, *notes)
     found = [*pages(search.searcher, SearchRequest(query="walrus", limit=limit))]
     assert sorted(hit.memory.id for page in found for hit in page.hits) == [f"n{number}" for number in range(6)]
     assert [len(page.always_on) for page in found] == [2, *[0] * (len(found) - 1)]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_a_rule_that_answers_shifts_no_page(index: Index, limit: int) -> None:
+    rules = [note(f"rule{number}", f"walrus {number}", tier=Tier.CONSTITUTIONAL) for number in range(2)]
+    notes = [note(f"n{number}", "walrus " + "tusk " * number) for number in range(6)]
+    found = [*pages(Search(index, *rules, *notes).searcher, SearchRequest(query="walrus", limit=limit))]
+    told = [hit.memory.id for page in found for hit in (*page.always_on, *page.hits)]
+    assert sorted(told) == [*(f"n{number}" for number in range(6)), "rule0", "rule1"]
+    assert sum(len(page.always_on) for page in found[1:]) == 0
 
 
 def test_a_constitutional_memory_that_is_deleted_meanwhile_stops_no_search(

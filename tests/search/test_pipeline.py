@@ -30,6 +30,7 @@ from scrimshaw.models import (
     Trust,
 )
 from scrimshaw.search.embedders import EmbedderUnavailable
+from scrimshaw.search.passages import pack_hits
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.results import SearchRequest, SearchResult, SessionSignals
 from scrimshaw.search.token_vectors import pack_tokens
@@ -286,15 +287,42 @@ def test_concepts_do_not_lift_other_filters(index: Index) -> None:
 
 
 def test_constitutional_memories_are_on_top_and_not_twice(index: Index) -> None:
-    search = Search(index, note("law", "wal", tier=Tier.CONSTITUTIONAL), note("a", "wal"), vectors=True)
+    search = Search(index, note("law", "reset", tier=Tier.CONSTITUTIONAL), note("a", "wal"), vectors=True)
     result = search.ask("wal")
     assert [hit.memory.id for hit in result.always_on] == ["law"]
     assert result.always_on[0].always_on
     assert ids(result) == ["a"]
+    index.put([note("law", "wal", tier=Tier.CONSTITUTIONAL)])
     without = search.ask("wal", constitutional=False)
     assert (without.always_on, sorted(ids(without))) == ((), ["a", "law"])
     index.put([note("law", "wal")])
     assert search.ask("wal").always_on == ()
+
+
+def test_a_constitutional_memory_that_surely_answers_is_a_hit_in_its_place_alone(index: Index) -> None:
+    law = note("law", "# Headers\n\nNever log the authorization header. " + "x " * 400, tier=Tier.CONSTITUTIONAL)
+    other = note("other", "Tabs, not spaces.", tier=Tier.CONSTITUTIONAL)
+    search = Search(index, law, other, note("a", "The log has a header line."), note("b", "Blank."))
+    result = search.ask("may I log the authorization header", min_confidence=0.5)
+    assert (ids(result), [hit.memory.id for hit in result.always_on]) == (["law", "a"], ["other"])
+    assert (result.hits[0].always_on, result.hits[0].confidence > 0.5) == (True, True)
+    assert len(result.hits[0].text) > 800
+    following = search.ask("may I log the authorization header", first=False)
+    assert (ids(following), following.always_on) == (["a"], ())
+
+
+def test_no_budget_leaves_out_or_cuts_a_constitutional_memory(index: Index) -> None:
+    law = note("law", "Never log the authorization header. " + "x " * 800, tier=Tier.CONSTITUTIONAL)
+    search = Search(index, law, *(note(f"n{number}", "Log the header. " * 50) for number in range(4)))
+    result = search.ask("log authorization header")
+    assert result.hits[0].memory.id == "law"
+    spent = result.keep_hits(
+        pack_hits(result.hits, ("log",), lambda hits: 300 - sum(len(hit.text) for hit in hits[1:]))
+    )
+    assert (len(spent.hits[0].text), 1 <= len(spent.hits) < 5) == (len(result.hits[0].text), True)
+    last = replace(result, hits=(*result.hits[1:], result.hits[0]))
+    cut = last.keep_hits(last.hits[:2])
+    assert ([hit.memory.id for hit in cut.always_on], cut.omitted) == (["law"], 2)
 
 
 @pytest.mark.parametrize("room", [0, 5, 40, 100, 2000])

@@ -183,6 +183,10 @@ def pack_hits(
     brief_spare = (lambda some: spare(some) - margin) if margin else spare
     for hit in hits:
         source, whole = hit.memory.provenance.session or hit.memory.id, hit.text
+        if hit.always_on:  # which no budget cuts
+            packed.append(shorten_known(hit, known))
+            wholes.append(whole)
+            continue
         whole, most = (whole, SENTENCE) if margin else (_BLANK_LINES.sub("\n", whole), PASSAGE)
         heard = "" if margin else f"{hit.memory.title}\n{said[source]}"
         text = cut_passage(whole, terms, most, heard) or cut_passage(whole, terms, most, said[source])

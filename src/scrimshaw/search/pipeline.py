@@ -143,9 +143,7 @@ class Searcher:
                 only = tuple(match.id for match in self._index.match_text(concepts, filters, ALL_OF_LIMIT))
         quality = filters.min_quality_score
         least = self._settings.min_quality_score if quality is None else quality
-        # without those shown anyway and those the quality gate hides
-        exclude = (*filters.exclude, *(hit.memory.id for hit in always_on))
-        filters = replace(filters, only=only, exclude=exclude, min_quality_score=least)
+        filters = replace(filters, only=only, min_quality_score=least)  # without those the quality gate hides
         return SearchState(
             request=replace(request, query=query),
             limit=request.limit or self._settings.limit,
@@ -314,16 +312,14 @@ class Searcher:
         ranked, texts = self._judge_passages(state, ranked)
         ranked = _gather_session(state, ranked, texts, self._settings.limit)
         ranked = _put_revoked_behind(state, ranked, texts) if texts else ranked
-        page = ranked[request.offset : request.offset + state.limit]
+        hits, ranked = self._make_page(state, ranked)
         recalled = state.signals.recalled if request.first else ()
-        always_on = state.always_on if request.first else ()
-        hits = self._make_hits(state, page, max(1e-9, ranked[0].score) if ranked else 1.0)
-        left = len(hits)
+        left = len(hits) - sum(map(attrgetter("always_on"), hits))
         if recalled:
             room = max(state.limit - min(len(recalled), RECALLED_STAY), 0)
             hits = [*hits[:room], *recalled[:RECALLED_STAY], *hits[room:], *recalled[RECALLED_STAY:]][: state.limit]
             hits.sort(key=lambda hit: (-hit.score, lineage.TRUST_RANKS[hit.memory.provenance.trust], hit.memory.id))
-            left = sum(hit not in recalled for hit in hits)
+            left = sum(hit not in recalled and not hit.always_on for hit in hits)
         confidence, nearest = max((hit.confidence for hit in hits), default=0.0), list[Hit]()
         # refuse only what was searched by meaning, with a calibrated model
         by_meaning = Channel.VECTOR in state.lists and self._model in CALIBRATIONS
@@ -338,8 +334,11 @@ class Searcher:
             hits, ranked, left = [], [], 0
         elif may_refuse and hits and hits[-1].confidence < least:  # and so is all that follows
             hits, ranked = [hit for hit in hits if hit.confidence >= least], ranked[: request.offset + left]
+        always_on = state.always_on if request.first else ()
+        if always_on:  # but those among the hits
+            always_on = tuple(rule for rule in always_on if rule.memory.id not in [hit.memory.id for hit in hits])
         following = request.offset + left
-        boosted = sum(bool(each.boosts) for each in ranked)
+        boosted = sum(map(bool, map(attrgetter("boosts"), ranked)))
         state.note(Stage.FINAL_RANK, len(ranked), left, boosted=boosted, recalled=len(hits) - left)
         return SearchResult(
             hits=tuple(hits),
@@ -355,6 +354,22 @@ class Searcher:
             trace=tuple(state.trace),
             degradations=state.degradations.as_tuple(),
         )
+
+    def _make_page(self, state: SearchState, ranked: list[Candidate]) -> tuple[list[Hit], list[Candidate]]:
+        """The hits of the page, on the first one with the always-on memories that surely answer; the other results."""
+        offset, limit, best = state.request.offset, state.limit, max(1e-9, ranked[0].score) if ranked else 1.0
+        if not state.always_on:
+            return self._make_hits(state, ranked[offset : offset + limit], best), ranked
+        rules, hits = {hit.memory.id: hit for hit in state.always_on}, list[Hit]()
+        others = [each for each in ranked if each.memory.id not in rules]
+        answering = [each for each in ranked[:limit] if state.request.first and each.memory.id in rules]
+        page = sorted([*others[offset : offset + limit], *answering], key=_sort_key)
+        for hit in self._make_hits(state, page, best):
+            if (rule := rules.get(hit.memory.id)) is None:
+                hits.append(hit)
+            elif hit.confidence >= self._settings.min_confidence:
+                hits.append(replace(hit, text=rule.text, always_on=True))
+        return hits[:limit], others
 
     def _make_hits(self, state: SearchState, page: Sequence[Candidate], best: float) -> list[Hit]:
         pieces = self._read_pieces(state, page)

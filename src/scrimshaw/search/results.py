@@ -22,7 +22,7 @@ class SearchRequest(Struct, frozen=True, kw_only=True):
     channels: tuple[Channel, ...] = tuple(Channel)
     intent: Intent | None = None  #: what the answer is for: it is logged, and changes no ranking
     constitutional: bool = True
-    #: Only the first page has session entries and the constitutional memories, which are never among the hits.
+    #: Only the first page has session entries and the constitutional memories, among the hits if they surely answer.
     first: bool = True
     rerank: bool = True
     length_penalty: bool = True
@@ -135,6 +135,8 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     def keep_hits(self, hits: Sequence[Hit]) -> "SearchResult":
         """The answer with only these, cut as they are, of its first hits."""
         reached = [*map(attrgetter("memory.id"), self.hits)].index(hits[-1].memory.id) + 1 if hits else 0
-        known = ["session" not in hit.explanation.ranks for hit in self.hits]
+        known = ["session" not in hit.explanation.ranks and not hit.always_on for hit in self.hits]
         following = self.next_offset if not any(known[reached:]) else self.offset + sum(known[:reached])
-        return replace(self, hits=tuple(hits), omitted=len(self.hits) - reached, next_offset=following)
+        rules = [hit for hit in self.hits[reached:] if hit.always_on]
+        omitted, always_on = len(self.hits) - reached - len(rules), (*self.always_on, *rules)
+        return replace(self, hits=tuple(hits), always_on=always_on, omitted=omitted, next_offset=following)
