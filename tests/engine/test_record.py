@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import RECORD, EventKind, Filters, MemoryType, Observation, Tier, Trust
 from scrimshaw.search.embedders import MiniLMEmbedder
 from scrimshaw.search.fusion import DIGITS
-from scrimshaw.search.rerank import EARLIER, OTHER_DAYS, RETOLD_FACTOR, USUAL_WORTH, WORTH
+from scrimshaw.search.rerank import EARLIER, LARGE, LARGE_TOKENS, OTHER_DAYS, RETOLD_FACTOR, USUAL_WORTH, WORTH
 from scrimshaw.search.results import Hit, SearchRequest
 from scrimshaw.search.tokens import find_phrases
 
@@ -304,6 +305,20 @@ def test_what_was_said_before_a_later_session_that_edited_the_same_files_goes_be
     assert hits[0].memory.provenance.session == first
     losses = {hit.memory.provenance.session: hit.explanation.terms.get("earlier") for hit in hits}
     assert losses == {"old": -EARLIER if first == "new" else None, "new": None}
+
+
+@pytest.mark.parametrize("more", [1_000, 5_000])
+def test_a_passage_of_a_session_with_many_loses(engine: Engine, more: int) -> None:
+    tell(engine, EventKind.ANSWER, WHY, "small", engine.clock())
+    tell(engine, EventKind.ANSWER, WHY.replace("gettext", "some"), "large", engine.clock())
+    for number in range(more * 4 // 800):
+        tell(engine, EventKind.PROMPT, f"Harbour {number} " * 60, "large", engine.clock())
+    scan(engine)
+    losses = {hit.memory.provenance.session: hit.explanation.terms for hit in find(engine, "walrus printer catalogues")}
+    tokens = engine.index.get(["session:large"])["session:large"].tokens
+    assert (tokens > LARGE_TOKENS) == (more > LARGE_TOKENS)
+    lost = round(-LARGE * math.log(tokens / LARGE_TOKENS), DIGITS) if more > LARGE_TOKENS else None
+    assert {name: terms.get("large session") for name, terms in losses.items()} == {"small": None, "large": lost}
 
 
 @pytest.mark.parametrize("ago", [2, 4])

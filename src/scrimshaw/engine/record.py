@@ -108,6 +108,7 @@ def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document
         topics=name_edited_files(events),
         body=body,
         chunks=tuple(chunks),
+        tokens=count_tokens(body.text),
         provenance=_provenance(record.session, passages),
         updated=format_time(passages[-1].at),
     )

@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 
-from scrimshaw.models import ArtifactClass, Memory, MemoryType, Neighbor, Relation, Retention, Tier
+from scrimshaw.models import RECORD, ArtifactClass, Memory, MemoryType, Neighbor, Relation, Retention, Tier
 from scrimshaw.search.fusion import DIGITS
 from scrimshaw.search.periods import Period
 
@@ -24,6 +24,9 @@ COMPARED = 30
 WORTH, USUAL_WORTH = 0.25, 0.2
 # What the first of several sessions that changed the same files loses; the later half loses nothing (docs/evaluation).
 EARLIER = 0.15
+# What a passage loses by the logarithm of how many times longer its session is than so many tokens: of more passages,
+# one more likely matches by chance (docs/evaluation).
+LARGE, LARGE_TOKENS = 0.04, 2_000
 COEFFICIENTS: Mapping[str, float] = {"tokens": 0.12, "agreement": 0.05, "length": -0.03}
 MOST_LENGTHS = 2  # so that among notes of equal length a longer one, such as a session's, does not lose more
 
@@ -80,6 +83,8 @@ def score_session(memory: Memory, losses: Mapping[str, float]) -> dict[str, floa
     terms = dict[str, float]()
     if loss := losses.get(memory.provenance.session):
         terms["earlier"] = loss
+    if memory.source == RECORD and memory.tokens > LARGE_TOKENS:
+        terms["large session"] = round(-LARGE * math.log(memory.tokens / LARGE_TOKENS), DIGITS)
     if memory.worth is not None:
         terms["worth"] = round(WORTH * (memory.worth - USUAL_WORTH), DIGITS)
     return terms
