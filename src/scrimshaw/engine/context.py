@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from itertools import chain, compress
 from operator import attrgetter
@@ -17,6 +17,7 @@ from scrimshaw.engine.sessions import find_shown
 from scrimshaw.ingest.comparison import count_tokens
 from scrimshaw.models import RECORD, Intent, MemoryType, Mode, Pressure, Session
 from scrimshaw.search.results import SearchRequest, SearchResult, StateLine
+from scrimshaw.search.routing import OPEN
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.session import pressure, resume
 from scrimshaw.session.arrivals import find_touched
@@ -121,14 +122,10 @@ def add_state(engine: Engine, query: str, found: SearchResult, session: Session 
         is_date = any(map(str.isdecimal, words))
         texts = [f"{hit.memory.id} {hit.memory.title} {hit.text}".lower() for hit in found.hits]
         has_date = (is_date and words.issubset(re.findall(r"\w+", text)) for text in texts)
-        found = _keep_hits(found, has_date)
+        hits = tuple(compress(found.hits, has_date))
+        sure = max(map(attrgetter("confidence"), hits), default=0.0)
+        found = replace(found, hits=hits, next_offset=None, confidence=sure)
     return replace(found, state=tuple(state), nearest=()) if state else found
-
-
-def _keep_hits(found: SearchResult, keeps: Iterable[bool]) -> SearchResult:
-    hits = tuple(compress(found.hits, keeps))
-    sure = max(map(attrgetter("confidence"), hits), default=0.0)
-    return replace(found, hits=hits, next_offset=None, confidence=sure)
 
 
 def _find_state(
@@ -154,10 +151,12 @@ def _find_state(
     if occasion and not lines:
         about = session or next(iter(engine.sessions.latest()), Session(id=""))
         lines = tell_state(engine.sessions, engine.index, about, occasion, engine.folder)
-        if lines and resume.asks_for_open(query):
+        is_open, rest = OPEN.search(query.lower()), OPEN.sub(" ", resume.RECALL.sub(" ", query).lower())
+        if lines and is_open and resume.DEEDS.issuperset(query_terms(rest)):  # "what is still open?"
             lines.sort(key=lambda line: not line.part.startswith(_OPEN_PARTS))
-            memories = (hit.memory for hit in found.hits)
-            found = _keep_hits(found, (x.source != RECORD and x.type != MemoryType.SESSION for x in memories))
+            kept = [x for x in found.hits if x.memory.source != RECORD and x.memory.type != MemoryType.SESSION]
+            sure = max(map(attrgetter("confidence"), kept), default=0.0)
+            found = replace(found, hits=tuple(kept), next_offset=None, confidence=sure)
     state, _, omitted = fit_lines(lines, budget, count)
     return found, state, omitted
 

@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate, chain
@@ -124,19 +124,17 @@ class Searcher:
                 if memory.id in bodies  # another process may have deleted one meanwhile
             ]
             sums = accumulate(count_tokens(f"{hit.memory.id}{hit.memory.title}{hit.text}") for hit in hits)
-            room = self._settings.constitutional_tokens
-            fitting = (hit for hit, tokens in zip(hits, sums, strict=True) if tokens <= room)
-            self._always_on = (generation, tuple(fitting))
+            most = self._settings.constitutional_tokens
+            self._always_on = (generation, tuple(hit for hit, sum_ in zip(hits, sums, strict=True) if sum_ <= most))
         return self._always_on[1]
 
     def _begin(self, request: SearchRequest, signals: SessionSignals) -> SearchState:
         reached, degradations, query = time.perf_counter(), Degradations(), self.validate(request.query)
         filters, generation = request.filters, self._index.generation()
-        always_on: tuple[Hit, ...] = ()
+        always_on, only = tuple[Hit, ...](), () if request.all_of else filters.only
         if request.constitutional:
             with degradations.tolerate(IndexPart.GRAPH):
                 always_on = self.read_always_on(generation)
-        only = () if request.all_of else filters.only
         if request.all_of:
             concepts = Query(tuple(query_terms(concept) for concept in request.all_of))
             with degradations.tolerate(IndexPart.FULL_TEXT):
@@ -312,7 +310,7 @@ class Searcher:
         ranked, texts = self._judge_passages(state, ranked)
         ranked = _gather_session(state, ranked, texts, self._settings.limit)
         ranked = _put_revoked_behind(state, ranked, texts) if texts else ranked
-        hits, ranked = self._make_page(state, ranked)
+        hits, ranked = _make_page(state, ranked, partial(self._make_hits, state), self._settings.min_confidence)
         recalled = state.signals.recalled if request.first else ()
         left = len(hits) - sum(map(attrgetter("always_on"), hits))
         if recalled:
@@ -334,9 +332,8 @@ class Searcher:
             hits, ranked, left = [], [], 0
         elif may_refuse and hits and hits[-1].confidence < least:  # and so is all that follows
             hits, ranked = [hit for hit in hits if hit.confidence >= least], ranked[: request.offset + left]
-        always_on = state.always_on if request.first else ()
-        if always_on:  # but those among the hits
-            always_on = tuple(rule for rule in always_on if rule.memory.id not in [hit.memory.id for hit in hits])
+        always_on, shown = state.always_on if request.first else (), [*map(attrgetter("memory.id"), hits)]
+        always_on = tuple(rule for rule in always_on if rule.memory.id not in shown) if always_on else ()
         following = request.offset + left
         boosted = sum(map(bool, map(attrgetter("boosts"), ranked)))
         state.note(Stage.FINAL_RANK, len(ranked), left, boosted=boosted, recalled=len(hits) - left)
@@ -354,22 +351,6 @@ class Searcher:
             trace=tuple(state.trace),
             degradations=state.degradations.as_tuple(),
         )
-
-    def _make_page(self, state: SearchState, ranked: list[Candidate]) -> tuple[list[Hit], list[Candidate]]:
-        """The hits of the page, on the first one with the always-on memories that surely answer; the other results."""
-        offset, limit, best = state.request.offset, state.limit, max(1e-9, ranked[0].score) if ranked else 1.0
-        if not state.always_on:
-            return self._make_hits(state, ranked[offset : offset + limit], best), ranked
-        rules, hits = {hit.memory.id: hit for hit in state.always_on}, list[Hit]()
-        others = [each for each in ranked if each.memory.id not in rules]
-        answering = [each for each in ranked[:limit] if state.request.first and each.memory.id in rules]
-        page = sorted([*others[offset : offset + limit], *answering], key=_sort_key)
-        for hit in self._make_hits(state, page, best):
-            if (rule := rules.get(hit.memory.id)) is None:
-                hits.append(hit)
-            elif hit.confidence >= self._settings.min_confidence:
-                hits.append(replace(hit, text=rule.text, always_on=True))
-        return hits[:limit], others
 
     def _make_hits(self, state: SearchState, page: Sequence[Candidate], best: float) -> list[Hit]:
         pieces = self._read_pieces(state, page)
@@ -421,6 +402,23 @@ class Searcher:
         for place, hit in enumerate(hits):
             hits[place] = replace(hit, confidence=round(sure * max(0.0, hit.score / best) ** FALL, 3))
         return hits
+
+
+def _make_page(
+    state: SearchState, ranked: list[Candidate], make_hits: Callable[[list[Candidate], float], list[Hit]], least: float
+) -> tuple[list[Hit], list[Candidate]]:
+    """The hits of the page, on the first one with always-on memories that are `least` sure; all results but these."""
+    offset, limit, best = state.request.offset, state.limit, max(1e-9, ranked[0].score) if ranked else 1.0
+    if not state.always_on:
+        return make_hits(ranked[offset : offset + limit], best), ranked
+    rules = {hit.memory.id: hit.text for hit in state.always_on}
+    others = [each for each in ranked if each.memory.id not in rules]
+    answering = [each for each in ranked[:limit] if state.request.first and each.memory.id in rules]
+    hits = make_hits(sorted([*others[offset : offset + limit], *answering], key=_sort_key), best)
+    for place, hit in enumerate(hits):
+        if text := rules.get(hit.memory.id):
+            hits[place] = replace(hit, text=text, always_on=True)
+    return [hit for hit in hits if not hit.always_on or hit.confidence >= least][:limit], others
 
 
 def _set_terms(best: Sequence[Candidate], token_matches: Sequence[float], vectors: Sequence[bytes]) -> list[list[int]]:

@@ -16,10 +16,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scrimshaw.ingest.tables import load_table
 from scrimshaw.models import Item
 from scrimshaw.search.periods import Period
 from scrimshaw.search.results import StateLine
-from scrimshaw.search.routing import OPEN
 from scrimshaw.search.tokens import STEM, STOP_WORDS, count_shared, query_terms
 
 # The sections of a session's memory, what says most first; its title and the prompt name the task.
@@ -45,37 +45,13 @@ _UNSPACED = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _LETTER = rf"[^\W_{_UNSPACED}]"
 ASKING_WORD, _NAMING_WORD = re.compile(rf"[{_UNSPACED}?？]|{_LETTER}+"), re.compile(rf"{_LETTER}{{2,}}")
 
-# Wording that asks for the session itself, whatever its subject.
-RECALL = re.compile(
-    r"\b(recent(?:ly)?|last|latest|previous(?:ly)?|earlier|so far|just (?:did|done|now)|"
-    r"where (?:were|was|did) (?:we|i)|left off|continue|resume|current (?:work|task|session)|this session|today|"
-    r"what (?:did|have) (?:we|i)|what(?: i|')?s (?:left|open|missing|next|still open|still missing)|next steps?|"
-    r"open (?:points|ends|tasks)|what remains|unfinished|left to do|todos?|leave off|progress)\b",
-    re.IGNORECASE,
+# `recall.toml`: what asks for the session itself, and words that name no subject. A pattern may go over several lines.
+_CUES = load_table(__file__, "recall", dict[str, str])
+RECALL, _GOES_ON, _WAS_DONE = (
+    re.compile("".join(map(str.strip, _CUES[name].split("\n"))), re.IGNORECASE) for name in ("recall", "on", "done")
 )
-# Words that name no subject: "recent work", "the last changes".
-_SUBJECTLESS = STOP_WORDS.union(
-    ["change", "changes", "changed", "context", "day", "days", "decide", "decided", "decisions", "done", "happen"],
-    ["happened", "finish", "finished", "make", "morning", "recap", "session", "sessions", "show", "stuff", "summarise"],
-    ["summarize", "summary", "tell", "thing", "things", "week", "work", "worked", "working", "yesterday"],
-)
-# Nor do these, of days that are over: "what did we fix on Monday?".
-_DEEDS = _SUBJECTLESS.union(
-    ["achieve", "add", "anything", "build", "commit", "commits", "complete", "discuss", "fix", "give", "implement"],
-    ["learn", "list", "merge", "ship", "talk", "try", "write"],
-)
-# Wording that asks how the work goes on, not what was done: "where did we leave off yesterday?".
-_GOES_ON = re.compile(
-    r"\b(next|left|leave|open|missing|remain\w*|todos?|unfinished|continue|resume|where|plan\w*|tomorrow|let'?s|"
-    r"should|shall|will|can|could|must|want|need|have to|going to)\b",
-    re.IGNORECASE,
-)
-# Wording that asks what was done; so does a text that is nothing but days.
-_WAS_DONE = re.compile(
-    r"\b(did|was|were|have|happened|done|worked|decided|decisions?|changed|finished|recap|sessions?|summar\w+)\b|"
-    r"^\W*(the)?\W*$",
-    re.IGNORECASE,
-)
+_SUBJECTLESS = STOP_WORDS.union(_CUES["subjectless"].split())
+DEEDS = _SUBJECTLESS.union(_CUES["deeds"].split())
 # Without recall wording, half of the words that name a subject must occur in an entry.
 _LEAST_SHARE = 0.5
 _RECALLED = 0.5  # the least score of a recalled entry; the rest comes from its initial attention
@@ -131,17 +107,11 @@ def asks_only_for_session(query: str) -> bool:
     return has_no_subject or find_asked(query) == Asked.SESSION
 
 
-def asks_for_open(query: str) -> bool:
-    """Whether a text asks for nothing but what is left to do: "what is still open?"."""
-    rest = OPEN.sub(" ", RECALL.sub(" ", query).lower())
-    return bool(OPEN.search(query.lower())) and asks_only_for_session(query) and _DEEDS.issuperset(query_terms(rest))
-
-
 def find_asked_days(query: str, period: Period | None) -> Period | None:
     """The days that a text names, if it asks for nothing but what was done then: "what did we do yesterday?"."""
     if period is None or _GOES_ON.search(query) or not _WAS_DONE.search(period.rest):
         return None
-    return period if _DEEDS.issuperset(query_terms(RECALL.sub(" ", period.rest))) else None
+    return period if DEEDS.issuperset(query_terms(RECALL.sub(" ", period.rest))) else None
 
 
 class RecalledItem(Struct, frozen=True, kw_only=True):
