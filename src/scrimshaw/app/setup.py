@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PureWindowsPath
 from typing import Any
@@ -60,11 +60,26 @@ class Connection(Struct, frozen=True, kw_only=True):
     is_broken: bool = False  #: whether it cannot work; otherwise the fault is just worth knowing
 
 
+def read_file(path: Path) -> str | None:
+    """A file's text with its own line ends, None if there is no file; raises ConfigError, StorageFailure."""
+    with storage_errors("read", path):
+        data = read_if_there(path)
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8.", CORRECT_IT) from error
+
+
 def plan_changes(
     chosen: Sequence[Client], scope: Scope | None, remove: bool, project: Path, with_status_line: bool
 ) -> Iterator[tuple[Client, Scope, SetupChange]]:
     """All changes with client and scope; by default additions go where a client is connected, or in its usual scope."""
     programs = Programs() if remove or scope is Scope.SHARED else find_programs()
+    planned = dict[Path, str | None]()  # what files will contain: two scopes may share one
+
+    def read(path: Path) -> str | None:
+        return planned[path] if path in planned else read_file(path)
+
     for client in chosen:
         scopes: Sequence[Scope] = (scope,) if scope else client.scopes
         if not (scope or remove):
@@ -74,13 +89,17 @@ def plan_changes(
             root, own = each.root(project), Programs() if each is Scope.SHARED else programs
             files = client.setup_files(root, each, replace(own, has_status_line=with_status_line or remove))
             plan = plan_removals if remove else plan_additions
-            yield from ((client, each, change) for change in plan(files, root))
+            for change in plan(files, root, read):
+                planned[change.path] = change.after
+                yield client, each, change
 
 
-def plan_additions(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterator[SetupChange]:
+def plan_additions(
+    files: Iterable[SharedFile | OwnFile], root: Path, read: Callable[[Path], str | None] = read_file
+) -> Iterator[SetupChange]:
     """The changes that add our part to files without it; raises ConfigError, with text to paste, and Conflict."""
     for file in files:
-        editor, before = editor_of(file), read_file(file.path)
+        editor, before = editor_of(file), read(file.path)
         try:
             after = editor.add(before or "")
         except ConfigError as error:
@@ -94,10 +113,12 @@ def plan_additions(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterato
         yield SetupChange(root, file.path, before, after, is_executable=is_executable, needs_backup=needs_backup)
 
 
-def plan_removals(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterator[SetupChange]:
+def plan_removals(
+    files: Iterable[SharedFile | OwnFile], root: Path, read: Callable[[Path], str | None] = read_file
+) -> Iterator[SetupChange]:
     """The changes that remove our part from files; byte for byte the original, if nothing else changed since."""
     for file in files:
-        editor, before = editor_of(file), read_file(file.path)
+        editor, before = editor_of(file), read(file.path)
         if before is None or (rest := editor.remove(before)) == before:
             continue
         original, is_original = read_file(backup_of(file.path)), False
@@ -137,16 +158,6 @@ def apply_change(change: SetupChange) -> None:
             target.chmod(0o755)
         if change.is_original:
             backup_of(change.path).unlink()
-
-
-def read_file(path: Path) -> str | None:
-    """A file's text with its own line ends, None if there is no file; raises ConfigError, StorageFailure."""
-    with storage_errors("read", path):
-        data = read_if_there(path)
-    try:
-        return None if data is None else data.decode()
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8.", CORRECT_IT) from error
 
 
 def backup_of(path: Path) -> Path:

@@ -342,6 +342,15 @@ def test_a_setup_that_cannot_be_finished_leaves_nothing(cli: Cli, root: Path) ->
     assert tree(root) == before
 
 
+def test_two_scopes_that_share_a_file_are_removed_at_once(cli: Cli, root: Path) -> None:
+    before = b'{"theme":"dark"}'
+    put(root, "h/.claude.json", before)
+    for scope in ("--local", "--user"):
+        cli("setup", "claude", scope, "--yes")
+    assert cli("setup", "claude", "--remove", "--yes").code == 0
+    assert tree(root) == {"h/.claude.json": before}
+
+
 def test_what_concerns_shared_files_is_only_said_of_those(cli: Cli) -> None:
     for client, word in (("claude", "asks once"), ("gemini", "that you trust")):
         advice = {
