@@ -21,9 +21,12 @@ from scrimshaw.app.json_text import edit_json, parse_json
 from scrimshaw.errors import ConfigError, Conflict, InvalidRequest, NotFound, ScrimshawError, StorageFailure
 from scrimshaw.ingest.payload import section
 from scrimshaw.storage.durable import read_if_there, remove_file, replace_file, storage_errors
+from scrimshaw.storage.place import find_projects
 from scrimshaw.toml_text import parse_toml
 
 CORRECT_IT = "Correct it, then run setup again."
+# What connects a whole team is removed only if that is asked for.
+_ALL_USE_IT = "is for all who clone the project, so it stays; with --shared too it is changed."
 Json = dict[str, Any]
 
 
@@ -37,6 +40,7 @@ class SetupChange(Struct, frozen=True):
     is_executable: bool = False
     needs_backup: bool = False  #: whether to keep a copy of the original
     is_original: bool = False  #: whether it is restored from its copy, which is then removed
+    stays: str = ""  #: why it is not made, as the end of a sentence
 
     @property
     def action(self) -> str:
@@ -90,8 +94,21 @@ def plan_changes(
             files = client.setup_files(root, each, replace(own, has_status_line=with_status_line or remove))
             plan = plan_removals if remove else plan_additions
             for change in plan(files, root, read):
-                planned[change.path] = change.after
-                yield client, each, change
+                is_kept = remove and not scope and each is Scope.SHARED
+                stays = _ALL_USE_IT if is_kept else _find_other_use(client, each, change, project) if remove else ""
+                planned |= {} if stays else {change.path: change.after}
+                yield client, each, replace(change, stays=stays)
+
+
+def _find_other_use(client: Client, scope: Scope, change: SetupChange, project: Path) -> str:
+    """Why a change does not remove what a file has for a whole repository: another of its projects is connected too."""
+    for other in find_projects(project):
+        files = client.setup_files(root := scope.root(other), scope, Programs())
+        rest = [file for file in files if file.path != change.path]
+        is_other = len(rest) < len(files) and root.resolve() != change.root.resolve()
+        if is_other and any(plan_removals(rest, root)):
+            return f"is used in {other} too, so it stays."
+    return ""
 
 
 def plan_additions(

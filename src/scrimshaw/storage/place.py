@@ -113,6 +113,15 @@ def find_main_tree(project: Path) -> Path:
     return common.parent if common.name == ".git" else top
 
 
+def find_projects(project: Path) -> list[Path]:
+    """The folders of the projects with a memory in the repository around a project, in all its work trees."""
+    try:
+        _, _, common = find_git(Path(os.path.realpath(project)))
+        return [Path(_read(owner)) for owner in sorted(common.glob(f"scrimshaw/*/{OWNER}"))]
+    except (OSError, ValueError):
+        return []
+
+
 def find_arrivals(project: Path, since: float) -> tuple[str, bool]:
     """(the commit that was checked out at a given time, whether more than commits made here came since).
 

@@ -351,6 +351,20 @@ def test_two_scopes_that_share_a_file_are_removed_at_once(cli: Cli, root: Path) 
     assert tree(root) == {"h/.claude.json": before}
 
 
+def test_the_server_of_a_repository_stays_while_another_project_in_it_is_connected(cli: Cli, root: Path) -> None:
+    subprocess.run([GIT, "init", "-q", "."], check=True)
+    part = root / "p/packages/api"
+    part.mkdir(parents=True)
+    for project in (root / "p", part):
+        assert cli("init", "--project", str(project)).code == 0
+        assert cli("setup", "claude", "--yes", "--project", str(project)).code == 0
+    removed = cli("setup", "claude", "--remove", "--yes", "--project", str(part))
+    assert f"is used in {(root / 'p').resolve()} too, so it stays" in removed.err.replace("\n", " ")
+    assert [b"scrimshaw" in (root / "h/.claude.json").read_bytes(), (part / ".claude").exists()] == [True, False]
+    assert cli("setup", "claude", "--remove", "--yes").code == 0
+    assert not [file for file in tree(root) if "claude" in file]
+
+
 def test_what_concerns_shared_files_is_only_said_of_those(cli: Cli) -> None:
     for client, word in (("claude", "asks once"), ("gemini", "that you trust")):
         advice = {

@@ -340,15 +340,12 @@ def setup(
     scope = scopes[0] if scopes else None
     chosen = clients_setup.choose_clients(client, scope, remove)
     plans = list(clients_setup.plan_changes(chosen, scope, remove, settings.project, statusline))
-    # What connects a whole team is removed only if that is asked for.
-    others = [plan for plan in plans if remove and not scope and plan[1] is Scope.SHARED]
-    plans = [plan for plan in plans if plan not in others]
-    changes, planned = [change for *_, change in plans], {(each, where) for each, where, _ in plans}
+    changes, planned = [x for *_, x in plans if not x.stays], {(each, where) for each, where, _ in plans}
     advice = [each.advice for each in chosen]
     advice += [each.shared_advice for each in chosen if (each, Scope.SHARED) in planned]
     advice += [text for each, text in _SCOPE_ADVICE.items() if each in {where for _, where in planned}]
-    stays = "is for all who clone the project, so it stays; with --shared too it is changed."
-    advice = [f"{change.path} {stays}" for *_, change in others] if remove else [*filter(None, advice)]
+    kept = [f"{change.path} {change.stays}" for *_, change in plans if change.stays]
+    advice = kept if remove else [*filter(None, advice)]
     if not (remove or settings.folder.is_dir()):
         advice.append(f"{settings.project} has no memory yet, so nothing is recorded: run `scrimshaw init`.")
     files = [{"path": str(each.path), "action": each.action, "diff": each.diff()} for each in changes]
