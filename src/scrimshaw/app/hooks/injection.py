@@ -24,7 +24,7 @@ from scrimshaw.app.hooks.fencing import (
     max_tokens,
 )
 from scrimshaw.config import TEAM, Settings
-from scrimshaw.errors import NotFound, StorageFailure
+from scrimshaw.errors import NotFound, ScrimshawError, StorageFailure
 from scrimshaw.ingest.events import Event
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import (
@@ -72,7 +72,7 @@ LONGEST_PROMPT = 20_000
 LEAST_WORDS, LEAST_SHARE, RARE_WORDS, SOME_PIECES = 3, 0.5, (3.4, 2.0), 6
 _MOST_MATCHES = 8
 _LABEL_TOKENS = 7  # of a line of a state beside its part, its origin and its text
-_LEAST_EXCERPT, _LONGEST_EXCERPT, _LONGEST_TITLE = 80, 300, 50  # characters
+_LEAST_EXCERPT, _LONGEST_EXCERPT, _LONGEST_TITLE, _LONGEST_REASON = 80, 300, 50, 1000  # characters
 _LATE_SESSIONS = 2  # last sessions with work, of whose memories open points are told
 _AS_SURE = 0.75  # share of the words of the best match with which a newer one goes before it
 _SECOND = 200  # characters left for the line of the second best
@@ -124,11 +124,18 @@ def answer_unrecorded(
     """What a start or prompt can be told though it could not be recorded, as on a read-only disk; a start hears why."""
     if event.kind is EventKind.TOOL or event.kind not in client.reply_kinds:
         raise failure
-    text, why = "", redact(str(failure)).text
+    text = ""
     with suppress(StorageFailure), closing(open_databases()) as storage:
         text = context_injection(storage, [event], settings, time.time())
-    is_told = event.kind is EventKind.START and settings.session.injection
-    return f"{text}\n{fence_list(_UNRECORDED_NOTE, [why])}".strip() if is_told else text
+    return f"{text}\n{describe_failure(event, failure)}".strip() if settings.session.injection else text
+
+
+def describe_failure(event: Event, failure: ScrimshawError) -> str:
+    """What a start hears of the failure to record it; nothing for other events."""
+    why = redact(str(failure)).text[:_LONGEST_REASON]
+    if is_withheld(re.sub("['\"]", "", why), Trust.FILE):  # a value, which may have come with a clone
+        why = "`scrimshaw doctor` says why."
+    return fence_list(_UNRECORDED_NOTE, [why]) if event.kind is EventKind.START else ""
 
 
 def _tell_state(storage: Storage, event: Event, settings: Settings, now: float) -> str:

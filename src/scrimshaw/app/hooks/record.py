@@ -18,9 +18,10 @@ from scrimshaw.app.clients import load_client
 from scrimshaw.app.clients.client import HEAD_BYTES, Client
 from scrimshaw.app.processes import find_client_process
 from scrimshaw.config import GLOBAL, HOOK_BUSY_MS, MEMORIES, PROJECT_FOLDER, RESUMED, Settings, find_project, load
-from scrimshaw.errors import StorageFailure
+from scrimshaw.errors import ConfigError, StorageFailure
 from scrimshaw.ingest.events import Event, find_redactions, make_answers, make_observation, parse_epoch, redact_names
 from scrimshaw.ingest.extraction import default_rules
+from scrimshaw.ingest.redact import redact
 from scrimshaw.models import CLIENT_TOOL, DRAFT_JOB, Action, Entry, EventKind, Observation, Session, content_hash
 from scrimshaw.session import working_memory
 from scrimshaw.storage.databases import Storage
@@ -34,6 +35,7 @@ TAIL_BYTES, LONGEST_LINE, LONGEST_TURN = 256 * 1024, 4 * 1024 * 1024, 16 * 1024 
 RECENT_ROWS = 40  # of a transcript, read before each call: all of a tail of 300 KB would cost 22 ms, these 1
 MOST_ANSWERS = 300  # the last ones are recorded; a turn of hours has some hundreds
 LONGEST_ANSWER = 8_000  # characters, about 2,000 tokens
+AtEnd = Callable[[Storage, Settings], None]
 
 
 def handle_payload(
@@ -41,7 +43,7 @@ def handle_payload(
     payload: bytes,
     *,
     allow_longer: Callable[[], object] = bool,
-    at_end: Callable[[Storage, Settings], None] | None = None,
+    at_end: AtEnd | None = None,
 ) -> str:
     """Record the event in a payload; returns what to print. Raises ScrimshawError, ValueError for an invalid payload.
 
@@ -58,8 +60,14 @@ def handle_payload(
     with suppress(OSError):  # an impossible name of a folder
         project = find_project(Path(event.cwd or "."))
         has_memory = (project / PROJECT_FOLDER).is_dir()
-    if not has_memory or not (settings := load(project)).is_capturing:
-        return ""
+    try:
+        if not has_memory or not (settings := load(project)).is_capturing:
+            return ""
+    except ConfigError as error:
+        from scrimshaw.app.hooks.injection import describe_failure  # noqa: PLC0415 - see `_record`
+
+        log_error(error)
+        return client.format_reply(event.kind, describe_failure(event, error))
     event = structs.replace(redact_names(event), cwd=str(project))
     is_on_server = settings.storage.engine == "postgres"  # whose driver alone takes what other hooks have in all
     if event.kind is EventKind.START or EventKind.TOOL in client.reply_kinds or is_on_server:
@@ -68,17 +76,21 @@ def handle_payload(
     try:
         with closing(open_databases()) as storage:
             text = _record(client, storage, event, settings)
-            # A session becomes a memory when it ends, and before its context is compacted.
             if event.kind in (EventKind.END, EventKind.COMPACT) and settings.features.drafts:
-                storage.journal.enqueue(DRAFT_JOB, event.session, {})
-                if at_end and event.kind is EventKind.END:
-                    at_end(storage, settings)
+                queue_draft(storage, settings, event, at_end)
     except StorageFailure as error:
         from scrimshaw.app.hooks.injection import answer_unrecorded  # noqa: PLC0415 - see `_record`
 
         text = answer_unrecorded(client, open_databases, event, settings, error)
         log_error(error)
     return client.format_reply(event.kind, text) if text else ""
+
+
+def queue_draft(storage: Storage, settings: Settings, event: Event, at_end: AtEnd | None) -> None:
+    """Let a session become a memory: when it ends, and before its context is compacted."""
+    storage.journal.enqueue(DRAFT_JOB, event.session, {})
+    if at_end and event.kind is EventKind.END:
+        at_end(storage, settings)
 
 
 def _record(client: Client, storage: Storage, event: Event, settings: Settings) -> str:
@@ -243,9 +255,10 @@ def log(line: str) -> None:
 
 
 def log_error(error: BaseException) -> None:
-    """Log what was raised and where; its message may contain the input, so it is left out."""
+    """Log what was raised and where; a message that may contain the input is left out."""
     frame = error.__traceback__
     while frame and frame.tb_next:
         frame = frame.tb_next
     place = f"{Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}" if frame else "an unknown place"
-    log(f"{type(error).__name__} in {place}")
+    why = f": {redact(str(error)).text}" if isinstance(error, ConfigError | StorageFailure) else ""
+    log(" ".join(f"{type(error).__name__} in {place}{why}".split()))
