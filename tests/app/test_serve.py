@@ -75,6 +75,34 @@ def test_a_project_without_a_memory_is_served_the_users_own_notes(
     assert list((tmp_path / "bare").iterdir()) == []
 
 
+def faults_of(answer: Any) -> list[str]:
+    faults = (each["failure_mode"].partition(":")[0] for each in answer.get("degraded", ()))
+    return [fault for fault in faults if fault != "embedder_off"]
+
+
+def test_a_memory_that_is_made_while_the_server_runs_is_served(
+    serve: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bare").mkdir()
+    monkeypatch.chdir(tmp_path / "bare")
+    with serve() as session:
+        alone = call(session, "memory_search", query="pilot house")
+        health = call(session, "memory_health")
+        subprocess.run([*PROGRAM[:-1], "init"], check=True, capture_output=True, stdin=subprocess.DEVNULL)
+        saved = call(session, "memory_save", content="The pilot sleeps in the quay house.")
+        found = call(session, "memory_search", query="pilot house")
+    assert (faults_of(alone), health["status"]) == (["no_memory"], "degraded")
+    assert [saved["id"]] == [hit["id"] for hit in found["hits"]]
+    assert faults_of(found) == []
+
+
+def test_an_empty_memory_that_was_read_does_not_ask_to_wait(serve: Start, user: Path) -> None:
+    (user / "memories/tides.md").unlink()
+    with serve() as session:
+        call(session, "memory_search", query="pilot house")
+        assert faults_of(call(session, "memory_search", query="quay house")) == []
+
+
 def test_a_memory_that_cannot_be_opened_is_the_answer_until_it_can(serve: Start, vault: Path) -> None:
     write_memory(vault, "gate", "# Gate\nThe harbour gate shuts at dusk.")
     journal = vault.parent / "journal.db"

@@ -32,13 +32,17 @@ def serve(project: Path, toolsets: str = DEFAULT_TOOLSETS) -> None:
         from scrimshaw.ingest.rule_checks import check_rules  # noqa: PLC0415 - few users have rules of their own
 
         check_rules(settings.rules)
-    if not (has_memory := settings.folder.is_dir()):
-        settings = replace(settings, project=settings.home / NO_PROJECT, sources=())
+    instructions = INSTRUCTIONS if settings.folder.is_dir() else NO_MEMORY
     with ExitStack() as closing:
 
         def provide() -> Backend:
             from scrimshaw.app.mcp.backend import open_backend  # noqa: PLC0415 - a server answers before that is loaded
 
-            return closing.enter_context(open_backend(settings, toolsets, writable=has_memory))
+            current = load(project)
+            if current.folder.is_dir():
+                return closing.enter_context(open_backend(current, toolsets, writable=True))
+            alone = replace(current, project=current.home / NO_PROJECT, sources=())
+            backend = closing.enter_context(open_backend(alone, toolsets, writable=False))
+            return replace(backend, is_outdated=current.folder.is_dir)  # once `scrimshaw init` was run
 
-        serve_stdio(build_server(tools, prompts, provide, INSTRUCTIONS if has_memory else NO_MEMORY))
+        serve_stdio(build_server(tools, prompts, provide, instructions))

@@ -10,12 +10,12 @@ from scrimshaw.errors import ScrimshawError, StorageFailure
 from scrimshaw.ingest.tables import load_table
 from scrimshaw.models import Degradation
 
-# Parts: the index against the files, what the canary finds, the session of a question, who watches the files.
-INDEX, RECALL, SESSION, WATCHER = "index", "recall", "session", "watcher"
+# Parts: the index against the files, what the canary finds, the session of a question, the project, who watches files.
+INDEX, RECALL, SESSION, PROJECT, WATCHER = "index", "recall", "session", "project", "watcher"
 
 # For each part, in words: the failure, what is used instead, and what that costs.
 WORDS = load_table(__file__, "degradations", dict[str, dict[str, str]])
-SCAN_PENDING = Degradation(**WORDS["scan"])
+SCAN_PENDING, NO_MEMORY = Degradation(**WORDS["scan"]), Degradation(**WORDS["project"])
 REBUILD = "Run `scrimshaw doctor`; `scrimshaw rebuild` makes the index again."
 
 

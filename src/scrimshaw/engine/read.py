@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from scrimshaw.engine import sessions
 from scrimshaw.engine.core import GLOBAL, Engine
-from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, SESSION
+from scrimshaw.engine.degradations import INDEX, PROJECT, RECALL, SCAN_PENDING, SESSION
 from scrimshaw.engine.query_log import log_search
 from scrimshaw.engine.record import read_passage, read_prompts
 from scrimshaw.errors import InvalidRequest, NotFound
@@ -75,7 +75,7 @@ def search(engine: Engine, request: SearchRequest, session: Session | None = Non
     around = sessions.collect_signals(engine, session, request.query, request.limit or engine.settings.search.limit)
     around = replace(around, read_prompts=partial(read_prompts, engine, session.id)) if session else around
     result, dark = engine.searcher.search_both(request, around)
-    found = engine.degradations.of(INDEX, RECALL, SESSION)
+    found = engine.degradations.of(INDEX, RECALL, SESSION, PROJECT)
     pending = () if SCAN_PENDING in found or result.trace[0].left or engine.index.generation() else (SCAN_PENDING,)
     if red := (*pending, *found):
         result = replace(result, degradations=(*result.degradations, *red))

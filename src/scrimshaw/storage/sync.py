@@ -96,6 +96,8 @@ def sync_index(
     unchanged = len(files) - len(changes) - (len(skipped) - len(skips))
     read = {file.path for file in files.values()}
     changes += _update_skips(index, skips, known, read)
+    if not index.generation():
+        index.retire([])  # nothing was found, but all was read
     if rewritten > len(files) // 2:  # their old words slow text queries threefold
         index.retire([], merge_words=True)
     skipped += broken

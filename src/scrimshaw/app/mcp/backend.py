@@ -17,6 +17,7 @@ from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, counts, open_engine, read
 from scrimshaw.engine.core import list_project_sources
+from scrimshaw.engine.degradations import NO_MEMORY, PROJECT
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.ingest.tables import load_table
@@ -33,7 +34,7 @@ PROMPT_TEXTS = load_table(__file__, "prompts", dict[str, str])
 
 @contextmanager
 def open_backend(settings: Settings, toolsets: str, *, writable: bool) -> Iterator[Backend]:
-    """Open a memory, even of a read-only project, and start its background work; raises ScrimshawError."""
+    """Open a memory and start its background work; not `writable` for a project without one. Raises ScrimshawError."""
     rules, problems = check_rules(settings.rules)
     for problem in problems:
         logging.getLogger(__name__).warning("%s; %s", problem.message, problem.advice)
@@ -41,6 +42,8 @@ def open_backend(settings: Settings, toolsets: str, *, writable: bool) -> Iterat
     if not writable:
         sources = [each if each.id_prefix else replace(each, writable=False) for each in sources]
     with open_engine(settings, sources=sources) as engine:
+        if not writable:
+            engine.degradations.put(PROJECT, NO_MEMORY)
         background = Background(engine)
         background.start()
         ask.start_peers(settings)

@@ -161,6 +161,7 @@ class Backend(msgspec.Struct, frozen=True):
     resources: ResourceReader
     prompts: Mapping[str, ToolSpec] = {}
     ready: Ready = bool
+    is_outdated: Callable[[], bool] = bool  #: whether another one is to be opened
 
 
 def read_listing(toolsets: str) -> tuple[list[wire.Tool], list[wire.Prompt]]:
@@ -235,11 +236,11 @@ class _Opening:
         self._opening = threading.Lock()
 
     def open(self) -> Backend:
-        """The backend, opened once; after a failure it is tried again."""
+        """The backend, opened once, unless it is outdated; after a failure it is tried again."""
         with self._opening:
-            if not self._backends:
+            if not self._backends or self._backends[-1].is_outdated():
                 self._backends.append(_contain_bugs(self._provide, "opening the memory"))
-            return self._backends[0]
+            return self._backends[-1]
 
     @asynccontextmanager
     async def open_soon(self, _: Server[Any]) -> AsyncIterator[None]:
