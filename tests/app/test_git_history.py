@@ -77,6 +77,19 @@ def test_search_as_of_a_commit_finds_what_there_was(project: Path, cli: Cli) -> 
     assert "no commit" in cli("search", "oak", "--at", "v9").err
 
 
+@pytest.mark.parametrize("revision", ["HEAD", "2026-01-31"])
+def test_a_folder_without_git_or_without_a_commit_is_named(
+    tmp_path: Path,
+    cli: Cli,  # noqa: F811
+    revision: str,
+) -> None:
+    assert cli("init", "--project", str(tmp_path)).code == 0
+    refused = cli("search", "oak", "--at", revision, "--project", str(tmp_path)).err
+    assert ("git init" in refused, "has no commit" in refused) == (True, False)
+    run_git(tmp_path, "init", "--quiet")
+    assert "There is no commit yet" in cli("search", "oak", "--at", revision, "--project", str(tmp_path)).err
+
+
 def test_the_past_is_searched_in_files_where_the_databases_are_on_a_server(
     project: Path,  # noqa: F811
     cli: Cli,  # noqa: F811

@@ -305,11 +305,12 @@ def find_commit(folder: Path, revision: str) -> Commit:
         hint = "Its first commit is newer."
         # Git would take a bare date for that day at the present time of day.
         moment = revision if len(revision) > len("2026-01-31") else f"{revision} 23:59:59"
-        name = ask_git(folder, "rev-list", "-1", f"--before={moment}", "HEAD", "--").strip()
+        name = ask_git(folder, "rev-list", "-1", f"--before={moment}", "HEAD", "--", answers=(0, 128)).strip()
     else:
         command = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         name = ask_git(folder, *command, answers=(0, 1, 128)).strip()
     if not name:
+        hint = hint if ask_git(folder, "rev-list", "-1", "--all") else "There is no commit yet."
         raise NotFound(f"git has no commit {revision!r}.", hint)
     return _read_commits(ask_git(folder, "log", "-1", _COMMIT_FORMAT, name))[0]
 
