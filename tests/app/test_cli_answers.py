@@ -288,7 +288,7 @@ def test_what_has_nothing_to_do_says_so(cli: Cli, project: Path) -> None:
     refused = cli("git", "install")
     assert (refused.code, "git init" in refused.err) == (3, True)
     subprocess.run(["git", "init", "-q", str(project)], check=True)
-    assert cli("git", "uninstall").out == "There is nothing to remove.\n"
+    assert cli("git", "uninstall").out == "Nothing to change.\n"
 
 
 def test_an_import_says_what_is_there_and_what_is_read_in_place(cli: Cli, project: Path) -> None:

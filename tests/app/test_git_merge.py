@@ -122,6 +122,15 @@ def test_a_program_that_is_gone_leaves_the_merge_to_git(
     assert "in the tower" in path.read_text()
 
 
+def test_what_is_installed_already_is_not_said_to_be_written(cli: Cli, project: Path) -> None:
+    answers = [cli("git", "install", "--json", *flags).json for flags in (["--dry-run"], [], [])]
+    assert [len(each["steps"]) for each in answers] == [3, 3, 0]
+    run_git(project, "config", "--local", "merge.scrimshaw.name", "another")
+    assert list(cli("git", "install", "--dry-run", "--json").json["steps"]) == ["merge.scrimshaw.name"]
+    assert list(cli("git", "install", "--json").json["steps"]) == ["merge.scrimshaw.name"]
+    assert cli("git", "install", "--dry-run").out == "Nothing to change.\n"
+
+
 def test_a_file_of_the_user_is_left_alone(cli: Cli, project: Path) -> None:
     (project / ".scrimshaw/.gitattributes").write_text("* text\n")
     refused = cli("git", "install")

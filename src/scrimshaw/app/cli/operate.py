@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -323,7 +324,7 @@ def _find_keys(key: str) -> list[str]:
 def _render_steps(done: dict[str, Any]) -> Lines:
     verb = "would be " if done["dry_run"] else ""
     yield from (line((name, "cyan"), f"  {verb}{what}") for name, what in done["steps"].items())
-    yield from [] if done["steps"] else ["There is nothing to remove."]
+    yield from [] if done["steps"] else ["Nothing to change."]
 
 
 @command(git, "install", "", "--dry-run", render=_render_steps)
@@ -337,11 +338,17 @@ def install(settings: Settings, dry_run: frame.DryRun = False) -> dict[str, Any]
     if path.is_file() and path.read_text(encoding="utf-8") != ATTRIBUTES:
         message = f"{path} is there and says something else."
         raise errors.InvalidRequest(message, "Add to it: /memories/** merge=scrimshaw")
-    if not dry_run:
-        replace_file(path, ATTRIBUTES.encode())
-        for name, value in _SETTINGS.items():
-            ask_git(settings.project, "config", "--local", name, value)
-    return {"steps": {str(path): "written", **dict.fromkeys(_SETTINGS, "set in git's config")}, "dry_run": dry_run}
+    steps, config = dict[str, str](), partial(ask_git, settings.project, "config", "--local")
+    if not path.is_file():
+        steps[str(path)] = "written"
+        if not dry_run:
+            replace_file(path, ATTRIBUTES.encode())
+    for name, value in _SETTINGS.items():
+        if config("--get", name, answers=(0, 1)) != f"{value}\n":
+            steps[name] = "set in git's config"
+            if not dry_run:
+                config(name, value)
+    return {"steps": steps, "dry_run": dry_run}
 
 
 @command(git, "uninstall", "", "--dry-run", render=_render_steps)
