@@ -589,6 +589,14 @@ class TestDoctor:
         assert (lost["verdict"], lost["fix"]) == ("problem", "Run `scrimshaw setup claude --local`.")
         assert cli("doctor").code == 1
 
+    def test_a_command_that_two_scopes_share_is_run_once_and_nothing_to_warn_of(self, cli: Cli, server: Path) -> None:
+        for scope in ("--local", "--user"):
+            cli("setup", "claude", scope, "--yes")
+        found = [each for each in cli("doctor", "--json").json["findings"] if each["name"] == "claude"]
+        assert [each["verdict"] for each in found] == ["ok", "ok"]
+        cli("setup", "claude", "--shared", "--yes")
+        assert "two summaries" in cli("doctor").out
+
     def test_tells_of_missing_parts_and_of_broken_files(self, cli: Cli, root: Path, server: Path) -> None:
         cli("setup", "cursor", "--yes")
         (root / "h/.cursor/mcp.json").write_bytes(b"{")
