@@ -28,6 +28,8 @@ CORRECT_IT = "Correct it, then run setup again."
 # What connects a whole team is removed only if that is asked for.
 _ALL_USE_IT = "is for all who clone the project, so it stays; with --shared too it is changed."
 Json = dict[str, Any]
+ClientFile = SharedFile | OwnFile
+Read = Callable[[Path], str | None]
 
 
 class SetupChange(Struct, frozen=True):
@@ -80,10 +82,6 @@ def plan_changes(
     """All changes with client and scope; by default additions go where a client is connected, or in its usual scope."""
     programs = Programs() if remove or scope is Scope.SHARED else find_programs()
     planned = dict[Path, str | None]()  # what files will contain: two scopes may share one
-
-    def read(path: Path) -> str | None:
-        return planned[path] if path in planned else read_file(path)
-
     for client in chosen:
         scopes: Sequence[Scope] = (scope,) if scope else client.scopes
         if not (scope or remove):
@@ -93,14 +91,15 @@ def plan_changes(
             root, own = each.root(project), Programs() if each is Scope.SHARED else programs
             files = client.setup_files(root, each, replace(own, has_status_line=with_status_line or remove))
             plan = plan_removals if remove else plan_additions
-            for change in plan(files, root, read):
+            texts = {file.path: read_file(file.path) for file in files} | planned
+            for change in plan(files, root, texts.__getitem__):
                 is_kept = remove and not scope and each is Scope.SHARED
-                stays = _ALL_USE_IT if is_kept else _find_other_use(client, each, change, project) if remove else ""
+                stays = _ALL_USE_IT if is_kept else find_other_use(client, each, change, project) if remove else ""
                 planned |= {} if stays else {change.path: change.after}
                 yield client, each, replace(change, stays=stays)
 
 
-def _find_other_use(client: Client, scope: Scope, change: SetupChange, project: Path) -> str:
+def find_other_use(client: Client, scope: Scope, change: SetupChange, project: Path) -> str:
     """Why a change does not remove what a file has for a whole repository: another of its projects is connected too."""
     for other in find_projects(project):
         files = client.setup_files(root := scope.root(other), scope, Programs())
@@ -111,9 +110,7 @@ def _find_other_use(client: Client, scope: Scope, change: SetupChange, project: 
     return ""
 
 
-def plan_additions(
-    files: Iterable[SharedFile | OwnFile], root: Path, read: Callable[[Path], str | None] = read_file
-) -> Iterator[SetupChange]:
+def plan_additions(files: Iterable[ClientFile], root: Path, read: Read = read_file) -> Iterator[SetupChange]:
     """The changes that add our part to files without it; raises ConfigError, with text to paste, and Conflict."""
     for file in files:
         editor, before = editor_of(file), read(file.path)
@@ -130,9 +127,7 @@ def plan_additions(
         yield SetupChange(root, file.path, before, after, is_executable=is_executable, needs_backup=needs_backup)
 
 
-def plan_removals(
-    files: Iterable[SharedFile | OwnFile], root: Path, read: Callable[[Path], str | None] = read_file
-) -> Iterator[SetupChange]:
+def plan_removals(files: Iterable[ClientFile], root: Path, read: Read = read_file) -> Iterator[SetupChange]:
     """The changes that remove our part from files; byte for byte the original, if nothing else changed since."""
     for file in files:
         editor, before = editor_of(file), read(file.path)
@@ -388,7 +383,7 @@ class TomlEditor(JsonEditor):
         raise ConfigError(f"{self.path} cannot be changed safely.", f"Change [{name}.{SERVER}] in it by hand.")
 
 
-def editor_of(file: SharedFile | OwnFile) -> Editor:
+def editor_of(file: ClientFile) -> Editor:
     """The editor of a client's file, by its format."""
     if isinstance(file, OwnFile):
         return Editor(file)

@@ -115,11 +115,8 @@ def find_main_tree(project: Path) -> Path:
 
 def find_projects(project: Path) -> list[Path]:
     """The folders of the projects with a memory in the repository around a project, in all its work trees."""
-    try:
-        _, _, common = find_git(Path(os.path.realpath(project)))
-        return [Path(_read(owner)) for owner in sorted(common.glob(f"scrimshaw/*/{OWNER}"))]
-    except (OSError, ValueError):
-        return []
+    place = place_below_git(project / PROJECT_FOLDER)
+    return [Path(_read(owner)) for owner in sorted(place.parent.glob(f"*/{OWNER}"))] if place else []
 
 
 def find_arrivals(project: Path, since: float) -> tuple[str, bool]:

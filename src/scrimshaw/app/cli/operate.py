@@ -338,16 +338,13 @@ def install(settings: Settings, dry_run: frame.DryRun = False) -> dict[str, Any]
     if path.is_file() and path.read_text(encoding="utf-8") != ATTRIBUTES:
         message = f"{path} is there and says something else."
         raise errors.InvalidRequest(message, "Add to it: /memories/** merge=scrimshaw")
-    steps, config = dict[str, str](), partial(ask_git, settings.project, "config", "--local")
-    if not path.is_file():
-        steps[str(path)] = "written"
-        if not dry_run:
-            replace_file(path, ATTRIBUTES.encode())
-    for name, value in _SETTINGS.items():
-        if config("--get", name, answers=(0, 1)) != f"{value}\n":
-            steps[name] = "set in git's config"
-            if not dry_run:
-                config(name, value)
+    config = partial(ask_git, settings.project, "config", "--local")
+    new = {each: x for each, x in _SETTINGS.items() if config("--get", each, answers=(0, 1)) != f"{x}\n"}
+    steps = ({} if path.is_file() else {str(path): "written"}) | dict.fromkeys(new, "set in git's config")
+    if not dry_run:
+        replace_file(path, ATTRIBUTES.encode())
+        for name, value in new.items():
+            config(name, value)
     return {"steps": steps, "dry_run": dry_run}
 
 

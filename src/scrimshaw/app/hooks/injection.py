@@ -119,23 +119,26 @@ def context_injection(storage: Storage, events: Sequence[Event], settings: Setti
 
 
 def answer_unrecorded(
-    client: Client, open_databases: Callable[[], Storage], event: Event, settings: Settings, failure: StorageFailure
+    client: Client,
+    open_databases: Callable[[Settings], Storage],
+    event: Event,
+    settings: Settings | None,
+    failure: ScrimshawError,
 ) -> str:
-    """What a start or prompt can be told though it could not be recorded, as on a read-only disk; a start hears why."""
+    """What a start or prompt can be told though it could not be recorded, as on a read-only disk; a start hears why.
+
+    Without settings, which may be what failed, it hears nothing else.
+    """
     if event.kind is EventKind.TOOL or event.kind not in client.reply_kinds:
         raise failure
-    text = ""
-    with suppress(StorageFailure), closing(open_databases()) as storage:
-        text = context_injection(storage, [event], settings, time.time())
-    return f"{text}\n{describe_failure(event, failure)}".strip() if settings.session.injection else text
-
-
-def describe_failure(event: Event, failure: ScrimshawError) -> str:
-    """What a start hears of the failure to record it; nothing for other events."""
-    why = redact(str(failure)).text[:_LONGEST_REASON]
+    text, why = "", redact(str(failure)).text[:_LONGEST_REASON]
+    if settings:
+        with suppress(StorageFailure), closing(open_databases(settings)) as storage:
+            text = context_injection(storage, [event], settings, time.time())
     if is_withheld(re.sub("['\"]", "", why), Trust.FILE):  # a value, which may have come with a clone
         why = "`scrimshaw doctor` says why."
-    return fence_list(_UNRECORDED_NOTE, [why]) if event.kind is EventKind.START else ""
+    is_told = event.kind is EventKind.START and (settings is None or settings.session.injection)
+    return f"{text}\n{fence_list(_UNRECORDED_NOTE, [why])}".strip() if is_told else text
 
 
 def _tell_state(storage: Storage, event: Event, settings: Settings, now: float) -> str:

@@ -35,7 +35,6 @@ TAIL_BYTES, LONGEST_LINE, LONGEST_TURN = 256 * 1024, 4 * 1024 * 1024, 16 * 1024 
 RECENT_ROWS = 40  # of a transcript, read before each call: all of a tail of 300 KB would cost 22 ms, these 1
 MOST_ANSWERS = 300  # the last ones are recorded; a turn of hours has some hundreds
 LONGEST_ANSWER = 8_000  # characters, about 2,000 tokens
-AtEnd = Callable[[Storage, Settings], None]
 
 
 def handle_payload(
@@ -43,7 +42,7 @@ def handle_payload(
     payload: bytes,
     *,
     allow_longer: Callable[[], object] = bool,
-    at_end: AtEnd | None = None,
+    at_end: Callable[[Storage, Settings], None] | None = None,
 ) -> str:
     """Record the event in a payload; returns what to print. Raises ScrimshawError, ValueError for an invalid payload.
 
@@ -56,41 +55,31 @@ def handle_payload(
     event = client.parse_payload(fields, arguments[1] if len(arguments) > 1 else "")
     if event is None or event.occasion == "maybe":  # before every model call: not necessarily a compaction
         return ""
-    has_memory = False
+    has_memory, settings = False, None
     with suppress(OSError):  # an impossible name of a folder
         project = find_project(Path(event.cwd or "."))
         has_memory = (project / PROJECT_FOLDER).is_dir()
+    open_databases = partial(open_storage, busy_timeout_ms=HOOK_BUSY_MS, word_lists=False)
     try:
         if not has_memory or not (settings := load(project)).is_capturing:
             return ""
-    except ConfigError as error:
-        from scrimshaw.app.hooks.injection import describe_failure  # noqa: PLC0415 - see `_record`
-
-        log_error(error)
-        return client.format_reply(event.kind, describe_failure(event, error))
-    event = structs.replace(redact_names(event), cwd=str(project))
-    is_on_server = settings.storage.engine == "postgres"  # whose driver alone takes what other hooks have in all
-    if event.kind is EventKind.START or EventKind.TOOL in client.reply_kinds or is_on_server:
-        allow_longer()
-    open_databases = partial(open_storage, settings, busy_timeout_ms=HOOK_BUSY_MS, word_lists=False)
-    try:
-        with closing(open_databases()) as storage:
+        event = structs.replace(redact_names(event), cwd=str(project))
+        is_on_server = settings.storage.engine == "postgres"  # whose driver alone takes what other hooks have in all
+        if event.kind is EventKind.START or EventKind.TOOL in client.reply_kinds or is_on_server:
+            allow_longer()
+        with closing(open_databases(settings)) as storage:
             text = _record(client, storage, event, settings)
+            # A session becomes a memory when it ends, and before its context is compacted.
             if event.kind in (EventKind.END, EventKind.COMPACT) and settings.features.drafts:
-                queue_draft(storage, settings, event, at_end)
-    except StorageFailure as error:
+                storage.journal.enqueue(DRAFT_JOB, event.session, {})
+                if at_end and event.kind is EventKind.END:
+                    at_end(storage, settings)
+    except (ConfigError, StorageFailure) as error:
         from scrimshaw.app.hooks.injection import answer_unrecorded  # noqa: PLC0415 - see `_record`
 
         text = answer_unrecorded(client, open_databases, event, settings, error)
         log_error(error)
     return client.format_reply(event.kind, text) if text else ""
-
-
-def queue_draft(storage: Storage, settings: Settings, event: Event, at_end: AtEnd | None) -> None:
-    """Let a session become a memory: when it ends, and before its context is compacted."""
-    storage.journal.enqueue(DRAFT_JOB, event.session, {})
-    if at_end and event.kind is EventKind.END:
-        at_end(storage, settings)
 
 
 def _record(client: Client, storage: Storage, event: Event, settings: Settings) -> str:
