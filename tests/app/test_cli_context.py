@@ -88,8 +88,8 @@ def test_the_report_sums_up(
     assert f"Given in 1 session: 3 texts of {told['tokens']} tokens in all." in said
     unasked = sum(row["tokens"] for row in told["occasions"] if row["occasion"] in ("start", "prompt"))
     # Three lines of the state; the memory that the prompt brought up was shown again by the search.
-    assert f"{unasked} of these were given unasked. Of the 3 texts in them still known" in said
-    assert "0 of 0 tokens were written again or read." in said
+    assert f"{unasked} of these tokens were given unasked. Of the 3 lines in them still known" in said
+    assert "the model repeated or read 0, of 0 tokens." in said
     assert "Recorded by rule: none; a secret was removed from 0" in said
     samples_of = engine.sessions.items("S1")
     assert [item.source.extraction_rule_id for item in samples_of] == ["commit"]

@@ -121,7 +121,7 @@ def test_where_nothing_is_there_to_ask_it_says_so(cli: Cli, vault: Path, project
         file.unlink()
     (project / ".scrimshaw/golden.toml").write_text("")
     code, out, _ = cli("eval", "golden")
-    assert (code, "There are no golden queries." in out, "There are no memories." in out) == (0, True, True)
+    assert (code, "There are no golden queries of your own." in out, "There are no memories." in out) == (0, True, True)
 
 
 def test_a_query_that_cannot_be_asked_is_named(cli: Cli, project: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_sound_index_is_green(library: Engine) -> None:
 
 def test_an_empty_memory_has_nothing_to_lose(engine: Engine) -> None:
     assert canary.check(engine) == canary.Recall(
-        asked=0, judged=0, notes=("There are no golden queries.", "There are no memories.")
+        asked=0, judged=0, notes=("There are no golden queries of your own.", "There are no memories.")
     )
 
 

@@ -59,9 +59,9 @@ class Recall(Struct, frozen=True, kw_only=True):
     @property
     def summary(self) -> str:
         """A check in one sentence, with what it could not measure."""
-        asked = f"{format_count(self.asked, 'question')} with known answers"
-        judged = f"{self.judged} of {asked} judged, {len(self.lost)} lost"
-        return "; ".join((judged, *(note.removesuffix(".") for note in self.notes)))
+        judged = f"{self.judged - len(self.lost)} of {format_count(self.judged, 'question')} found the known answer"
+        notes = (f"{note[0].lower()}{note[1:]}".removesuffix(".") for note in self.notes)
+        return "; ".join((judged if self.judged else "no question was judged", *notes))
 
 
 def check(engine: Engine, *, by_meaning: bool = True) -> Recall:
@@ -113,7 +113,7 @@ def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[Questions, lis
         known = filter(memories.__contains__, chosen)
         asked |= {f"meaning {name}": partial(_ask_meaning, engine, name, by_meaning) for name in known}
     reasons = {
-        "There are no golden queries.": not golden,
+        "There are no golden queries of your own.": not golden,
         "There are no memories.": not chosen,
         f"{wordless} of {len(chosen)} memories have no word to search for; by words: not measured.": wordless,
         "Search by meaning is switched off, and was not measured.": chosen and is_words_only,

@@ -181,8 +181,10 @@ def _render_contexts(results: Sequence[SessionTokens]) -> Lines:
     sums = {name: sum(getattr(each, name) for each in results) for name in names}
     given = f"{format_count(sums['times'], 'text')} of {format_count(sums['tokens'], 'token')}"
     yield f"Given in {format_count(len(results), 'session')}: {given} in all."
-    yield "{unasked_tokens} of these were given unasked. Of the {unasked} texts in them still known,".format_map(sums)
-    yield "{uses} of {used_tokens} tokens were written again or read.".format_map(sums)
+    yield "{unasked_tokens} of these tokens were given unasked. Of the {unasked} lines in them still known,".format_map(
+        sums
+    )
+    yield "the model repeated or read {uses}, of {used_tokens} tokens.".format_map(sums)
     kept = Counter(chain.from_iterable(Counter(each.rules).elements() for each in results)).most_common()
     rules = ", ".join(f"{name} {count}" for name, count in kept) or "none"
     yield f"Recorded by rule: {rules}; a secret was removed from {sums['redactions']}"
