@@ -119,21 +119,14 @@ def context_injection(storage: Storage, events: Sequence[Event], settings: Setti
 
 
 def answer_unrecorded(
-    client: Client,
-    open_databases: Callable[[Settings], Storage],
-    event: Event,
-    settings: Settings | None,
-    failure: ScrimshawError,
+    client: Client, connect: Callable[..., Storage], event: Event, settings: Settings | None, failure: ScrimshawError
 ) -> str:
-    """What a start or prompt can be told though it could not be recorded, as on a read-only disk; a start hears why.
-
-    Without settings, which may be what failed, it hears nothing else.
-    """
+    """What a start or prompt can be told though it was not recorded, nothing without settings; a start hears why."""
     if event.kind is EventKind.TOOL or event.kind not in client.reply_kinds:
         raise failure
     text, why = "", redact(str(failure)).text[:_LONGEST_REASON]
     if settings:
-        with suppress(StorageFailure), closing(open_databases(settings)) as storage:
+        with suppress(StorageFailure), closing(connect(settings)) as storage:
             text = context_injection(storage, [event], settings, time.time())
     if is_withheld(re.sub("['\"]", "", why), Trust.FILE):  # a value, which may have come with a clone
         why = "`scrimshaw doctor` says why."
