@@ -21,7 +21,7 @@ from scrimshaw.app.json_text import edit_json, parse_json
 from scrimshaw.errors import ConfigError, Conflict, InvalidRequest, NotFound, ScrimshawError, StorageFailure
 from scrimshaw.ingest.payload import section
 from scrimshaw.storage.durable import read_if_there, remove_file, replace_file, storage_errors
-from scrimshaw.storage.place import find_projects
+from scrimshaw.storage.place import exclude_files, find_projects
 from scrimshaw.toml_text import parse_toml
 
 CORRECT_IT = "Correct it, then run setup again."
@@ -170,6 +170,13 @@ def apply_change(change: SetupChange) -> None:
             target.chmod(0o755)
         if change.is_original:
             backup_of(change.path).unlink()
+
+
+def hide_local_files(changes: Sequence[SetupChange], project: Path, *, is_wanted: bool) -> None:
+    """Let git ignore a project's files with paths of this machine and their copies; no longer if all are removed."""
+    for file in (x.path for x in changes if x.path.is_relative_to(project) and not any(x.stays for x in changes)):
+        pattern = f"\n**/{file.relative_to(project).as_posix()}*\n"  # for all projects of the repository
+        exclude_files(project, pattern.encode(), is_wanted=is_wanted)
 
 
 def backup_of(path: Path) -> Path:

@@ -138,12 +138,18 @@ def find_arrivals(project: Path, since: float) -> tuple[str, bool]:
 
 
 def hide_from_git(folder: Path) -> None:
-    """Let git ignore what is no memory also on branches without `.gitignore`, by a file in no checkout's way."""
+    """Let git ignore what is no memory also on branches without `.gitignore`."""
+    if folder.name == PROJECT_FOLDER:
+        exclude_files(folder.parent, _EXCLUDED)
+
+
+def exclude_files(project: Path, lines: bytes, *, is_wanted: bool = True) -> None:
+    """Let git ignore files in all work trees of a repository, or no longer, by a file in no checkout's way."""
     with suppress(OSError, ValueError):
-        path = find_git(Path(os.path.realpath(folder.parent)))[2] / "info/exclude"
-        if folder.name == PROJECT_FOLDER and _EXCLUDED not in (read_if_there(path) or b""):
-            with path.open("ab") as file:
-                file.write(_EXCLUDED)
+        path = find_git(Path(os.path.realpath(project)))[2] / "info/exclude"
+        before = read_if_there(path) or b""
+        if (lines in before) != is_wanted:
+            replace_file(path.resolve(), before + lines if is_wanted else before.replace(lines, b""))
 
 
 def describe_work_tree(place: Path) -> str:

@@ -358,11 +358,16 @@ def test_the_server_of_a_repository_stays_while_another_project_in_it_is_connect
     for project in (root / "p", part):
         assert cli("init", "--project", str(project)).code == 0
         assert cli("setup", "claude", "--yes", "--project", str(project)).code == 0
+    excluded = root / "p/.git/info/exclude"
+    files = subprocess.run([GIT, "status", "--short", "-uall"], check=True, capture_output=True).stdout
+    assert b"settings.local.json" not in files  # they have paths of this machine
     removed = cli("setup", "claude", "--remove", "--yes", "--project", str(part))
+    assert b"settings.local.json" in excluded.read_bytes()
     assert f"is used in {(root / 'p').resolve()} too, so it stays" in removed.err.replace("\n", " ")
     assert [b"scrimshaw" in (root / "h/.claude.json").read_bytes(), (part / ".claude").exists()] == [True, False]
     assert cli("setup", "claude", "--remove", "--yes").code == 0
     assert not [file for file in tree(root) if "claude" in file]
+    assert b"settings.local.json" not in excluded.read_bytes()
 
 
 def test_what_concerns_shared_files_is_only_said_of_those(cli: Cli) -> None:

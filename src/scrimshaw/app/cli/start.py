@@ -36,7 +36,7 @@ CLIENT_CONFIG = {"mcpServers": {"scrimshaw": {"command": "scrimshaw", "args": ["
 MOST_LINES = 30
 _SCOPE_ADVICE = {
     Scope.SHARED: "Commit the files; they work for all who have `scrimshaw` on the PATH, as after `uv tool install`.",
-    Scope.LOCAL: "Keep the files out of git, as by `.git/info/exclude`: they name programs by paths of this machine.",
+    Scope.LOCAL: "`.git/info/exclude` keeps the files out of git: they name programs by paths of this machine.",
 }
 # Kinds of files recognised by name, besides guidance for clients.
 _KINDS = {"readme": "readme", "changelog": "changelog", "changes": "changelog", "contributing": "contributing"}
@@ -357,4 +357,6 @@ def setup(
     if changes and not dry_run:
         confirm("Make these changes?", yes)
         clients_setup.apply_changes(changes)
+        own = [x for _, where, x in plans if where is Scope.LOCAL]
+        clients_setup.hide_local_files(own, settings.project, is_wanted=not remove)
     return result
