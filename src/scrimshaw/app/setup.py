@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.app.clients import all_clients
-from scrimshaw.app.clients.client import HOOK, SERVER, Client, OwnFile, Programs, Scope, SharedFile
+from scrimshaw.app.clients.client import HOOK, SERVER, Client, OwnFile, Programs, Scope, SetupFiles, SharedFile
 from scrimshaw.app.json_text import edit_json, parse_json
 from scrimshaw.errors import ConfigError, Conflict, InvalidRequest, NotFound, ScrimshawError, StorageFailure
 from scrimshaw.ingest.payload import section
@@ -25,10 +25,8 @@ from scrimshaw.storage.place import exclude_files, find_projects
 from scrimshaw.toml_text import parse_toml
 
 CORRECT_IT = "Correct it, then run setup again."
-# What connects a whole team is removed only if that is asked for.
 _ALL_USE_IT = "is for all who clone the project, so it stays; with --shared too it is changed."
 Json = dict[str, Any]
-ClientFile = SharedFile | OwnFile
 Read = Callable[[Path], str | None]
 
 
@@ -103,14 +101,14 @@ def find_other_use(client: Client, scope: Scope, change: SetupChange, project: P
     """Why a change does not remove what a file has for a whole repository: another of its projects is connected too."""
     for other in find_projects(project):
         files = client.setup_files(root := scope.root(other), scope, Programs())
-        rest = [file for file in files if file.path != change.path]
+        rest = tuple(file for file in files if file.path != change.path)
         is_other = len(rest) < len(files) and root.resolve() != change.root.resolve()
         if is_other and any(plan_removals(rest, root)):
             return f"is used in {other} too, so it stays."
     return ""
 
 
-def plan_additions(files: Iterable[ClientFile], root: Path, read: Read = read_file) -> Iterator[SetupChange]:
+def plan_additions(files: SetupFiles, root: Path, read: Read = read_file) -> Iterator[SetupChange]:
     """The changes that add our part to files without it; raises ConfigError, with text to paste, and Conflict."""
     for file in files:
         editor, before = editor_of(file), read(file.path)
@@ -127,7 +125,7 @@ def plan_additions(files: Iterable[ClientFile], root: Path, read: Read = read_fi
         yield SetupChange(root, file.path, before, after, is_executable=is_executable, needs_backup=needs_backup)
 
 
-def plan_removals(files: Iterable[ClientFile], root: Path, read: Read = read_file) -> Iterator[SetupChange]:
+def plan_removals(files: SetupFiles, root: Path, read: Read = read_file) -> Iterator[SetupChange]:
     """The changes that remove our part from files; byte for byte the original, if nothing else changed since."""
     for file in files:
         editor, before = editor_of(file), read(file.path)
@@ -390,7 +388,7 @@ class TomlEditor(JsonEditor):
         raise ConfigError(f"{self.path} cannot be changed safely.", f"Change [{name}.{SERVER}] in it by hand.")
 
 
-def editor_of(file: ClientFile) -> Editor:
+def editor_of(file: SharedFile | OwnFile) -> Editor:
     """The editor of a client's file, by its format."""
     if isinstance(file, OwnFile):
         return Editor(file)
