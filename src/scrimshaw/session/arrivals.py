@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -11,15 +11,17 @@ from operator import attrgetter
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrimshaw.config import MEMORIES
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import SESSIONS, EventKind, Filters, MemoryType, Provenance, RecordedEvent, Tier, Trust
+from scrimshaw.models import SESSIONS, EventKind, Filters, Memory, MemoryType, Provenance, RecordedEvent, Tier, Trust
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.search.results import StateLine
 from scrimshaw.search.tokens import STEM, query_terms
+from scrimshaw.session.failures import find_runs
 from scrimshaw.session.keywords import find_topics
 from scrimshaw.session.statements import PATTERNS, WORDS, cut_line
 from scrimshaw.storage.index import Index
@@ -37,7 +39,7 @@ _LINE, _ITEM = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$"), re.compile(r"(?m)^(
 # A part of a line with what a person added when they agreed, and the sections in which people rule.
 _NOTED_PART = re.compile(r"(?:\A| — (?:agreed in e(?P<event>\d+): )?)(?P<text>.+?)(?= — |\Z)")
 _RULING, _SENTENCES = ("Decisions", "Task", "Asked later"), re.compile(r"(?<=[.!?;]) ")
-_DECISION, _RULE = PATTERNS["decisions"], PATTERNS["rules"]
+_DECISION, _RULE, _NOTED_RUN = PATTERNS["decisions"], PATTERNS["rules"], PATTERNS["failures"]["noted"]
 # The words that do not name what a rule is about: all but names of files.
 _OF_ANY_RULE = {word[:STEM] for name, words in WORDS.items() if name != "stems" for word in words}
 
@@ -57,6 +59,32 @@ class Arrival(Struct, frozen=True):
         """The words that name subjects of the title, and of each line that says what was done."""
         lines = (text for _, text, _ in read_lines(self.body, _DONE))
         return [words for words in map(find_topics, (self.title, *lines)) if len(words) <= LONGEST_HEARD]
+
+    def list_events(self) -> list[RecordedEvent]:
+        """The runs of which it tells, as calls, with what cured a failed one and, last, how it ended, as answers."""
+        told, kind, at = list[RecordedEvent](), EventKind.TOOL, self.last_event
+        call = RecordedEvent(session=self.id, number=0, kind=kind, tool="Bash", call_id="", text="", at=at)
+        answer = replace(call, kind=EventKind.ANSWER, tool="")
+        lines = (line for _, line, _ in read_lines(self.body, ("Tests", "Learned", "Problems", "Open")))
+        for noted in filter(None, map(_NOTED_RUN.match, lines)):
+            error, command, cure = noted.group("error", "command", "cure")
+            told += [replace(call, text=f"{command}\n{error}", failed=True)] * bool(error)
+            told += [replace(answer, text=cure)] * bool(cure) + [replace(call, text=command)] * bool(cure or not error)
+        said = ". ".join([self.title, *(line for _, line, _ in read_lines(self.body, ("Outcome",)))])
+        return [replace(each, number=number) for number, each in enumerate([*told, replace(answer, text=said)])]
+
+    def has_passed(self, failure: str) -> bool:
+        """Whether what failed, as a line of an earlier memory tells it, passed in the end."""
+        left = find_runs(Arrival("", "", f"## Open\n- {failure}", "", self.trust, 0.0).list_events(), ())
+        return any(not x.failed and x.repeats(run) for x in find_runs(self.list_events(), ()) for run in left)
+
+
+def list_arrivals(sessions: Sessions, index: Index, memories: Iterable[Memory]) -> Iterator[Arrival]:
+    """Those of these memories whose sessions are not in the journal here."""
+    for each in memories:
+        made, at = each.provenance, datetime.fromisoformat(each.updated).timestamp()
+        if each.type == MemoryType.SESSION and made.session and not sessions.get(made.session):
+            yield Arrival(each.id, each.title, index.bodies([each.id]).get(each.id, ""), made.session, made.trust, at)
 
 
 def read_arrivals(folder: Path, known: Container[str]) -> Iterator[Arrival]:

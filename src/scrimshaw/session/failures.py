@@ -81,7 +81,9 @@ class CommandRun(NamedTuple):
         if chosen and chosen != before and any(map(_TEST.search, other.families)):
             names = " ".join([name.split()[0].rpartition("::")[2] for name in other.tests])
             is_same = any(word in names for word in re.findall(r"\w{3,}", f"{chosen}"))
-        return is_same and not is_elsewhere and not is_look
+        files = _find_test_step(self).split()[1:] if self.event.session != other.event.session else ()
+        is_other = any(_OPERAND.match(each) and each not in other.event.text for each in files)  # did not fail there
+        return is_same and not (is_elsewhere or is_look or is_other)
 
 
 class Failure(NamedTuple):

@@ -36,7 +36,7 @@ from scrimshaw.search.periods import Period, find_period
 from scrimshaw.search.results import StateLine
 from scrimshaw.search.tokens import count_shared
 from scrimshaw.session import sections, statements
-from scrimshaw.session.arrivals import MOST_ARRIVED, Arrival, find_rules, read_arrivals, read_lines
+from scrimshaw.session.arrivals import MOST_ARRIVED, Arrival, find_rules, list_arrivals, read_arrivals, read_lines
 from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.draft import find_task
 from scrimshaw.session.failures import find_runs
@@ -64,13 +64,11 @@ MOST_HEARD = 120  # last events whose agent texts are read: a start must take on
 MOST_EMPTY, MOST_PARALLEL, MOST_EARLIER = 20, 2, 12  # sessions
 MOST_PLANNED = 2  # sessions whose next step is told; what was to come before these is done by now, or given up
 _TITLE_CHARACTERS = 76  # answers show 80 characters of a title
-MOST_DATED = 1_000  # sessions among which those of given days are
 MOST_ABOUT, MOST_RULES = 8, 4  # memories, and passages of the record, that match a subject; lines of rules
-MOST_FOLDERS = 300  # among which a start looks for files
+MOST_DATED, MOST_FOLDERS = 1_000, 300  # sessions among which those of given days are, folders searched for files
 LONGEST_AGO_S, FEW_EVENTS, MOST_LEFT = 14 * 86_400, 12, 6  # of earlier sessions: age, events without a memory, lines
 _RECENT = 0.85  # of the events of a session; an agent's earlier plans are mostly done
-_TELLING = 2  # words that name a subject, in an answer with content
-_FEW = 4  # words of a prompt that only continues: "yes, do that"
+_TELLING, _FEW = 2, 4  # words that name a subject in a telling answer; words of "yes, do that", which only continues
 _SPOKEN_OF = 0.35  # share of an open point's words that a text about it has (docs/evaluation.md)
 _NAMED = 0.5  # share of the words of a memory's title with which a request says the same
 _SAME = 20  # characters; a shorter text that occurs in another one may still be news
@@ -81,6 +79,7 @@ _NOTED |= {"Tests": "tests", "Problems": "learned"}  # the last as earlier versi
 _NOTED_ELSEWHERE = {**_NOTED, "Task": "task", "Outcome": "said"}  # there are no events that say these better
 _NOTED_COMMIT = re.compile(r"commit ?([0-9a-f]*): ")
 Notes = Mapping[str, Sequence[StateLine]]
+Heard = Set[str] | Arrival  # the words of a later text, or a later memory
 Count = Callable[[str], int]  # tokens of a text
 
 # The parts of a state, most useful first, each with its maximum of lines. A new session needs the outcome of the last
@@ -338,25 +337,26 @@ def tell_state(
         arrivals = sorted(strange, key=attrgetter("last_event"), reverse=True)
         since, heard = _tell_since(arrivals, about if has_state else Session(id=""), "since" if lines else "")
         left = _find_left_open(sessions, index, recent, events, arrivals) if recent and lines else ()
-        lines[1:] = filterfalse(partial(_is_closed, heard=heard), lines[1:])
-        lines = [*lines[:1], *since, *lines[1:]]
+        lines = [*lines[:1], *since, *filterfalse(partial(_is_closed, heard=heard), lines[1:])]
     rules = [*find_rules(sessions, index, "\n".join(map(attrgetter("text"), lines)), folder)]
     at = len(lines) if occasion == Occasion.START else 1  # a long state of its own must not push them out
     lines[at:at] = _choose_lines(rules[::-1], MOST_RULES, [])
     return [*lines, *islice(left, MOST_LEFT)]
 
 
-def _tell_since(arrivals: Sequence[Arrival], about: Session, when: str) -> tuple[list[StateLine], list[Set[str]]]:
+def _tell_since(arrivals: Sequence[Arrival], about: Session, when: str) -> tuple[list[StateLine], list[Heard]]:
     """What sessions elsewhere did since that one ended here, and the words of what they did since it began.
 
     Without a session here the last of them is told as one, and the others as before it.
     """
-    since, heard = list[StateLine](), list[Set[str]]()
-    for each in arrivals:
+    since, heard = list[StateLine](), list[Heard]()
+    for place, each in enumerate(arrivals):
         if each.arrived > about.last_event and each.last_event > about.last_event - LONGEST_AGO_S:
-            told = _tell_arrival(each, heard, _LEFT["since"] if when else _PARTS[Occasion.START])
+            wanted = _LEFT["since"] if when else _PARTS[Occasion.START]
+            told = _tell_arrival(each, heard, {**wanted, "next": int(place < MOST_PLANNED)})
             since += (replace(line, part=f"{line.part} {when}".strip()) for line in told)
             heard += each.find_subjects() if each.last_event > about.started else ()
+            heard += [each] if each.last_event > about.last_event else []
             when = when or "before"
     return since, heard
 
@@ -380,12 +380,8 @@ def tell_subject(sessions: Sessions, index: Index, about: Iterable[Memory], fold
     """
     places = dict[str, Session | Arrival]()
     for each in about:
-        session = each.provenance.session
-        if own := sessions.get(session):
-            places.setdefault(session, own)
-        elif session and each.type == MemoryType.SESSION and (body := index.bodies([each.id]).get(each.id)):
-            at, trust = datetime.fromisoformat(each.updated).timestamp(), each.provenance.trust
-            places.setdefault(session, Arrival(each.id, each.title, body, session, trust, at))
+        if found := sessions.get(each.provenance.session) or next(list_arrivals(sessions, index, [each]), None):
+            places.setdefault(each.provenance.session, found)
     told = ((place, _tell_place(sessions, index, place, folder)) for place in places.values())
     first, lines = next((each for each in told if each[1]), (None, []))
     if first is None:
@@ -469,8 +465,7 @@ def _format_day(at: float) -> str:
 
 def _judge_work(events: Sequence[RecordedEvent], items: Sequence[Item], parts: Set[str]) -> tuple[bool, bool]:
     """Whether a session did more than ask this server, or decided something; and whether it only asked or looked."""
-    calls = {event.call_id for event in events if event.kind == EventKind.TOOL}
-    calls.update(map(attrgetter("source.source_call_id"), items))
+    calls = {x.call_id for x in events if x.kind == EventKind.TOOL} | {x.source.source_call_id for x in items}
     own = {item.source.source_call_id for item in items if is_own_tool(item.source.source_tool)}
     commands = chain.from_iterable(map(attrgetter("families"), find_runs(events, items)))
     only_asks = parts <= _ASKING and _GIT_LOOKS.issuperset(commands)
@@ -520,9 +515,7 @@ def _find_left_open(
             found = _find_lines(Record(events, (), MOST_HEARD), _INTERRUPTED)
             told |= {part: found[part] for part in _INTERRUPTED}
             wanted, is_brief = {**_INTERRUPTED, **wanted}, False
-        heard = list[Set[str]]()
-        for arrival in arrivals:
-            heard += arrival.find_subjects() if arrival.last_event > each.last_event else ()
+        heard = [*chain.from_iterable(x.find_subjects() for x in arrivals if x.last_event > each.last_event)]
         for part, most in wanted.items():
             named = (max(count_subjects(x.text), len(find_topics(x.text)) - 1) >= _TELLING for x in told[part])
             said = [x for x, is_named in zip(told[part], named, strict=True) if x.part not in _CLOSABLE or is_named]
@@ -532,24 +525,29 @@ def _find_left_open(
         subjects += map(_find_subjects, events)
 
 
-def _tell_arrival(arrival: Arrival, heard: Sequence[Set[str]], wanted: Mapping[str, int]) -> list[StateLine]:
+def _tell_arrival(arrival: Arrival, heard: Sequence[Heard], wanted: Mapping[str, int]) -> list[StateLine]:
     """These parts of a memory of a session elsewhere, each with its maximum of lines, without what is closed."""
     title = StateLine(part="task", text=arrival.title, origin=arrival.id, trust=arrival.trust)
     notes = read_notes(arrival.body, (), arrival.trust, arrival.id)
     notes = {**notes, "task": [title, *(replace(x, text=statements.cut_line(x.text)) for x in notes.get("task", ()))]}
+    said = [(line, *line.text.partition(" Next: ")) for line in notes.get("said", ())]
+    steps = [replace(line, part="next", text=step) for line, _, _, step in said if step]
+    notes |= {"said": [replace(line, text=text) for line, text, *_ in said], "next": [*steps, *notes.get("next", ())]}
     fresh = {part: [line for line in lines if not _is_closed(line, heard)] for part, lines in notes.items()}
     return [*chain.from_iterable(_choose_lines(fresh.get(part, ()), most, []) for part, most in wanted.items())]
 
 
-def _is_closed(line: StateLine, heard: Iterable[Set[str]]) -> bool:
-    """Whether a line is a next step or an open point of which a later text speaks."""
+def _is_closed(line: StateLine, heard: Iterable[Heard]) -> bool:
+    """Whether a line is a next step or an open point of which a later text speaks, or a failure that passed later."""
+    if line.text.endswith(_STALE[1]) and any(x.has_passed(line.text) for x in heard if isinstance(x, Arrival)):
+        return True
     return line.part in _CLOSABLE and _is_spoken_of(line, heard)
 
 
-def _is_spoken_of(line: StateLine, heard: Iterable[Set[str]]) -> bool:
+def _is_spoken_of(line: StateLine, heard: Iterable[Heard]) -> bool:
     """Whether a later text has the subjects of a line: it is closed, or that session tells it itself."""
     words = find_topics(statements.PATTERNS["open_points"]["label"].sub("", line.text))
-    return any(len(words & each) >= max(LEAST_SUBJECTS, _SPOKEN_OF * len(words)) for each in heard)
+    return any(isinstance(x, Set) and len(words & x) >= max(LEAST_SUBJECTS, _SPOKEN_OF * len(words)) for x in heard)
 
 
 def _find_subjects(event: RecordedEvent) -> frozenset[str]:

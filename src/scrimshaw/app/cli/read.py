@@ -406,7 +406,7 @@ def stats(
         return counts.list_tokens(engine) if context else counts.count_memories(engine, filters, exclude=exclude or ())
 
 
-@command(app, "fix", '"ModuleNotFoundError: No module named yaml"', render=_render_fixes, fresh=False, empty=_NO_FIX)
+@command(app, "fix", '"ModuleNotFoundError: No module named yaml"', render=_render_fixes, reads=True, empty=_NO_FIX)
 def fix(
     engine: Engine,
     error: Annotated[str, typer.Argument(help="The error message, or all of the output.")],
@@ -415,7 +415,7 @@ def fix(
     """Show what was done about an error before, and if it helped."""
     if not re.search(r"\w", error):
         raise typer.BadParameter("Give the error message, or all of the output.")
-    return find_fixes(engine.sessions, error, limit)
+    return find_fixes(engine.sessions, error, limit, index=engine.index)
 
 
 @command(app, "resume", "--occasion resume --budget 400", render=_render_state, fresh=False)
@@ -431,9 +431,9 @@ def resume(
     """
     session = session and frame.find_session(engine, session)
     found = engine.sessions.get(session) if session else next(iter(engine.sessions.latest()), None)
-    if found is None:
-        raise NotFound("There is no session to resume.", "Sessions come from the hooks of an agent client.")
-    own = found if session or occasion == Occasion.COMPACT else Session(id="")  # a compaction tells only its own
+    own = found if found and (session or occasion == Occasion.COMPACT) else Session(id="")  # it tells only its own
     lines, tokens, omitted = resume_state(engine, own, occasion, budget or engine.settings.context.resume_tokens)
-    about = replace(found, task=neutralise(found.task))
+    if not (found or lines):
+        raise NotFound("There is no session to resume.", "Sessions come from the hooks of an agent client.")
+    about = replace(found, task=neutralise(found.task)) if found else None
     return {"session": about, "lines": neutralise_state_lines(lines), "tokens": tokens, "omitted": omitted}

@@ -193,7 +193,7 @@ def _tell_fix(storage: Storage, event: Event) -> str:
         return ""
     from scrimshaw.session.fixes import recall_fixes  # noqa: PLC0415 - few prompts quote an error
 
-    fixes = recall_fixes(storage.sessions, quoted, 2 * RECALL_TOKENS, among[:1])  # a long session takes .1 s
+    fixes = recall_fixes(storage.sessions, None, quoted, 2 * RECALL_TOKENS, among[:1])  # a long session takes .1 s
     lines = (f"{x.date} ({x.origin}, trust {Trust.TOOL}): {x.error} - {'; '.join(x.done)}. {x.said}" for x in fixes)
     return fence_list(_FIX_NOTE, [line for line in lines if not is_withheld(line, Trust.TOOL)])
 

@@ -245,7 +245,7 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
         result = replace(result, state=(*shorten_origins(neutralise_state_lines(result.state)),))
     fixes = list[Fix]()
     with engine.degradations.note_failure(SESSION):
-        fixes += () if request.offset else recall_fixes(engine.sessions, call.query, budget)
+        fixes += () if request.offset else recall_fixes(engine.sessions, engine.index, call.query, budget)
     tell = partial(replace, fixes=tuple(replies.public_words(fixes)), state=result.state)
     terms = query_terms(request.query)
     result = replies.fit_reply(result, terms, budget, known, is_whole=call.include_content, wrap=tell)
