@@ -215,7 +215,7 @@ def check_connections(project: Path, programs: Programs) -> Iterator[Connection]
             if works and each.is_broken and each.scope is Scope.SHARED:  # others may have the programs on their PATH
                 yield replace(each, is_broken=False)
             elif works and each.scope is not works and not each.fault and Scope.SHARED in (works, each.scope):
-                # Both in a user's own files name the same command, which Claude Code runs once.
+                # Both in a user's own files name the same command, which a client runs once.
                 fault = f"connected in the {works} scope too, so a session starts with two summaries"
                 yield replace(each, fault=fault, fix=f"Run `scrimshaw setup {client.name} --{each.scope} --remove`.")
             else:

@@ -88,7 +88,7 @@ def demand_known(engine: Engine, filters: Filters) -> None:
     if filters.source and filters.source not in sources:
         hint = find_nearest(filters.source, sources) or f"There are {', '.join(sorted(sources))}."
         raise NotFound(f"There is no source {filters.source!r}.", hint, parameter="source")
-    is_sure = filters.folder and engine.index.generation() and not engine.degradations.of(INDEX)
+    is_sure = filters.folder and engine.index.count(EVERY)[""] and not engine.degradations.of(INDEX)
     if is_sure and not engine.index.count(Filters(folder=filters.folder, include_deprecated=True))[""]:
         ids = (Path(state.memory_id).parents for state in engine.index.manifest().values() if state.memory_id)
         folders = {folder.as_posix() for parents in ids for folder in parents if folder.name}
