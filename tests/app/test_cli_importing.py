@@ -279,7 +279,7 @@ def test_an_import_that_finds_nothing_names_the_way_of_a_moved_project(cli: Cli,
     assert cli("init", "--no-import").code == 0
     assert "FOLDER" not in cli("import", "transcripts", "--dry-run").err
     shutil.rmtree(home / ".claude/projects")
-    assert "`scrimshaw import CLIENT FOLDER`" in cli("import", "transcripts", "--dry-run").err
+    assert "`scrimshaw import CLIENT FOLDER --all-projects`" in cli("import", "transcripts", "--dry-run").err
 
 
 def test_a_dry_run_tells_no_number_of_memories_that_sessions_become(cli: Cli) -> None:

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 from tests.app.clients.record import Json, Store, load_records, write_rows
 from tests.conftest import OpenMemory
+from tests.git_folders import run_git
 
 from scrimshaw.app.clients import all_clients
 from scrimshaw.app.importing import find_sources, plan_import
@@ -19,7 +20,7 @@ from scrimshaw.engine import Engine, index, read
 from scrimshaw.engine.importers import ImportResult, import_session, read_session
 from scrimshaw.ingest.events import StoredSession, Transcript
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import EventKind, Observation, SessionState
+from scrimshaw.models import EventKind, Observation, SessionState, content_hash
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.ports import Admission
 
@@ -360,3 +361,26 @@ def test_a_file_by_name_is_taken_wherever_it_ran(engine: Engine, home: Path, tmp
     file = put_session(home, tmp_path / "elsewhere", "s-1")
     assert take(engine, home) == []
     assert statuses(take(engine, home, "claude", path=file)) == ["taken"]
+
+
+def test_of_a_folder_only_the_sessions_of_this_repository_are_taken(engine: Engine, home: Path, tmp_path: Path) -> None:
+    project, tree = engine.settings.project, tmp_path / "tree"
+    run_git(project, "init", "-q")
+    run_git(project, "commit", "-q", "--allow-empty", "-m", "Begin")
+    run_git(project, "worktree", "add", "-q", str(tree))
+    for name, cwd in {"s-1": project / "src", "s-2": tree, "s-3": tmp_path / "other", "s-4": Path("C:/other")}.items():
+        put_session(home, cwd, name)
+    folder = home / ".claude/projects"
+    left, *taken = take(engine, home, "claude", path=folder)
+    assert (left.status, left.reasons) == ("left", ("sessions of other projects (--all-projects takes them too): 2",))
+    assert sorted(each.id for each in engine.sessions.latest(limit=9)) == ["s-1", "s-2"]
+    assert len(taken) == 2
+    assert statuses(take(engine, home, "claude", path=folder, all_projects=True)).count("taken") == 2
+
+
+def test_a_folder_of_gemini_is_judged_by_the_hash_of_a_path(engine: Engine, home: Path, tmp_path: Path) -> None:
+    for number, place in enumerate((engine.settings.project, tmp_path / "other")):
+        about = {"sessionId": f"s-{number}", "projectHash": content_hash(str(place).encode()), "startTime": _iso(START)}
+        write_rows(home / f".gemini/tmp/{number}/chats/session-{number}.jsonl", about)
+    found = take(engine, home, "gemini", path=home / ".gemini/tmp", dry_run=True)
+    assert [each.place.endswith("session-0.jsonl") for each in found] == [False, True]

@@ -11,7 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.app.clients import all_clients
-from scrimshaw.app.clients.client import Client
+from scrimshaw.app.clients.client import Client, is_within
+from scrimshaw.config import find_project
 from scrimshaw.engine import Engine, importers
 from scrimshaw.engine.spec_kit import import_workspace
 from scrimshaw.errors import InvalidRequest, NotFound, StorageFailure, UnreadableFile
@@ -20,6 +21,7 @@ from scrimshaw.ingest.payload import Json, read_object, section, sections
 from scrimshaw.ingest.rule_checks import usable_rules
 from scrimshaw.ingest.tables import load_table
 from scrimshaw.models import Traces
+from scrimshaw.storage.place import name_project
 from scrimshaw.storage.scan import SERENA_MEMORIES
 from scrimshaw.toml_text import read_regular_file
 
@@ -90,7 +92,7 @@ def plan_import(
     """The plan for a source, at `path` or in its usual place, or for Markdown; raises NotFound, InvalidRequest."""
     clients, source = _transcript_clients(), importers.GRAPH if source in GRAPH_FILES else source
     if source in clients:
-        return _plan_sessions(engine, clients[source], home, path, dry_run)
+        return _plan_sessions(engine, clients[source], home, path, dry_run, all_projects)
     if source == importers.SPEC_KIT:
         return 0, import_workspace(engine, _demand_existing(path or engine.settings.project), dry_run=dry_run)
     if source in _SHARED_DATABASES:
@@ -119,15 +121,34 @@ def _import_database(
     return importers.import_memories(engine, source, place, dry_run=dry_run, all_projects=all_projects)
 
 
-def _plan_sessions(engine: Engine, client: Client, home: Path, path: Path | None, dry_run: bool) -> ImportPlan:
+def _plan_sessions(
+    engine: Engine, client: Client, home: Path, path: Path | None, dry_run: bool, all_projects: bool
+) -> ImportPlan:
+    project = engine.settings.project
     try:
-        project = engine.settings.project
         stored = client.sessions_at(_demand_existing(path)) if path else client.find_sessions(project, home)
         found = sorted((replace(each, session=redact_id(each.session)) for each in stored), key=_AGE)
     except UnreadableFile as error:
         return 1, iter([importers.leave_out(client.name, str(path or home), error)])
+    work = list[Iterator[importers.ImportResult]]()
+    if path and path.is_dir() and not all_projects:  # a client's usual folder has those of all projects
+        ours = [each for each in found if _is_ours(each.cwd, project)]
+        reason = f"sessions of other projects (--all-projects takes them too): {len(found) - len(ours)}"
+        work += [iter([importers.leave_out(client.name, str(path), reason)])] if ours != found else []
+        found = ours
     rules = usable_rules(engine.settings.rules)
-    return len(found), (importers.import_session(engine, each, rules, dry_run=dry_run) for each in found)
+    work.append(importers.import_session(engine, each, rules, dry_run=dry_run) for each in found)
+    return len(found), chain.from_iterable(work)
+
+
+def _is_ours(cwd: str, project: Path) -> bool:
+    """Whether a session in this folder, empty if unknown, is one of the project, also in another work tree of it."""
+    if not cwd or is_within(cwd, project):
+        return True
+    folder = Path(cwd)
+    with suppress(OSError, ValueError):  # an impossible name
+        return folder.is_absolute() and name_project(find_project(folder)) == name_project(project)
+    return False
 
 
 def _plan_places(engine: Engine, name: str, home: Path, path: Path | None, dry_run: bool) -> ImportPlan:

@@ -233,6 +233,7 @@ class StoredSession(Struct, frozen=True, kw_only=True):
     folder: str
     size: int  #: bytes of all its files
     began: float  #: seconds since 1970; 0.0 if the beginning of its files does not say
+    cwd: str  #: the folder it ran in, or the SHA-256 of its path; empty if they do not say
     read_texts: Callable[[], list[str]]  #: the session's own text, then those of its sub-agents; raises UnreadableFile
     parse: Callable[[str], Transcript]
 

@@ -204,7 +204,7 @@ def import_(
     source: Annotated[str, typer.Argument(help=f"One of {', '.join(name_sources())}; or a path to Markdown.")],
     path: Annotated[Path | None, typer.Argument(help="Its path, if not the usual one.")] = None,
     dry_run: frame.DryRun = False,
-    all_projects: Annotated[bool, typer.Option("--all-projects", help="Include memories of other projects.")] = False,
+    all_projects: Annotated[bool, typer.Option("--all-projects", help="Take those of other projects too.")] = False,
     no_vectors: frame.NoVectors = False,
     wait: frame.Wait = False,
 ) -> dict[str, Any]:
@@ -215,7 +215,8 @@ def import_(
     plan = plan_import(engine, source, Path.home(), path, dry_run=dry_run, all_projects=all_projects)
     summary = _run_import(plan)
     if not any(summary["counts"].values()):
-        note("If the project had another path then, name the folder of its sessions: `scrimshaw import CLIENT FOLDER`.")
+        advice = "name the folder of its sessions: `scrimshaw import CLIENT FOLDER --all-projects`."
+        note(f"If the project had another path then, {advice}")
     if not (dry_run or summary["interrupted"]):
         index.catch_up(engine)
         summary["vectors"] = frame.begin_vectors(engine, skip=no_vectors, wait=wait)

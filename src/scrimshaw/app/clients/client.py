@@ -16,7 +16,7 @@ from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest.events import Event, StoredSession, Transcript, add_call_id
 from scrimshaw.ingest.payload import Json, first_text, section, text
 from scrimshaw.ingest.tool_calls import canonical_tool, is_own_tool
-from scrimshaw.models import EventKind
+from scrimshaw.models import EventKind, content_hash
 
 SERVER, HOOK = "scrimshaw", "scrimshaw-hook"
 PATIENCE_S = 5  # the hook gives up after half a second of work itself; this is for a machine too busy to start it
@@ -228,9 +228,13 @@ class Client:
         is_name = self.transcript_glob and re.fullmatch(r"[\w-]+", session)
         return next(home.glob(self.transcript_glob.format(session)), None) if is_name else None
 
+    def find_folder(self, file: Path, head: str, begun: Transcript) -> str:
+        """The folder that a session ran in, or the SHA-256 of its path, by the beginning of its file; or empty."""
+        return begun.cwd
+
     def is_of_project(self, file: Path, head: str, begun: Transcript, project: Path) -> bool:
         """Whether a session ran in a project or a folder of it, by the beginning of its file."""
-        return is_within(begun.cwd, project)
+        return is_within(self.find_folder(file, head, begun), project)
 
     def session_of_file(self, file: Path, begun: Transcript) -> str:
         """The session that a file belongs to; empty for a file without one."""
@@ -247,23 +251,25 @@ class Client:
 
     def _group_files(self, files: Iterable[Path], project: Path | None) -> Iterator[StoredSession]:
         """One entry per session: its own file, then those of its sub-agents. A file that names none is left out."""
-        groups: dict[str, list[tuple[Path, float]]] = {}
+        groups: dict[str, list[tuple[Path, float, str]]] = {}
         for file in sorted(files):
             head = _read_head(file)
             begun = self.parse_transcript(head)
             session = self.session_of_file(file, begun)
             if session and (project is None or self.is_of_project(file, head, begun, project)):
-                groups.setdefault(session, []).append((file, begun.events[0].at if begun.events else 0.0))
+                at, folder = begun.events[0].at if begun.events else 0.0, self.find_folder(file, head, begun)
+                groups.setdefault(session, []).append((file, at, folder))
         for session, group in groups.items():
             # Every client puts the session's id, or its beginning, into the name of its own file or folder.
-            own_first = sorted((file for file, _ in group), key=lambda file: session[:8] not in file.name)
+            own_first = sorted((file for file, _, _ in group), key=lambda file: session[:8] not in file.name)
             yield StoredSession(
                 client=self.name,
                 session=session,
                 place=str(own_first[0]),
                 folder=str(own_first[0].parent),
                 size=sum(file.stat().st_size for file in own_first if file.exists()),
-                began=min((at for _, at in group if at), default=0.0),
+                began=min((at for _, at, _ in group if at), default=0.0),
+                cwd=next((folder for _, _, folder in group if folder), ""),
                 read_texts=partial(_read_texts, own_first),
                 parse=self.parse_transcript,
             )
@@ -301,8 +307,9 @@ def read_report(report: str) -> tuple[str, int]:
 
 
 def is_within(cwd: str, project: Path) -> bool:
-    """Whether a session ran in the project or in a folder of it."""
-    return bool(cwd) and any(Path(cwd).is_relative_to(place) for place in (project, project.resolve()))
+    """Whether a session ran in the project or in a folder of it, by a path or the SHA-256 of one."""
+    places = (project, project.resolve())
+    return bool(cwd) and any(Path(cwd).is_relative_to(x) or cwd == content_hash(str(x).encode()) for x in places)
 
 
 def _read_head(file: Path) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import PATIENCE_S, Client, is_within, name_events, read_report
+from scrimshaw.app.clients.client import PATIENCE_S, Client, name_events, read_report
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, add_call_id, parse_epoch
-from scrimshaw.models import EventKind, content_hash
+from scrimshaw.models import EventKind
 
 _WINDOW = 1_048_576  # tokens of input, the documented limit of the Gemini models
 _INJECTED_BY_HOOKS = r"(?s)\A(?:\s*<hook_context>.*?</hook_context>\s*)+|\n\n<hook_context>[^<]*</hook_context>\Z"
@@ -99,15 +99,12 @@ class Gemini(Client):
             _read_message(message, builder, session if about.get("kind") == "subagent" else "")
         return builder.build(session, skipped=skipped)
 
-    def is_of_project(self, file: Path, head: str, begun: Transcript, project: Path) -> bool:
-        """The file has a hash of the project's path, the folder may have the path."""
-        found = re.search(r'"projectHash"\s*:\s*"([0-9a-f]{64})"', head)
-        if found and found[1] in {content_hash(str(place).encode()) for place in (project, project.resolve())}:
-            return True
-        noted = next(folder for folder in file.parents if folder.name == "chats").with_name(".project_root")
-        with suppress(OSError):
-            return is_within(noted.read_text(encoding="utf-8", errors="replace").strip(), project)
-        return False
+    def find_folder(self, file: Path, head: str, begun: Transcript) -> str:
+        """The folder above the file may have the path, the file has a hash of it."""
+        for chats in (folder for folder in file.parents if folder.name == "chats"):
+            with suppress(OSError):
+                return chats.with_name(".project_root").read_text(encoding="utf-8", errors="replace").strip()
+        return "".join(re.findall(r'"projectHash"\s*:\s*"([0-9a-f]{64})"', head)[:1])
 
     def session_of_file(self, file: Path, begun: Transcript) -> str:
         return file.parent.name if file.parent.parent.name == "chats" else begun.session

@@ -114,6 +114,7 @@ class OpenCode(Client):
                 folder=str(folder.parent),
                 size=0,
                 began=(js.number(group[0]["created"]) or 0.0) / 1000,
+                cwd=js.text(group[0]["directory"]),
                 read_texts=partial(_export_all, folder, sorted(group, key=lambda each: each["id"] != name)),
                 parse=self.parse_transcript,
             )
