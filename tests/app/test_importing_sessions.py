@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -14,6 +16,7 @@ from tests.app.clients.record import Json, Store, load_records, write_rows
 from tests.conftest import OpenMemory
 from tests.git_folders import run_git
 
+from scrimshaw.app.cli.main import main
 from scrimshaw.app.clients import all_clients
 from scrimshaw.app.importing import find_sources, plan_import
 from scrimshaw.engine import Engine, index, read
@@ -384,3 +387,20 @@ def test_a_folder_of_gemini_is_judged_by_the_hash_of_a_path(engine: Engine, home
         write_rows(home / f".gemini/tmp/{number}/chats/session-{number}.jsonl", about)
     found = take(engine, home, "gemini", path=home / ".gemini/tmp", dry_run=True)
     assert [each.place.endswith("session-0.jsonl") for each in found] == [False, True]
+
+
+def test_what_ran_while_recording_was_paused_is_left_out(engine: Engine, home: Path) -> None:
+    project, now = engine.settings.project, time.time()
+    for name, age in {"s-before": 900, "s-both": 110, "s-in": 60}.items():
+        put_session(home, project, name, now - age)
+    assert main(["capture", "pause", "--project", str(project)]) == 0
+    os.utime(project / ".scrimshaw/capture.paused", (now - 100, now - 100))
+    assert ("left", ("its recording was paused",)) in [(each.status, each.reasons) for each in take(engine, home)]
+    for act in ("pause", "resume"):
+        assert main(["capture", act, "--project", str(project)]) == 0
+    taken = take(engine, home)
+    assert [(each.status, each.reasons) for each in taken][2:] == [("left", ("its recording was paused",))]
+    known = [event for name in ("s-before", "s-both", "s-in") for event in engine.sessions.events(name)]
+    assert sorted({each.session for each in known}) == ["s-before", "s-both"]
+    assert not any("refund" in each.text for each in engine.sessions.events("s-both"))
+    assert max(each.at for each in known) < now - 100

@@ -383,8 +383,12 @@ def import_session(
         return leave("it was purged" if is_purged else "its hooks recorded it while it ran")
     try:
         transcript, digest = read_session(stored)
-        if not any(event.kind is EventKind.TOOL for event in transcript.events):
-            return leave("it holds no tool call", transcript.skipped)
+        pauses = engine.settings.list_pauses()
+        heard = [x for x in transcript.events if not any(since <= x.at <= until for since, until in pauses)]
+        if not any(event.kind is EventKind.TOOL for event in heard):
+            is_paused = len(heard) < len(transcript.events)
+            return leave("its recording was paused" if is_paused else "it holds no tool call", transcript.skipped)
+        transcript = replace(transcript, events=tuple(heard))
         keys, reports = set(map(_KEY, known)), list_reports(transcript, digest, engine.settings.project)
         new = [event for event in reports if _KEY(event) not in keys] if _KEY(reports[-1]) not in keys else []
         added = len(set(map(_KEY, new))) if dry_run else _record_events(engine, new, rules)

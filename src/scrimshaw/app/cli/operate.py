@@ -1,6 +1,7 @@
 """The commands for indexing, jobs, rules and settings: scan, rebuild, jobs, rules, capture, config, git."""
 
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -208,7 +209,8 @@ def _render_capture(is_capturing: bool) -> Lines:
 def pause_capture(settings: Settings) -> bool:
     """Stop recording sessions and giving clients memories, until `capture resume`."""
     with storage_errors("write", settings.folder / PAUSED):
-        (settings.folder / PAUSED).touch()
+        if not (settings.folder / PAUSED).exists():  # as old as the begin of the pause
+            (settings.folder / PAUSED).touch()
     return settings.is_capturing
 
 
@@ -216,9 +218,10 @@ def pause_capture(settings: Settings) -> bool:
 def resume_capture(settings: Settings) -> bool:
     """Record sessions again; events of the pause stay unrecorded."""
     with storage_errors("remove", settings.folder / PAUSED):
-        if (settings.folder / PAUSED).exists():
-            (settings.folder / PAUSED).replace(settings.folder / RESUMED)
-            (settings.folder / RESUMED).touch()
+        if (paused := settings.folder / PAUSED).exists():
+            with (settings.folder / RESUMED).open("a") as file:
+                file.write(f"{paused.stat().st_mtime} {time.time()}\n")
+            paused.unlink()
     return settings.is_capturing
 
 
