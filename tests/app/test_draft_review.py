@@ -27,6 +27,9 @@ def cli(project: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
     return lambda *arguments: run(*arguments, "--project", str(project), "--json")
 
 
+UNDECIDED = ["only questions and answers, nothing was changed, and no decision by a person was found"]
+
+
 def work(project: Path, number: int, what: str) -> None:
     """A turn of a session that changes something and says why."""
     report(project, "UserPromptSubmit", prompt=f"Please mend the {what} of the harbour crane in the storage module")
@@ -97,3 +100,17 @@ def test_what_is_rejected_is_gone(engine: Engine, project: Path, vault: Path, cl
     assert list_rejected(engine) == []
     assert make_draft(engine, "S1").status == "unchanged"
     assert not [*vault.rglob("*.md")]
+
+
+def test_a_session_of_mere_questions_is_named_with_the_reason(engine: Engine, project: Path, cli: Cli) -> None:
+    work(project, 1, "gate")
+    make_draft(engine, "S1")
+    report(project, "UserPromptSubmit", "S2", prompt="Which database should the harbour journal use?")
+    report(project, "Stop", "S2", last_assistant_message="We use PostgreSQL, because three offices write at once.")
+    report(project, "SessionEnd", "S2", reason="exit")
+    made = [cli("drafts", "make", "S2").json[0] for _ in range(2)]
+    assert [(each["status"], each["reasons"]) for each in made] == [("empty", UNDECIDED), ("unchanged", UNDECIDED)]
+    waits, talk = cli("drafts", "list").json
+    assert (waits["session"], talk["session"], talk["reasons"]) == ("S1", "S2", UNDECIDED)
+    assert "database" in talk["title"]
+    assert cli("review").json[0]["name"] == waits["name"]

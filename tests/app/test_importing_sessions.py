@@ -20,6 +20,7 @@ from scrimshaw.app.cli.main import main
 from scrimshaw.app.clients import all_clients
 from scrimshaw.app.importing import find_sources, plan_import
 from scrimshaw.engine import Engine, index, read
+from scrimshaw.engine.drafts import TALK
 from scrimshaw.engine.importers import ImportResult, import_session, read_session
 from scrimshaw.ingest.events import StoredSession, Transcript
 from scrimshaw.ingest.redact import redact
@@ -251,8 +252,13 @@ def test_a_session_without_calls_is_left(engine: Engine, home: Path) -> None:
     rows = session_rows("s-1", engine.settings.project, START)[:2]
     put_session(home, engine.settings.project, "s-1", rows=rows)
     (taken,) = take(engine, home)
-    assert (taken.status, taken.reasons) == ("left", ("it holds no tool call",))
+    assert (taken.status, taken.reasons) == ("left", (TALK,))
     assert engine.sessions.get("s-1") is None
+
+
+def test_what_cannot_be_read_is_not_called_talk(engine: Engine, home: Path) -> None:
+    put_session(home, engine.settings.project, "s-1").write_text("no JSON at all\n")
+    assert [each.reasons for each in take(engine, home)] == [("it holds no prompt and no answer",)]
 
 
 def test_a_dry_run_writes_nothing(engine: Engine, home: Path) -> None:

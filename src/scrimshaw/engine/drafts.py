@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import unified_diff
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -52,6 +53,8 @@ from scrimshaw.storage.git import is_on_another_branch
 from scrimshaw.storage.paths import Vault, locate
 from scrimshaw.storage.place import is_removed
 
+TALK = "only questions and answers, nothing was changed"
+_UNDECIDED = f"{TALK}, and no decision by a person was found"
 _TITLE_IN_ID = 50
 MOST_SESSIONS = 12  # a memory of more sessions would be a log
 MOST_PHRASES = 8
@@ -90,11 +93,13 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
     last = find_draft(engine, session_id)
     last = None if _is_memory_lost(engine, last) else last
     if not events or (last and last.events >= events[-1].number):
-        return DraftOutcome(session=session_id, status="unchanged" if last else "empty")
+        reasons = (_UNDECIDED,) if list_talks(engine, session_id) else ()
+        return DraftOutcome(session=session_id, status="unchanged" if last else "empty", reasons=reasons)
     draft = build_draft(session, events, engine.sessions.items(session_id))
     new, former_id = make_new_text(draft, events), last.memory_id if last else ""
     if not (draft.is_worth_keeping and new.content):
-        outcome = DraftOutcome(session=session_id, status="empty", memory_id=former_id)
+        reasons = () if former_id else (_UNDECIDED,)
+        outcome = DraftOutcome(session=session_id, status="empty", memory_id=former_id, reasons=reasons)
     else:
         outcome = _renew_memory(engine, new, former_id) if former_id else _save_draft(engine, new)
     if outcome.status == "accepted" and (_vault(engine).root / f"{slug(session_id)}.md").is_file():
@@ -247,6 +252,21 @@ def list_rejected(engine: Engine) -> list[RejectedDraft]:
             )
             found.append(draft)
     return sorted(found, key=lambda each: (-each.expires, each.name))
+
+
+def list_talks(engine: Engine, session: str = "") -> list[RejectedDraft]:
+    """The sessions of the last days, or one, that had nothing for a draft to keep, without a `path`; newest first."""
+    found, make = list[RejectedDraft](), partial(RejectedDraft, path="", quality=None, reasons=(_UNDECIDED,))
+    for each in engine.sessions.records(session):
+        expires = each.at + engine.settings.drafts.expire_days * DAY_S
+        is_open = not each.draft or each.has_news or (expires < engine.clock() and not session)
+        known = None if is_open or each.memory_id else engine.sessions.get(each.session)
+        if known and not (_vault(engine).root / f"{slug(known.id)}.md").exists():
+            draft = build_draft(known, engine.sessions.events(known.id), engine.sessions.items(known.id))
+            title = draft.title or known.task.partition("\n")[0]
+            talk = make(name=slug(known.id), title=title, session=known.id, expires=expires)
+            found += [] if draft.is_worth_keeping else [talk]
+    return found
 
 
 def read_rejected(engine: Engine, name: str) -> str:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.drafts import make_draft
+from scrimshaw.engine.drafts import TALK, make_draft
 from scrimshaw.engine.index import KeepGoing, scan
 from scrimshaw.engine.ledger import hash_of
 from scrimshaw.engine.read import touch
@@ -387,7 +387,8 @@ def import_session(
         heard = [x for x in transcript.events if not any(since <= x.at <= until for since, until in pauses)]
         if not any(event.kind is EventKind.TOOL for event in heard):
             is_paused = len(heard) < len(transcript.events)
-            return leave("its recording was paused" if is_paused else "it holds no tool call", transcript.skipped)
+            why = "its recording was paused" if is_paused else TALK if heard else "it holds no prompt and no answer"
+            return leave(why, transcript.skipped)
         transcript = replace(transcript, events=tuple(heard))
         keys, reports = set(map(_KEY, known)), list_reports(transcript, digest, engine.settings.project)
         new = [event for event in reports if _KEY(event) not in keys] if _KEY(reports[-1]) not in keys else []
@@ -404,7 +405,7 @@ def import_session(
         failed = leave(error).status == "failed"
         return result(status="failed" if failed else status, reasons=(error.message,))
     if not outcome.memory_id:
-        return result(status=status, reasons=outcome.reasons or ("it adds no memory, but is searched",))
+        return result(status=status, reasons=("it adds no memory, but is searched", *outcome.reasons))
     if outcome.status == "accepted":
         touch(engine, engine.index.get([outcome.memory_id]).values())  # as for other imports
     return result(status="taken", memories=(outcome.memory_id,), reasons=outcome.reasons)

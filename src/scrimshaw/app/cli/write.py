@@ -53,10 +53,10 @@ def _render_drafts(found: Sequence[RejectedDraft]) -> Lines:
     for each in found:
         left = f"expires in {max(0.0, each.expires - time.time()) / 86_400:.1f} days"
         score = f"score {each.quality.score:.2f}, " if each.quality else ""
-        left = "waits for review" if WAITS in each.reasons else left
+        left = "waits for review" if WAITS in each.reasons else left if each.path else "no draft; searches here find it"
         yield line((each.name, "bold"), f"  {each.title}", (f"  {score}{left}", "dim"))
         yield from (f"  {reason}" for reason in each.reasons if reason != WAITS)
-        yield line((f"  {each.path}", "dim"))
+        yield from [line((f"  {each.path}", "dim"))] if each.path else []
 
 
 def _render_reviews(found: Sequence[Mapping[str, str]]) -> Lines:
@@ -214,8 +214,8 @@ def delete(
 
 @command(drafts, "list", render=_render_drafts, fresh=False, empty="There is no rejected draft.")
 def list_drafts(engine: Engine) -> list[RejectedDraft]:
-    """List rejected drafts with the reasons, newest first."""
-    return drafting.list_rejected(engine)
+    """List rejected drafts with the reasons, newest first, then sessions that left nothing to draft."""
+    return [*drafting.list_rejected(engine), *drafting.list_talks(engine)]
 
 
 @command(drafts, "show", "0e24ab", render=lambda text: [text], fresh=False)
