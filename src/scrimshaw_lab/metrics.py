@@ -94,7 +94,7 @@ def _discounted(grades: Sequence[int]) -> float:
     return math.fsum((2**grade - 1) / math.log2(place + 1) for place, grade in enumerate(grades, start=1))
 
 
-PERSONAL_CLASSES = frozenset({"email", "phone", "ssn"})
+PERSONAL_CLASSES = frozenset({"card", "email", "iban", "phone", "ssn"})
 
 
 class Rate(Struct, frozen=True, kw_only=True):

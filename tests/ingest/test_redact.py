@@ -302,3 +302,49 @@ def test_an_edit_that_changes_nothing_is_left_alone(lines: list[str], planted: l
     text = "\n".join([*lines, *planted])
 
     assert redact_edit(text, text) == Redacted(text=text)
+
+
+PERSONAL = {
+    "phone": [
+        "+49 171 2345678", "+49 (0)171 2345678", "+49 30 1234-567", "+44 20 7946 0958", "+33 6 12 34 56 78",
+        "0171 2345678", "0171-2345678", "0171/2345678", "0171 234 56 78", "030/1234567", "089 / 123 45 67", "(030) 123 45 67",
+    ],
+    "iban": ["DE02120300000000202051", "DE89 3704 0044 0532 0130 00", "GB82 WEST 1234 5698 7654 32"],
+    "card": ["4539 1488 0343 6467", "4539-1488-0343-6467", "3782 822463 10005"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in PERSONAL.items() for value in values])
+def test_numbers_of_persons_are_removed(name: str, value: str) -> None:
+    assert redact(f"Write to her, {value}, at once.").text == f"Write to her, [REDACTED:{name}], at once."
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Telefon: 0221 4710-123.", "Telefon: [REDACTED:phone]."),
+        ("The card number is 4539148803436467", "The card number is [REDACTED:card]"),
+        ("The database password: hunter2", "The database password: [REDACTED:password]"),
+        ("the db password is walrus7 now", "the db password is [REDACTED:password] now"),
+    ],
+)
+def test_a_word_before_it_tells_what_a_number_or_a_word_is(text: str, kept: str) -> None:
+    assert redact(text).text == kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "commit 0171234567890abcdef0171234567890abcdef01",
+        "00000010: 0450 1234 5678 9012 0171 2345 6789 0123",
+        "2024-01-01 10:00:00.123456 at 1796077519947 and 1796077519947123456",
+        "0150 2024-01-01 done, build 20241130123456, version 1.2.3.4567.89012",
+        "order 4539148803436467, 4539-1488-0343-6468 and 4711-0815-2024-0001",
+        "x +10 - 20000000, +12.34567890, +100 200 insertions, +35 (93-129, 899-944)",
+        "034/1234567.png of cache/034/1234567, 02000/10000 done",
+        "DE02120300000000202052, the samples 4242 4242 4242 4242 and 4111 1111 1111 1111",
+        "const password: string1, the password is argon2",
+    ],
+)
+def test_numbers_that_are_no_persons_are_kept(text: str) -> None:
+    assert redact(text) == Redacted(text=text)

@@ -20,6 +20,7 @@ NAMED_SIZE, PREFIXED_SIZE, BARE_SIZE = 20, 24, 30  # letters and digits of a ran
 MOSTLY_REMOVED_RATIO = 0.90  # share of characters; above it an item is dropped
 Redact = Callable[[str], Redacted]
 
+_AROUND = 40  # characters, beside digits, which may be the rest of a number or the word for it
 _BETWEEN_WORDS = bytes.maketrans(b"\"'<>(),;`", b" " * 9)
 _LONG_WORD = rb"\S{13,}"  # in bytes, which are searched in half the time
 _TRANSLATION = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
@@ -135,14 +136,16 @@ def _scan(text: str) -> Iterator[Span]:
     # Secrets recognized by their text; each rule is tried only near its literal.
     found = re.findall(_LONG_WORD, text.encode(errors="surrogatepass").translate(_BETWEEN_WORDS))
     words = b"\n".join(dict.fromkeys(found)).decode(errors="surrogatepass")
-    personal = TABLE.personal if re.search(PATTERNS["digit_groups"], text) else ()
-    commands = TABLE.commands if text.split(maxsplit=1)[1:] else ()
-    for rules, place in ((TABLE.shapes, text), (TOKENS, words), (commands, text), (personal, text)):
-        for rule in rules if place else ():
-            for match in re.finditer(rule.pattern, text) if rule.hint in place else ():
-                start, end = match.span("secret" if "secret" in match.re.groupindex else 0)
-                if _is_secret(rule.secret_class, text[start:end]):
-                    yield Span(start=start, end=end, secret_class=rule.secret_class)
+    commands, whole = TABLE.commands if text.split(maxsplit=1)[1:] else (), [(0, len(text))]
+    numbers = [(max(0, at.start() - _AROUND), at.end() + _AROUND) for at in re.finditer(PATTERNS["digit_groups"], text)]
+    searches = ((TABLE.shapes, text, whole), (TOKENS, words, whole), (commands, text, whole))
+    for rules, place, parts in (*searches, (TABLE.personal, text, numbers)):
+        for rule in rules if place and parts else ():
+            for part in parts if rule.hint in place else ():
+                for match in re.compile(rule.pattern).finditer(text, *part):
+                    start, end = match.span("secret" if "secret" in match.re.groupindex else 0)
+                    if _is_secret(rule.secret_class, text[start:end]):
+                        yield Span(start=start, end=end, secret_class=rule.secret_class)
     yield from values.find_assigned_secrets(text, lowered)
     if "@" in text:
         yield from _find_emails(text)
@@ -171,11 +174,28 @@ def _is_authorization(value: str) -> bool:
     return is_strong and bool(re.search(r"[\dA-Z]", value)) and not is_placeholder(value) and "uthoriz" not in value
 
 
+def _is_iban(value: str) -> bool:
+    """Whether country, length and checksum are right."""
+    plain = value.replace(" ", "")
+    number = int("".join(str(int(each, 36)) for each in plain[4:] + plain[:4]))
+    return number % 97 == 1 and f"{plain[:2]}{len(plain)}" in WORDS["ibans"]
+
+
+def _is_card(value: str) -> bool:
+    """Whether the sum of Luhn is right for the digits, which no sample of two different ones has."""
+    digits = [int(each) for each in re.findall(r"\d", value)][::-1]
+    total = sum(digits[::2]) + sum(sum(divmod(2 * each, 10)) for each in digits[1::2])
+    return total % 10 == 0 and 13 <= len(digits) <= 19 and len({*digits}) > 2
+
+
 _CHECKS: dict[str, Callable[[str], bool]] = {
     "discord-token": is_random,
     "auth-header": _is_authorization,
     **dict.fromkeys(("url-password", "credential", "password"), _is_url_password),
-    **dict.fromkeys(("phone", "ssn", "private", "private-key"), bool),
+    **dict.fromkeys(("ssn", "private", "private-key"), bool),
+    "phone": lambda value: 8 <= len(re.sub(r"\D", "", value)) <= 15,
+    "card": _is_card,
+    "iban": _is_iban,
 }
 _WITH_DIGITS = {"vault-token", "slack-token", "openai-key"}
 _VARIED = {"gitlab-token", "google-key", "grafana-token"}

@@ -41,6 +41,7 @@ _HINTS = TABLE.words["assignment_hints"].strip().split(",")
 _HEADINGS = {"pass", "pw", "kennwort", "contrase"}  # those that may name a column
 _TOLD = [SecretRule(*re.split("  +", line)) for line in TABLE.told.splitlines()]
 
+_SAYS_PASSWORD, _COLONS = ("pass", "kennwort"), (": ", " is ", " ist ", " lautet ")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 # Characters enough to judge a value by: for a row of names, each would otherwise scan the whole rest.
 _SAMPLE = 256
@@ -165,7 +166,8 @@ def find_assigned_secrets(text: str, lowered: str) -> Iterator[Span]:
             value, lead = text[start:end], lowered[match.start() : start]
             is_hex = re.match(PATTERNS["long_hex"], value) and re.match(PATTERNS["hex_lead"], lead) and is_random(value)
             is_key = rule.secret_class == "api-key" and is_random(value, 12)
-            if is_hex or (is_made_up(value) and (rule.secret_class == "password" or is_key)):
+            is_word = rule.hint in _SAYS_PASSWORD and lead.endswith(_COLONS) and re.match(PATTERNS["numbered"], value)
+            if is_hex or is_word or (is_made_up(value) and (rule.secret_class == "password" or is_key)):
                 yield Span(start=start, end=end, secret_class=rule.secret_class)
     for hint in hints:
         reach = 0
