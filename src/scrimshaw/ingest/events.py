@@ -20,6 +20,7 @@ RECORDED_CHARACTERS, RECORDED_TAIL = 4_000, 1_000  # the end of an output says h
 CUT_MIDDLE = "\n[...]\n"
 SUBJECT_CHARACTERS = 500
 READ_CHARACTERS = 64_000  # only head and tail of a tool's output are judged: the middle takes time and says little
+PRIVATE = "[REDACTED:private]"  # in place of a private passage
 _PRIVATE_TAG = re.compile(r"(?i)(</?private>)")
 # A folder nearer to the root is too general to be cut off the paths below it.
 _LEAST_DEPTH = 2
@@ -93,6 +94,7 @@ def make_observation(
         content = f"{join_commands(subject) if is_script else ' '.join(subject.split())}\n{activity.output}"
     text = _clip(content if extraction else "")
     is_asked = is_prompt and extraction and not event.agent
+    task = redact(text.text.replace(PRIVATE, " ").strip()) if PRIVATE in text.text else text  # may become a title
     item = _hear_item(text, event.call_id, Trust.FILE) if is_asked else None
     if activity and extraction:
         item = _extract_item(event, activity, rules, drop_ratio)
@@ -108,7 +110,7 @@ def make_observation(
         path=activity.path if activity and extraction else "",
         failed=activity.failed if activity else None,
         item=item,
-        task=text if is_asked else None,
+        task=task if is_asked else None,
         context_used=event.context_used,
     )
 
@@ -118,7 +120,7 @@ def hide_private(prompt: str) -> str:
     shown, depth = list[str](), 0
     for piece in _PRIVATE_TAG.split(prompt):
         if piece.lower() == "<private>":
-            shown += [] if depth else ["[REDACTED:private]"]
+            shown += [] if depth else [PRIVATE]
             depth += 1
         elif piece.lower() == "</private>" and depth:
             depth -= 1

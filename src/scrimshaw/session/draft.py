@@ -13,6 +13,7 @@ from operator import attrgetter
 
 from msgspec import Struct
 
+from scrimshaw.ingest.events import PRIVATE
 from scrimshaw.models import EventKind, Item, RecordedEvent, Session
 from scrimshaw.session import keywords, sections, statements
 from scrimshaw.session.arrivals import is_rule
@@ -292,11 +293,13 @@ def _continue_sentence(parts: Sequence[str]) -> Iterator[str]:
 
 def _headline(text: str) -> str:
     """A sentence as a title: without greeting and courtesy, at most LONGEST_TITLE characters."""
-    opened = re.split(r" #{2,6} ", _strip_opening(statements.flatten(text)))[0]  # headings below the first one
+    opened = _strip_opening(statements.flatten(text.replace(PRIVATE, "")))
+    opened = re.split(r" #{2,6} ", opened)[0]  # headings below the first one
     wish = _REQUEST["wish"].search(opened)
     bare = statements.strip_courtesy(wish[1] if wish and count_subjects(wish[1]) else opened).strip(" .!,:;?-\"'")
     for mark in ('"', "`"):
         bare = bare if bare.count(mark) % 2 == 0 else bare.replace(mark, "")
+    bare = re.sub(r"(?<!\w)'(?=[^']*\Z)", "", bare)  # of a quotation that is cut
     title = bare if _NAME.match(bare) else bare[:1].upper() + bare[1:]
     if len(title) <= LONGEST_TITLE:
         return title

@@ -11,8 +11,10 @@ from tests.app.hooks.events import bash, report
 from tests.samples import write_memory
 
 from scrimshaw.engine import Engine
+from scrimshaw.engine.drafts import make_draft
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.write import NewText, save
+from scrimshaw.session.state import title_session
 
 KEPT = "mend the harbour lights"
 WORDS = "the plan of the quiet cove"
@@ -38,6 +40,25 @@ def test_private_words_of_a_prompt_are_nowhere(engine: Engine, project: Path, en
     (event,) = engine.sessions.events("S1")
     assert event.text.split() == f"{KEPT} [REDACTED:private] {rest}".split()
     assert not [*find_words(project)]
+
+
+@pytest.mark.parametrize(
+    ("prompts", "title"),
+    [
+        ([f"<private>{WORDS}</private> Please mend the gate of the harbour."], "Mend the gate of the harbour"),
+        ([f"<private>{WORDS}</private>", "Mend the gate of the harbour."], "Mend the gate of the harbour"),
+        (["total() must take texts like '1.10'. Please mend it."], "total() must take texts like 1.10"),
+    ],
+)
+def test_a_title_has_no_mark_of_a_private_passage(
+    engine: Engine, project: Path, prompts: list[str], title: str
+) -> None:
+    for prompt in prompts:
+        report(project, "UserPromptSubmit", prompt=prompt)
+    shown = title_session(engine.sessions, engine.index, engine.sessions.records()[0])
+    assert shown == prompts[-1].rpartition("</private> ")[2]
+    bash(project, "git commit -m x", "[main 1a2b3c4] x\n 1 file changed", "t1")
+    assert f"title: {title}\n" in Path(make_draft(engine, "S1").path).read_text()
 
 
 def test_what_stands_between_two_private_passages_is_kept(engine: Engine, project: Path) -> None:
