@@ -12,6 +12,7 @@ from tests.samples import SECRET, write_memory
 from scrimshaw.engine import Engine, drafts
 from scrimshaw.engine.context import ContextRequest, context
 from scrimshaw.engine.index import scan
+from scrimshaw.engine.record import sync_record
 from scrimshaw.session import state
 from scrimshaw.session.arrivals import LARGEST
 from scrimshaw.session.resume import find_asked
@@ -331,6 +332,7 @@ def test_the_first_start_in_a_clone_tells_the_last_session_of_others(
     assert [line.partition(" (")[0] for line in lines[1:-1]] == ["- task", "- said", "- open", "- task before"]
     assert "trust tool" in lines[1]
     scan(engine)
+    report(project, "UserPromptSubmit", "S9", prompt="Good morning.")  # what the start told is not told again at once
     told = context_of(report(project, "UserPromptSubmit", "S9", prompt="what is still open in the mailer?"))
     assert "The retry of the mailer" in told
     assert POINT not in told
@@ -349,3 +351,13 @@ def test_work_before_many_sessions_that_only_asked_is_told(engine: Engine, proje
     told = start(project)
     assert "Move the mailer to asyncio" in told
     assert "Async mailer" in told
+
+
+def test_what_a_start_just_told_its_first_prompt_does_not_tell_again(engine: Engine, project: Path) -> None:
+    asked = "What is still open for the mailer?"
+    work(project, "S1", "Move the mailer to asyncio", f"The mailer is async now. {POINT}")
+    report(project, "SessionEnd", "S1", reason="exit")
+    sync_record(engine)
+    assert POINT in start(project)
+    assert context_of(report(project, "UserPromptSubmit", "S9", prompt=asked)) == ""
+    assert POINT in context_of(report(project, "UserPromptSubmit", "S9", prompt=f"{asked} Say it again."))

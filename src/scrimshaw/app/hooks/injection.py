@@ -100,8 +100,9 @@ def context_injection(storage: Storage, events: Sequence[Event], settings: Setti
         if asked.kind is EventKind.START and settings.features.auto_resume:
             text = _tell_state(storage, asked, settings, now)
         elif asked.kind is EventKind.PROMPT and not asked.agent and storage.has_index:
-            text = _tell_asked(storage, asked, settings, now) or _tell_fix(storage, asked)
-            if not text:
+            told_of = _tell_asked(storage, asked, settings, now)
+            text = _tell_fix(storage, asked) if told_of is None else told_of
+            if not text and told_of is None:
                 known = sessions.hashes_shown(asked.session, since=now - settings.session.shown_minutes * 60)
                 text, recalled = _recall_memories(storage, known, asked, settings)
             touched = find_touched(sessions, storage.index, asked.prompt[:LONGEST_PROMPT])
@@ -160,27 +161,45 @@ def _tell_state(storage: Storage, event: Event, settings: Settings, now: float) 
     return "\n".join(filter(None, (text, note, fence_list(_OTHERS_NOTE, [others] if others else []))))
 
 
-def _tell_asked(storage: Storage, event: Event, settings: Settings, now: float) -> str:
-    """What a prompt asks of sessions: those of days, or the last one about a subject."""
+def _tell_asked(storage: Storage, event: Event, settings: Settings, now: float) -> str | None:
+    """What a prompt asks of sessions: those of days, or the last one about a subject; empty if the start told it."""
     days, words = find_asked_days(event.prompt, find_period(event.prompt, now)), tuple[str, ...]()
     if not days and find_asked(event.prompt) == Asked.SUBJECT:
         words = find_subject(event.prompt)
     if not (days or words):
-        return ""
+        return None
     from scrimshaw.session.state import find_about, fit_lines, tell_days, tell_subject  # noqa: PLC0415 - few need its many patterns
 
     sessions, index, note = storage.sessions, storage.index, _DAYS_NOTE if days else _SUBJECT_NOTE
     room = RECALL_TOKENS - max_tokens(fence_list(note, [""]))
     if days:
         lines = tell_days(sessions, index, days, event.session, room, max_tokens)
-        return fence_list(note, map(STATE_LINE.format, lines))
+        return fence_list(note, map(STATE_LINE.format, lines)) or None
     answers = sessions.events(event.session, EventKind.ANSWER, last=_LAST_ANSWERS)
     if any(count_shared(each.text, words) >= LEAST_SHARE * len(words) for each in answers):
-        return ""  # the session itself knows more of it
+        return None  # the session itself knows more of it
     about = find_about(index, words, event.session)
-    lines = tell_subject(sessions, index, about, settings.folder)
+    if not (lines := tell_subject(sessions, index, about, settings.folder)):
+        return None
+    known = _find_just_told(storage, event, settings, now)
+    lines = [each for each in lines if (each.origin, each.text) not in known]
     lines, *_ = fit_lines(lines, room, lambda text: max_tokens(text) + _LABEL_TOKENS)
     return fence_list(note, map(STATE_LINE.format, shorten_origins(lines)))
+
+
+def _find_just_told(storage: Storage, event: Event, settings: Settings, now: float) -> set[tuple[str, str]]:
+    """Origins and texts of the lines that the start told, if this prompt is the first, and no other session went on."""
+    from scrimshaw.session.state import fit_lines, tell_state  # noqa: PLC0415 - as above
+
+    sessions = storage.sessions
+    starts, prompts = (sessions.events(event.session, kind) for kind in (EventKind.START, EventKind.PROMPT))
+    is_told = any(each.occasion == Occasion.START for each in sessions.injections(event.session))
+    others = sessions.latest(before=event.session)
+    if not (is_told and starts) or len(prompts) > 1 or any(each.last_event > starts[-1].at for each in others):
+        return set()
+    own = sessions.get(event.session) or Session(id=event.session, started=now)
+    lines = tell_state(sessions, storage.index, own, Occasion.START, settings.folder, own_first=False)
+    return {(each.origin, each.text) for each in fit_lines(lines, START_TOKENS, max_tokens)[0]}
 
 
 def _tell_fix(storage: Storage, event: Event) -> str:
