@@ -6,7 +6,6 @@ a flag of section `features` is `SCRIMSHAW_K`, or `SPECKIT_K` as older set-ups c
 is written as in TOML (`0.2`, `true`, `[0.6, 0.8]`), a string without quotes too.
 """
 
-import math
 import os
 import re
 import sys
@@ -33,8 +32,7 @@ MEMORIES, GLOBAL = "memories", "global/"  # the folder of a vault; what the ids 
 LONGEST_PATH = 32_767  # characters; no system opens a longer one, and walking up it would take gigabytes
 CONFIG_FILE = "config.toml"
 PAUSED = "capture.paused"  # exists in the project's folder while recording is paused
-# Has the begin and end of each pause in a line, and is as old as the last end: hooks read no transcript beyond it.
-RESUMED = "capture.resumed"
+RESUMED = "capture.resumed"  # the begin and end of each pause; as old as the last end: hooks read nothing before it
 HOOK_BUSY_MS = 3000  # a hundred concurrent hooks write one after the other, each for some milliseconds
 _PREFIXES = ("SCRIMSHAW_", "SPECKIT_", "MEMORY_SYNC_")
 _OTHER_NAMES = {"sync_immediate": ["MEMORY_SYNC_IMMEDIATE"]}  # of variables, as in other memory routers
@@ -324,13 +322,6 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def is_capturing(self) -> bool:
         """Whether sessions are recorded now."""
         return self.session.capture and not (self.folder / PAUSED).exists()
-
-    def list_pauses(self) -> list[tuple[float, float]]:
-        """Since and until when recording was paused, in seconds since 1970; the last pause may not have ended."""
-        resumed, paused = self.folder / RESUMED, self.folder / PAUSED
-        ended = re.findall(r"(?m)^([\d.]+) ([\d.]+)$", resumed.read_text()) if resumed.exists() else []
-        now = [(paused.stat().st_mtime, math.inf)] if paused.exists() else []
-        return [*((float(since), float(until)) for since, until in ended), *now]
 
 
 SECTIONS: Mapping[str, type[Struct]] = {

@@ -130,18 +130,15 @@ def _plan_sessions(
         found = sorted((replace(each, session=redact_id(each.session)) for each in stored), key=_AGE)
     except UnreadableFile as error:
         return 1, iter([importers.leave_out(client.name, str(path or home), error)])
-    work = list[Iterator[importers.ImportResult]]()
-    if path and path.is_dir() and not all_projects:  # a client's usual folder has those of all projects
-        ours = [each for each in found if _is_ours(each.cwd, project)]
-        reason = f"sessions of other projects (--all-projects takes them too): {len(found) - len(ours)}"
-        work += [iter([importers.leave_out(client.name, str(path), reason)])] if ours != found else []
-        found = ours
+    is_mixed = path and path.is_dir() and not all_projects  # a client's usual folder has those of all projects
+    ours = [each for each in found if not is_mixed or is_of_repository(each.cwd, project)]
+    reason = f"sessions of other projects (--all-projects takes them too): {len(found) - len(ours)}"
+    left = [importers.leave_out(client.name, str(path), reason)] if ours != found else []
     rules = usable_rules(engine.settings.rules)
-    work.append(importers.import_session(engine, each, rules, dry_run=dry_run) for each in found)
-    return len(found), chain.from_iterable(work)
+    return len(ours), chain(left, (importers.import_session(engine, each, rules, dry_run=dry_run) for each in ours))
 
 
-def _is_ours(cwd: str, project: Path) -> bool:
+def is_of_repository(cwd: str, project: Path) -> bool:
     """Whether a session in this folder, empty if unknown, is one of the project, also in another work tree of it."""
     if not cwd or is_within(cwd, project):
         return True

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import unified_diff
-from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -256,15 +255,14 @@ def list_rejected(engine: Engine) -> list[RejectedDraft]:
 
 def list_talks(engine: Engine, session: str = "") -> list[RejectedDraft]:
     """The sessions of the last days, or one, that had nothing for a draft to keep, without a `path`; newest first."""
-    found, make = list[RejectedDraft](), partial(RejectedDraft, path="", quality=None, reasons=(_UNDECIDED,))
+    found, lasting_s = list[RejectedDraft](), engine.settings.drafts.expire_days * DAY_S
     for each in engine.sessions.records(session):
-        expires = each.at + engine.settings.drafts.expire_days * DAY_S
-        is_open = not each.draft or each.has_news or (expires < engine.clock() and not session)
+        is_open = not each.draft or each.has_news or (each.at + lasting_s < engine.clock() and not session)
         known = None if is_open or each.memory_id else engine.sessions.get(each.session)
         if known and not (_vault(engine).root / f"{slug(known.id)}.md").exists():
             draft = build_draft(known, engine.sessions.events(known.id), engine.sessions.items(known.id))
-            title = draft.title or known.task.partition("\n")[0]
-            talk = make(name=slug(known.id), title=title, session=known.id, expires=expires)
+            about = {"name": slug(known.id), "title": draft.title or known.task.partition("\n")[0], "session": known.id}
+            talk = RejectedDraft(**about, path="", quality=None, reasons=(_UNDECIDED,), expires=each.at + lasting_s)
             found += [] if draft.is_worth_keeping else [talk]
     return found
 

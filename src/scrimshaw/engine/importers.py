@@ -1,6 +1,8 @@
 """Import: Markdown files, memories of other tools, deleted decision records and earlier sessions."""
 
+import math
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -10,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from scrimshaw.config import PAUSED, RESUMED
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.drafts import TALK, make_draft
 from scrimshaw.engine.index import KeepGoing, scan
@@ -383,7 +386,7 @@ def import_session(
         return leave("it was purged" if is_purged else "its hooks recorded it while it ran")
     try:
         transcript, digest = read_session(stored)
-        pauses = engine.settings.list_pauses()
+        pauses = list_pauses(engine.folder)
         heard = [x for x in transcript.events if not any(since <= x.at <= until for since, until in pauses)]
         if not any(event.kind is EventKind.TOOL for event in heard):
             is_paused = len(heard) < len(transcript.events)
@@ -409,6 +412,14 @@ def import_session(
     if outcome.status == "accepted":
         touch(engine, engine.index.get([outcome.memory_id]).values())  # as for other imports
     return result(status="taken", memories=(outcome.memory_id,), reasons=outcome.reasons)
+
+
+def list_pauses(folder: Path) -> list[tuple[float, float]]:
+    """Since and until when recording was paused, in seconds since 1970; the last pause may not have ended."""
+    resumed, paused = folder / RESUMED, folder / PAUSED
+    ended = re.findall(r"(?m)^([\d.]+) ([\d.]+)$", resumed.read_text()) if resumed.exists() else []
+    times = [*ended, *([(paused.stat().st_mtime, math.inf)] if paused.exists() else [])]
+    return [(float(since), float(until)) for since, until in times]
 
 
 def read_session(stored: StoredSession) -> tuple[Transcript, str]:

@@ -181,13 +181,13 @@ def _tell_asked(storage: Storage, event: Event, settings: Settings, now: float) 
     about = find_about(index, words, event.session)
     if not (lines := tell_subject(sessions, index, about, settings.folder)):
         return None
-    known = _find_just_told(storage, event, settings, now)
+    known = find_just_told(storage, event, settings, now)
     lines = [each for each in lines if (each.origin, each.text) not in known]
     lines, *_ = fit_lines(lines, room, lambda text: max_tokens(text) + _LABEL_TOKENS)
     return fence_list(note, map(STATE_LINE.format, shorten_origins(lines)))
 
 
-def _find_just_told(storage: Storage, event: Event, settings: Settings, now: float) -> set[tuple[str, str]]:
+def find_just_told(storage: Storage, event: Event, settings: Settings, now: float) -> set[tuple[str, str]]:
     """Origins and texts of the lines that the start told, if this prompt is the first, and no other session went on."""
     from scrimshaw.session.state import fit_lines, tell_state  # noqa: PLC0415 - as above
 
