@@ -29,12 +29,9 @@ _Member = TypeVar("_Member", bound=StrEnum)
 # Twenty times the longest of real memories; a page of short keys takes ruamel.yaml 12 us a character.
 LONGEST = 32_768
 SPELLINGS = {
-    "type": ("contextType", "context_type"),
-    "tier": ("importance_tier", "importanceTier"),
-    "trigger_phrases": ("triggerPhrases", "triggers"),
-    "topics": ("tags",),
-    "questions": (),
-}
+    "type": ("contextType", "context_type"), "tier": ("importance_tier", "importanceTier"),
+    "trigger_phrases": ("triggerPhrases", "triggers"), "topics": ("tags",), "questions": (),
+}  # fmt: skip
 
 CREATED = ("created", "created_at", "date")  # keys for when a file was written
 _NAME_DATES = (

@@ -46,14 +46,10 @@ _STEP = (
 )
 _SORTS = {"id": "m.id", "title": "m.title, m.id", "created": "m.created DESC, m.id", "updated": "m.updated DESC, m.id"}
 _GROUPS = {
-    "": "''",
-    "tier": "m.tier",
-    "type": "m.type",
-    "artifact": "m.artifact",
-    "source": "m.source",
+    "": "''", "tier": "m.tier", "type": "m.type", "artifact": "m.artifact", "source": "m.source",
     "folder": "CASE WHEN instr(m.id, '/') > 0 THEN substr(m.id, 1, instr(m.id, '/') - 1) ELSE '' END",
     "topic": "t.topic",
-}
+}  # fmt: skip
 _MOST_ASKED = 10_000  # memories; a statement has room for three times as many
 _EXTERNAL = f"""
 SELECT m.id, e.reference, e.relation, e.strength, e.evidence FROM edges e JOIN memories m ON m.row = e.source

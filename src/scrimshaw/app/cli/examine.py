@@ -126,13 +126,9 @@ def _render_diagnosis(diagnosis: Mapping[str, Any]) -> Lines:
 
 
 @command(
-    app,
-    "doctor",
-    "",
-    "--server https://memory.example.org --token-file token",
-    render=_render_diagnosis,
-    fails=lambda diagnosis: diagnosis["status"] == "broken",
-)
+    app, "doctor", "", "--server https://memory.example.org --token-file token",
+    render=_render_diagnosis, fails=lambda diagnosis: diagnosis["status"] == "broken",
+)  # fmt: skip
 def doctor(
     project: Path | None,
     server: Annotated[str, typer.Option(metavar="URL", help="Examine this team's server, as one of its clients.")] = "",

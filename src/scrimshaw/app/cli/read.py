@@ -367,13 +367,9 @@ def list_memories(
 
 
 @command(
-    app,
-    "stats",
-    "--by folder --type decision",
-    "--searches --days 7",
-    render=_render_counted,
-    fails=lambda found: isinstance(found, dict) and found["is_missed"],
-)
+    app, "stats", "--by folder --type decision", "--searches --days 7",
+    render=_render_counted, fails=lambda found: isinstance(found, dict) and found["is_missed"],
+)  # fmt: skip
 def stats(
     project: Path | None,
     filters: Filters,

@@ -227,14 +227,9 @@ def verify_ledger(engine: Engine) -> dict[str, int]:
 
 
 @command(
-    app,
-    "undo",
-    "",
-    "--session 0e24 --dry-run",
-    "--entry 17",
-    render=_render_undo,
-    fails=lambda x: x.undone < len(x.steps),
-)
+    app, "undo", "", "--session 0e24 --dry-run", "--entry 17",
+    render=_render_undo, fails=lambda x: x.undone < len(x.steps),
+)  # fmt: skip
 def undo(
     engine: Engine,
     session: Annotated[str, typer.Option(metavar="ID", help="All changes of this session.")] = "",
@@ -386,15 +381,9 @@ def _bring_back(engine: Engine, path: Path, clear: bool, overwrite: bool, dry_ru
 
 
 @command(
-    app,
-    "purge",
-    "--dry-run",
-    "--secret - --yes < FILE",
-    "--memory ID",
-    "--session ID --dry-run",
-    render=_render_purge,
+    app, "purge", "--dry-run", "--secret - --yes < FILE", "--memory ID", "--session ID --dry-run", render=_render_purge,
     fails=lambda it: not (it.dry_run or (it.is_clean and not (it.documents or it.git.found or it.git.degradation))),
-)
+)  # fmt: skip
 def purge_traces(
     project: Path | None,
     secret: Annotated[str, typer.Option(metavar="TEXT", help="The secret; - is stdin. Default: ask for it.")] = "",

@@ -96,15 +96,9 @@ def why(engine: Engine, memory_id: frame.MemoryId, hops: Hops = 3) -> Drift:
 
 
 @command(
-    app,
-    "graph",
-    "",
-    "storage/old --direction incoming",
-    "storage/old --svg old.svg",
-    render=_render_graph,
-    reads=True,
-    empty="No relation leads there.",
-)
+    app, "graph", "", "storage/old --direction incoming", "storage/old --svg old.svg",
+    render=_render_graph, reads=True, empty="No relation leads there.",
+)  # fmt: skip
 def graph(
     engine: Engine,
     memory_id: Annotated[str, frame.complete(metavar="[ID]", help="A memory; default: counts of all.")] = "",

@@ -104,13 +104,9 @@ def _render_setup(result: Mapping[str, Any]) -> Lines:
 
 
 @command(
-    app,
-    "init",
-    "cd my-project && scrimshaw init",
-    "--import",
-    render=_render_initialized,
-    fails=lambda result: _exit_code(result["imported"]) if result["imported"] else 0,
-)
+    app, "init", "cd my-project && scrimshaw init", "--import",
+    render=_render_initialized, fails=lambda result: _exit_code(result["imported"]) if result["imported"] else 0,
+)  # fmt: skip
 def init(
     project: Path | None,
     as_json: bool,

@@ -82,12 +82,9 @@ def _render_consolidated(found: Sequence[Consolidation | Saved]) -> Lines:
 
 
 @command(
-    app,
-    "save",
-    '"We use apsw, since ..." --type decision --trigger "wal reset"',
-    render=_render_saved,
-    fails=lambda saved: saved.status == "rejected",
-)
+    app, "save", '"We use apsw, since ..." --type decision --trigger "wal reset"',
+    render=_render_saved, fails=lambda saved: saved.status == "rejected",
+)  # fmt: skip
 def save(
     engine: Engine,
     text: Annotated[str, typer.Argument(help="The text in Markdown; - reads standard input.")] = "",

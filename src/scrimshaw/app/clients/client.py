@@ -100,13 +100,9 @@ class Client:
     folder: str
     #: The client's names of the events that are used.
     events = name_events(
-        start="SessionStart",
-        prompt="UserPromptSubmit",
-        tool="PostToolUse PostToolUseFailure",
-        stop="Stop SubagentStop",
-        compact="PreCompact PostCompact",
-        end="SessionEnd",
-    )
+        start="SessionStart", prompt="UserPromptSubmit", tool="PostToolUse PostToolUseFailure",
+        stop="Stop SubagentStop", compact="PreCompact PostCompact", end="SessionEnd",
+    )  # fmt: skip
     #: The events after which it gives its model a text, and the key of that text; empty for Claude Code's way.
     reply_kinds: tuple[EventKind, ...] = (EventKind.START, EventKind.PROMPT)
     reply_key = ""

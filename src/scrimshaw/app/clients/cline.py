@@ -28,13 +28,9 @@ class Cline(Client):
 
     name, title, program, folder = "cline", "Cline", "cline", ".cline"
     events = name_events(
-        start="taskStart taskResume",
-        prompt="userPromptSubmit",
-        tool="postToolUse",
-        compact="preCompact",
-        stop="taskComplete",
-        end="taskCancel",
-    )
+        start="taskStart taskResume", prompt="userPromptSubmit", tool="postToolUse",
+        compact="preCompact", stop="taskComplete", end="taskCancel",
+    )  # fmt: skip
     reply_kinds = (EventKind.TOOL,)
     reply_key = "contextModification"
     keeps_transcripts = False

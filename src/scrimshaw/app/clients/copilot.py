@@ -23,13 +23,9 @@ class Copilot(Client):
 
     name, title, program, folder = "copilot", "Copilot CLI", "copilot", ".copilot"
     events = name_events(
-        start="sessionStart",
-        prompt="userPromptSubmitted",
-        tool="postToolUse postToolUseFailure",
-        stop="agentStop subagentStop",
-        compact="preCompact",
-        end="sessionEnd",
-    )
+        start="sessionStart", prompt="userPromptSubmitted", tool="postToolUse postToolUseFailure",
+        stop="agentStop subagentStop", compact="preCompact", end="sessionEnd",
+    )  # fmt: skip
     reply_kinds, reply_key = (EventKind.START, EventKind.PROMPT, EventKind.TOOL), "additionalContext"
     answer_mark, prompt_mark = '"assistant.message"', '"user.message"'
     transcript_glob, stored_globs = ".copilot/session-state/{}/events.jsonl", (".copilot/session-state/*/events.jsonl",)

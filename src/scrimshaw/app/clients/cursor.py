@@ -15,13 +15,9 @@ class Cursor(Client):
     name, title, program, folder = "cursor", "Cursor", "cursor", ".cursor"
     # Separate shell, MCP and edit events are not used: postToolUse reports each of those calls already.
     events = name_events(
-        start="sessionStart",
-        prompt="beforeSubmitPrompt",
-        tool="postToolUse postToolUseFailure",
-        stop="afterAgentResponse stop subagentStop",
-        compact="preCompact",
-        end="sessionEnd",
-    )
+        start="sessionStart", prompt="beforeSubmitPrompt", tool="postToolUse postToolUseFailure",
+        stop="afterAgentResponse stop subagentStop", compact="preCompact", end="sessionEnd",
+    )  # fmt: skip
     reply_kinds = (EventKind.START,)
     reply_key = "additional_context"
     keeps_transcripts = False

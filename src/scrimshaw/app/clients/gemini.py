@@ -33,13 +33,9 @@ class Gemini(Client):
     name, title, program, folder = "gemini", "Gemini CLI", "gemini", ".gemini"
     has_powershell = True
     events = name_events(
-        start="SessionStart",
-        prompt="BeforeAgent",
-        tool="AfterTool",
-        stop="AfterAgent",
-        compact="PreCompress",
-        end="SessionEnd",
-    )
+        start="SessionStart", prompt="BeforeAgent", tool="AfterTool",
+        stop="AfterAgent", compact="PreCompress", end="SessionEnd",
+    )  # fmt: skip
     reply_kinds = (EventKind.START, EventKind.PROMPT, EventKind.TOOL)
     answer_mark, rewrite_mark = '"gemini"', '],"lastUpdated":'
     transcript_glob = ".gemini/tmp/*/chats/session-*-{:.8}.json*"

@@ -16,12 +16,9 @@ from scrimshaw.models import EventKind
 from scrimshaw.storage.databases import read_foreign_rows
 
 _OCCASIONS = {
-    "session.created": "startup",
-    "session.resumed": "resume",
-    "session.compacted": "compact",
-    "experimental.session.compacting": "auto",
-    "session.deleted": "deleted",
-}
+    "session.created": "startup", "session.resumed": "resume", "session.compacted": "compact",
+    "experimental.session.compacting": "auto", "session.deleted": "deleted",
+}  # fmt: skip
 _PLUGIN = Path(__file__).with_name("opencode_plugin.js")
 _PLUGIN_COMMAND = '["scrimshaw-hook", "opencode"]'
 _DATA, _DATABASE = (".local", "share", "opencode"), "opencode.db"
@@ -38,13 +35,10 @@ class OpenCode(Client):
 
     name, title, program, folder = "opencode", "OpenCode", "opencode", ".config/opencode"
     events = name_events(
-        start="session.created session.resumed session.compacted",
-        prompt="chat.message",
-        tool="tool.execute.after tool.error",
-        stop="session.idle",
-        compact="experimental.session.compacting",
-        end="session.deleted",
-    )
+        start="session.created session.resumed session.compacted", prompt="chat.message",
+        tool="tool.execute.after tool.error", stop="session.idle",
+        compact="experimental.session.compacting", end="session.deleted",
+    )  # fmt: skip
     reply_key = "context"
     servers_key = "mcp"
 

@@ -96,20 +96,10 @@ def serve_http(settings: Settings, toolsets: str, listener: Listener) -> None:
         message = f"Cannot listen on {listener.host}:{listener.port}: {describe_os_error(error)}."
         raise StorageFailure(message, "Choose another --port or --host.") from error
     config = uvicorn.Config(
-        app,
-        log_config=None,
-        log_level=logging.WARNING,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        ws="none",
-        lifespan="on",
-        limit_concurrency=MOST_CONNECTIONS,
-        timeout_keep_alive=IDLE_S,
-        timeout_graceful_shutdown=STOP_S,
-        ssl_certfile=listener.certificate,
-        ssl_keyfile=listener.key,
-    )
+        app, log_config=None, log_level=logging.WARNING, access_log=False, server_header=False, proxy_headers=False,
+        ws="none", lifespan="on", ssl_certfile=listener.certificate, ssl_keyfile=listener.key,
+        limit_concurrency=MOST_CONNECTIONS, timeout_keep_alive=IDLE_S, timeout_graceful_shutdown=STOP_S,
+    )  # fmt: skip
     # uvicorn raises the signal that stopped it again when all is closed; nothing is left to do by then.
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, lambda *_: None)

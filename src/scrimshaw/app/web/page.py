@@ -15,14 +15,9 @@ from scrimshaw.models import Degradation, Memory, MemoryType, Tier, Trust
 EVENTS_SHOWN = 200  # of a session on a page
 Values = Mapping[str, str]  # from the path, the query or a form
 NAVIGATION = {
-    "/": "Search",
-    "/graph": "Graph",
-    "/sessions": "Sessions",
-    "/drafts": "Review",
-    "/changes": "Changes",
-    "/health": "Health",
-    "/stats": "Statistics",
-}
+    "/": "Search", "/graph": "Graph", "/sessions": "Sessions", "/drafts": "Review",
+    "/changes": "Changes", "/health": "Health", "/stats": "Statistics",
+}  # fmt: skip
 _MOST_DIGITS = 10
 
 
