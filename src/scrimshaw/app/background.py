@@ -108,8 +108,7 @@ class Worker:
 
     def run_once(self, kinds: Iterable[str] = ()) -> bool:
         """Run one job that is due, of these kinds if any are named; False when there is none."""
-        job = self._engine.journal.claim([*kinds] or self._kinds, LEASE_S)
-        if job is None:
+        if (job := self._engine.journal.claim([*kinds] or self._kinds, LEASE_S)) is None:
             return False
         gone = JobState.FAILED, f"its worker died {format_count(job.attempts - 1, 'time')}", None
         state, trouble, wait_s = self._run(job) if job.attempts <= MOST_ATTEMPTS else gone

@@ -166,8 +166,7 @@ def _plan_files(engine: Engine, source: str, dry_run: bool) -> ImportPlan:
     if source == SERENA:
         message = "Serena's memories are read where they are, so there is nothing to import."
         raise InvalidRequest(message, "Run `scrimshaw scan`; they are found by every search.", parameter="source")
-    place = Path(source).absolute()
-    if not place.exists():
+    if not (place := Path(source).absolute()).exists():
         message = f"{source!r} is neither a source nor a file."
         raise InvalidRequest(message, f"Sources are {', '.join(name_sources())}.", parameter="source")
     files = importers.list_markdown_files(place)

@@ -296,8 +296,7 @@ class JsonEditor(Editor):
         if self.shared.place:
             *outer, name = self.shared.place
             table = self._enter(value, outer)
-            found = table.get(name)
-            if found is not None and not _program_of(found):
+            if (found := table.get(name)) is not None and not _program_of(found):
                 message = f"{self.path} has an entry `{name}` that runs something else."
                 raise Conflict(message, "Rename or remove it first.")
             table[name] = {**(found or {}), **self.shared.entry}  # other keys in our entry are the user's

@@ -85,8 +85,7 @@ class RejectedDraft(Struct, frozen=True, kw_only=True):
 
 def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
     """Make or update the memory of a session from its events; raises NotFound, ReadOnly, VaultBusy, StorageFailure."""
-    session = engine.sessions.get(session_id)
-    if session is None:
+    if (session := engine.sessions.get(session_id)) is None:
         raise NotFound(f"There is no session {session_id!r}.", "`scrimshaw ui` lists the sessions.", session=session_id)
     events = engine.sessions.events(session_id)
     last = find_draft(engine, session_id)
@@ -183,8 +182,7 @@ def target_session(engine: Engine, session: str) -> PurgeTarget:
 
 def _save_draft(engine: Engine, new: NewText) -> DraftOutcome:
     """Save a draft as a memory, or set it aside with the reasons; a text that already exists is not saved again."""
-    saved = save(engine, new, dry_run=engine.settings.drafts.review)
-    if saved.status == "duplicate":
+    if (saved := save(engine, new, dry_run=engine.settings.drafts.review)).status == "duplicate":
         return DraftOutcome(session=new.session, status="unchanged")
     outcome = DraftOutcome(session=new.session, status="accepted", quality=saved.quality)
     if saved.status != "saved":

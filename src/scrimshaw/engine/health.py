@@ -252,8 +252,7 @@ def _check_graph(engine: Engine) -> Result | str:
 
 
 def _check_recall(engine: Engine) -> Result | str:
-    found = canary.check(engine)
-    if found.lost:
+    if (found := canary.check(engine)).lost:
         return Result(Status.OFF, " ".join(lost.sentence for lost in found.lost[:3]), found.degradation)
     return found.summary
 
@@ -294,8 +293,7 @@ def _check_jobs(engine: Engine) -> Result | str:
 
 
 def _check_vault(engine: Engine) -> Result | str:
-    vault = engine.sources[0]
-    if not vault.writable:
+    if not (vault := engine.sources[0]).writable:
         return Result(Status.OFF, f"{vault.root} was opened for reading only", expected=True)
     folder = vault.root
     # A missing folder is made by the first save, in the nearest one that is there.

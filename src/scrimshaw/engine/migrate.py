@@ -44,8 +44,7 @@ def migrate(settings: Settings, source: EngineName, target: EngineName) -> dict[
         closing(open_storage(for_target, replace_lost_journal=True)) as new,
         lock(settings.folder / LOCK_FILE, LOCK_TIMEOUT_S),
     ):
-        there = summarise(new)
-        if there.keys() & {"ledger", "sessions"}:
+        if (there := summarise(new)).keys() & {"ledger", "sessions"}:
             if there == summarise(old):
                 return there
             message = f"{new.name('journal')} holds another journal."

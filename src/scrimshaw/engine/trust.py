@@ -54,8 +54,7 @@ def vouch(engine: Engine, memories: Sequence[Memory]) -> None:
 
 def _demand_people(engine: Engine, memory_id: str) -> None:
     """Refuse to vouch for text derived from an agent, a tool or the web."""
-    trust = _find_inherited_trust(engine, memory_id)
-    if trust != Trust.HUMAN:
+    if (trust := _find_inherited_trust(engine, memory_id)) != Trust.HUMAN:
         message = f"{memory_id!r} was derived from what has trust {trust}; a person vouches for people's words alone."
         hint = "Write what you know yourself as a memory of its own: `scrimshaw save --tier constitutional`."
         raise InvalidRequest(message, hint, parameter="tier")

@@ -72,8 +72,7 @@ def measure_usage(engine: Engine, session: Session, known: Sequence[Session]) ->
             text = text if event.kind is EventKind.START else cut_passage(text, query_terms(event.text), PASSAGE)
             pieces.append(InjectedPiece(event=event.number, id=name, text=text))
             rest += len(text) / _CHARACTERS
-        row = states.get(event.at)
-        if row and row.occasion in [*Occasion]:
+        if (row := states.get(event.at)) and row.occasion in [*Occasion]:
             past = replace(engine, sessions=look_back(engine.sessions, known, event.at))
             budget = int((row.tokens / row.times - rest) * _CHARACTERS / TOKEN_CHARACTERS)
             lines, _, _ = resume_state(past, session, Occasion(row.occasion), budget)

@@ -250,8 +250,7 @@ class TranscriptBuilder:
 
     def add_text(self, kind: EventKind, text: str, at: float, agent: str = "", call_id: str = "") -> None:
         """Add a prompt, answer or summary of a compaction; an empty text is ignored, except for a compaction."""
-        words = text.strip()
-        if words or kind is EventKind.COMPACT:
+        if (words := text.strip()) or kind is EventKind.COMPACT:
             prompt, output = (words, "") if kind is EventKind.PROMPT else ("", words)
             self.events.append(Event(kind=kind, at=at, agent=agent, prompt=prompt, output=output, call_id=call_id))
 

@@ -261,8 +261,7 @@ def parse_phrases(values: Values, key: str, clean: Clean = str, mark: str = ",")
 
 def parse_provenance(values: Values, clean: Clean = str, default: Trust = Trust.HUMAN) -> Provenance:
     """The provenance, by `default` if the file does not say; an unknown trust counts as the lowest."""
-    stated = values.get("provenance")
-    if stated is None:
+    if (stated := values.get("provenance")) is None:
         return Provenance(trust=default)
     fields = stated if isinstance(stated, Mapping) else {"source": stated, "trust": stated}
     return Provenance(
@@ -297,8 +296,7 @@ def parse_name_date(name: str) -> str:
 def parse_time(value: object) -> str:
     """An ISO date or time; a time with an offset is given in UTC. Empty if it is neither."""
     try:
-        when = datetime.fromisoformat(parse_line(value))
-        if when.tzinfo is None:
+        if (when := datetime.fromisoformat(parse_line(value))).tzinfo is None:
             return when.isoformat().removesuffix("T00:00:00")
         return when.astimezone(UTC).isoformat().replace("+00:00", "Z")
     except (ValueError, OverflowError):

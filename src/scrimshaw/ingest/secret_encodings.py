@@ -57,8 +57,7 @@ class SecretTraces(Struct, frozen=True):
 
     def erase(self, data: bytes) -> bytes:
         """The bytes with markers in its place, which are put into front matter as values, so that it stays YAML."""
-        spans = self._spans(data)
-        if spans and data.startswith(b"---"):
+        if (spans := self._spans(data)) and data.startswith(b"---"):
             with suppress(UnreadableFile):
                 file = parse_memory_file(data)
                 masked = {key: self._mask_value(value) for key, value in file.values.items()}

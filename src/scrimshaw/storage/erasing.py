@@ -110,8 +110,7 @@ def read_bytes(path: Path) -> bytes:
 
 def rename_clean(path: Path, root: Path, traces: Traces) -> None:
     """Rename a file if the text is in its name. Raises StorageFailure."""
-    new = clean_path(path, root, traces)
-    if new != path:
+    if (new := clean_path(path, root, traces)) != path:
         with storage_errors("rename", path.parent):
             new.parent.mkdir(parents=True, exist_ok=True)
             path.rename(new)
@@ -122,8 +121,7 @@ def rename_clean(path: Path, root: Path, traces: Traces) -> None:
 def clean_path(path: Path, root: Path, traces: Traces) -> Path:
     """The path without the text, numbered if that is taken; the same path if it is clean."""
     name = os.fsencode(path.relative_to(root))
-    clean = traces.erase(name)
-    if clean == name:
+    if (clean := traces.erase(name)) == name:
         return path
     new = root / os.fsdecode(clean.replace(PURGED.encode(), b"redacted-purged"))
     names = chain([new], (new.with_name(f"{new.stem}-{number}{new.suffix}") for number in count(2)))

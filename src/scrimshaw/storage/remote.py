@@ -42,8 +42,7 @@ class Remote(NamedTuple):
     @property
     def ref(self) -> str:
         """The ref of the checked-out branch; raises ConfigError for a branch under review."""
-        ref = ask_git(self.project, "symbolic-ref", "HEAD").strip()
-        if ref.startswith(REVIEW):
+        if (ref := ask_git(self.project, "symbolic-ref", "HEAD").strip()).startswith(REVIEW):
             raise ConfigError(f"{ref} of {self.project} is for review.", "Check out another branch.")
         return ref
 

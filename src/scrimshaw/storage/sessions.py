@@ -164,8 +164,7 @@ class Sessions:
         new = Session(id=session, client=client, process=process, state=state, started=now, last_event=now)
         home, new = self._prepare(new)
         with home.write() as write:
-            opened = _open(write, new)
-            if opened.state is SessionState.PURGED:
+            if (opened := _open(write, new)).state is SessionState.PURGED:
                 return False
             counter = opened.counter
             if seen.kind in (EventKind.START, EventKind.COMPACT):  # what was shown is no longer in the context

@@ -257,8 +257,7 @@ def write_output(path: Path, text: str, *, force: bool) -> str:
 
 def run_editor(path: Path, line: int = 0) -> None:
     """Wait for the user's editor on a file; raises InvalidRequest if there is none, or it fails."""
-    editor = split_command(config.editor())
-    if not editor:
+    if not (editor := split_command(config.editor())):
         raise InvalidRequest("No editor is set.", "Set EDITOR, or give the changes as options.")
     program, place = Path(editor[0]).stem, [str(path)]
     if line and program in ("vi", "vim", "nvim", "nano", "emacs", "micro"):

@@ -184,8 +184,7 @@ def try_rules(
     name: Annotated[str, typer.Option("--event", help="The event, if the payload does not name it.")] = "",
 ) -> dict[str, Any]:
     """Show which rule matches a client's event, and what would be stored. Nothing is stored."""
-    sender = load_client(client)
-    if sender is None:
+    if (sender := load_client(client)) is None:
         raise typer.BadParameter(f"{client!r} is not a client; there are {', '.join(CLIENT_NAMES)}.")
     settings = settings_of(project)
     try:

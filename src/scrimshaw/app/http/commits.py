@@ -117,8 +117,7 @@ def commit_changes(engine: Engine, what: str, exchange: Exchange | None) -> Iter
     rows = [row for row in engine.journal.history(limit=_MOST_ROWS) if row["seq"] > before]
     names = dict.fromkeys(row["memory_id"] for row in rows if row["actor"].endswith(f":{engine.person}"))
     try:
-        paths = [str(read_file(engine, name).path) for name in names if name]
-        if paths:
+        if paths := [str(read_file(engine, name).path) for name in names if name]:
             title = f"{what}: {', '.join(names)}"
             with engine.write_lock():  # git refuses concurrent commits
                 commit_files(engine.settings.project, paths, engine.person, title if len(title) <= 72 else what)

@@ -26,8 +26,7 @@ _VERDICTS = {"healthy": Severity.OK, "degraded": Severity.WARNING}
 
 def examine_server(url: str, secret: str) -> Iterator[Finding]:
     """The findings on a server, in the order in which a client meets problems; raises InvalidRequest."""
-    place = urlsplit(url)
-    if place.scheme not in ("http", "https") or not place.hostname:
+    if (place := urlsplit(url)).scheme not in ("http", "https") or not place.hostname:
         raise InvalidRequest(f"{url!r} is not the address of a server.", "Write https://HOST.", parameter="server")
     base = f"{place.scheme}://{place.netloc}{place.path.partition('/mcp')[0].rstrip('/')}"
     if place.scheme == "http" and place.hostname not in _LOOPBACK:
@@ -64,8 +63,7 @@ def _examine_token(http: httpx2.Client) -> Iterator[Finding]:
     if "authorization" not in http.headers:
         yield Finding("token", Severity.NOTE, "none was given, so no vault was examined", "Add --token-file.")
         return
-    answer = http.get("/token")
-    if answer.status_code != 200:
+    if (answer := http.get("/token")).status_code != 200:
         unknown = f"the server answers {answer.status_code}: {answer.text[:100]}"
         detail = "it is unknown, has expired or was revoked" if answer.status_code == 401 else unknown
         yield Finding("token", Severity.PROBLEM, detail, hint)

@@ -41,8 +41,7 @@ def record_call(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> No
     hits = found.get("hits") or found.get("matches") or ()
     tokens, now = count_tokens(call.text), engine.clock()
     injected = Injected(session=session.id, occasion=call.tool, tokens=tokens, hits=len(hits), at=now)
-    seen = _observe_call(engine, rules, session, call)
-    if seen is None:
+    if (seen := _observe_call(engine, rules, session, call)) is None:
         sessions.tick(engine, session.id, injected)
         return
     if removed := find_redactions(seen):

@@ -135,8 +135,7 @@ class Dispatcher:
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """The answer of a tool; may raise anything."""
-        spec = self.tools.get(name)
-        if spec is None:
+        if (spec := self.tools.get(name)) is None:
             listing = load_listing()
             toolset = next((each for each in TOOLSETS if name in {known["name"] for known in listing[each]}), "")
             tools = f"`scrimshaw serve --toolsets core,{toolset}` has it" if toolset else ""
@@ -299,8 +298,7 @@ class _Handlers:
 
     async def get_prompt(self, context: _Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
         def render(backend: Backend) -> wire.GetPromptResult:
-            spec = backend.prompts.get(params.name)
-            if spec is None:
+            if (spec := backend.prompts.get(params.name)) is None:
                 known = ", ".join(backend.prompts) or "none"
                 raise NotFound(f"There is no prompt `{params.name}`.", f"Prompts: {known}.", parameter="name")
             text = spec.run(backend.dispatcher.engine, **decode(params.name, spec, params.arguments or {}))

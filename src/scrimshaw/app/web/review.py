@@ -60,8 +60,7 @@ def reject_draft(site: Site, values: Values) -> str:
 
 def take_back(site: Site, values: Values) -> str:
     """Undo the action in a banner; raises NotFound for one that is not of this server, or already undone."""
-    name = values.get("done", "")
-    if name not in site.done:
+    if (name := values.get("done", "")) not in site.done:
         raise NotFound("There is nothing to undo here any more.", "`scrimshaw ledger show` lists all changes.")
     _, restore = site.done[name]
     restore()

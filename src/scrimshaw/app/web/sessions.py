@@ -51,8 +51,7 @@ def list_sessions(site: Site, values: Values) -> Page:
 def show_session(site: Site, values: Values) -> Page:
     """The events of one session, from the first one or from event `first`; raises NotFound."""
     engine, name = site.engine, values["id"]
-    session = engine.sessions.get(name)
-    if session is None:
+    if (session := engine.sessions.get(name)) is None:
         raise NotFound(f"There is no session {name!r}.", "The list of sessions has those that are recorded.")
     events = engine.sessions.events(name)
     shown = events[max(0, parse_number(values, "first") - 1) :][:EVENTS_SHOWN]

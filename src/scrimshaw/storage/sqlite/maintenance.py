@@ -141,8 +141,7 @@ def stage(path: Path, schema: int, rows: Iterable[DumpedRow]) -> Database:
                 write.execute("PRAGMA defer_foreign_keys = ON")
                 known = {table.name: table for table in SqliteMaintenance.read_tables(write)}
                 for name, row in rows:
-                    table = known.get(name)
-                    if table is None or set(row) != set(table.columns):
+                    if (table := known.get(name)) is None or set(row) != set(table.columns):
                         raise UnusableArchive(f"Its table {name!r} has not the columns of this schema.", _HINT)
                     values = [_check_type(f"{name}.{each}", kind, row[each]) for each, kind in table.columns.items()]
                     write.execute(f'INSERT INTO "{table.name}" ({table.names}) VALUES ({marks(values)})', values)
