@@ -226,8 +226,7 @@ def _read_section(file: Path, name: str) -> Json:
     return {}
 
 
-# In the order of import.
-_FINDERS: dict[str, Callable[[Path, Path], list[Path]]] = {
+_FINDERS: dict[str, Callable[[Path, Path], list[Path]]] = {  # in the order of import
     importers.GUIDANCE: _find_guidance,
     importers.GRAPH: _find_graph,
     importers.NOTES: _find_notes,

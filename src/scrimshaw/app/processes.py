@@ -52,8 +52,7 @@ def start_worker(work: str, project: Path) -> None:
     import subprocess  # noqa: PLC0415 - few hooks need it
 
     flags = ("DETACHED_PROCESS", "CREATE_NEW_PROCESS_GROUP", "IDLE_PRIORITY_CLASS")  # only on Windows
-    # -P: modules come from the installation, never from the working folder.
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # -P: modules come from the installation, never from the working folder
         [sys.executable, "-P", "-c", _WORKER.format(work), str(project)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

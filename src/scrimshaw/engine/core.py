@@ -304,7 +304,6 @@ def list_project_sources(settings: Settings) -> list[Source]:
     documents = stated or discover(settings.project, settings.serena_home)
     if settings.index.include:
         documents.append(Source(name="included", root=settings.project, include=settings.index.include))
-    # Files that no document source reads; hand-written memories are not split.
-    exclude = settings.index.exclude
+    exclude = settings.index.exclude  # files that no document source reads; hand-written memories are not split
     limited = [each if each.artifact == memory else replace(each, exclude=each.exclude + exclude) for each in documents]
     return [vault, *limited, user]

@@ -128,8 +128,7 @@ def undo(engine: Engine, *, session: str = "", entry: int = 0, redo: bool = Fals
     if not (session or entry):
         hint = "`scrimshaw ledger show` lists the entries; name one, or a session."
         raise InvalidRequest("It is not said what to undo.", hint, parameter="entry")
-    # A file that was changed since keeps its change, and the entries behind it stay.
-    with engine.write_lock():
+    with engine.write_lock():  # a file that was changed since keeps its change, and the entries behind it stay
         rows = engine.journal.history()
         undone_by: dict[int, int] = {}
         for row in rows:

@@ -47,8 +47,7 @@ NOTES, GUIDANCE, GRAPH, DECISIONS = "basic-memory", "instructions", "memory-json
 FORGETFUL, CLAUDE_MEM, MEM0, SPEC_KIT = "forgetful", "claude-mem", "mem0", "speckit"
 # Source -> the folder of its memories here, if it is not named like the source.
 _FOLDERS = {NOTES: "notes", GUIDANCE: "guidance", GRAPH: "entities"}
-# Databases of other tools: the tables that are read, and what reads their rows.
-_DATABASES = {
+_DATABASES = {  # databases of other tools: the tables that are read, and what reads their rows
     FORGETFUL: (("memories", "projects", "memory_project_association"), other_memories.parse_forgetful),
     CLAUDE_MEM: (("observations", "session_summaries"), other_memories.parse_claude_mem),
 }

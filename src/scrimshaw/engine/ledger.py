@@ -141,8 +141,7 @@ def _find_unrecorded(engine: Engine) -> Iterator[tuple[LedgerFile, str | None]]:
         names = [name for name in names if name in indexed]
     for name in names:
         if recorded.get(name, "") != indexed.get(name, ""):
-            # The index may be out of date: only the file itself is proof.
-            with suppress(*_UNKNOWN):
+            with suppress(*_UNKNOWN):  # the index may be out of date: only the file itself is proof
                 if (file := read_file(engine, name)).hash != recorded.get(name, ""):
                     yield file, recorded.get(name)
 

@@ -295,8 +295,7 @@ def is_lost(settings: Settings) -> bool:
 def set_aside(settings: Settings) -> Path | None:
     """Move a lost or damaged journal out of the way; returns its new place, None if it is intact."""
     with lock(settings.folder / LOCK_FILE, LOCK_TIMEOUT_S), storage_errors("move", settings.folder / JOURNAL):
-        # Under the lock: another process may have restored it meanwhile.
-        if not is_lost(settings):
+        if not is_lost(settings):  # under the lock: another process may have restored it meanwhile
             return None
         path = find_place(settings.folder) / JOURNAL
         stamp = f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"

@@ -22,8 +22,7 @@ SUBJECT_CHARACTERS = 500
 READ_CHARACTERS = 64_000  # only head and tail of a tool's output are judged: the middle takes time and says little
 PRIVATE = "[REDACTED:private]"  # in place of a private passage
 _PRIVATE_TAG = re.compile(r"(?i)(</?private>)")
-# A folder nearer to the root is too general to be cut off the paths below it.
-_LEAST_DEPTH = 2
+_LEAST_DEPTH = 2  # a folder nearer to the root is too general to be cut off the paths below it
 _GO_NOWHERE = re.compile(r"(?m)^cd \. *(?:&&|;) *")  # what is left of `cd PROJECT && pytest`
 # A decision counts as much as one in a tool's output, a plan as much as an installation.
 _ATTENTION_STATED = {ItemKind.DECISION: 0.8, ItemKind.PLAN: 0.6}
@@ -40,12 +39,10 @@ class Event(Struct, frozen=True, kw_only=True):
     cwd: str = ""
     transcript: str = ""  #: the path of the client's transcript, or empty
     prompt: str = ""
-    #: As `canonical_tool` names it; `tool_name` has the client's own name.
-    tool: str = ""
+    tool: str = ""  #: as `canonical_tool` names it; `tool_name` has the client's own name
     tool_name: str = ""
     arguments: Mapping[str, Any] = {}
-    #: The tool's text; at a stop the agent's last words, at a compaction its summary, if any.
-    output: str = ""
+    output: str = ""  #: the tool's text; at a stop the agent's last words, at a compaction its summary, if any
     failed: bool | None = None  #: None if unknown
     call_id: str = ""
     #: At a start startup, resume, compact or clear; at a compaction auto, manual or maybe; at the end the reason.

@@ -26,8 +26,7 @@ Values = Mapping[str, object]
 Clean = Callable[[str], str]
 _Member = TypeVar("_Member", bound=StrEnum)
 
-# Twenty times the longest of real memories; a page of short keys takes ruamel.yaml 12 us a character.
-LONGEST = 32_768
+LONGEST = 32_768  # twenty times the longest of real memories; a page of short keys takes ruamel.yaml 12 us a character
 SPELLINGS = {
     "type": ("contextType", "context_type"), "tier": ("importance_tier", "importanceTier"),
     "trigger_phrases": ("triggerPhrases", "triggers"), "topics": ("tags",), "questions": (),

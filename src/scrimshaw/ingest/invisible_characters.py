@@ -13,8 +13,7 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 # A terminal obeys the controls, including C1; the others change the direction of reading.
 _OBEYED = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069"
-# Characters without width: once they are removed, the word that they split is readable.
-_HIDING = (
+_HIDING = (  # characters without width: once they are removed, the word that they split is readable
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f"
 )

@@ -33,8 +33,7 @@ WIKI_LINK = re.compile(r"(?<![!\[\\])\[\[([^\[\]|\n\"$=:*?<>\\]+)(?:\]\](?!\])|\
 MEM_LINK = re.compile(r"(?<![\w/.:-])mem:([\w\-/]+(?:\.[\w\-/]+)*)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/|\\")
 _RULE = r"[=\-`:.'\"~^_*+#]"
-# A title and the line below it: with the same line above, or after a blank line.
-_UNDERLINED = re.compile(
+_UNDERLINED = re.compile(  # a title and the line below it: with the same line above, or after a blank line
     rf"^(?:(?P<above>({_RULE})\2{{2,}})[ \t]*\r?\n[ \t]*|(?<![^\r\n]\n)(?<![^\n]\r\n))(?P<text>\S(?:.*\S)?)[ \t]*\r?\n"
     rf"(?P<line>(?(above)(?P=above)|({_RULE})\5{{2,}}))[ \t]*\r?$",
     re.MULTILINE,

@@ -35,8 +35,7 @@ class Reference(Struct, frozen=True, kw_only=True):
     kind: ReferenceKind
     line: int  #: Line, from 1, and offset into the text.
     start: int
-    #: Otherwise it is only a path if its first folder exists: `src/search`, but not `and/or`.
-    certain: bool = True
+    certain: bool = True  #: otherwise it is only a path if its first folder exists: `src/search`, but not `and/or`
 
 
 def find_references(text: str) -> tuple[Reference, ...]:

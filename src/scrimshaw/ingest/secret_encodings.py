@@ -16,8 +16,7 @@ from scrimshaw.ingest.extraction import compile_pattern
 from scrimshaw.ingest.memory_file import edit_memory_file, parse_memory_file
 from scrimshaw.models import PURGED
 
-# Shorter texts occur everywhere by chance, and too little of their base64 is specific.
-MIN_CHARACTERS = 6
+MIN_CHARACTERS = 6  # shorter texts occur everywhere by chance, and too little of their base64 is specific
 # Several of its words, or a random one, count as a part of it. Between these marks, words are a value: a phrase, a
 # topic, a piece of an id; in a sentence they may be unrelated.
 _PART_CHARACTERS, _PART_WORDS = 8, 5

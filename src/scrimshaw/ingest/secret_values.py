@@ -43,8 +43,7 @@ _TOLD = [SecretRule(*re.split("  +", line)) for line in TABLE.told.splitlines()]
 
 _SAYS_PASSWORD, _COLONS = ("pass", "kennwort"), (": ", " is ", " ist ", " lautet ")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
-# Characters enough to judge a value by: for a row of names, each would otherwise scan the whole rest.
-_SAMPLE = 256
+_SAMPLE = 256  # characters enough to judge a value by: for a row of names, each would otherwise scan the whole rest
 
 
 def entropy(value: str) -> float:

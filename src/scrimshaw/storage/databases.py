@@ -32,8 +32,7 @@ INDEX, _ARCHIVES = "index.db", f"{CHECKPOINTS}/*.scrim"
 CHECKED_AT_OPEN_BYTES = 32 * 1024 * 1024
 
 _SCHEMA = "journal"
-# The ledger's last number remains when its rows are removed.
-_IS_USED = (
+_IS_USED = (  # the ledger's last number remains when its rows are removed
     "SELECT EXISTS (SELECT 1 FROM {0}.sqlite_sequence WHERE name = 'ledger') OR EXISTS (SELECT 1 FROM {0}.sessions)"
 )
 _NEWEST = "SELECT coalesce(max(seq), 0) FROM journal.ledger"
@@ -183,8 +182,7 @@ def _open_journal_at(path: Path, folder: Path, busy_timeout_ms: int, replace_los
         with storage_errors("make", path.parent):
             claim_place(path.parent, folder)
     database, is_used = Database(path, _SCHEMA, durable=True, busy_timeout_ms=busy_timeout_ms), _IS_USED.format("main")
-    # Checked again after the proof: a process that creates the journal leaves the proof after its first rows.
-    try:
+    try:  # checked again after the proof: a process that creates the journal leaves the proof after its first rows
         is_new = not database.value(is_used)
         if is_new and not replace_lost and _had_journal(folder, path.parent) and not database.value(is_used):
             raise _loss_error(path, "has no rows")

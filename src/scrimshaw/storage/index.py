@@ -81,8 +81,7 @@ _PUT_VECTORS = (
     "INSERT INTO vectors (model, memory, ordinal, key, vector)"
     " SELECT ?, memory, ordinal, key, {} FROM chunks WHERE key = ? ORDER BY chunks.row ON CONFLICT DO NOTHING"
 )
-# By the key's index: a model has most of the vectors.
-_PUT_TOKENS = (
+_PUT_TOKENS = (  # by the key's index: a model has most of the vectors
     "INSERT INTO token_vectors SELECT seq, ? FROM vectors WHERE key = ? AND model || '' = ?"
     " ON CONFLICT (vector) DO UPDATE SET packed = excluded.packed"
 )

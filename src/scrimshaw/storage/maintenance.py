@@ -191,8 +191,7 @@ class Maintenance(ABC):
         if all(name in known and known[name].status == status for name, status in seen.items()):
             return known
         with self._journal.write() as write:
-            # Another process may have been first.
-            known = _last_changes(write.execute(_LAST))
+            known = _last_changes(write.execute(_LAST))  # another process may have been first
             for name, status in seen.items():
                 if name not in known or known[name].status != status:
                     write.execute("INSERT INTO capabilities (name, status, at) VALUES (?, ?, ?)", (name, status, now))

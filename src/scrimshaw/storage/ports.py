@@ -52,8 +52,7 @@ class Piece(Struct, frozen=True):
     heading: str
     text: str
     context: str = ""
-    #: On request, if they exist: its packed token vectors, and its own vector in float16.
-    tokens: bytes = b""
+    tokens: bytes = b""  #: on request, if they exist: its packed token vectors, and its own vector in float16
     vector: bytes = b""
 
 

@@ -178,8 +178,7 @@ class Sessions:
             if seen.kind in (EventKind.TOOL, EventKind.PROMPT):
                 counter = _tick(write, session, now, modulus)
             if seen.task is not None or seen.context_used is not None:
-                # The first prompt is a session's task; how full the context is changes.
-                write.execute(
+                write.execute(  # the first prompt is a session's task; how full the context is changes
                     "UPDATE sessions SET task = coalesce(nullif(task, ''), ?, ''),"
                     " context_used = coalesce(?, context_used) WHERE id = ?",
                     (seen.task.text if seen.task else None, seen.context_used, session),

@@ -100,8 +100,7 @@ MEMORY_COLUMNS = ", ".join(f"m.{name}" for name in (*_PLAIN, *_COMPOSED))
 # would sort after its own fractions of a second.
 _STATED = "coalesce(nullif(m.updated, ''), m.created)"
 _CHANGED = f"rtrim(CASE length({_STATED}) WHEN 10 THEN {_STATED} || 'T00:00:00' ELSE {_STATED} END, 'Z')"
-# A file that says neither has the time of its last change on disk.
-_FILE_CHANGED = (
+_FILE_CHANGED = (  # a file that says neither has the time of its last change on disk
     "(SELECT strftime('%Y-%m-%dT%H:%M:%S', f.mtime_ns / 1000000000, 'unixepoch') FROM files f WHERE f.path = m.path)"
 )
 _BELOW = "(m.id = ? OR substr(m.id, 1, ?) = ?)"
@@ -116,8 +115,7 @@ def conditions(filters: Filters) -> tuple[str, list[Any]]:
     tiers, folder, only, least = filters.tiers, filters.folder.strip("/"), filters.only, filters.min_quality_score
     below = folder, len(folder) + 1, f"{folder}/"
     since, until = filters.since and earliest(filters.since), filters.until and latest(filters.until)
-    # Whether each applies, the condition, its arguments.
-    restrictions: list[tuple[object, str, Collection[Any]]] = [
+    restrictions: list[tuple[object, str, Collection[Any]]] = [  # whether each applies, the condition, its arguments
         (tiers, f"m.tier IN ({marks(tiers)})", tiers),
         (filters.types, f"m.type IN ({marks(filters.types)})", filters.types),
         (filters.artifacts, f"m.artifact IN ({marks(filters.artifacts)})", filters.artifacts),
@@ -127,8 +125,7 @@ def conditions(filters: Filters) -> tuple[str, list[Any]]:
         (filters.source, "m.source = ?", (filters.source,)),
         (not filters.source, f"m.source <> '{RECORD}'", ()),
         (since, f"coalesce(nullif({_CHANGED}, ''), {_FILE_CHANGED}) >= ?", (since,)),
-        # A memory without a date is not known to be old.
-        (until, f"{_STATED} <> '' AND {_CHANGED} <= ?", (until,)),
+        (until, f"{_STATED} <> '' AND {_CHANGED} <= ?", (until,)),  # a memory without a date is not known to be old
         # A file written by hand is never hidden, whatever its score.
         (least is not None, "(m.origin = 'file' OR m.quality IS NULL OR m.quality >= ?)", (least,)),
         (only is not None, f"m.id IN ({marks(only or ())})", only or ()),

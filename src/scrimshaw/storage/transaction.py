@@ -29,8 +29,7 @@ from scrimshaw.storage import durable
 from scrimshaw.storage.durable import TEMP_PREFIX, storage_errors
 
 MARKER = TEMP_PREFIX + "swap.json"
-# Shorter than the pause between two saves of one writer, so that others get the lock in between.
-LOCK_POLL_S = 0.002
+LOCK_POLL_S = 0.002  # shorter than the pause between two saves of one writer, so that others get the lock in between
 # The locks by process and path: for the threads of a process one, so that only one thread polls the file lock.
 _LOCKS = dict[tuple[int, str], tuple[LockType, FileLock]]()
 
@@ -262,8 +261,7 @@ def _finish(folder: Path, moves: Sequence[_Move], *, is_committed: bool) -> None
                     _revert_move(path, move)
         except (StorageFailure, Conflict) as error:
             troubles.append(error)
-        # What cannot be removed now is removed later.
-        with suppress(OSError):
+        with suppress(OSError):  # what cannot be removed now is removed later
             if temporary := move.old if is_committed else move.new:
                 Path(temporary).unlink(missing_ok=True)
             durable.prune(path.parent, Path(move.root))

@@ -83,8 +83,7 @@ def main(arguments: Sequence[str]) -> int:
     except ScrimshawError as refused:
         error = refused
     except typer.TyperException as misuse:
-        # typer quotes the name of the type.
-        message = misuse.format_message().replace(": Value error, ", ": ", 1)
+        message = misuse.format_message().replace(": Value error, ", ": ", 1)  # typer quotes the name of the type
         path = getattr(getattr(misuse, "ctx", None), "command_path", "scrimshaw")
         other = {"uninstall": "setup CLIENT --remove", "forget": "purge"}.get(arguments[0] if arguments else "")
         error = ConfigError(message, f"That is `scrimshaw {other}`." if other else f"See `{path} --help`.")

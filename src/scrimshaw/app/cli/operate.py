@@ -37,8 +37,7 @@ config = command_group(app, "config", "Show and change the configuration.", "get
 git = command_group(app, "git", "How git merges memories.", "install")
 
 ATTRIBUTES = "# Memories are merged key by key; `scrimshaw git install` tells git how.\n/memories/** merge=scrimshaw\n"
-# Without the program git merges as any other text.
-DRIVER = (
+DRIVER = (  # without the program git merges as any other text
     "command -v scrimshaw >/dev/null 2>&1 || exec git merge-file %A %O %B; exec scrimshaw git merge %O %A %B --path %P"
 )
 _SETTINGS = {"merge.scrimshaw.name": "memories, key by key", "merge.scrimshaw.driver": DRIVER}

@@ -15,15 +15,13 @@ from scrimshaw.models import EventKind
 from scrimshaw.toml_text import parse_toml
 
 _END_PATIENCE_S = 3  # Codex allows no longer time at the end, and warns of a hook that asks for it
-# Texts of the client in the user's name.
-_NOT_ASKED = (
+_NOT_ASKED = (  # texts of the client in the user's name
     "<environment_context>", "<user_instructions>", "<permissions instructions>", "<turn_aborted>",
     "<user_shell_command>", "<subagent_notification>", "<skill>", "# AGENTS.md instructions",
 )  # fmt: skip
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _RESULTS = ("function_call_output", "custom_tool_call_output")
-# The head of a command's output in a rollout, with its exit code.
-_HEAD = (
+_HEAD = (  # the head of a command's output in a rollout, with its exit code
     r"\A(?:(?:Chunk ID|Wall time|Exit code|Process exited with code|Process running with session ID"
     r"|Total output lines|Original token count)\b[^\n]*\n)+Output:\n?"
 )

@@ -86,8 +86,7 @@ class Database(SqlDatabase):
             finally:
                 with self._guard:
                     self._borrowers.remove(own)
-                    # A read-only connection sees no changes, so it is used once.
-                    if connection.readonly("main"):
+                    if connection.readonly("main"):  # a read-only connection sees no changes, so it is used once
                         connection.close()
                     else:
                         self._idle.append(connection)

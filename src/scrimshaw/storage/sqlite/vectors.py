@@ -66,8 +66,7 @@ class VectorScan:
             if not is_exact:  # differences have few values: to count these takes a third of the time of a partition
                 near = keep[measures <= np.searchsorted(np.cumsum(np.bincount(measures)), compared, side="right")]
                 scores = self.compare(matrix, rows[:, 0], near, vector)
-            # Chunks are folded to memories: look at more and more of them until `limit` memories are found.
-            take = 0
+            take = 0  # chunks are folded to memories: look at more and more of them until `limit` memories are found
             while take < len(near):
                 take = min(len(near), 4 * max(take, limit))
                 top = np.argpartition(-scores, take - 1)[:take]
