@@ -49,7 +49,6 @@ class Record:
         self.runs = failures.find_runs(events, items)  #: the commands, in order
         self.commits = failures.find_commits(events)  #: by subject
         self.calls = [*map(attrgetter("kind"), events)].count(EventKind.TOOL)
-        self.last_call = max((each.number for each in events if each.kind == EventKind.TOOL), default=0)
         acts = (each.number for each in reversed(events) if each.kind in ACTS)
         self.last_event = next(acts, events[-1].number if events else 0)
 
@@ -197,6 +196,11 @@ class Record:
             if not _OPEN["records"].match(text):
                 last = max(last, turn)
         return last
+
+    @cached_property
+    def last_call(self) -> int:
+        """The number of the last call; 0 if there is none."""
+        return max((each.number for each in self.events if each.kind == EventKind.TOOL), default=0)
 
     @cached_property
     def carried_out(self) -> Mapping[int, RecordedEvent]:
