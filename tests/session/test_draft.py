@@ -1514,6 +1514,15 @@ def test_after_the_last_call_a_person_tells_how_it_went_in_any_words() -> None:
     assert texts(made.open) == ["buoys are missing"]
 
 
+def test_what_was_opened_on_a_forge_is_told() -> None:
+    recording = Recording().prompt("Draw the harbour chart and open a request.").edit("chart.py")
+    recording.bash("git push -q && gh pr create --fill | tail -1", "https://forge.example/harbour/chart/pull/612")
+    recording.bash("gh pr view 600", "https://forge.example/harbour/chart/pull/600")
+    body = render_body(recording.answer("It is up.").draft())
+    assert "- opened https://forge.example/harbour/chart/pull/612 (e3)" in body
+    assert "pull/600" not in body
+
+
 @pytest.mark.parametrize(
     ("says", "is_told"),
     [
@@ -1551,6 +1560,8 @@ def test_who_asks_does_not_explain_a_failure() -> None:
         "the harbour chart is still not live, why?",
         "is the harbour chart live?",
         "nobody confirmed the harbour chart yet",
+        "Add the harbour chart to the list.",
+        "the captain likes the harbour chart",
     ],
 )
 def test_what_is_asked_or_still_missing_stays_open(says: str) -> None:

@@ -646,3 +646,23 @@ def test_what_a_person_leaves_is_not_decided_and_not_open() -> None:
 def test_an_objection_that_begins_with_a_question_decides_nothing() -> None:
     recording = Recording().prompt("Store the readings.").read("gauge.py").answer(OFFERS["question"])
     assert found(recording.prompt("always? then every reading goes through the flash as well, when online")) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ("All 12 tests pass. I added:\n\n- a pager\n- a commit hook", "commit"),
+        ("Done:\n\n- Fixed the pager\n- Removed the cache", "fixed"),
+        ("Here is what is wrong:\n\n- the index is missing\n- the cache is cold", "the first"),
+        ("What about the O(n) scan of the rows?", "the scan"),
+        ("I can move the parser into a module of its own.", "yes so that is why the build is slow"),
+    ],
+)
+def test_what_offers_nothing_is_not_chosen_from(answer: str, says: str) -> None:
+    assert found(Recording().prompt("Store the readings.").read("gauge.py").answer(answer).prompt(says)) == []
+
+
+def test_an_option_of_a_list_that_was_answered_is_not_chosen_later() -> None:
+    recording = Recording().prompt("Store the readings.").read("gauge.py").answer("A: a spool\n\nB: a queue table")
+    recording.prompt("A").edit("spool.py").answer("Done. Which grade has the module in the report?")
+    assert [text for text, _ in found(recording.prompt("B"))] == ["a spool"]

@@ -118,6 +118,7 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         if not (answers and statements.begins_turn(prompt)):
             continue
         found = [*_find_picks(answers, prompt, said)] if said else []
+        offered, answers = answers, [] if found else answers  # what was chosen from is offered no more
         text = prompt.text.strip()
         reply = next(statements.split_paragraph(text, USER))
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
@@ -132,7 +133,7 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
             is_more = _DECISION["amends"].match(rest) or _DECISION["stance"].search(rest)
             added = f": {cut_line(' '.join(rest.split()), LONGEST_SENTENCE)}" if is_more else ""
             found.append(Statement(last[-1].text, answer.number, f"{_AGREED}{prompt.number}{added}"))
-        yield from found or _find_named(record, answers, prompt)
+        yield from found or _find_named(record, offered, prompt)
 
 
 def _find_picks(
@@ -175,7 +176,12 @@ def _find_named(record: Record, answers: Sequence[RecordedEvent], prompt: Record
     cues = (_DECISION[cue].match for cue in ("assent", "refusal", "question"))
     if not 0 < len(words) <= _FEW_WORDS or "?" in reply or any(cue(reply) for cue in cues):
         return
-    items = statements.find_last_list(answers[-1].text)
+    said = [each for each in record.sentences if each.event == answers[-1].number]
+    headings = [each.heading for each in said if each.is_item][-1:]
+    # A report lists what was done, and offers nothing.
+    offers = statements.is_reply(answers[-1].text, "") or any(map(_DECISION["asks_to_choose"].search, headings))
+    is_pick = offers and not _DECISION["routine"].search(reply)
+    items = statements.find_last_list(answers[-1].text) if is_pick else []
     place = _ORDINALS.get(reply.casefold().strip(" .!").removeprefix("the ").removesuffix(" one"), len(items))
     named = items[place:][:1] or [each for each in items if words <= {*_REPLY_WORD.findall(each.casefold())}]
     if len(items) > 1 and len(named) == 1 and not named[0].endswith("?"):

@@ -189,15 +189,19 @@ def find_uncommitted(record: Record) -> Iterator[Statement]:
 
 
 def find_push(record: Record) -> Iterator[Statement]:
-    """The branch of the last commit if git named it, and that it was pushed; somebody else may have pushed it since."""
-    told, branch, last = "committed", "", max(map(attrgetter("event"), record.commits), default=0)
+    """The branch of the last commit if git named it, that it was pushed, by whomever since, and what was opened."""
+    told, branch, opened, last = "committed", "", "", max(map(attrgetter("event"), record.commits), default=0)
     for run in record.runs:
         if run.event.number == last:
             branch = "".join(map(" on `{}`".format, _CHANGE["branch"].findall(run.event.text)[-1:]))
         if run.event.number >= last and "git push" in run.families and not run.failed:
             told, last = "pushed", run.event.number
-    if record.commits and (branch or told == "pushed"):
-        yield Statement(f"{told}{branch}", last)
+        if _COMMAND["opens"].search(run.command) and not run.failed:
+            opened += "".join(map(", opened {}".format, _CHANGE["opened"].findall(run.event.text)[-1:]))
+            last = run.event.number if opened else last
+    done = f"{told}{branch}" if record.commits and (branch or told == "pushed") else ""
+    if done or opened:
+        yield Statement(f"{done}{opened}".removeprefix(", "), last)
 
 
 def relative_paths(paths: Iterable[str]) -> list[str]:

@@ -99,7 +99,8 @@ def is_settled(record: Record, point: Statement | Sentence) -> bool:
         if said.event <= point.event or said.by != USER or said.text.endswith("?"):
             continue
         # After the last call a person tells how it went: "Charlotte ran the reversals".
-        is_report = said.event > record.last_call or cues["over"].search(said.text)
+        is_past = said.event > record.last_call and cues["past"].search(said.text)
+        is_report = cues["over"].search(said.text) or (is_past and not statements.is_imperative(said.text))
         is_ahead = any(cues[each].search(said.text) for each in ("ahead", "lacks", "trouble", "puts_off", "theirs"))
         if is_report and not is_ahead:
             shared = len(subjects & find_topics(said.text))
