@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from scrimshaw.models import SESSIONS, EventKind, Filters, Memory, MemoryType, P
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.search.results import StateLine
 from scrimshaw.search.tokens import STEM, query_terms
-from scrimshaw.session.failures import find_runs
+from scrimshaw.session.failures import CommandRun, find_runs
 from scrimshaw.session.keywords import find_topics
 from scrimshaw.session.statements import PATTERNS, WORDS, cut_line
 from scrimshaw.storage.index import Index
@@ -32,7 +32,6 @@ from scrimshaw.storage.sessions import Sessions
 MOST_READ, MOST_ARRIVED = 20, 5  # files that are read, a millisecond each, and memories of which a start hears
 LARGEST = 64 * 1024  # bytes of a file; the longest memories of sessions have a tenth
 LONGEST_HEARD = 25  # words of a line that name subjects; a longer one, such as a quoted request, speaks of many things
-_DONE = ("Outcome", "Changed", "Decisions")  # the sections that say what became of a point
 MOST_RULED, LONGEST_RULE = 60, 160  # memories in which rules are looked for, and characters of one
 MOST_TOUCHED, MOST_OF_RULE, SOME_PIECES = 2, 0.6, 6  # rules told, share of one's words, pieces that have a rare word
 _LINE, _ITEM = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$"), re.compile(r"(?m)^(?!#)[ *-]*([^\s*-](?:.*[^\s*-])?)")
@@ -44,7 +43,7 @@ _DECISION, _RULE, _NOTED_RUN = PATTERNS["decisions"], PATTERNS["rules"], PATTERN
 _OF_ANY_RULE = {word[:STEM] for name, words in WORDS.items() if name != "stems" for word in words}
 
 
-class Arrival(Struct, frozen=True):
+class Arrival(Struct, frozen=True, dict=True):
     """The memory of a session, such as one that is not in the journal here."""
 
     id: str
@@ -54,10 +53,11 @@ class Arrival(Struct, frozen=True):
     trust: Trust
     last_event: float  #: when it was written, in seconds since 1970
     arrived: float = 0.0  #: when its file came here
+    runs = cached_property[list[CommandRun]](lambda self: find_runs(self.list_events(), ()))  #: of which it tells
 
     def find_subjects(self) -> list[frozenset[str]]:
         """The words that name subjects of the title, and of each line that says what was done."""
-        lines = (text for _, text, _ in read_lines(self.body, _DONE))
+        lines = (text for _, text, _ in read_lines(self.body, ("Outcome", "Changed", "Decisions")))
         return [words for words in map(find_topics, (self.title, *lines)) if len(words) <= LONGEST_HEARD]
 
     def list_events(self) -> list[RecordedEvent]:
@@ -67,16 +67,17 @@ class Arrival(Struct, frozen=True):
         answer = replace(call, kind=EventKind.ANSWER, tool="")
         lines = (line for _, line, _ in read_lines(self.body, ("Tests", "Learned", "Problems", "Open")))
         for noted in filter(None, map(_NOTED_RUN.match, lines)):
-            error, command, cure = noted.group("error", "command", "cure")
-            told += [replace(call, text=f"{command}\n{error}", failed=True)] * bool(error)
-            told += [replace(answer, text=cure)] * bool(cure) + [replace(call, text=command)] * bool(cure or not error)
-        said = ". ".join([self.title, *(line for _, line, _ in read_lines(self.body, ("Outcome",)))])
-        return [replace(each, number=number) for number, each in enumerate([*told, replace(answer, text=said)])]
+            error, command, passed, cure = noted.group("error", "command", "passed", "cure")
+            green = replace(call, text=command, failed=None if error and not passed else False)  # None: it got further
+            red, said = replace(call, text=f"{command}\n{error}", failed=True), replace(answer, text=cure or "")
+            told += [red] * bool(error) + [said] * bool(cure) + [green] * bool(cure or not error)
+        ended = ". ".join([self.title, *(line for _, line, _ in read_lines(self.body, ("Outcome",)))])
+        return [replace(each, number=number) for number, each in enumerate([*told, replace(answer, text=ended)])]
 
     def has_passed(self, failure: str) -> bool:
-        """Whether what failed, as a line of an earlier memory tells it, passed in the end."""
-        left = find_runs(Arrival("", "", f"## Open\n- {failure}", "", self.trust, 0.0).list_events(), ())
-        return any(not x.failed and x.repeats(run) for x in find_runs(self.list_events(), ()) for run in left)
+        """Whether what failed, as a line of an earlier memory tells it, passed when last run."""
+        left = Arrival("", "", f"## Open\n- {failure}", "", self.trust, 0.0).runs
+        return any([x.event.failed for x in self.runs if x.repeats(run)][-1:] == [False] for run in left)
 
 
 def list_arrivals(sessions: Sessions, index: Index, memories: Iterable[Memory]) -> Iterator[Arrival]:
@@ -116,8 +117,7 @@ def find_rules(sessions: Sessions, index: Index | None, told: str, folder: Path 
     kinds = (MemoryType.SESSION, MemoryType.PREFERENCE)
     memories = index.select(Filters(types=kinds), sort="updated", limit=MOST_RULED) if index else []
     bodies = index.bodies([*map(attrgetter("id"), memories)]) if index else {}
-    new = read_arrivals(folder, bodies) if folder and len(memories) < MOST_RULED else ()
-    for each in (*new, *memories):
+    for each in (*(read_arrivals(folder, bodies) if folder and len(memories) < MOST_RULED else ()), *memories):
         origin: Arrival | Provenance = each if isinstance(each, Arrival) else each.provenance
         body = each.body if isinstance(each, Arrival) else bodies.get(each.id, "")
         if isinstance(each, Arrival) or each.type == MemoryType.SESSION:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ FAILED = f"FAILED tests/test_parser.py::test_level - {ERROR}"
 RED = f"{FAILED}\n1 failed, 1 passed in 0.14s"
 TESTS = "python -m pytest -q tests"
 SAID = "Fixed: levels are parsed with Decimal, a float truncated 1.005 m to 1004 mm."
+
+LONGEST_START = 5.0  # seconds; a tenth of one is usual
 
 
 def edit(project: Path, path: str, session: str) -> None:
@@ -191,6 +194,13 @@ def test_a_learned_line_of_a_memory_is_a_fix(project: Path, engine: Engine, caps
         ("\n## Tests\n\n- pytest tests/test_dedupe.py — green, 2 passed in 0.1s (e4)\n", True),
         ("\n## Tests\n\n- python -m pytest -q tests — red, 1 failed in 0.1s (e4)\n", True),
         (f"\n## Learned\n\n- {FAILED} — `pytest` passed in e8 after: edited parser.py (e4)\n", False),
+        (f"\n## Learned\n\n- {FAILED} — `pytest` got further in e9 after: edited parser.py (e4)\n", True),
+        (f"\n## Learned\n\n- {FAILED} — `pytest` was replaced in e9: `tox` instead (e4)\n", True),
+        (
+            f"\n## Learned\n\n- {FAILED} — `pytest` passed in e8 after: edited parser.py (e4)\n"
+            "\n## Open\n\n- ValueError: no gauge — `pytest` failed when last run (e9)\n",
+            True,
+        ),
     ],
 )
 def test_what_a_later_memory_saw_pass_is_not_open_in_a_first_start(
@@ -201,6 +211,13 @@ def test_what_a_later_memory_saw_pass_is_not_open_in_a_first_start(
     assert (f"open before (same, trust tool): {FAILED}" in told) == is_open
     assert "the gaps are filled" in told
     assert "Next: daily high" not in told
+
+
+def test_a_long_line_of_a_memory_does_not_hold_up_a_start(engine: Engine, project: Path) -> None:
+    arrive(project, f"\n## Learned\n\n- {'x — `y` passed in e1' * 1600}\n")
+    begin = time.monotonic()
+    assert FAILED in start(project)
+    assert time.monotonic() - begin < LONGEST_START
 
 
 def test_a_failure_left_here_that_passed_elsewhere_is_not_open(engine: Engine, project: Path) -> None:
