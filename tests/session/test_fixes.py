@@ -86,6 +86,29 @@ def test_where_no_cure_is_certain_it_says_what_was_said_and_done(engine: Engine,
     assert (fix.said, fix.done) == (said, ("`make unlock`", "`make clean`"))
 
 
+@pytest.mark.parametrize(
+    ("command", "is_told"),
+    [
+        ("git submodule update --init --recursive", True),
+        ("git lfs pull && git status", True),
+        ("git clone https://example.org/harbour-tests vendor/harbour", True),
+        ("make test-deps", True),
+        ("git -C vendor status", False),
+        ("git add -A; git commit -qm x", False),
+        ("git log -3", False),
+        ("make test", False),
+    ],
+)
+def test_what_git_fetched_may_be_the_cure_and_what_it_recorded_is_none(
+    engine: Engine, project: Path, command: str, is_told: bool
+) -> None:
+    fail(project, "make deploy", "Error: the lock of the harbour is held by 4711", "t1")
+    for number, each in enumerate(["make unlock", "make clean", command, "make deploy"]):
+        bash(project, each, "ok", f"c{number}")
+    (fix,) = find_fixes(engine.sessions, "Error: the lock of the harbour is held by 12")
+    assert (f"`{command}`" in fix.done) == is_told
+
+
 def test_an_error_that_a_session_met_again_and_again_is_told_once(engine: Engine, project: Path) -> None:
     for number in range(3):
         fail(project, "make deploy", "Error: the lock of the harbour is held", f"t{number}")

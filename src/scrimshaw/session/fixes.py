@@ -21,15 +21,13 @@ from scrimshaw.storage.index import Index
 from scrimshaw.storage.sessions import Sessions
 
 LONGEST_ERROR, MOST_WORDS, MOST_CALLS = 4_000, 6, 40  # characters; words looked for; calls compared
-MOST_FIXES, MOST_RECALLED = 5, 2
-MOST_NOTED, MOST_LATER, _SPAN = 300, 6, 10**6  # sessions; of these after a failure; more events than one has
-# Share of an error's words that one or two lines of an output must contain: numbers, paths and names differ.
-LEAST_SHARE = 0.6
+MOST_FIXES, MOST_RECALLED, MOST_NOTED, MOST_LATER, _SPAN = 5, 2, 300, 6, 10**6  # a span is of more events than one has
+LEAST_SHARE = 0.6  # of an error's words that one or two lines of an output have: numbers, paths and names differ
 _FIX_TOKENS, _WRAPPED = 200, 60  # at most of a fix; characters of a line that may continue in the next one
 _WORD, _NUMBER = re.compile(r"[A-Za-z_]{2,}(?:-[A-Za-z_]+)*|\d[\d.]+"), re.compile(r"\d[\d.]+\Z")
-_TEST, _REMEDY, _SCRATCH = PATTERNS["commands"]["test"], PATTERNS["failures"]["remedy"], PATTERNS["changes"]["scratch"]
-_MADE = Filters(types=(MemoryType.SESSION,))
-_FAINT = STOP_WORDS | {"found"}  # of what was not, which says no more
+_TEST, _RECORDS, _FETCHES = map(PATTERNS["commands"].__getitem__, ("test", "records", "fetches"))
+_REMEDY, _SCRATCH = PATTERNS["failures"]["remedy"], PATTERNS["changes"]["scratch"]
+_MADE, _FAINT = Filters(types=(MemoryType.SESSION,)), STOP_WORDS | {"found"}  # of what was not, which says no more
 _DETAIL = re.compile(r"\s*\[?(?:INFO|DEBUG)\b")  # how a line of a log begins that is no error
 _ERROR = re.compile(r"(?i)(?:error|exception)\b|\b(?:fatal|panic|failed|not found|no such|cannot)\b")
 
@@ -54,18 +52,17 @@ def find_fixes(
     lines = error[:LONGEST_ERROR].splitlines()
     wanted = [*filter(None, map(_find_words, filter(_ERROR.search, lines)))] or [*filter(None, map(_find_words, lines))]
     longest = sorted(set[str]().union(*wanted), key=len, reverse=True)[:MOST_WORDS]
-    if not among:
+    arrivals = [*list_arrivals(sessions, index, index.select(_MADE, sort="updated", limit=MOST_NOTED))] if index else []
+    later = list[Session | Arrival]([] if among else (*arrivals, *sessions.latest(limit=MOST_NOTED, with_changes=True)))
+    if not among:  # a prompt, which names one, does not wait until later ones are read either
         faults = {*map(str.lower, _ERROR.findall(error[:LONGEST_ERROR]))}.difference(longest)
         calls = sessions.find_calls([*longest, *faults], MOST_CALLS)
         shares = [(round(_compare_output(wanted, each.text)[0], 1), each.session) for each in calls]
         among = [session for share, session in sorted(shares, key=itemgetter(0), reverse=True) if share >= LEAST_SHARE]
-    arrivals = [*list_arrivals(sessions, index, index.select(_MADE, sort="updated", limit=MOST_NOTED))] if index else []
     places: list[Session | Arrival] = [*filter(None, map(sessions.get, [*dict.fromkeys(among)][: 2 * limit]))]
     places += (each for each in arrivals if any(map(each.body.lower().__contains__, longest)))
     found = list[tuple[tuple[float, bool, float], tuple[str, str], Callable[[], Fix]]]()
-    later: list[Session | Arrival] = [*arrivals, *sessions.latest(limit=MOST_NOTED, with_changes=True)]
-    read = cache(partial(_read_record, sessions))
-    for record in map(read, places):
+    for record in map(read := cache(partial(_read_record, sessions)), places):
         for failure in chain(record.failures, find_reports(record.events, record.runs, record.edits)):
             output = failure.run.event.text.partition("\n")[2] if failure.run.families else failure.error
             share, line = _compare_output(wanted, output)
@@ -84,20 +81,22 @@ def _read_record(sessions: Sessions, place: Session | Arrival, begin: int = 0) -
 def _follow(
     read: Callable[..., Record], later: Iterable[Session | Arrival], failure: Failure, record: Record
 ) -> list[tuple[Failure, Sequence[RecordedEvent]]]:
-    """A failure with its events, of one that was left to the first like run in a later session; none if that is red."""
-    run, at, events, items = failure.run, failure.run.event.at, record.events, record.items
-    if not run.families or failure.following or failure.overcome or any(map(_SCRATCH.search, run.command.split())):
-        return [(failure, events)]
-    after = [x for x in later if (x.started if isinstance(x, Session) else x.last_event) > at]
+    """A failure with its events, of one that was left to the next green run in a session; none if it recurs before."""
+    run, at, is_over = failure.run, failure.run.event.at, failure.following or failure.overcome
+    is_left = run.families and not (is_over or any(map(_SCRATCH.search, run.command.split())))
+    after = [x for x in later if is_left and (x.started if isinstance(x, Session) else x.last_event) > at]
+    told = events, items = record.events, record.items
     for place, each in enumerate(sorted(after, key=attrgetter("last_event"))[:MOST_LATER], start=1):
         more = read(each, place * _SPAN)
         likes = [other.failed for other in more.runs if other.repeats(run)]
         if likes[-1:] == [True] and isinstance(each, Arrival):
             continue  # it tells of that itself
         events, items = [*events, *more.events], [*items, *more.items]
-        if likes:
-            return [(x, events) for x in Record(events, items).failures if x.run.event == run.event]
-    return [(failure, record.events)]
+        told = (events, items) if likes else told
+        if likes[-1:] == [False]:
+            break
+    found = [failure] if told[0] is record.events else Record(*told).failures
+    return [(x, told[0]) for x in found if x.run.event == run.event]
 
 
 def _compare_output(wanted: Sequence[set[str]], output: str) -> tuple[float, str]:
@@ -150,8 +149,9 @@ def _describe_act(failed: str, event: RecordedEvent) -> str:
     """A changed file, or a command that neither only looked nor proved or recorded a change; empty for other events."""
     command, name = "" if event.path else event.command, event.path.rpartition("/")[2]
     is_edit = event.path and event.tool in ("Edit", "Write") and event.failed is not True
-    is_git = "git " in command and not ("git " in failed and "git add" in command)
-    is_proof = (is_git or _TEST.search(re.sub(r"\s[\w.-]*/\S*", "", command))) and not _REMEDY.search(command)
+    is_record = _RECORDS.search(command) and not ("git " in failed and "git add" in command)
+    is_cure = _FETCHES.search(command) or _REMEDY.search(_RECORDS.sub("", command))
+    is_proof = (is_record or _TEST.search(re.sub(r"\s[\w.-]*/\S*", "", command))) and not is_cure
     is_act = command not in ("", failed) and not (event.failed or is_proof) and parse_command(command).name not in LOOKS
     return f"edited {name}" if is_edit else f"`{cut_line(command, LONGEST_ACT)}`" if is_act else ""
 

@@ -32,8 +32,8 @@ def edit(project: Path, path: str, session: str) -> None:
     report(project, "PostToolUse", session, tool_use_id=path, tool_name="Edit", tool_input=change, tool_response="ok")
 
 
-def fail(project: Path, session: str, call: str = "t1") -> None:
-    tool = {"tool_name": "Bash", "tool_input": {"command": TESTS}, "error": f"Exit code 1\n{RED}"}
+def fail(project: Path, session: str, call: str = "t1", error: str = RED) -> None:
+    tool = {"tool_name": "Bash", "tool_input": {"command": TESTS}, "error": f"Exit code 1\n{error}"}
     report(project, "PostToolUseFailure", session, tool_use_id=call, **tool)
 
 
@@ -101,6 +101,26 @@ def test_an_error_that_recurs_in_a_later_session_is_told_by_that_one(engine: Eng
     (fix,) = find_fixes(engine.sessions, ERROR)
     assert fix.origin == "session:S2#e1"
     assert fix.passed == "#e5"
+
+
+@pytest.mark.parametrize(("error", "origins"), [(RED, ["session:S2#e2"]), ("ImportError: tide", ["session:S1#e3"])])
+def test_an_error_is_followed_past_a_session_that_left_its_tests_red(
+    engine: Engine, project: Path, error: str, origins: list[str]
+) -> None:
+    leave_red(project)
+    edit(project, "src/gauge.py", "S2")
+    fail(project, "S2", error=error)
+    mend(project, session="S3")
+    found = find_fixes(engine.sessions, ERROR)
+    assert [each.origin for each in found] == origins
+    assert [each.passed for each in found] == [f"session:S3#e4 on {each.date}" for each in found]
+
+
+def test_a_prompt_does_not_wait_for_sessions_after_the_one_that_met_its_error(engine: Engine, project: Path) -> None:
+    leave_red(project)
+    mend(project)
+    (fix,) = find_fixes(engine.sessions, ERROR, among=["S1"])
+    assert (fix.origin, fix.helped) == ("session:S1#e3", None)
 
 
 def test_the_test_of_the_file_that_failed_is_as_good_as_all(engine: Engine, project: Path) -> None:
