@@ -103,8 +103,11 @@ def find_other_use(client: Client, scope: Scope, change: SetupChange, project: P
         files = client.setup_files(root := scope.root(other), scope, Programs())
         rest = tuple(file for file in files if file.path != change.path)
         is_other = len(rest) < len(files) and root.resolve() != change.root.resolve()
-        if is_other and any(plan_removals(rest, root)):
-            return f"is used in {other} too, so it stays."
+        try:
+            if is_other and any(plan_removals(rest, root)):
+                return f"is used in {other} too, so it stays."
+        except (ConfigError, StorageFailure) as error:
+            return f"may be used in {other} too, so it stays: {error.message}"
     return ""
 
 

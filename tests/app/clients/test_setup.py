@@ -370,6 +370,20 @@ def test_the_server_of_a_repository_stays_while_another_project_in_it_is_connect
     assert b"settings.local.json" not in excluded.read_bytes()
 
 
+def test_the_server_stays_where_another_projects_settings_cannot_be_read(cli: Cli, root: Path) -> None:
+    subprocess.run([GIT, "init", "-q", "."], check=True)
+    (root / "p/part").mkdir()
+    for project in (root / "p", root / "p/part"):
+        assert cli("init", "--project", str(project)).code == 0
+        assert cli("setup", "claude", "--yes", "--project", str(project)).code == 0
+    put(root, "p/part/.claude/settings.local.json", b"{broken")
+    removed = cli("setup", "claude", "--remove", "--yes", "--json")
+    place = (root / "p/part").resolve()
+    said = [each for each in removed.json["advice"] if f"may be used in {place} too, so it stays: {place}" in each]
+    assert (removed.code, len(said)) == (0, 1)
+    assert [b"scrimshaw" in (root / "h/.claude.json").read_bytes(), (root / "p/.claude").exists()] == [True, False]
+
+
 def test_what_concerns_shared_files_is_only_said_of_those(cli: Cli) -> None:
     for client, word in (("claude", "asks once"), ("gemini", "that you trust")):
         advice = {
