@@ -21,7 +21,7 @@ from scrimshaw.app.json_text import edit_json, parse_json
 from scrimshaw.errors import ConfigError, Conflict, InvalidRequest, NotFound, ScrimshawError, StorageFailure
 from scrimshaw.ingest.payload import section
 from scrimshaw.storage.durable import read_if_there, remove_file, replace_file, storage_errors
-from scrimshaw.storage.place import exclude_files, find_projects
+from scrimshaw.storage.place import exclude_files, find_git, find_projects
 from scrimshaw.toml_text import parse_toml
 
 CORRECT_IT = "Correct it, then run setup again."
@@ -102,9 +102,8 @@ def find_other_use(client: Client, scope: Scope, change: SetupChange, project: P
     for other in find_projects(project):
         files = client.setup_files(root := scope.root(other), scope, Programs())
         rest = tuple(file for file in files if file.path != change.path)
-        is_other = len(rest) < len(files) and root.resolve() != change.root.resolve()
         try:
-            if is_other and any(plan_removals(rest, root)):
+            if len(rest) < len(files) and root.resolve() != change.root.resolve() and any(plan_removals(rest, root)):
                 return f"is used in {other} too, so it stays."
         except (ConfigError, StorageFailure) as error:
             return f"may be used in {other} too, so it stays: {error.message}"
@@ -173,11 +172,20 @@ def apply_change(change: SetupChange) -> None:
             backup_of(change.path).unlink()
 
 
-def hide_local_files(changes: Sequence[SetupChange], project: Path, *, is_wanted: bool) -> None:
-    """Let git ignore a project's files with paths of this machine and their copies; no longer if all are removed."""
-    for file in (x.path for x in changes if x.path.is_relative_to(project) and not any(x.stays for x in changes)):
-        pattern = f"\n**/{file.relative_to(project).as_posix()}*\n"  # for all projects of the repository
-        exclude_files(project, pattern.encode(), is_wanted=is_wanted)
+def hide_local_files(clients: Iterable[Client], project: Path) -> bool:
+    """Let git ignore a project's files with paths of this machine while a work tree has them; whether it now does."""
+    is_hidden, local = False, [each for each in clients if Scope.LOCAL in each.scopes]
+    with suppress(OSError, ValueError):
+        top, _, common = find_git(real := project.resolve())
+        tops = [top, common.parent, *(Path(x.read_text().strip()).parent for x in common.glob("worktrees/*/gitdir"))]
+        for path in (file.path for each in local for file in each.setup_files(real, Scope.LOCAL, Programs())):
+            if path.is_relative_to(real):
+                name = path.relative_to(top)
+                is_used = any(HOOK.encode() in (read_if_there(each / name) or b"") for each in tops)
+                pattern = re.sub(r"[\\*?\[\n]", "?", name.as_posix())  # `?` is any character; names of copies go on
+                line = f"\n/{pattern}*\n".encode(errors="surrogateescape")
+                is_hidden |= exclude_files(real, line, is_wanted=is_used)
+    return is_hidden
 
 
 def backup_of(path: Path) -> Path:
@@ -235,8 +243,7 @@ def _check_scope(client: Client, scope: Scope, project: Path, programs: Programs
         texts = [(editor_of(file), read_file(file.path)) for file in files]
         if not any(text is not None and editor.remove(text) != text for editor, text in texts):
             return None
-        starts = [editor.read_program(text or "") for editor, text in texts]
-        if lost := [program for program in starts if program and shutil.which(program) is None]:
+        if lost := [x for editor, text in texts if (x := editor.read_program(text or "")) and shutil.which(x) is None]:
             fault = f"{lost[0]} is missing"
             if lost[0] == SERVER:
                 fault, fix = f"{SERVER} is not on the PATH", "Put it there, as `uv tool install` does."
@@ -300,8 +307,7 @@ class JsonEditor(Editor):
             *outer, name = self.shared.place
             table = self._enter(value, outer)
             if (found := table.get(name)) is not None and not _program_of(found):
-                message = f"{self.path} has an entry `{name}` that runs something else."
-                raise Conflict(message, "Rename or remove it first.")
+                raise Conflict(f"{self.path} has an entry `{name}` that runs something else.", "Rename or remove it.")
             table[name] = {**(found or {}), **self.shared.entry}  # other keys in our entry are the user's
         if self.shared.hooks:
             hooks = self._enter(value, ["hooks"])
@@ -313,11 +319,9 @@ class JsonEditor(Editor):
     def remove(self, text: str) -> str:
         value = self._parse(text)
         _remove_entry(value, self.shared.place)
-        hooks = value.get("hooks")
-        if self.shared.hooks and isinstance(hooks, dict) and hooks:
+        if self.shared.hooks and isinstance(hooks := value.get("hooks"), dict) and hooks:
             value["hooks"] = _replace_hooks(hooks, {})
-            if not value["hooks"]:
-                del value["hooks"]
+            value = {key: each for key, each in value.items() if key != "hooks" or each}
         return self._rewrite(text, value) if text.strip() else text
 
     def is_bare(self, text: str) -> bool:
@@ -412,8 +416,7 @@ def _remove_entry(table: Json, place: Sequence[str]) -> None:
 def _replace_hooks(found: Json, wanted: Mapping[str, Json]) -> Json:
     """The lists of hooks by event with our element for each wanted event and nowhere else.
 
-    An element is a handler, or a group with handlers under `hooks`; foreign ones are never touched. Lists that become
-    empty are removed.
+    An element is a handler, or a group with handlers under `hooks`; foreign ones stay, emptied lists are removed.
     """
     result: Json = {}
     for event in dict.fromkeys((*found, *wanted)):

@@ -143,13 +143,15 @@ def hide_from_git(folder: Path) -> None:
         exclude_files(folder.parent, _EXCLUDED)
 
 
-def exclude_files(project: Path, lines: bytes, *, is_wanted: bool = True) -> None:
-    """Let git ignore files in all work trees of a repository, or no longer, by a file in no checkout's way."""
+def exclude_files(project: Path, lines: bytes, *, is_wanted: bool = True) -> bool:
+    """Let git ignore files in a repository's work trees, or no longer, by a file outside checkouts; whether it does."""
     with suppress(OSError, ValueError):
         path = find_git(Path(os.path.realpath(project)))[2] / "info/exclude"
         before = read_if_there(path) or b""
         if (lines in before) != is_wanted:
             replace_file(path.resolve(), before + lines if is_wanted else before.replace(lines, b""))
+        return is_wanted
+    return False
 
 
 def describe_work_tree(place: Path) -> str:

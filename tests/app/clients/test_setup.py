@@ -362,12 +362,60 @@ def test_the_server_of_a_repository_stays_while_another_project_in_it_is_connect
     files = subprocess.run([GIT, "status", "--short", "-uall"], check=True, capture_output=True).stdout
     assert b"settings.local.json" not in files  # they have paths of this machine
     removed = cli("setup", "claude", "--remove", "--yes", "--project", str(part))
-    assert b"settings.local.json" in excluded.read_bytes()
+    lines = [each for each in excluded.read_text().splitlines() if "settings.local.json" in each]
+    assert lines == ["/.claude/settings.local.json*"]  # only where setup wrote one
     assert f"is used in {(root / 'p').resolve()} too, so it stays" in removed.err.replace("\n", " ")
     assert [b"scrimshaw" in (root / "h/.claude.json").read_bytes(), (part / ".claude").exists()] == [True, False]
     assert cli("setup", "claude", "--remove", "--yes").code == 0
     assert not [file for file in tree(root) if "claude" in file]
     assert b"settings.local.json" not in excluded.read_bytes()
+
+
+_KEEPS = "`.git/info/exclude` keeps the files out of git"
+
+
+def test_only_a_file_that_setup_wrote_is_hidden_from_git(cli: Cli, root: Path) -> None:
+    subprocess.run([GIT, "init", "-q", "."], check=True)
+    part = root / "p/packages/a[b]"
+    part.mkdir(parents=True)
+    put(root, "p/other/.claude/settings.local.json", b"{}")
+    assert cli("setup", "claude", "--yes", "--project", str(part)).code == 0
+    status = [GIT, "status", "--short", "-uall"]
+    assert b"a[b]/.claude" not in subprocess.run(status, check=True, capture_output=True).stdout
+    assert b"other/.claude" in subprocess.run(status, check=True, capture_output=True).stdout
+    assert cli("setup", "claude", "--remove", "--yes", "--project", str(part)).code == 0
+    assert "settings.local" not in (root / "p/.git/info/exclude").read_text()
+
+
+def test_a_file_of_an_earlier_setup_is_hidden_from_git_without_another_change(cli: Cli, root: Path) -> None:
+    subprocess.run([GIT, "init", "-q", "."], check=True)
+    excluded, yes = root / "p/.git/info/exclude", ("setup", "claude", "--yes", "--json")
+    assert any(_KEEPS in each for each in cli(*yes).json["advice"])
+    excluded.write_text("own\n")
+    assert not any(_KEEPS in each for each in cli("setup", "claude", "--dry-run", "--json").json["advice"])
+    assert excluded.read_text() == "own\n"
+    again = cli(*yes).json
+    assert again["files"] == []
+    assert excluded.read_text() == "own\n\n/.claude/settings.local.json*\n"
+
+
+def test_without_git_nothing_is_said_to_be_hidden_from_it(cli: Cli) -> None:
+    advice = cli("setup", "claude", "--yes", "--json").json["advice"]
+    assert not any(_KEEPS in each for each in advice)
+    assert any("Keep the files out of git" in each for each in advice)
+
+
+def test_a_file_stays_hidden_while_another_work_tree_has_it(cli: Cli, root: Path) -> None:
+    subprocess.run([GIT, "init", "-q", "."], check=True)
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.invalid")
+    subprocess.run([GIT, *identity, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    subprocess.run([GIT, "worktree", "add", "-q", str(root / "w")], check=True)
+    for tree_ in ("p", "w"):
+        assert cli("init", "--project", str(root / tree_)).code == 0
+        assert cli("setup", "claude", "--yes", "--project", str(root / tree_)).code == 0
+    for tree_, is_hidden in (("w", True), ("p", False)):
+        assert cli("setup", "claude", "--remove", "--yes", "--project", str(root / tree_)).code == 0
+        assert ("settings.local" in (root / "p/.git/info/exclude").read_text()) is is_hidden
 
 
 def test_the_server_stays_where_another_projects_settings_cannot_be_read(cli: Cli, root: Path) -> None:

@@ -36,7 +36,7 @@ CLIENT_CONFIG = {"mcpServers": {"scrimshaw": {"command": "scrimshaw", "args": ["
 MOST_LINES = 30
 _SCOPE_ADVICE = {
     Scope.SHARED: "Commit the files; they work for all who have `scrimshaw` on the PATH, as after `uv tool install`.",
-    Scope.LOCAL: "`.git/info/exclude` keeps the files out of git: they name programs by paths of this machine.",
+    Scope.LOCAL: "{} the files out of git: they name programs by paths of this machine.",
 }
 # Kinds of files recognised by name, besides guidance for clients.
 _KINDS = {"readme": "readme", "changelog": "changelog", "changes": "changelog", "contributing": "contributing"}
@@ -96,10 +96,8 @@ def _render_changes(result: Mapping[str, Any]) -> Lines:
 
 
 def _render_setup(result: Mapping[str, Any]) -> Lines:
-    if not result["files"]:
-        yield "Nothing to change."
-    elif result["dry_run"]:
-        yield "Nothing was written."
+    if result["dry_run"] or not result["files"]:
+        yield "Nothing was written." if result["files"] else "Nothing to change."
     note(*result["advice"])
 
 
@@ -116,7 +114,7 @@ def init(
 ) -> dict[str, Any]:
     """Create a project's memory and index its files; repeatable."""
     settings = settings_of(project)
-    made, kept = project_files.create(settings)
+    made, kept = project_files.create(settings)  # names in the project's Scrimshaw folder
     with open_engine(settings) as engine:
         with progress("Reading files") as advance:
             report = index.scan(engine, progress=advance)
@@ -130,7 +128,6 @@ def init(
         vectors = frame.begin_vectors(engine, skip=in_haste, wait=wait)
         sources = [describe_source(engine, each) for each in engine.sources]
         left_out = index.count_left_out_documents(engine)
-    # `made` and `kept` are names in the project's Scrimshaw folder.
     about = {"project": str(settings.project), "made": made, "kept": kept, "sources": sources, "left_out": left_out}
     return about | {"skipped": report.skipped, "vectors": vectors, "client_config": CLIENT_CONFIG, "imported": imported}
 
@@ -270,8 +267,7 @@ def _run_import(plan: ImportPlan) -> dict[str, Any]:
     (total, work), interrupted = plan, False
     try:
         with progress("Importing") as advance:
-            for result in work:
-                # A dry run does not see what it would have saved before.
+            for result in work:  # a dry run does not see what it would have saved before
                 results.append(replace(result, status="unchanged") if result.text_hash in texts else result)
                 texts |= {result.text_hash} - {""}
                 advance(len(results), max(total, len(results)))
@@ -282,8 +278,7 @@ def _run_import(plan: ImportPlan) -> dict[str, Any]:
     return {
         "counts": Counter(each.status for each in results),
         "events": sum(each.events for each in results),
-        # With the place, since files of one title have one id until they are saved.
-        "memories": len({(each.place, name) for each in new for name in each.memories}),
+        "memories": len({(each.place, name) for each in new for name in each.memories}),  # one title has one id yet
         "taken": results,
         "interrupted": interrupted,
         "vectors": None,
@@ -331,22 +326,14 @@ def setup(
     settings = settings_of(project)
     if client not in ("all", *CLIENT_NAMES):
         raise typer.BadParameter(f"{client!r} is not a client; there are {', '.join(CLIENT_NAMES)}.")
-    scopes = [each for each, wanted in zip(Scope, (shared, local, user), strict=True) if wanted]
-    if len(scopes) > 1:
+    scope = next((each for each, wanted in zip(Scope, (shared, local, user), strict=True) if wanted), None)
+    if shared + local + user > 1:
         raise typer.BadParameter("Give one of --shared, --local and --user.")
-    scope = scopes[0] if scopes else None
     chosen = clients_setup.choose_clients(client, scope, remove)
     plans = list(clients_setup.plan_changes(chosen, scope, remove, settings.project, statusline))
     changes, planned = [x for *_, x in plans if not x.stays], {(each, where) for each, where, _ in plans}
-    advice = [each.advice for each in chosen]
-    advice += [each.shared_advice for each in chosen if (each, Scope.SHARED) in planned]
-    advice += [text for each, text in _SCOPE_ADVICE.items() if each in {where for _, where in planned}]
-    kept = [f"{change.path} {change.stays}" for *_, change in plans if change.stays]
-    advice = kept if remove else [*filter(None, advice)]
-    if not (remove or settings.folder.is_dir()):
-        advice.append(f"{settings.project} has no memory yet, so nothing is recorded: run `scrimshaw init`.")
     files = [{"path": str(each.path), "action": each.action, "diff": each.diff()} for each in changes]
-    result = {"clients": [each.name for each in chosen], "dry_run": dry_run, "files": files, "advice": advice}
+    result = {"clients": [each.name for each in chosen], "dry_run": dry_run, "files": files}
     if not as_json:
         show(result, as_json, _render_changes)
     elif changes and not (dry_run or yes):
@@ -354,6 +341,13 @@ def setup(
     if changes and not dry_run:
         confirm("Make these changes?", yes)
         clients_setup.apply_changes(changes)
-        own = [x for _, where, x in plans if where is Scope.LOCAL]
-        clients_setup.hide_local_files(own, settings.project, is_wanted=not remove)
-    return result
+    is_hidden = not dry_run and clients_setup.hide_local_files(chosen, settings.project)
+    advice = [each.advice for each in chosen]
+    advice += [each.shared_advice for each in chosen if (each, Scope.SHARED) in planned]
+    keeps = "`.git/info/exclude` keeps" if is_hidden else "Keep"
+    advice += [text.format(keeps) for each, text in _SCOPE_ADVICE.items() if each in {where for _, where in planned}]
+    kept = [f"{change.path} {change.stays}" for *_, change in plans if change.stays]
+    advice = kept if remove else [*filter(None, advice)]
+    if not (remove or settings.folder.is_dir()):
+        advice.append(f"{settings.project} has no memory yet, so nothing is recorded: run `scrimshaw init`.")
+    return result | {"advice": advice}
