@@ -175,7 +175,7 @@ def import_sessions(folder: Path, transcripts: Sequence[Path], *options: str) ->
     project.mkdir()
     _run_program(project, _COMMAND, "init", "--no-import")
     for each in transcripts:
-        _run_program(project, _COMMAND, "import", "claude", str(each.absolute()), *options)
+        _run_program(project, _COMMAND, "import", "claude", str(each.absolute()), "--all-projects", *options)
     return project
 
 

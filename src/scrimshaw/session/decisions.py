@@ -176,23 +176,19 @@ def _find_named(record: Record, answers: Sequence[RecordedEvent], prompt: Record
     cues = (_DECISION[cue].match for cue in ("assent", "refusal", "question"))
     if not 0 < len(words) <= _FEW_WORDS or "?" in reply or any(cue(reply) for cue in cues):
         return
-    said = [each for each in record.sentences if each.event == answers[-1].number]
-    headings = [each.heading for each in said if each.is_item][-1:]
-    # A report lists what was done, and offers nothing.
-    offers = statements.is_reply(answers[-1].text, "") or any(map(_DECISION["asks_to_choose"].search, headings))
-    is_pick = offers and not _DECISION["routine"].search(reply)
+    listed = [x.heading for x in record.sentences if x.event == answers[-1].number and x.is_item]
+    offers = statements.is_reply(answers[-1].text, "") or any(map(_DECISION["asks_to_choose"].search, listed[-1:]))
+    is_pick = offers and not _DECISION["routine"].search(reply)  # a report lists what was done
     items = statements.find_last_list(answers[-1].text) if is_pick else []
     place = _ORDINALS.get(reply.casefold().strip(" .!").removeprefix("the ").removesuffix(" one"), len(items))
-    named = items[place:][:1] or [each for each in items if words <= {*_REPLY_WORD.findall(each.casefold())}]
-    if len(items) > 1 and len(named) == 1 and not named[0].endswith("?"):
+    chosen = items[place:][:1] or [each for each in items if words <= {*_REPLY_WORD.findall(each.casefold())}]
+    if len(items) > 1 and len(chosen) == 1 and not chosen[0].endswith("?"):
         added = f": {cut_line(' '.join(rest), LONGEST_SENTENCE)}" if rest else ""
-        yield Statement(cut_line(named[0], LONGEST_SENTENCE), answers[-1].number, f"{_CHOSEN}{prompt.number}{added}")
+        yield Statement(cut_line(chosen[0], LONGEST_SENTENCE), answers[-1].number, f"{_CHOSEN}{prompt.number}{added}")
         return
-    numbers = {each.number for each in answers}
-    asked = (x for x in reversed(record.sentences) if x.event in numbers and _DECISION["sides"].search(x.text))
-    for each in (x for x in asked if words <= {*_REPLY_WORD.findall(x.text.casefold())}):
-        yield Statement(" ".join([reply, *rest]), prompt.number, f"on (e{each.event}): {each.text}")
-        break
+    asked = (x for y in answers for x in record.sentences if x.event == y.number and _DECISION["sides"].search(x.text))
+    named = [each for each in asked if words <= {*_REPLY_WORD.findall(each.text.casefold())}]
+    yield from (Statement(" ".join([reply, *rest]), prompt.number, f"on (e{x.event}): {x.text}") for x in named[-1:])
 
 
 def _split_points(text: str, items: Container[str]) -> Iterator[tuple[str, str, str]]:

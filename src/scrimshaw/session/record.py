@@ -134,8 +134,7 @@ class Record:
             accepts = _agrees(text) or _DECISION["ends_discussion"].match(text) or statements.is_imperative(text)
             names = any(self.withdrawn.get(each.turn, frozenset()) & find_stems(each.text) for each in said)
             if said and _DECISION["declines"].match(text):
-                listed = [each for each in said if each.is_item and each.heading == said[-1].heading]
-                found += listed if said[-1].is_item else said[-1:]
+                found += [*(x for x in said[:-1] if said[-1].is_item and x.heading == said[-1].heading), said[-1]]
             elif said and not (accepts or names) and _DECISION["proposes"].search(said[-1].text):
                 found.append(said[-1])
         return found

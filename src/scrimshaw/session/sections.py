@@ -196,12 +196,11 @@ def find_push(record: Record) -> Iterator[Statement]:
             branch = "".join(map(" on `{}`".format, _CHANGE["branch"].findall(run.event.text)[-1:]))
         if run.event.number >= last and "git push" in run.families and not run.failed:
             told, last = "pushed", run.event.number
-        if _COMMAND["opens"].search(run.command) and not run.failed:
-            opened += "".join(map(", opened {}".format, _CHANGE["opened"].findall(run.event.text)[-1:]))
-            last = run.event.number if opened else last
+        urls = _CHANGE["opened"].findall(run.event.text) if _COMMAND["opens"].search(run.command) else ()
+        if urls and not run.failed:
+            opened, last = f"{opened}, opened {urls[-1]}", run.event.number
     done = f"{told}{branch}" if record.commits and (branch or told == "pushed") else ""
-    if done or opened:
-        yield Statement(f"{done}{opened}".removeprefix(", "), last)
+    yield from [Statement(f"{done}{opened}".removeprefix(", "), last)] if done or opened else ()
 
 
 def relative_paths(paths: Iterable[str]) -> list[str]:
@@ -251,8 +250,8 @@ def _find_explanation(record: Record, failure: Failure) -> list[Statement]:
     if told or any(each.startswith("edited ") for each in failure.cure):
         return told
     replies = [x for x in record.sentences if x.event in later[:1] and x.event <= begin + _NEAR]
-    is_asked = any("?" in each.text for each in replies)  # who asks does not explain
-    return [Statement(x.text, x.event) for x in replies if is_clear(x.text, 1) and not is_asked][:1]
+    explains = all("?" not in each.text for each in replies)
+    return [Statement(x.text, x.event) for x in replies if is_clear(x.text, 1) and explains][:1]
 
 
 def _read_facts(record: Record, number: int) -> Iterator[Statement]:
@@ -462,8 +461,7 @@ def find_closing_report(record: Record, scores: Scores) -> Statement | None:
     told = Statement(text, number, f"on (e{answer}): {question}" if question else "")
     is_asked = EventKind.ANSWER in kinds and any("?" in x.text or statements.is_imperative(x.text) for x in said)
     is_news = not is_asked and (EventKind.ANSWER not in kinds or is_likely(record, scores, told))
-    is_report = (is_news and len(text.split()) >= FEWEST_WORDS) or _OPEN["over"].search(text)
-    return told if is_report else None
+    return told if (is_news and len(text.split()) >= FEWEST_WORDS) or _OPEN["over"].search(text) else None
 
 
 def _find_first_ahead(record: Record, said: Sequence[Sentence], *, is_noted: bool = False) -> int | None:
