@@ -13,6 +13,7 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from scrimshaw.ingest.comparison import TOKEN_CHARACTERS, count_characters
+from scrimshaw.ingest.tables import load_table
 from scrimshaw.models import Memory, Trust
 from scrimshaw.search.results import Hit
 from scrimshaw.search.tokens import STEM, STOP_WORDS
@@ -24,32 +25,16 @@ SENTENCE = 160  # most characters shown of a passage that is already in the cont
 LEAST = 60  # less room than this holds no statement
 _LONG_SENTENCE = 240
 _LEAST_NEW = 30  # characters; "Done, all tests pass." says nothing new
-# Not after a list number, nor where an author wrapped a line: a long line, then a word in lower case, code or a quote.
-_SENTENCE_END = re.compile(  # begins with white space, which is found twice as fast as what may be behind it
-    r"\s(?:(?<=[^\s\d][.!?]\s)\s*(?=[^\s(a-z])"
-    r"|(?<=\n)(?:(?<![^\n]{49}[^\n:]\n)|(?![ \t]*(?:[a-z][a-z'-]*(?:[ ,;.)]|:\n)|[`(\"])))\n*)"
-)
 _REPEATED = 0.7  # share of a sentence's pairs of words that were said before, above which it may say nothing
 _WORD, _DIGIT = re.compile(r"\w+"), re.compile(r"\d")
 _NOT_SAID = re.compile(r"(?m)^#{1,6} .*|^[^\W\d]\w*: |\(e\d+\)")  # headings, labels such as a tool's, marks of events
 _HEADING, _HEADINGS = re.compile(r"#{1,6} +(.*\S)\s*"), re.compile(r"\A(?:#{1,6} .*\s+)+")
 _ITEM = re.compile(r"(?:#{1,6} .*\s+)?(?:[-*+]|\d+\.) ")
+_TABLE = load_table(__file__, "passages", dict[str, str])
+_PATTERNS = {name: re.compile(lines.replace("\n", "")) for name, lines in _TABLE.items()}
+CODES = _PATTERNS["codes"]
 _TELLS = re.compile(r"(?!```)\W*\w")  # not a rule, a fence of code or the mark of a gap
-# What the agent does next, without a reason: the call after it says the same.
-_ANNOUNCES = re.compile(
-    r"(?i)\W*(?:(?:now|next|first|then|so|\w+[!,.]) )*(?:let me|let's|I'll|I will)\b"
-    r"(?!.*\b(?:because|since|instead|rather|so that)\b)[^.?!\n]*[:.]?$"
-)
 _ONLY_ASKS = re.compile(r"> (?:(?![.!:;]\s)[^\n])*\?\W*")  # one sentence of a person, whose words are quoted
-# What is over, not in a question; by a name or a number where such words are said of any work.
-_REVOKES = re.compile(
-    r"(?im)(?:(?:^|[.!?:>,] |\b(?:wait|no|so|then) )(?:"
-    r"(?:forget(?: about)?|we(?:['’]ve| have)? dropped)(?: the| our)? (\w{3,}+)"
-    r"|(?:the |our )?(?!release|version|update)(\w{3,}+) is out(?=[,.;!]|$))"
-    r"|(?<!n['’]t )(?<!not )(?<!never )\b(?:not (?:us(?:e|ing) )?(?:the |our )?(\w{3,}+) any ?more\b"
-    r"|(?:instead of|no longer|replac(?:ed|es|ing)|(?:moved|switched|migrated)(?: away)? from)"
-    r"(?-i:(?: the| our| an?| us(?:e|ing))* (?=\w{3})([A-Z]\w++|\w*[\d_]\w*+|\w+[A-Z]\w*+))))(?![^?!\n]*\?)"
-)
 _CUES = ("orget", "ropped", "eplac", "nstead of", "o longer", "ed from", "away from", "is out", "ny more", "nymore")
 _PART = re.compile(r"\.\d+\Z")
 _BLANK_LINES = re.compile(r"\n\s*\n")
@@ -92,7 +77,7 @@ def cut_passage(text: str, terms: Iterable[str], room: int, said: str = "") -> s
     lines = (text.rfind("\n", 0, start) + 1 for start, _ in places)
     asked = [text.startswith("> ", line) for line in lines]  # in a prompt, "let's ..." is the request
     spans = [place for place, (start, end) in enumerate(places) if near[place] or end - start >= _LEAST_NEW]
-    telling = [x for x in spans if not repeats[x] and (asked[x] or not _ANNOUNCES.match(text, *places[x]))]
+    telling = [x for x in spans if not repeats[x] and (asked[x] or not _PATTERNS["announces"].match(text, *places[x]))]
     for place in sorted(telling, key=lambda place: -2 * counts[place] - near[place]):
         start, end = places[place]
         cost = max(count_characters(text[start:end]) + len(_GAP), count_characters(text[start : following[place]]))
@@ -158,7 +143,13 @@ def find_revoked(passages: Sequence[tuple[Memory, str]], terms: Iterable[str]) -
     The query names it, or half of its words are in both.
     """
     likely = [(new, text) for new, text in passages if any(cue in text for cue in _CUES)]
-    named = [(new, name.lower()) for new, text in likely for some in _REVOKES.findall(text) for name in some if name]
+    named = [
+        (new, name.lower())
+        for new, text in likely
+        for some in _PATTERNS["revokes"].findall(text)
+        for name in some
+        if name
+    ]
     over = [(new, name[:STEM]) for new, name in named if name not in STOP_WORDS]
     words = {each.id: {word[:STEM] for word in _WORD.findall(text.lower())} for each, text in passages if over}
     asked = {term[:STEM] for term in terms}
@@ -237,7 +228,7 @@ def _fit_text(hit: Hit, terms: Sequence[str], spare: Spare, *around: Sequence[Hi
 def _split_sentences(text: str) -> Iterator[tuple[int, int]]:
     """Start and end of each sentence or line of a text that says something, with its heading; a long one is split."""
     start = line = 0
-    for end, following in (*map(re.Match.span, _SENTENCE_END.finditer(text)), (len(text), len(text))):
+    for end, following in (*map(re.Match.span, _PATTERNS["sentence_end"].finditer(text)), (len(text), len(text))):
         if _HEADING.match(text, line, end):  # it only names what follows
             start, line = line, following
             continue

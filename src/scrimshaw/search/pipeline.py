@@ -21,7 +21,7 @@ from scrimshaw.search.confidence import CALIBRATIONS, NAMED, has_identifier, jud
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import DIGITS, OTHER_WORDS, Fused, fuse, scale_scores
-from scrimshaw.search.passages import SENTENCE, cut_passage, find_copies, find_revoked, list_open_items
+from scrimshaw.search.passages import CODES, SENTENCE, cut_passage, find_copies, find_revoked, list_open_items
 from scrimshaw.search.periods import find_period
 from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, SessionSignals
 from scrimshaw.search.routing import LISTS, route
@@ -47,9 +47,6 @@ STRICT_MAX, ANY_LENGTH = 500, 20_000  # characters of a query, with `strict_quer
 
 _NO_PIECE = Piece(anchor="", heading="", text="")
 _STATES = list(Retention)
-_CODES = re.compile(
-    r"\b(?:[A-Z]{3,}-?\d[\w-]*|E(?:ACCES|ADDR|CONN|NOENT|EXIST|PERM|PIPE|AGAIN|TIMEDOUT|MFILE|HOST|NETUNREACH)[A-Z]*|[A-Z]+(?:_[A-Z\d]+)+)\b"
-)  # SHOP-1207, EADDRINUSE
 _STRICT, _CONTROL = re.compile(r"[\w\s\-.,()&:]+", re.ASCII), re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f]")
 
 
@@ -505,7 +502,7 @@ def _gather_session(state: SearchState, ranked: list[Candidate], said: Mapping[s
     scores = [each.score + GATHERED * (best.score - each.score) for each in beside]
     in_order = sorted(beside, key=lambda each: -each.score - each.terms.get("tokens", 0.0))
     in_order.sort(key=lambda each: each.memory.provenance.trust != Trust.AGENT or Channel.TEXT not in each.fused.ranks)
-    names = _CODES.findall(state.request.query)
+    names = CODES.findall(state.request.query)
     in_order.sort(key=lambda each: -sum(name in said.get(each.memory.id, "") for name in names))
     for each, score in zip(in_order, scores, strict=True):
         if score != each.score:
