@@ -599,6 +599,11 @@ OFFERS = {
         ("bullets", "file. a table locks", ("a spool file: simple. One more thing to clean", "a table locks")),
         ("bullets", "boat", None),
         ("question", "newest", ("newest", "on (e3): Keep the oldest reading, or the newest?")),
+        (
+            "question",
+            "newest\ndisks are small",
+            ("newest disks are small", "on (e3): Keep the oldest reading, or the newest?"),
+        ),
         ("question", "newest?", None),
         ("question", "commit", None),
         ("fact", "flash", None),
@@ -633,6 +638,35 @@ def test_a_letter_may_name_an_option_of_an_earlier_answer() -> None:
 def test_short_words_agree_to_a_proposal(answer: str, says: str, *, told: bool) -> None:
     recording = Recording().prompt("Why does the gauge stop?").read("gauge.py").answer(answer)
     assert (answer, "agreed in e4") in [(x, y.partition(":")[0]) for x, y in found(recording.prompt(says))] or not told
+
+
+NUMBERED = "Two ways:\n\n1. a spool file\n2. a queue table\n3. a ring in flash\n\nWhich do you want?"
+LETTERED = "- **a)** a spool file\n- **b)** a queue table\n\nb) would be the least code."
+
+
+@pytest.mark.parametrize(
+    ("answer", "says", "told"),
+    [
+        (NUMBERED, "2 but not before May", ("a queue table", "chosen in e4: but not before May")),
+        (NUMBERED, "2! the disk is small", ("a queue table", "chosen in e4: the disk is small")),
+        (NUMBERED, "ok, do the last one. it is May", ("a ring in flash", "chosen in e4: it is May")),
+        (NUMBERED, "1 and 3, surely", ("1 and 3, surely", "on (e3): a spool file; a ring in flash")),
+        (NUMBERED, "do all 3. not now", ("do all 3. not now", "on (e3): a spool file; a queue table; a ring in flash")),
+        (NUMBERED, "both of them, please wait", None),
+        (NUMBERED, "4 but not before May", None),
+        (NUMBERED, "2, is that safe on ext4?", None),
+        (NUMBERED, "2 weeks is too long, and May is far", None),
+        (NUMBERED, "1: not for the old gauges", ("1: not for the old gauges", "on (e3): a spool file")),
+        ("1. which disk?\n2. which month?", "2 as in spring", ("2 as in spring", "on (e3): which month?")),
+        (OFFERS["bullets"], "second. a spool fills", ("a table: slower", "chosen in e4: a spool fills")),
+        (OFFERS["bullets"], "first the tests", None),
+        (LETTERED, "B but not before May", ("a queue table", "chosen in e4: but not before May")),
+    ],
+)
+def test_a_reply_begins_with_what_it_chooses(answer: str, says: str, told: tuple[str, str] | None) -> None:
+    recording = Recording().prompt("Store the readings of the gauge.").read("gauge.py").answer(answer)
+    said = found(recording.prompt(says))
+    assert told in said if told else not any("chosen" in note for _, note in said)
 
 
 def test_what_a_person_leaves_is_not_decided_and_not_open() -> None:

@@ -25,6 +25,7 @@ _AGREED, _CHOSEN = "agreed in e", "chosen in e"
 BY_REPLY = (_AGREED, _CHOSEN)  # how notes begin, before the number of the reply's event
 _FEW_WORDS, _ANSWERS_BACK = 4, 3  # words of a reply that only names what was offered, in one of so many answers
 _REPLY_WORD = re.compile(r"\w+")
+_COUNTS = {"both": 2, "2": 2, "two": 2, "3": 3, "three": 3, "4": 4, "four": 4, "5": 5, "five": 5}
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
 
 
@@ -133,6 +134,7 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
             is_more = _DECISION["amends"].match(rest) or _DECISION["stance"].search(rest)
             added = f": {cut_line(' '.join(rest.split()), LONGEST_SENTENCE)}" if is_more else ""
             found.append(Statement(last[-1].text, answer.number, f"{_AGREED}{prompt.number}{added}"))
+        found = found or [*_find_listed(record, offered, prompt)]
         yield from found or _find_named(record, offered, prompt)
 
 
@@ -169,19 +171,38 @@ def _find_picks(
         yield Statement(picked[-1].partition(":\n")[0], answer.number, f"{_CHOSEN}{prompt.number}{added}")
 
 
+def _find_listed(record: Record, answers: Sequence[RecordedEvent], prompt: RecordedEvent) -> Iterator[Statement]:
+    """What a prompt begins with of a list that was offered, whatever it goes on to say: "B, but not before May"."""
+    text = " ".join(prompt.text.split())
+    if not (begin := _DECISION["begins_with"].match(text)):
+        return
+    names, count = _DECISION["designator"].findall(begin[1].lower()), _COUNTS.get((begin[2] or "").lower())
+    for answer in reversed(answers if {*names} & {*"abcdef"} else answers[-1:]):
+        items, listed = statements.list_options(answer.text), _list_offers(record, answer)
+        at_place = {name: listed[place:][:1] for name, place in _ORDINALS.items()}
+        picked = (items.get(each) or at_place.get(each, ()) for each in names)
+        found = statements.find_last_list(answer.text) if count else [x for each in picked for x in each[-1:]]
+        if max(len(items), len(listed), len(found)) < 2 or len(found) != (count or len(names)):
+            continue
+        offered, rest = cut_line("; ".join(found), LONGEST_SENTENCE), text[begin.end() :]
+        if len(found) == 1 and not offered.endswith("?") and rest[:1] != ":":  # "1: not only those" is a comment
+            rest = cut_line(rest.lstrip(" ,.;)!-"), LONGEST_SENTENCE)
+            yield Statement(offered, answer.number, f"{_CHOSEN}{prompt.number}{rest and f': {rest}'}")
+        elif len(text) <= LONGEST_SENTENCE:
+            yield Statement(text, prompt.number, f"on (e{answer.number}): {offered}")
+        return
+
+
 def _find_named(record: Record, answers: Sequence[RecordedEvent], prompt: RecordedEvent) -> Iterator[Statement]:
     """What a prompt of a few words names of what was offered: an item of the last list, or a side of an "or" before."""
-    reply, *rest = map(str.strip, statements.split_paragraph(prompt.text.strip(), USER))
+    lines = prompt.text.strip().splitlines() or [""]
+    reply, *rest = map(str.strip, (each for line in lines for each in statements.split_paragraph(line, USER)))
     words = {*_REPLY_WORD.findall(reply.casefold())}
     cues = (_DECISION[cue].match for cue in ("assent", "refusal", "question"))
     if not 0 < len(words) <= _FEW_WORDS or "?" in reply or any(cue(reply) for cue in cues):
         return
-    listed = [x.heading for x in record.sentences if x.event == answers[-1].number and x.is_item]
-    offers = statements.is_reply(answers[-1].text, "") or any(map(_DECISION["asks_to_choose"].search, listed[-1:]))
-    is_pick = offers and not _DECISION["routine"].search(reply)  # a report lists what was done
-    items = statements.find_last_list(answers[-1].text) if is_pick else []
-    place = _ORDINALS.get(reply.casefold().strip(" .!").removeprefix("the ").removesuffix(" one"), len(items))
-    chosen = items[place:][:1] or [each for each in items if words <= {*_REPLY_WORD.findall(each.casefold())}]
+    items = [] if _DECISION["routine"].search(reply) else _list_offers(record, answers[-1])
+    chosen = [each for each in items if words <= {*_REPLY_WORD.findall(each.casefold())}]
     if len(items) > 1 and len(chosen) == 1 and not chosen[0].endswith("?"):
         added = f": {cut_line(' '.join(rest), LONGEST_SENTENCE)}" if rest else ""
         yield Statement(cut_line(chosen[0], LONGEST_SENTENCE), answers[-1].number, f"{_CHOSEN}{prompt.number}{added}")
@@ -189,6 +210,13 @@ def _find_named(record: Record, answers: Sequence[RecordedEvent], prompt: Record
     asked = (x for y in answers for x in record.sentences if x.event == y.number and _DECISION["sides"].search(x.text))
     named = [each for each in asked if words <= {*_REPLY_WORD.findall(each.text.casefold())}]
     yield from (Statement(" ".join([reply, *rest]), prompt.number, f"on (e{x.event}): {x.text}") for x in named[-1:])
+
+
+def _list_offers(record: Record, answer: RecordedEvent) -> Sequence[str]:
+    """The items of an answer's last list, if it is one to choose from: a report lists what was done."""
+    listed = [x.heading for x in record.sentences if x.event == answer.number and x.is_item]
+    offers = statements.is_reply(answer.text, "") or any(map(_DECISION["asks_to_choose"].search, listed[-1:]))
+    return statements.find_last_list(answer.text) if offers else ()
 
 
 def _split_points(text: str, items: Container[str]) -> Iterator[tuple[str, str, str]]:

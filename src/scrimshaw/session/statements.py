@@ -158,9 +158,12 @@ def list_options(text: str) -> Mapping[str, Sequence[str]]:
     """The items of an answer's lists by number or letter; one that is a heading with the points below it as a line."""
     cues, items = PATTERNS["decisions"], defaultdict[str, list[str]](list)
     listed = [*cues["listed"].finditer(text)]
-    for each, end in zip(listed, [*(after.start() for after in listed[1:]), len(text)], strict=False):
+    marks, ends = [each[1].lower() for each in listed], [*(after.start() for after in listed[1:]), len(text)]
+    for each, mark, before, end in zip(listed, marks, ["", *marks], ends, strict=False):
+        if mark == before:  # "d) would be the least code" below "d) drop the plugin"
+            continue
         points = cues["bullet"].findall(text[each.end() : end].partition("\n#")[0]) if each[0][0] in "#*" else ()
-        items[each[1].lower()].append(":\n".join(filter(None, [trim(each[2]), "; ".join(map(trim, points))])))
+        items[mark].append(":\n".join(filter(None, [trim(each[2]), "; ".join(map(trim, points))])))
     for number, item in cues["listed_inline"].findall(text):
         items[number].append(trim(item))
     return items
