@@ -111,6 +111,18 @@ def test_the_body_names_the_event_of_every_line() -> None:
     ]
 
 
+@pytest.mark.parametrize("rulings", [0, 40])
+def test_files_beyond_four_folders_share_a_line_if_there_is_room(rulings: int) -> None:
+    recording = Recording().prompt("Read the gauges of all harbours.")
+    for folder in "abcdef":
+        recording.edit(f"{folder}/gauge.py").bash("git commit -m 'Read a gauge'", "[main 1234567] Read a gauge")
+    for number in range(rulings):
+        ruling = f"No, from now on gauge {number} of harbour {number} is read {'very ' * 40}slowly."
+        recording.edit("a/gauge.py").answer(f"Shall I read gauge {number} at once?").prompt(ruling)
+    body = render_body(recording.draft())
+    assert ("\n- also e/gauge.py, f/gauge.py (e10, e12)\n" in body) == (not rulings)
+
+
 def test_an_empty_session_has_an_empty_draft() -> None:
     made = build_draft(Session(id="s", started=5.0, last_event=9.0), (), ())
     assert statements(made) == []

@@ -315,22 +315,30 @@ def render_body(draft: Draft) -> str:
     uncommitted = [*map("- not committed: {0.text} (e{0.event})".format, draft.uncommitted)]
     named = set(chain.from_iterable(each.text.split(", ") for each in draft.uncommitted))
     files = [each for each in draft.changed if _is_file(each) and each.text not in named]
+    folders = defaultdict[str, list[Statement]](list)
+    for each in files:
+        folders[each.text.rpartition("/")[0]].append(each)
+    ranked = sorted(folders.items(), key=lambda each: -len(each[1]))
+    folder_lines = [_list_files(f"{folder}/: " if folder else "", some) for folder, some in ranked[:_FILE_LINES]]
+    others = [*chain.from_iterable(some for _, some in ranked[_FILE_LINES:])]
     bodies = {
         "Task": [*map(_line, filter(None, [draft.task]))],
         "Asked later": [*map(_line, draft.requests)],
         "Decisions": [*map(_line, draft.decisions)],
-        "Changed": [*map(_line, changed), *_folder_lines(files), *uncommitted],
+        "Changed": [*map(_line, changed), *folder_lines, *uncommitted],
         "Tests": [*map(_line, draft.tests)],
         "Learned": [*map(_line, draft.problems)],
         "Outcome": [*map(_line, draft.findings)],
         "Open": [*map(_line, draft.open)],
         "Next": [*map(_line, filter(None, [draft.next_step]))],
     }
-    while len(lines := [*chain(*bodies.values())]) > MOST_BODY_LINES or len("\n".join(lines)) >= LONGEST_BODY:
+    while _is_too_long(bodies):
         longest = max(bodies, key=lambda name: sum(map(len, bodies[name])))
         # files are last, and commits and reported results say more than any of them; the last commit says most
         ends_with_files = longest == "Changed" and not bodies[longest][-1].startswith("- commit")
         del bodies[longest][-1 if ends_with_files else len(bodies[longest]) // 2]
+    complete = bodies | {"Changed": [*bodies["Changed"], _list_files("also ", others)]}
+    bodies = complete if others and not _is_too_long(complete) else bodies
     return "\n".join("\n".join([f"## {name}\n", *lines, ""]) for name, lines in bodies.items() if lines)
 
 
@@ -344,15 +352,15 @@ def _is_file(statement: Statement) -> bool:
     return not statement.note and " " not in statement.text
 
 
-def _folder_lines(files: Sequence[Statement]) -> list[str]:
-    """A line per folder: `lib/: a.ex, b.ex` and the events of their first changes."""
-    folders, lines = defaultdict[str, list[Statement]](list), list[str]()
-    for each in files:
-        folders[each.text.rpartition("/")[0]].append(each)
-    for folder, members in sorted(folders.items(), key=lambda each: -len(each[1]))[:_FILE_LINES]:
-        first = members[:_FILES_PER_LINE]
-        listed = ", ".join([each.text.removeprefix(f"{folder}/") if folder else each.text for each in first])
-        more = f" and {len(members) - len(first)} more" if len(members) > len(first) else ""
-        marks = ", ".join(f"e{number}" for number in sorted({each.event for each in first}))
-        lines.append(f"- {f'{folder}/: ' if folder else ''}{listed}{more} ({marks})")
-    return lines
+def _is_too_long(bodies: Mapping[str, Sequence[str]]) -> bool:
+    lines = [*chain(*bodies.values())]
+    return len(lines) > MOST_BODY_LINES or len("\n".join(lines)) >= LONGEST_BODY
+
+
+def _list_files(lead: str, files: Sequence[Statement]) -> str:
+    """A line of some files, `lib/: a.ex, b.ex`, with the events of their first changes."""
+    first = files[:_FILES_PER_LINE]
+    marks = ", ".join(f"e{number}" for number in sorted({each.event for each in first}))
+    names = ", ".join(each.text.removeprefix(lead.removesuffix(": ")) for each in first)
+    more = f" and {len(files) - len(first)} more" if len(files) > len(first) else ""
+    return f"- {lead}{names}{more} ({marks})"
