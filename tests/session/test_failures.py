@@ -97,6 +97,12 @@ def test_a_run_of_all_tests_takes_a_failure_of_one_back(command: str) -> None:
         ("go test ./up", "go test ./up -run=TestResumeSkipsStored", True),
         ("go test ./up", "go test ./up -run Cap", False),
         ("cargo test -- up::resume", "cargo test -- up::cap", False),
+        ("rspec spec/jobs/renew", "rspec spec/jobs/renew spec/loans", True),
+        ("rspec spec/jobs/renew", "rspec spec/loans spec/jobs", True),
+        ("rspec spec/jobs/renew", "rspec spec/loans spec/job", False),
+        ("rspec spec/jobs spec/loans", "rspec spec/loans", False),
+        ("rspec spec/jobs", "rspec spec/jobs/renew", False),
+        ("rspec", "rspec spec/jobs spec/loans", False),
     ],
 )
 def test_a_run_of_other_tests_does_not_answer_a_failure(failing: str, passing: str, *, is_answered: bool) -> None:

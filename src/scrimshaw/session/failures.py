@@ -75,8 +75,9 @@ class CommandRun(NamedTuple):
         folders = [_FOLDER.findall(each.command)[:1] for each in (self, other)]
         is_elsewhere = all(folders) and folders[0] != folders[1]
         is_look = _LOOK.search(self.command) and not _LOOK.search(other.command)
-        whole = (each if each.endswith("/") else f"{each} " for each in self.families if _TEST.search(each))
-        is_same = (family := other.suspect) in self.families or any(map(family.startswith, whole))
+        family, tests = other.suspect, [*filter(_TEST.search, self.families)]
+        is_whole = any(family.startswith(each if each.endswith("/") else f"{each} ") for each in tests)
+        is_same = family in self.families or is_whole or any(_includes(each, family) for each in tests)
         chosen, before = (_SELECTS.findall(each.command) for each in (self, other))
         if chosen and chosen != before and any(map(_TEST.search, other.families)):
             names = " ".join([name.split()[0].rpartition("::")[2] for name in other.tests])
@@ -84,6 +85,18 @@ class CommandRun(NamedTuple):
         files = _find_test_step(self).split()[1:] if self.event.session != other.event.session else ()
         is_other = any(_OPERAND.match(each) and each not in other.event.text for each in files)  # did not fail there
         return is_same and not (is_elsewhere or is_look or is_other)
+
+
+def _includes(tests: str, others: str) -> bool:
+    """Whether a command runs the tests of another and more: each of its paths, or a folder above that."""
+    programs, paths = zip(*(_split_paths(each.split()) for each in (tests, others)), strict=True)
+    below = (any(f"{x}/".startswith(f"{y.rstrip('/')}/") for y in paths[0]) for x in paths[1])
+    return programs[0] == programs[1] and bool(paths[1]) and all(below)
+
+
+def _split_paths(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    paths = [each for each in words[1:] if "/" in each]
+    return [each for each in words if each not in paths], paths
 
 
 class Failure(NamedTuple):
