@@ -62,6 +62,22 @@ def test_what_was_told_is_found_again_line_by_line(engine: Engine, project: Path
     assert counted.unasked_tokens == counted.tokens == sum(map(max_tokens, told))
 
 
+def test_what_a_start_told_of_rules_arrivals_and_many_sessions_is_counted(
+    engine: Engine, project: Path, vault: Path
+) -> None:
+    of_session = "title: Till\ntype: session\nprovenance: {source: session, session: S9, trust: agent}"
+    body = "## Decisions\n\n- from now on always use UUIDs for the keys (e1)\n\n## Changed\n\n- made the till (e2)\n"
+    write_memory(vault, "sessions/2026-01-01-till-abc", body, of_session)
+    for number in range(21):
+        report(project, "UserPromptSubmit", f"old{number}", prompt="Please move the till of the shop to another port")
+        bash(project, "make till", "made", f"t{number}", f"old{number}")
+        report(project, "SessionEnd", f"old{number}", reason="exit")
+    told = begin(engine, project, vault)
+    counted = next(each for each in list_tokens(engine) if each.session == "S2")
+    assert counted.unasked
+    assert counted.unasked_tokens <= counted.tokens == sum(map(max_tokens, told))
+
+
 def test_what_the_agent_writes_again_or_opens_is_of_use(engine: Engine, project: Path, vault: Path) -> None:
     begin(engine, project, vault)
     bash(project, "curl localhost:9000", "refused", "t2", "S2")

@@ -84,8 +84,9 @@ def look_back(sessions: Sessions, known: Sequence[Session], at: float) -> Sessio
     """The sessions as they were before a moment, as far as a state needs them."""
     earlier = [each for each in known if each.started < at]
     past = SimpleNamespace(
-        latest=lambda before, limit, **_: [each for each in earlier if each.id != before][:limit],
-        events=lambda session: [each for each in sessions.events(session) if each.at < at],
+        get=sessions.get,
+        latest=lambda before, limit=1, **_: [each for each in earlier if each.id != before][:limit],
+        events=lambda session, *kinds: [each for each in sessions.events(session, *kinds) if each.at < at],
         items=lambda session: [each for each in sessions.items(session) if each.at < at],
         records=sessions.records,
     )
