@@ -563,3 +563,12 @@ def test_a_file_is_moved_to_its_new_name_and_not_to_a_redirection() -> None:
 @pytest.mark.parametrize("path", ["/tmp/tide.py", "~/.zshrc"])
 def test_a_file_in_no_repository_is_not_told_as_uncommitted(path: str) -> None:
     assert not Recording().prompt("Fix the tide and commit it.").edit(path).draft().uncommitted
+
+
+@pytest.mark.parametrize(
+    "look", ["pytest --co -q tests", "npx jest --listTests", "npx playwright show-trace trace.zip"]
+)
+def test_a_look_at_tests_is_no_run_of_them(look: str) -> None:
+    recording = Recording().prompt("Add coins.").edit("till.py").bash("pytest tests", "9 passed in 1s")
+    (test,) = recording.bash(look, "1 failed, 9 errors in 2s", failed=True).draft().tests
+    assert test.text == "pytest tests"

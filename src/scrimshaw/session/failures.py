@@ -34,7 +34,8 @@ _SIGNS = ("ail", "FAIL", "rror", "ERROR=", "Traceback", "** (", " -1:")
 LONGEST_SUBJECT = 110  # characters of a commit's first line; one and a half times what is customary
 _COMMIT_ANSWER = re.compile(r"(?m)^\s*\[[^\]\n]{1,100} [0-9a-f]{7,40}\] (\S[^\n]*)")
 _LISTED_COMMIT = re.compile(r"(?m)^[ *]*(?:\[[^\]\n]{1,100} )?([0-9a-f]{7,12})\]? (?:\([^()\n]*\) )?(\S[^\n]*)")
-_FOLDER, _LOOK = re.compile(r"(?:\A|[;&] *)cd ([/~][^\s;&]*)"), re.compile(r" (?:--help|--version|-h|-V)\b")
+_FOLDER = re.compile(r"(?:\A|[;&] *)cd ([/~][^\s;&]*)")
+_LOOK = re.compile(r" (?:--help|--version|-h|-V|--co(?:llect-only)?|--list(?:-?[tT]ests)?|show-(?:trace|report))\b")
 _NO_SUBJECT = ("empty", "soft", "folders", "extensions")
 _SHARED_WORDS = STOP_WORDS.union({"assert", "edited"}, *map(WORDS.__getitem__, _NO_SUBJECT))
 MOST_TEST_RUNS, MOST_CHECKS, MOST_NAMES = 2, 3, 3
@@ -365,7 +366,8 @@ def find_errors(event: RecordedEvent, kinds: Sequence[re.Pattern[str]] = _ERROR_
 def find_test_runs(runs: Sequence[CommandRun], edits: Edits, sentences: Sequence[Sentence]) -> list[Statement]:
     """The last runs that counted tests, unless repeated: how each ended, what was said of it, what changed since."""
     found, kept, before = list[Statement](), dict[str, CommandRun](), set[str]()
-    for run in reversed([run for run in runs if any(map(_TEST.search, run.families))]):
+    tests = [each for each in runs if any(map(_TEST.search, each.families)) and not _LOOK.search(_find_test_step(each))]
+    for run in reversed(tests):
         tallies = [line.strip(" =ℹ#") for line in run.event.text.splitlines()[1:] if _FAILURE["tally"].search(line)]
         later = sum(number > run.event.number for numbers in edits.values() for number in numbers)
         step = _find_test_step(run)
