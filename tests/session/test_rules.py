@@ -27,6 +27,8 @@ from scrimshaw.session.arrivals import list_rules
             "Not PyPI, ever: the library is under contract.",
         ),
         ("Please do not edit files in src/vendored.", "Please do not edit files in src/vendored."),
+        ("add a queue — chosen in e1: from now on always use uuids", "from now on always use uuids"),
+        ("add a queue — agreed in e1: from now on always use uuids", "from now on always use uuids"),
         ("but dont put comments into bash snippets", "but dont put comments into bash snippets"),
         ("pls leave the old importer alone. it is fragile", "pls leave the old importer alone."),
         ("every commit must build, we bisect", "every commit must build, we bisect"),

@@ -23,7 +23,7 @@ from scrimshaw.search.results import StateLine
 from scrimshaw.search.tokens import STEM, query_terms
 from scrimshaw.session.failures import CommandRun, find_runs
 from scrimshaw.session.keywords import find_topics
-from scrimshaw.session.statements import PATTERNS, WORDS, cut_line
+from scrimshaw.session.statements import BY_REPLY, PATTERNS, WORDS, cut_line
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.ports import Query
@@ -34,9 +34,10 @@ LARGEST = 64 * 1024  # bytes of a file; the longest memories of sessions have a 
 LONGEST_HEARD = 25  # words of a line that name subjects; a longer one, such as a quoted request, speaks of many things
 MOST_RULED, LONGEST_RULE = 60, 160  # memories in which rules are looked for, and characters of one
 MOST_TOUCHED, MOST_OF_RULE, SOME_PIECES = 2, 0.6, 6  # rules told, share of one's words, pieces that have a rare word
-_LINE, _ITEM = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$"), re.compile(r"(?m)^(?!#)[ *-]*([^\s*-](?:.*[^\s*-])?)")
+_LINE = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)(?:, e\d+)*\))?$")
+_ITEM = re.compile(r"(?m)^(?!#)[ *-]*([^\s*-](?:.*[^\s*-])?)")
 # A part of a line with what a person added when they agreed, and the sections in which people rule.
-_NOTED_PART = re.compile(r"(?:\A| — (?:agreed in e(?P<event>\d+): )?)(?P<text>.+?)(?= — |\Z)")
+_NOTED_PART = re.compile(rf"(?:\A| — (?:(?:{'|'.join(BY_REPLY)})(?P<event>\d+): )?)(?P<text>.+?)(?= — |\Z)")
 _RULING, _SENTENCES = ("Decisions", "Task", "Asked later"), re.compile(r"(?<=[.!?;]) ")
 _DECISION, _RULE, _NOTED_RUN = PATTERNS["decisions"], PATTERNS["rules"], PATTERNS["failures"]["noted"]
 # The words that do not name what a rule is about: all but names of files.

@@ -12,7 +12,7 @@ from scrimshaw.session.keywords import count_subjects, find_stems, is_clear
 from scrimshaw.session.record import LONG_WORD, SAME_CHOICE, Record
 from scrimshaw.session.sections import FEWEST_WORDS, NO_CHOICES
 from scrimshaw.session.selection import Scores, is_likely
-from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line
+from scrimshaw.session.statements import AGREED, CHOSEN, LONGEST_SENTENCE, PATTERNS, USER, Sentence, Statement, cut_line
 
 MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
 _UNDER_HEADING = 5.0  # the weight of a line under a heading "Decisions", or with that label
@@ -21,8 +21,6 @@ _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue is only added if few choices 
 _DECISION, _CHANGE, _OPEN = PATTERNS["decisions"], PATTERNS["changes"], PATTERNS["open_points"]
 _EXPLICIT = ("explicit", "weighed")
 _SHORT_REPLY = 80  # characters that may only be understood after what they reply to
-_AGREED, _CHOSEN = "agreed in e", "chosen in e"
-BY_REPLY = (_AGREED, _CHOSEN)  # how notes begin, before the number of the reply's event
 _FEW_WORDS, _ANSWERS_BACK = 4, 3  # words of a reply that only names what was offered, in one of so many answers
 _REPLY_WORD = re.compile(r"\w+")
 _COUNTS = {"both": 2, "2": 2, "two": 2, "3": 3, "three": 3, "4": 4, "four": 4, "5": 5, "five": 5}
@@ -133,7 +131,7 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
             rest = text[reply.find(" but ") if " but " in reply else len(reply) :].strip()
             is_more = _DECISION["amends"].match(rest) or _DECISION["stance"].search(rest)
             added = f": {cut_line(' '.join(rest.split()), LONGEST_SENTENCE)}" if is_more else ""
-            found.append(Statement(last[-1].text, answer.number, f"{_AGREED}{prompt.number}{added}"))
+            found.append(Statement(last[-1].text, answer.number, f"{AGREED}{prompt.number}{added}"))
         found = found or [*_find_listed(record, offered, prompt)]
         yield from found or _find_named(record, offered, prompt)
 
@@ -168,7 +166,7 @@ def _find_picks(
     if pick and (picked := items.get(number, ()) if items else named):
         more = " ".join(prompt.text.replace(words, (pick[2] or "").lstrip(" ,.)"), 1).strip(" ,.)\n").split())
         added = f": {cut_line(more, LONGEST_SENTENCE)}" if more else ""
-        yield Statement(picked[-1].partition(":\n")[0], answer.number, f"{_CHOSEN}{prompt.number}{added}")
+        yield Statement(picked[-1].partition(":\n")[0], answer.number, f"{CHOSEN}{prompt.number}{added}")
 
 
 def _find_listed(record: Record, answers: Sequence[RecordedEvent], prompt: RecordedEvent) -> Iterator[Statement]:
@@ -187,7 +185,7 @@ def _find_listed(record: Record, answers: Sequence[RecordedEvent], prompt: Recor
         offered, rest = cut_line("; ".join(found), LONGEST_SENTENCE), text[begin.end() :]
         if len(found) == 1 and not offered.endswith("?") and rest[:1] != ":":  # "1: not only those" is a comment
             rest = cut_line(rest.lstrip(" ,.;)!-"), LONGEST_SENTENCE)
-            yield Statement(offered, answer.number, f"{_CHOSEN}{prompt.number}{rest and f': {rest}'}")
+            yield Statement(offered, answer.number, f"{CHOSEN}{prompt.number}{rest and f': {rest}'}")
         elif len(text) <= LONGEST_SENTENCE:
             yield Statement(text, prompt.number, f"on (e{answer.number}): {offered}")
         return
@@ -205,7 +203,7 @@ def _find_named(record: Record, answers: Sequence[RecordedEvent], prompt: Record
     chosen = [each for each in items if words <= {*_REPLY_WORD.findall(each.casefold())}]
     if len(items) > 1 and len(chosen) == 1 and not chosen[0].endswith("?"):
         added = f": {cut_line(' '.join(rest), LONGEST_SENTENCE)}" if rest else ""
-        yield Statement(cut_line(chosen[0], LONGEST_SENTENCE), answers[-1].number, f"{_CHOSEN}{prompt.number}{added}")
+        yield Statement(cut_line(chosen[0], LONGEST_SENTENCE), answers[-1].number, f"{CHOSEN}{prompt.number}{added}")
         return
     asked = (x for y in answers for x in record.sentences if x.event == y.number and _DECISION["sides"].search(x.text))
     named = [each for each in asked if words <= {*_REPLY_WORD.findall(each.text.casefold())}]

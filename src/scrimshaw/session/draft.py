@@ -17,7 +17,7 @@ from scrimshaw.ingest.events import PRIVATE
 from scrimshaw.models import EventKind, Item, RecordedEvent, Session
 from scrimshaw.session import keywords, sections, statements
 from scrimshaw.session.arrivals import is_rule
-from scrimshaw.session.decisions import BY_REPLY, find_decisions
+from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.record import Record
 from scrimshaw.session.selection import score_sentences, select_statements
@@ -113,7 +113,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     is_wanted = decisions or changes or problems or open_points or any(map(_is_task, prompts))
     is_ruled = any(each.by == USER and is_rule(each.text) for each in record.sentences)
     asked = {event.number for event in events if event.kind == EventKind.PROMPT}
-    is_chosen = is_ruled or any(each.event in asked or each.note.startswith(BY_REPLY) for each in decided)
+    is_chosen = is_ruled or any(each.event in asked or each.note.startswith(statements.BY_REPLY) for each in decided)
     return Draft(
         session=session.id,
         title=title,

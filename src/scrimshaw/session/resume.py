@@ -25,7 +25,7 @@ from scrimshaw.search.tokens import STEM, STOP_WORDS, count_shared, query_terms
 # The sections of a session's memory, what says most first; its title and the prompt name the task.
 _TASKS, _LEFT, _DONE = ("Task", "Asked later"), ("Open", "Next"), ("Changed", "Tests")
 _SECTIONS = ("Outcome", *_LEFT, "Decisions", "Learned", *_DONE)
-_MARKS = re.compile(r"(?m)(?<=^- )commit [0-9a-f]+: | \(e\d+(?:, e\d+)*\)$")
+_MARKS = re.compile(r"(?m)(?<=^- )commit(?: [0-9a-f]+)?: | \(e\d+(?:, e\d+)*\)$")
 
 # Replaces text that speaks to the agent and is not a person's; the entry can still be read by its id.
 WITHHELD = "held instruction-like text, not shown"

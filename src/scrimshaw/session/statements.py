@@ -42,6 +42,7 @@ PATTERNS: Mapping[str, Mapping[str, re.Pattern[str]]] = {
 LONGEST_LINE = 200  # characters of a quoted line
 USER, AGENT, SUMMARY = "user", "agent", "summary"
 LONGEST_SENTENCE, SHORTEST_SENTENCE, SHORTEST_PROMPT = 360, 9, 4  # characters
+AGREED, CHOSEN = BY_REPLY = "agreed in e", "chosen in e"  # how notes begin, before the number of the reply's event
 
 _CUE, _BRACKETS = PATTERNS["statements"], re.compile(r"\(\w[^()\n]{1,80}\)")
 _WRAPPED = 76  # a line at least this long continues in the next one
