@@ -1602,3 +1602,20 @@ def test_a_path_with_backslashes_is_the_same_file() -> None:
 )
 def test_a_rule_alone_is_worth_a_memory(says: str, *, is_kept: bool) -> None:
     assert Recording().prompt(says).answer("Understood.").draft().is_worth_keeping == is_kept
+
+
+@pytest.mark.parametrize(
+    ("says", "works", "is_done"),
+    [
+        ("Done, the harbour chart shows the sandbank now.", True, True),
+        ("Done, the harbour chart shows the sandbank now.", False, False),
+        ("The harbour chart could show the sandbank.", True, False),
+        ("Done, the lock of the gate is oiled.", True, False),
+    ],
+)
+def test_what_the_agent_did_after_it_was_left_is_not_open(says: str, *, works: bool, is_done: bool) -> None:
+    recording = Recording().prompt("Draw the harbour chart.").edit("chart.py")
+    recording.answer("Open: the harbour chart shows no sandbank.").prompt("please do that")
+    recording = (recording.edit("chart.py") if works else recording).answer(says)
+    record = Record(recording.events, recording.items)
+    assert is_settled(record, Statement("Open: the harbour chart shows no sandbank.", 3)) is is_done

@@ -641,6 +641,7 @@ def test_short_words_agree_to_a_proposal(answer: str, says: str, *, told: bool) 
 
 
 NUMBERED = "Two ways:\n\n1. a spool file\n2. a queue table\n3. a ring in flash\n\nWhich do you want?"
+TWO = "Two things would help:\n\n1. a lock\n2. an index\n\nI'd first write a failing test with two gauges."
 LETTERED = "- **a)** a spool file\n- **b)** a queue table\n\nb) would be the least code."
 
 
@@ -653,6 +654,7 @@ LETTERED = "- **a)** a spool file\n- **b)** a queue table\n\nb) would be the lea
         (NUMBERED, "1 and 3, surely", ("1 and 3, surely", "on (e3): a spool file; a ring in flash")),
         (NUMBERED, "do all 3. not now", ("do all 3. not now", "on (e3): a spool file; a queue table; a ring in flash")),
         (NUMBERED, "both of them, please wait", None),
+        (TWO, "Yes please, both. Disks fail", ("Yes please, both. Disks fail", "on (e3): a lock; an index")),
         (NUMBERED, "4 but not before May", None),
         (NUMBERED, "2, is that safe on ext4?", None),
         (NUMBERED, "2 weeks is too long, and May is far", None),

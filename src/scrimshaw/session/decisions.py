@@ -117,7 +117,8 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         if not (answers and statements.begins_turn(prompt)):
             continue
         found = [*_find_picks(answers, prompt, said)] if said else []
-        offered, answers = answers, [] if found else answers  # what was chosen from is offered no more
+        listed = [] if found else [*_find_listed(record, answers, prompt)]
+        offered, answers = answers, [] if found or listed else answers  # what was chosen from is offered no more
         text = prompt.text.strip()
         reply = next(statements.split_paragraph(text, USER))
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
@@ -127,13 +128,12 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
             plain = (each for each in said if not each.is_item)
             proposals = (x for x in plain if statements.is_imperative(x.text) or any(cue(x.text) for cue in cues))
             last = [each for each in proposals if is_clear(each.text, 1)]
-        if last and _DECISION["assent"].match(reply) and not _DECISION["routine"].search(last[-1].text):
+        if last and not listed and _DECISION["assent"].match(reply) and not _DECISION["routine"].search(last[-1].text):
             rest = text[reply.find(" but ") if " but " in reply else len(reply) :].strip()
             is_more = _DECISION["amends"].match(rest) or _DECISION["stance"].search(rest)
             added = f": {cut_line(' '.join(rest.split()), LONGEST_SENTENCE)}" if is_more else ""
             found.append(Statement(last[-1].text, answer.number, f"{AGREED}{prompt.number}{added}"))
-        found = found or [*_find_listed(record, offered, prompt)]
-        yield from found or _find_named(record, offered, prompt)
+        yield from found or listed or _find_named(record, offered, prompt)
 
 
 def _find_picks(

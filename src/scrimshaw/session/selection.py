@@ -96,11 +96,12 @@ def is_settled(record: Record, point: Statement | Sentence) -> bool:
     cues, subjects = PATTERNS["open_points"], find_topics(point.text)
     undone = set(cues["undone"].findall(point.text.lower()))
     for said in record.sentences:
-        if said.event <= point.event or said.by != USER or said.text.endswith("?"):
+        is_work = said.by == AGENT and said.turn in record.changes_by_turn and cues["achieved"].match(said.text)
+        if said.event <= point.event or not (said.by == USER or is_work) or said.text.endswith("?"):
             continue
         # After the last call a person tells how it went: "Charlotte ran the reversals".
         is_past = said.event > record.last_call and cues["past"].search(said.text)
-        is_report = cues["over"].search(said.text) or (is_past and not statements.is_imperative(said.text))
+        is_report = is_work or cues["over"].search(said.text) or (is_past and not statements.is_imperative(said.text))
         is_ahead = any(cues[each].search(said.text) for each in ("ahead", "lacks", "trouble", "puts_off", "theirs"))
         if is_report and not is_ahead:
             shared = len(subjects & find_topics(said.text))
