@@ -144,6 +144,17 @@ def test_the_items_of_a_list_are_of_one_kind_and_name_its_heading() -> None:
 
 
 @pytest.mark.usefixtures("weights")
+def test_the_items_of_the_account_of_the_work_share_a_line_if_they_are_not_open() -> None:
+    recording = Recording().prompt("Mend the harbour.").answer("I look at the lock of the pier.").prompt("go on")
+    account = "Done:\n\n- the lock shuts\n- a gauge for the tide\n- the pier is oiled\n\nLeft to do:\n\n"
+    recording.edit("pier.py").answer(f"{account}- what is left of the mole\n- a crane left unpainted")
+    assert select(recording) == {
+        "finding": [("a gauge for the tide", "Done: the lock shuts; the pier is oiled")],
+        "open": [("what is left of the mole", "Left to do"), ("a crane left unpainted", "Left to do")],
+    }
+
+
+@pytest.mark.usefixtures("weights")
 def test_what_is_listed_to_choose_from_is_not_told_and_what_is_left_is_open() -> None:
     said = (
         "Three ways out:\n\n- the crane at the quay\n- a gauge for the tide\n\nFor Monday:\n\n- a new buoy at the quay"

@@ -43,7 +43,7 @@ _CUES = [(f"{table} {name}", cue) for table in ("decisions", "open_points") for 
 
 def select_statements(record: Record, scores: Scores, told: str, room: int) -> Mapping[str, Sequence[Statement]]:
     """By kind, in order, the sentences most worth telling that add to the lines told; at most `room` characters."""
-    chosen, room = list[tuple[int, str, Statement]](), min(room, LONGEST_SELECTION)
+    chosen, joined, room = list[tuple[int, str, Statement]](), set[int](), min(room, LONGEST_SELECTION)
     known = [set(LONG_WORD.findall(line)) for line in told.lower().splitlines()]
     best, accounts = min(MOST_BEST, len(scores) // SENTENCES_PER_BEST), _find_accounts(record)
     late = max(record.turns.values(), default=0) - 1
@@ -53,9 +53,14 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
         least = LEAST_LATE if sentence.by == USER and sentence.turn >= late else LEAST_WORTH
         least = LEAST_BESIDE if rank < best else accounts.get(sentence.event, least)
         least = max(least, LEAST_BESIDE) if sentence.is_item else least
-        if is_caption or worth < least or not is_telling(record, place, kind):
+        if is_caption or place in joined or worth < least or not is_telling(record, place, kind):
             continue
+        places = {place}
+        if sentence.is_item and sentence.event in accounts and kind != "open":
+            places = _join_items(record, scores, place, told) - joined  # a list is read whole
         said = add_context(record, place, scores, told)
+        if others := "; ".join(record.sentences[at].text for at in sorted(places - {place})):
+            said = Statement(said.text, said.event, ": ".join(filter(None, [said.note, others])))
         words = set(LONG_WORD.findall(said.text.lower()))
         least_shared = (SAME_CHOICE * max(_FEW, len(words) / 2, min(len(words), len(other))) for other in known)
         is_known = said.text in told or any(len(words & x) >= y for x, y in zip(known, least_shared, strict=True))
@@ -63,7 +68,21 @@ def select_statements(record: Record, scores: Scores, told: str, room: int) -> M
             room -= len(said.text) + _LINE
             known.append(words)
             chosen.append((place, kind, said))
+            joined.update(places)
     return {kind: [said for _, each, said in sorted(chosen) if each == kind] for kind in KINDS}
+
+
+def _join_items(record: Record, scores: Scores, place: int, told: str) -> set[int]:
+    """The places of the items that share a line with one of the account of the work: the likeliest of its list."""
+    seed, room, joined = record.sentences[place], LONGEST_SENTENCE, {place}
+    for at, (_, kind) in sorted(enumerate(scores), key=lambda each: -each[1][0]):
+        item = record.sentences[at]
+        is_beside = item.is_item and (item.event, item.heading) == (seed.event, seed.heading)
+        is_new = item.text not in told and is_telling(record, at, kind)
+        if is_beside and is_new and at != place and len(item.text) <= room:
+            joined.add(at)
+            room -= len(item.text)
+    return joined
 
 
 def _find_accounts(record: Record) -> Mapping[int, float]:
