@@ -123,7 +123,10 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         reply = next(statements.split_paragraph(text, USER))
         asked = max((place for place, each in enumerate(said) if _DECISION["asks"].match(each.text)), default=-1)
         last = [each for each in said[max(0, asked - 1) : asked + 1] if is_clear(each.text, 1) and not each.is_item]
-        if asked < 0 and _DECISION["goes_ahead"].match(reply):
+        echo = find_stems(reply.partition(" ")[2]) if len(reply.split()) < _FEW_WORDS else frozenset()  # "yes hide"
+        if asked < 0 and echo and said and echo <= find_stems(said[-1].text):
+            last = [each for each in said[-1:] if is_clear(each.text, 1)]
+        elif asked < 0 and _DECISION["goes_ahead"].match(reply):
             cues = [_DECISION[cue].search for cue in ("proposes", "suggests", "alternative")]
             plain = (each for each in said if not each.is_item)
             proposals = (x for x in plain if statements.is_imperative(x.text) or any(cue(x.text) for cue in cues))
@@ -175,7 +178,7 @@ def _find_listed(record: Record, answers: Sequence[RecordedEvent], prompt: Recor
     if not (begin := _DECISION["begins_with"].match(text)):
         return
     names, count = _DECISION["designator"].findall(begin[1].lower()), _COUNTS.get((begin[2] or "").lower())
-    for answer in reversed(answers if {*names} & {*"abcdef"} else answers[-1:]):
+    for answer in reversed(answers if names and names[0].isalpha() and names[0] not in _ORDINALS else answers[-1:]):
         items, listed = statements.list_options(answer.text), _list_offers(record, answer)
         at_place = {name: listed[place:][:1] for name, place in _ORDINALS.items()}
         picked = (items.get(each) or at_place.get(each, ()) for each in names)
