@@ -23,7 +23,7 @@ from scrimshaw.session.record import Record
 from scrimshaw.session.selection import score_sentences, select_statements
 from scrimshaw.session.statements import LONGEST_LINE, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
-LONGEST_BODY, MOST_BODY_LINES = 4_500, 40  # characters, about 1,100 tokens; lines with a statement
+LONGEST_BODY, MOST_BODY_LINES = 6_000, 40  # characters, about 1,500 tokens; lines with a statement
 _FILES_PER_LINE, _FILE_LINES = 6, 4
 # The weight of a phrase by where it occurs; tuned on real sessions.
 _IN_TITLE, _IN_TASK, _IN_REQUEST, _IN_DECISION, _IN_COMMIT, _IN_RESULT = 2.5, 0.8, 1.0, 1.5, 2.0, 1.0
