@@ -644,6 +644,7 @@ def test_short_words_agree_to_a_proposal(answer: str, says: str, *, told: bool) 
 
 
 NUMBERED = "Two ways:\n\n1. a spool file\n2. a queue table\n3. a ring in flash\n\nWhich do you want?"
+ALL_THREE = "1: a spool file; 3: a ring in flash; 2: a queue table"
 TWO = "Two things would help:\n\n1. a lock\n2. an index\n\nI'd first write a failing test with two gauges."
 LETTERED = "- **a)** a spool file\n- **b)** a queue table\n\nb) would be the least code."
 
@@ -654,7 +655,8 @@ LETTERED = "- **a)** a spool file\n- **b)** a queue table\n\nb) would be the lea
         (NUMBERED, "2 but not before May", ("a queue table", "chosen in e4: but not before May")),
         (NUMBERED, "2! the disk is small", ("a queue table", "chosen in e4: the disk is small")),
         (NUMBERED, "ok, do the last one. it is May", ("a ring in flash", "chosen in e4: it is May")),
-        (NUMBERED, "1 and 3, surely", ("1 and 3, surely", "on (e3): a spool file; a ring in flash")),
+        (NUMBERED, "1 and 3, surely", ("1 and 3, surely", "on (e3): 1: a spool file; 3: a ring in flash")),
+        (NUMBERED, "1 3 now. 2 no, slow", ("1 3 now. 2 no, slow", f"on (e3): {ALL_THREE}")),
         (NUMBERED, "do all 3. not now", ("do all 3. not now", "on (e3): a spool file; a queue table; a ring in flash")),
         (NUMBERED, "both of them, please wait", None),
         (TWO, "Yes please, both. Disks fail", ("Yes please, both. Disks fail", "on (e3): a lock; an index")),

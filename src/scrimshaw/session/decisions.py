@@ -116,8 +116,10 @@ def _find_agreed(record: Record) -> Iterator[Statement]:
         answers = [*answers, answer][-_ANSWERS_BACK:] if said else answers
         if not (answers and statements.begins_turn(prompt)):
             continue
-        found = [*_find_picks(answers, prompt, said)] if said else []
-        listed = [] if found else [*_find_listed(record, answers, prompt)]
+        listed = [*_find_listed(record, answers, prompt)]
+        names_several = any(each.event == prompt.number and "; " in each.note for each in listed)
+        found = [*_find_picks(answers, prompt, said)] if said and not names_several else []
+        listed = [] if found else listed
         offered, answers = answers, [] if found or listed else answers  # what was chosen from is offered no more
         text = prompt.text.strip()
         reply = next(statements.split_paragraph(text, USER))
@@ -177,7 +179,8 @@ def _find_listed(record: Record, answers: Sequence[RecordedEvent], prompt: Recor
     text = " ".join(prompt.text.split())
     if not (begin := _DECISION["begins_with"].match(text)):
         return
-    names, count = _DECISION["designator"].findall(begin[1].lower()), _COUNTS.get((begin[2] or "").lower())
+    count = _COUNTS.get((begin[2] or "").lower())  # "both", "all 4"
+    names = [] if count else _DECISION["designator"].findall(begin[1].lower())
     for answer in reversed(answers if names and names[0].isalpha() and names[0] not in _ORDINALS else answers[-1:]):
         items, listed = statements.list_options(answer.text), _list_offers(record, answer)
         at_place = {name: listed[place:][:1] for name, place in _ORDINALS.items()}
@@ -185,12 +188,17 @@ def _find_listed(record: Record, answers: Sequence[RecordedEvent], prompt: Recor
         found = statements.find_last_list(answer.text) if count else [x for each in picked for x in each[-1:]]
         if max(len(items), len(listed), len(found)) < 2 or len(found) != (count or len(names)):
             continue
-        offered, rest = cut_line("; ".join(found), LONGEST_SENTENCE), text[begin.end() :]
-        if len(found) == 1 and not offered.endswith("?") and rest[:1] != ":":  # "1: not only those" is a comment
+        rest = text[begin.end() :]
+        if len(found) == 1 and not found[0].endswith("?") and rest[:1] != ":":  # "1: not only those" is a comment
             rest = cut_line(rest.lstrip(" ,.;)!-"), LONGEST_SENTENCE)
+            offered = cut_line(found[0], LONGEST_SENTENCE)
             yield Statement(offered, answer.number, f"{CHOSEN}{prompt.number}{rest and f': {rest}'}")
         elif len(text) <= LONGEST_SENTENCE:
-            yield Statement(text, prompt.number, f"on (e{answer.number}): {offered}")
+            named = dict.fromkeys([*names, *(number for _, number, _ in _split_points(prompt.text, items))])
+            whole = [f"{each.upper()}: {items[each][-1]}" for each in named if each in items and found[1:]] or found
+            yield Statement(
+                text, prompt.number, f"on (e{answer.number}): {cut_line('; '.join(whole), LONGEST_SENTENCE)}"
+            )
         return
 
 
