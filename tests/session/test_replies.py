@@ -663,6 +663,8 @@ LETTERED = "- **a)** a spool file\n- **b)** a queue table\n\nb) would be the lea
         (NUMBERED, "4 but not before May", None),
         (NUMBERED, "2, is that safe on ext4?", None),
         (NUMBERED, "2 weeks is too long, and May is far", None),
+        (NUMBERED, "2 is a false alarm, i believe", ("2 is a false alarm, i believe", "on (e3): a queue table")),
+        (NUMBERED, "2 is a table really slower?", None),
         (NUMBERED, "1: not for the old gauges", ("1: not for the old gauges", "on (e3): a spool file")),
         ("1. which disk?\n2. which month?", "2 as in spring", ("2 as in spring", "on (e3): which month?")),
         (OFFERS["bullets"], "second. a spool fills", ("a table: slower", "chosen in e4: a spool fills")),

@@ -189,7 +189,8 @@ def _find_listed(record: Record, answers: Sequence[RecordedEvent], prompt: Recor
         if max(len(items), len(listed), len(found)) < 2 or len(found) != (count or len(names)):
             continue
         rest = text[begin.end() :]
-        if len(found) == 1 and not found[0].endswith("?") and rest[:1] != ":":  # "1: not only those" is a comment
+        is_comment = rest.startswith((":", " is ", " are "))  # "1: not only those"
+        if len(found) == 1 and not (is_comment or found[0].endswith("?")):
             rest = cut_line(rest.lstrip(" ,.;)!-"), LONGEST_SENTENCE)
             offered = cut_line(found[0], LONGEST_SENTENCE)
             yield Statement(offered, answer.number, f"{CHOSEN}{prompt.number}{rest and f': {rest}'}")
