@@ -114,7 +114,7 @@ class BareVectors:
 
     def search(self, query: str) -> list[int]:
         """The nearest memories, by the number of their row."""
-        return self.scan(self._embedder.embed([query])[0])
+        return self.scan(self._embedder.embed(query)[0])
 
     def scan(self, vector: NDArray[np.float32]) -> list[int]:
         """The memories nearest to a vector."""

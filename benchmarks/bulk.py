@@ -194,7 +194,7 @@ def _fill_vectors(engine: Engine, connection: psycopg.Connection[Any]) -> None:
         "SELECT c.context || chr(10) || substr(m.body, c.first + 1, c.last - c.first) FROM chunks c"
         " JOIN memories m ON m.row = c.memory ORDER BY c.row LIMIT %s"
     )
-    made = [embedder.embed_tokens(text) for (text,) in connection.execute(texts, (REAL_VECTORS,))]
+    made = [embedder.embed(text) for (text,) in connection.execute(texts, (REAL_VECTORS,))]
     print(f"{len(made)} vectors are real ({time.monotonic() - began:.0f} s)", flush=True)
     tokens = [pack_tokens(rows) for _, rows in made]
     _send_vectors(engine, connection, np.array([vector for vector, _ in made]), tokens, 0)

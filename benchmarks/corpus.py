@@ -103,7 +103,7 @@ def fill_vectors(engine: Engine, real: int) -> tuple[int, int]:
     """A vector for every chunk: (embedded for real, resampled with jitter)."""
     embedder = embedder_of(engine)
     first = engine.index.chunks_to_embed(embedder.model, after=0, limit=real)
-    vectors = np.concatenate([embedder.embed([chunk.text]) for chunk in first])
+    vectors = np.array([embedder.embed(chunk.text)[0] for chunk in first])
     engine.index.put_vectors(embedder.model, [(chunk.key, row) for chunk, row in zip(first, vectors, strict=True)])
     chance, resampled = np.random.default_rng(5), 0
     place = 0

@@ -90,10 +90,10 @@ def _embed(project: Path, sample: int, passages: int) -> None:
             sys.exit(f"There is no model: {engine.embedder.failure_mode}.")
         waiting = engine.index.chunks_to_embed(engine.embedder.model, after=0, limit=passages)
         chosen = waiting[:: max(1, len(waiting) // sample)]
-        engine.embedder.embed_tokens("loads the model")
+        engine.embedder.embed("loads the model")
         began = time.process_time()
         for chunk in chosen:
-            engine.embedder.embed_tokens(chunk.text)
+            engine.embedder.embed(chunk.text)
         each = 1000 * (time.process_time() - began) / len(chosen)
     minutes = each * passages / 60_000
     print(f"{len(chosen)} vectors: {each:.1f} ms of processor each; all {passages}: {minutes:.0f} minutes")

@@ -230,7 +230,7 @@ def _fill_vectors(engine: Engine) -> None:
     """A vector for every passage: some real, the others near one of them, with the tokens of that one."""
     embedder, place, chance = corpus.embedder_of(engine), 0, np.random.default_rng(5)
     first = engine.index.chunks_to_embed(embedder.model, after=0, limit=REAL_VECTORS)
-    made = [embedder.embed_tokens(chunk.text) for chunk in first]
+    made = [embedder.embed(chunk.text) for chunk in first]
     vectors, tokens = np.array([vector for vector, _ in made]), [pack_tokens(rows) for _, rows in made]
     while pending := engine.index.chunks_to_embed(embedder.model, after=place, limit=corpus.BATCH):
         place = pending[-1].place
@@ -259,7 +259,7 @@ def _print_recall(given: argparse.Namespace, engine: Engine) -> None:
     Searches ask for 100, with a list of 400; they compare the candidates with the query once more, in float32.
     """
     embedder = corpus.embedder_of(engine)
-    vectors = [embedder.embed_tokens(query)[0] for query in _questions(given)[:RECALLED]]
+    vectors = [embedder.embed(query)[0] for query in _questions(given)[:RECALLED]]
     ways = {"exact": "SET LOCAL enable_indexscan = off"}
     ways |= {f"{size} candidates": f"SET LOCAL hnsw.ef_search = {size}" for size in (100, 200, 400, 800)}
     exact = list[list[str]]()

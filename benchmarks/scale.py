@@ -137,7 +137,7 @@ def _fill_vectors(engine: Engine) -> None:
     """A vector for every passage, and tokens for as many as the settings allow."""
     embedder, place, left = corpus.embedder_of(engine), 0, engine.settings.index.token_vectors
     first = engine.index.chunks_to_embed(embedder.model, after=0, limit=REAL_VECTORS)
-    made = [embedder.embed_tokens(chunk.text) for chunk in first]
+    made = [embedder.embed(chunk.text) for chunk in first]
     vectors, tokens = np.array([row for row, _ in made]), [pack_tokens(rows) for _, rows in made]
     chance = np.random.default_rng(5)
     while pending := engine.index.chunks_to_embed(embedder.model, after=place, limit=BATCH):
@@ -154,7 +154,7 @@ def _measure(given: argparse.Namespace, passages: int) -> None:
     warm = min(WARM, len(queries) // 2)
     with corpus.open_project(given.folder) as engine:
         embedder = corpus.embedder_of(engine)
-        embedder.embed([queries[-1]])  # the model's load is told apart
+        embedder.embed(queries[-1])  # the model's load is told apart
 
         def find(query: str) -> object:
             return search(engine, SearchRequest(query=query))
@@ -166,7 +166,7 @@ def _measure(given: argparse.Namespace, passages: int) -> None:
         text, vectors = SameText(engine), BareVectors(engine)
         vectors.search(queries[0])
         parts: dict[str, Callable[[Any], object]] = {
-            "query embedding": lambda query: embedder.embed([query]),
+            "query embedding": lambda query: embedder.embed(query),
             "FTS5": text.search,
             "scan": vectors.scan,
         }
@@ -175,7 +175,7 @@ def _measure(given: argparse.Namespace, passages: int) -> None:
             turn = queries[start : start + TURN]
             taken["hybrid"] += [_cpu_ms(lambda: find(query)) for query in turn]  # noqa: B023 - called at once
             for query in turn:
-                vector = embedder.embed([query])[0]
+                vector = embedder.embed(query)[0]
                 for name, part in parts.items():
                     given_to = vector if name == "scan" else query
                     taken[name].append(_cpu_ms(lambda: part(given_to)))  # noqa: B023 - called at once

@@ -128,15 +128,11 @@ class WordEmbedder:
         self.dimension = dimension
         self.calls: list[str] = []
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row of length 1 per text."""
-        self.calls.extend(texts)
-        return np.stack([self._vector(text, self.dimension) for text in texts])
-
-    def embed_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The row of a text, and one of 64 numbers for each of its words."""
+    def embed(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The vector of a text, and one of 64 numbers for each of its words."""
+        self.calls.append(text)
         words = re.findall(r"\w+", text) or [""]
-        return self.embed([text])[0], np.stack([self._vector(word, DIMENSIONS) for word in words])
+        return self._vector(text, self.dimension), np.stack([self._vector(word, DIMENSIONS) for word in words])
 
     def _vector(self, text: str, dimension: int) -> NDArray[np.float32]:
         vector = np.full(dimension, 1e-3, dtype=np.float32)

@@ -160,7 +160,6 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     api_key: Annotated[str, _note("bearer key for http; better set in the environment")] = ""
     dimension: Annotated[int, _within(0, 8192, "numbers", "length of a vector; 0 means the model's")] = 0
     timeout_s: Annotated[float, _within(0.1, 600, "seconds", "timeout of an http embedder")] = 10.0
-    batch: Annotated[int, _within(1, 256, "texts", "texts per inference")] = 8
     max_tokens: Annotated[int, _within(16, 8192, "tokens", "a longer text is cut")] = 256
 
 

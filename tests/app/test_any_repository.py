@@ -179,7 +179,7 @@ def test_an_interrupted_init_says_how_far_it_got_and_goes_on_later(
     monkeypatch.delenv("SCRIMSHAW_EMBEDDING_PROVIDER")
     for number in range(20):
         fill(repository, f"{number}.md", text=f"Whale {number} surfaced.\n")
-    embed, texts = MiniLMEmbedder.embed_tokens, list[str]()
+    embed, texts = MiniLMEmbedder.embed, list[str]()
 
     def embed_some(self: MiniLMEmbedder, text: str) -> Any:
         texts.append(text)
@@ -187,7 +187,7 @@ def test_an_interrupted_init_says_how_far_it_got_and_goes_on_later(
             raise KeyboardInterrupt
         return embed(self, text)
 
-    monkeypatch.setattr(MiniLMEmbedder, "embed_tokens", embed_some)
+    monkeypatch.setattr(MiniLMEmbedder, "embed", embed_some)
     stopped = cli("init")
     assert stopped.code != 0
     assert "Vectors: 16 of 20. `scrimshaw scan` continues" in " ".join(stopped.err.split())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -334,10 +333,10 @@ def test_a_job_reports_progress_and_stops_when_cancelled(open_memory: OpenMemory
 
 def test_an_embedder_that_fails_keeps_what_it_did(open_memory: OpenMemory, vault: Path) -> None:
     class Failing(WordEmbedder):
-        def embed(self, texts: Sequence[str]) -> Any:
+        def embed(self, text: str) -> Any:
             if len(self.calls) == 20:
                 raise EmbedderUnavailable("embedder_failed", "It stopped.", "Try again.")
-            return super().embed(texts)
+            return super().embed(text)
 
     for number in range(40):
         write_memory(vault, f"n{number}", f"text {number}")

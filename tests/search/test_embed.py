@@ -24,8 +24,9 @@ from scrimshaw.search.embedders import (
     EmbedderUnavailable,
     MiniLMEmbedder,
     open_embedder,
-    unit_rows,
+    scale_vector,
 )
+from scrimshaw.search.token_vectors import DIMENSIONS
 
 LOCKED = "The database is locked by another writer."
 PARAPHRASE = "SQLite reports that someone else holds the write lock."
@@ -40,9 +41,13 @@ def opened(**settings: Any) -> Embedder:
     return result
 
 
-def refusal(embedder: Embedder, texts: tuple[str, ...] = ("text",)) -> Degradation:
+def vectors_for(embedder: Embedder, *texts: str) -> Any:
+    return np.array([embedder.embed(text)[0] for text in texts])
+
+
+def refusal(embedder: Embedder) -> Degradation:
     with pytest.raises(EmbedderUnavailable) as caught:
-        embedder.embed(texts)
+        embedder.embed("text")
     degradation = caught.value.degradation
     assert all((degradation.fallback_mode, degradation.confidence_impact, degradation.retry_recommendation))
     assert degradation.failure_mode.startswith(caught.value.details["mode"])
@@ -100,7 +105,7 @@ def test_a_url_or_key_that_cannot_be_sent_is_named_at_the_first_text(settings: d
     embedder = open_embedder(EmbeddingSettings(provider="http", **settings))
     assert not isinstance(embedder, Degradation)
     with pytest.raises(EmbedderUnavailable) as raised:
-        embedder.embed(["text"])
+        embedder.embed("text")
     assert raised.value.degradation.failure_mode.startswith("embedder_misconfigured")
     assert "break" not in str(raised.value)
 
@@ -126,13 +131,14 @@ def test_opening_imports_nothing_heavy() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_memory_stays_small() -> None:
-    """The whole process after loading, 50 queries and a long batch: 165-176 MB measured."""
+    """The whole process after loading, 50 queries and long texts: 165-176 MB measured."""
     resident = in_a_fresh_process(
         "from scrimshaw.search.embedders import MiniLMEmbedder\n"
         "embedder = MiniLMEmbedder(max_tokens=256)\n"
         "for n in range(50):\n"
-        "    embedder.embed([f'query number {n}'])\n"
-        "embedder.embed(['a longer text about memory and files ' * 40] * 12)\n"
+        "    embedder.embed(f'query number {n}')\n"
+        "for _ in range(12):\n"
+        "    embedder.embed('a longer text about memory and files ' * 40)\n"
         "status = open('/proc/self/status').read()\n"
         "print(int(status.split('VmRSS:')[1].split()[0]) // 1024)\n"
     )
@@ -142,7 +148,7 @@ def test_memory_stays_small() -> None:
 def test_the_runtime_reports_to_nobody(tmp_path: Path) -> None:
     """onnxruntime would write a device id and a log of events below the user's cache, and send them."""
     in_a_fresh_process(
-        "from scrimshaw.search.embedders import MiniLMEmbedder\nMiniLMEmbedder(max_tokens=256).embed(['a query'])\n",
+        "from scrimshaw.search.embedders import MiniLMEmbedder\nMiniLMEmbedder(max_tokens=256).embed('a query')\n",
         HOME=str(tmp_path),
         USERPROFILE=str(tmp_path),
         XDG_CACHE_HOME=str(tmp_path / "cache"),
@@ -158,20 +164,16 @@ def bundled() -> MiniLMEmbedder:
     return MiniLMEmbedder(max_tokens=256)
 
 
-def test_rows_are_unit_float32(bundled: MiniLMEmbedder) -> None:
-    vectors = bundled.embed([LOCKED, "", "x" * 5000, "日本 😀", "lone \ud800"])
+def test_vectors_are_unit_float32(bundled: MiniLMEmbedder) -> None:
+    vectors = vectors_for(bundled, LOCKED, "", "x" * 5000, "日本 😀", "lone \ud800")
     assert vectors.shape == (5, DIMENSION)
     assert vectors.dtype == np.float32
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
 
 
-def test_no_text_gives_no_row(bundled: MiniLMEmbedder) -> None:
-    assert bundled.embed([]).shape == (0, DIMENSION)
-
-
 def test_it_agrees_with_the_float_model(bundled: MiniLMEmbedder) -> None:
     """Cosines and first numbers as sentence-transformers computes them from the float32 weights."""
-    vectors = bundled.embed([LOCKED, PARAPHRASE, BREAD, LONG])
+    vectors = vectors_for(bundled, LOCKED, PARAPHRASE, BREAD, LONG)
     cosines = vectors @ vectors.T
     assert cosines[0, 1:] == pytest.approx([0.6863, 0.0768, 0.0433], abs=0.02)
     assert cosines[1, 2:] == pytest.approx([-0.0163, 0.0543], abs=0.02)
@@ -185,32 +187,26 @@ def test_integers_are_as_exact_on_every_processor(bundled: MiniLMEmbedder) -> No
 
     given = onnxruntime.InferenceSession(str(bundled._path), providers=["CPUExecutionProvider"])
     texts = [LOCKED, PARAPHRASE, BREAD, LONG, Path(__file__).read_text("utf-8")[:900], README.read_text("utf-8")[:900]]
-    for text, vector in zip(texts, bundled.embed(texts), strict=True):
+    for text in texts:
         pieces = np.array([bundled.read_pieces(text)])
         masks = {"attention_mask": np.ones_like(pieces), "token_type_ids": np.zeros_like(pieces)}
         (hidden,) = given.run(["last_hidden_state"], {"input_ids": pieces, **masks})
         exact = hidden[0].sum(axis=0)
-        assert vector @ exact / np.linalg.norm(exact) > 0.997
-
-
-def test_batching_changes_neither_order_nor_vectors(bundled: MiniLMEmbedder) -> None:
-    texts = ["word " * n for n in (3, 200, 1, 60, 3, 120, 9)] + [LOCKED, BREAD]
-    alone = np.concatenate([bundled.embed([text]) for text in texts])
-    assert np.abs(bundled.embed(texts) - alone).max() < 1e-4
+        assert bundled.embed(text)[0] @ exact / np.linalg.norm(exact) > 0.997
 
 
 def test_a_longer_text_is_cut(bundled: MiniLMEmbedder) -> None:
     start = "memory " * 254
-    assert np.abs(bundled.embed([start]) - bundled.embed([start + BREAD])).max() < 1e-5
+    assert np.abs(bundled.embed(start)[0] - bundled.embed(start + BREAD)[0]).max() < 1e-5
 
 
 def test_threads_get_their_own_rows(bundled: MiniLMEmbedder) -> None:
     texts = [f"note {n} about {word}" for n, word in enumerate(["locks", "bread", "rivers", "taxes"])]
-    expected = bundled.embed(texts)
+    expected = vectors_for(bundled, *texts)
     found: dict[int, Any] = {}
 
     def work(index: int) -> None:
-        found[index] = [bundled.embed([texts[index]])[0] for _ in range(5)]
+        found[index] = [bundled.embed(texts[index])[0] for _ in range(5)]
 
     threads = [threading.Thread(target=work, args=(index,)) for index in range(4)]
     for thread in threads:
@@ -238,11 +234,11 @@ def test_a_query_does_not_wait_for_a_whole_document(monkeypatch: pytest.MonkeyPa
     session = SlowSession()
     monkeypatch.setattr(embedders, "_load_session", lambda _: session)
     embedder = MiniLMEmbedder(max_tokens=256)
-    background = threading.Thread(target=embedder.embed, args=(["a document chunk"] * 800,))
+    background = threading.Thread(target=vectors_for, args=(embedder, *["a document chunk"] * 800))
     background.start()
     while len(session.sizes) < 3:
         time.sleep(0.001)
-    embedder.embed(["query"])
+    embedder.embed("query")
     served_after = session.sizes.index(1)
     background.join()
     assert served_after < 400  # on a busy machine it takes a while until the query is asked at all
@@ -293,17 +289,18 @@ def test_a_failing_inference_is_an_embedder_error(monkeypatch: pytest.MonkeyPatc
     assert "out of memory" in refusal(MiniLMEmbedder(max_tokens=256)).failure_mode
 
 
-# Rows
+# Vectors
 
 
-def test_unit_rows_keep_a_row_of_zeros() -> None:
-    assert unit_rows([[3.0, 4.0], [0.0, 0.0]], 2, 2).tolist() == [[pytest.approx(0.6), pytest.approx(0.8)], [0, 0]]
+def test_a_vector_of_zeros_stays() -> None:
+    assert scale_vector([3.0, 4.0], 2).tolist() == [pytest.approx(0.6), pytest.approx(0.8)]
+    assert scale_vector([0.0, 0.0], 2).tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("rows", [[[1.0, 2.0]], [[1.0], [2.0, 3.0]], [[1.0], [2.0]], [[1.0, float("nan")], [1.0, 1.0]]])
-def test_unit_rows_refuse_what_was_not_expected(rows: list[list[float]]) -> None:
+@pytest.mark.parametrize("numbers", [[[1.0, 2.0]], [1.0], [1.0, 2.0, 3.0], [1.0, float("nan")]])
+def test_a_vector_that_was_not_expected_is_refused(numbers: list[Any]) -> None:
     with pytest.raises(EmbedderUnavailable):
-        unit_rows(rows, 2, 2)
+        scale_vector(numbers, 2)
 
 
 # HTTP
@@ -346,11 +343,11 @@ def answer(handler: BaseHTTPRequestHandler, status: int, body: bytes, location: 
 
 
 def vectors_of(dimension: int) -> Reply:
-    """Row n points along n + 1; sent in reverse, since only `index` gives the order."""
+    """Each points along the diagonal."""
 
     def reply(handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
-        rows = [{"index": n, "embedding": [n + 1] + [1] * (dimension - 1)} for n in range(len(body["input"]))]
-        answer(handler, 200, json.dumps({"data": rows[::-1], "model": body["model"]}).encode())
+        rows = [{"index": n, "embedding": [1] * dimension} for n in range(len(body["input"]))]
+        answer(handler, 200, json.dumps({"data": rows, "model": body["model"]}).encode())
 
     return reply
 
@@ -379,44 +376,42 @@ def remote(server: Server, **settings: Any) -> Embedder:
 
 def test_http_asks_as_the_protocol_says(server: Server) -> None:
     embedder = remote(server, api_key="a-key", timeout_s=60.0)
-    vectors = embedder.embed(["one", "two"])
+    vector, tokens = embedder.embed("one")
     assert server.requests == [
-        ("/v1/embeddings", "Bearer a-key", {"model": "m", "input": ["one", "two"], "encoding_format": "float"})
+        ("/v1/embeddings", "Bearer a-key", {"model": "m", "input": ["one"], "encoding_format": "float"})
     ]
     assert embedder.model == "http/m"
-    assert vectors.dtype == np.float32
-    assert vectors[:, 0] == pytest.approx([1 / 3**0.5, 2 / 6**0.5])
+    assert vector.dtype == np.float32
+    assert vector == pytest.approx([1 / 3**0.5] * 3)
+    assert tokens.shape == (0, DIMENSIONS)
 
 
 def test_http_sends_no_key_without_one(server: Server) -> None:
-    remote(server, timeout_s=60.0).embed(["one"])
+    remote(server, timeout_s=60.0).embed("one")
     assert server.requests[0][1] == ""
 
 
-def test_http_batches_and_cuts(server: Server) -> None:
-    vectors = remote(server, batch=2, max_tokens=16, timeout_s=60.0).embed(["word " * 40] * 5)
-    assert vectors.shape == (5, 3)
-    assert [body["input"] for _, _, body in server.requests] == [[("word " * 16).strip()] * n for n in (2, 2, 1)]
+def test_http_cuts(server: Server) -> None:
+    remote(server, max_tokens=16, timeout_s=60.0).embed("word " * 40)
+    assert [body["input"] for _, _, body in server.requests] == [[("word " * 16).strip()]]
 
 
 def test_http_asks_for_the_dimension_that_was_set(server: Server) -> None:
-    assert remote(server, dimension=3, timeout_s=60.0).embed(["one"]).shape == (1, 3)
+    assert remote(server, dimension=3, timeout_s=60.0).embed("one")[0].shape == (3,)
     unset = remote(server, timeout_s=60.0)
     for _ in range(2):  # what was learnt is not asked for
-        unset.embed(["one"])
+        unset.embed("one")
     assert [body.get("dimensions") for _, _, body in server.requests] == [3, None, None]
 
 
 def test_http_takes_a_query_that_no_terminal_could_spell(server: Server) -> None:
-    remote(server, timeout_s=60.0).embed(["broken \udcff text"])
+    remote(server, timeout_s=60.0).embed("broken \udcff text")
     assert server.requests[0][2]["input"] == ["broken ? text"]
 
 
 def test_http_learns_the_dimension_once(server: Server) -> None:
     embedder = remote(server, timeout_s=60.0)
-    assert embedder.embed([]).shape == (0, 0)
-    embedder.embed(["one"])
-    assert embedder.embed([]).shape == (0, 3)
+    embedder.embed("one")
     server.reply = vectors_of(4)
     assert "shape (1, 4)" in refusal(embedder).failure_mode
 
@@ -428,6 +423,7 @@ def test_http_learns_the_dimension_once(server: Server) -> None:
         (always(200, b"<html>hello"), "embedder_bad_answer"),
         (always(200, b"\xff\xfe\x00"), "embedder_bad_answer"),
         (always(200, b'{"data": []}'), "embedder_bad_answer"),
+        (always(200, b'{"data": [{"index": 0, "embedding": [1, 1, 1]}, {}]}'), "embedder_bad_answer"),
         (always(200, b'{"data": [{"index": 0, "embedding": ["a"]}]}'), "embedder_bad_answer"),
         (always(200, b'{"data": [{"index": 0, "embedding": [1e999, 1, 1]}]}'), "embedder_bad_answer"),
         (always(500), "embedder_refused"),
@@ -464,7 +460,7 @@ def test_http_a_dead_server_is_asked_again_only_after_a_while(server: Server, mo
     later = time.monotonic() + embedders.COOL_DOWN
     monkeypatch.setattr(time, "monotonic", lambda: later)
     server.reply = vectors_of(3)
-    assert embedder.embed(["back"]).shape == (1, 3)
+    assert embedder.embed("back")[0].shape == (3,)
 
 
 # fastembed
@@ -478,16 +474,15 @@ def test_fastembed_without_a_model_gives_up_at_once(tmp_path: Path, monkeypatch:
     assert refusal(embedder).failure_mode.startswith("embedder_failed")
 
 
-def test_fastembed_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fastembed_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fastembed")
     import fastembed
 
     class Loaded:
-        def embed(self, texts: list[str], batch_size: int) -> Iterator[Any]:
-            assert len(texts) <= batch_size
+        def embed(self, texts: list[str]) -> Iterator[Any]:
             return iter([np.array([len(text), 0.0]) for text in texts])
 
     monkeypatch.setattr(fastembed, "TextEmbedding", lambda _name, **_options: Loaded())
-    embedder = opened(provider="fastembed", batch=2)
-    assert embedder.embed(["a", "bb", "ccc"]).tolist() == [[1, 0]] * 3
-    assert (embedder.model, embedder.embed([]).shape) == ("fastembed/BAAI/bge-small-en-v1.5", (0, 2))
+    embedder = opened(provider="fastembed")
+    assert embedder.embed("ccc")[0].tolist() == [1, 0]
+    assert embedder.model == "fastembed/BAAI/bge-small-en-v1.5"

@@ -56,7 +56,7 @@ class Search:
         embedder = WordEmbedder()
         if vectors:
             pending = index.chunks_to_embed(embedder.model, after=0, limit=1000)
-            rows = {chunk.key: embedder.embed_tokens(chunk.text) for chunk in pending}
+            rows = {chunk.key: embedder.embed(chunk.text) for chunk in pending}
             packed = {key: pack_tokens(tokens) for key, (_, tokens) in rows.items()}
             index.put_vectors(embedder.model, [(key, row) for key, (row, _) in rows.items()], tokens=packed)
         self.searcher = Searcher(index, configured(**settings), embedder if vectors else OFF)
@@ -141,7 +141,7 @@ def test_explained_ranks_are_those_of_the_channels(index: Index) -> None:
     hits = search.ask("wal reset").hits
     filters = Filters(min_quality_score=0.3)
     text = [match.id for match in index.match_text(Query((("wal", "reset"),)), filters, 100)]
-    vector = [m.id for m in index.match_vector("words", WordEmbedder().embed(["wal reset"])[0], filters, 100)]
+    vector = [m.id for m in index.match_vector("words", WordEmbedder().embed("wal reset")[0], filters, 100)]
     assert len(hits) == 5
     for hit in hits:
         ranks = hit.explanation.ranks
@@ -200,7 +200,7 @@ def test_without_an_embedder_the_answer_says_so(index: Index) -> None:
 
 def test_an_embedder_that_fails_is_told_and_words_still_find(index: Index) -> None:
     class Failing(WordEmbedder):
-        def embed(self, texts: Sequence[str]) -> Any:
+        def embed(self, text: str) -> Any:
             raise EmbedderUnavailable("embedder_failed", "It stopped.", "Try again.")
 
     Search(index, note("a", "wal"))

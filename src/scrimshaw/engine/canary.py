@@ -181,7 +181,7 @@ def _ask_meaning(engine: Engine, name: str, by_meaning: bool) -> Answer:
         if done < total:
             return f"pieces with a vector: only {done} of {total}"
         piece = engine.index.pieces([(name, 0)]).get((name, 0))
-        vector = embedder.embed([f"{piece.context}\n{piece.text.strip()}".strip() if piece else ""])[0]
+        vector = embedder.embed(f"{piece.context}\n{piece.text.strip()}".strip() if piece else "")[0]
         alone = engine.index.match_vector(embedder.model, vector, replace(_ANY_QUALITY, only=(name,)), 1)
     except EmbedderUnavailable as error:
         return error.degradation.failure_mode

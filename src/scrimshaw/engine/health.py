@@ -209,7 +209,7 @@ def _check_vectors(engine: Engine) -> Result | str:
     if isinstance(embedder, Degradation):
         is_choice = engine.settings.embedding.provider == "none"
         return Result(Status.OFF, embedder.failure_mode, embedder, expected=is_choice)
-    vector = embedder.embed([PROBE_TEXT])[0]  # its error carries the degradation
+    vector = embedder.embed(PROBE_TEXT)[0]  # its error carries the degradation
     done, total = count_vectors(engine)
     if done and not engine.index.match_vector(embedder.model, vector, EVERY, 1):
         return off(f"pieces with a vector: {done}, and none is found")

@@ -159,7 +159,7 @@ def embed_pending(engine: Engine, keep_going: KeepGoing | None = None, *, record
         cache = None if lack[1] else engine.storage.vectors  # records are not shared by branches
         known = _find_vectors(engine, model, texts, has_room) if cache else {}
         # One text at a time: a batch would be padded, and the vector of a text would depend on its neighbours.
-        pairs = {key: engine.embedder.embed_tokens(text) for key, text in texts.items() if key not in known}
+        pairs = {key: engine.embedder.embed(text) for key, text in texts.items() if key not in known}
         made = {key: (vector, pack_tokens(tokens) if has_room else None) for key, (vector, tokens) in pairs.items()}
         rows = known | made
         packed = {key: tokens for key, (_, tokens) in rows.items() if has_room and tokens is not None}

@@ -112,7 +112,7 @@ class CandidateFinder:
         self._count_sessions = lru_cache(maxsize=1)(lambda _: index.count(Filters(source=RECORD)).get("", 0))
         self._count_vectors = lru_cache(maxsize=2)(lambda _, record: index.vector_counts(record=record))
         if not isinstance(embedder, Degradation):
-            self._embed_query = lru_cache(maxsize=256)(embedder.embed_tokens)
+            self._embed_query = lru_cache(maxsize=256)(embedder.embed)
 
     def find(self, state: SearchState) -> None:
         """Add to the state what each requested channel finds, or why it could not search."""

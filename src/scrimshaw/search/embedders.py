@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from http.client import HTTPException, InvalidURL
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
-from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -55,11 +54,11 @@ class Embedder(Protocol):
     def model(self) -> str:
         """The id that is stored with vectors; vectors of different ids cannot be compared."""
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row of length 1 per text, shape (n, dimension); raises only EmbedderUnavailable."""
+    def embed(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The vector of a text, and a row for each content token, none if the model gives none; all of length 1.
 
-    def embed_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The vector of a text, and a row for each content token, none if the model gives none; raises the same."""
+        Raises only EmbedderUnavailable.
+        """
 
 
 class EmbedderUnavailable(ScrimshawError, code="embedder_unavailable", exit_code=3):
@@ -89,7 +88,7 @@ def open_embedder(settings: EmbeddingSettings) -> Embedder | Degradation:
 
 
 class MiniLMEmbedder:
-    """Embeds on this machine, a text at a time; the first one loads the model. Threads take turns."""
+    """Embeds on this machine; the first text loads the model. Threads take turns."""
 
     model = MODEL
 
@@ -100,19 +99,11 @@ class MiniLMEmbedder:
         self._session: Any = None
         self._loading, self._inference = Lock(), Lock()
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
-
-        # The sum over the tokens equals the mean except for its length, which becomes 1.
-        rows = [self.run_model(self.read_pieces(text)).sum(axis=0) for text in texts]
-        if len(rows) > 1:
-            release_freed_memory()
-        return unit_rows(np.array(rows).reshape(-1, DIMENSION), len(rows), DIMENSION)
-
-    def embed_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def embed(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         pieces = self.read_pieces(text)
         hidden = self.run_model(pieces)
-        return unit_rows(hidden.sum(axis=0)[None], 1, DIMENSION)[0], project_tokens(hidden[find_content(pieces)])
+        # The sum over the tokens equals the mean except for its length, which becomes 1.
+        return scale_vector(hidden.sum(axis=0), DIMENSION), project_tokens(hidden[find_content(pieces)])
 
     def read_pieces(self, text: str) -> list[int]:
         """The text as pieces of the model, which is loaded first; raises EmbedderUnavailable."""
@@ -135,35 +126,25 @@ class MiniLMEmbedder:
         return rows
 
 
-class BatchEmbedder:
-    """Embeds `batch` texts at a time, each cut to `max_tokens`; a subclass embeds a batch."""
+class PlainEmbedder:
+    """Embeds texts cut to `max_tokens`, without rows for their tokens; a subclass makes the vector."""
 
     def __init__(self, settings: EmbeddingSettings, model: str) -> None:
         self.settings, self.model = settings, model
         self.dimension = settings.dimension  # 0 until the first answer tells
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
-
-        parts = []
-        for start in range(0, len(texts), self.settings.batch):
-            batch = [clip(text, self.settings.max_tokens) for text in texts[start : start + self.settings.batch]]
-            parts.append(unit_rows(self.embed_batch(batch), len(batch), self.dimension))
-            self.dimension = parts[-1].shape[1]
-        return np.concatenate(parts) if parts else np.empty((0, self.dimension), np.float32)
-
-    def embed_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The vector of a text, and no rows for its tokens; raises EmbedderUnavailable."""
-        vector = self.embed([text])[0]
+    def embed(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        vector = scale_vector(self.make_vector(clip(text, self.settings.max_tokens)), self.dimension)
+        self.dimension = len(vector)
         return vector, vector[:0].reshape(0, DIMENSIONS)
 
-    def embed_batch(self, texts: Sequence[str]) -> ArrayLike:
-        """The vectors of a few texts, of any length; raises EmbedderUnavailable."""
+    def make_vector(self, text: str) -> ArrayLike:
+        """The vector of a text, of any length; raises EmbedderUnavailable."""
         raise NotImplementedError
 
 
-class FastembedEmbedder(BatchEmbedder):
-    """Embeds with a fastembed model on one thread; the first batch loads it, and threads take turns per batch."""
+class FastembedEmbedder(PlainEmbedder):
+    """Embeds with a fastembed model on one thread; the first text loads it. Threads take turns."""
 
     def __init__(self, settings: EmbeddingSettings) -> None:
         require_package("fastembed", "'scrimshaw[fastembed]'")
@@ -172,7 +153,7 @@ class FastembedEmbedder(BatchEmbedder):
         self._model: Any = None
         self._lock = Lock()
 
-    def embed_batch(self, texts: Sequence[str]) -> list[Any]:
+    def make_vector(self, text: str) -> Any:
         try:
             with self._lock:
                 if self._model is None:
@@ -180,7 +161,8 @@ class FastembedEmbedder(BatchEmbedder):
                     import fastembed  # noqa: PLC0415 - optional
 
                     self._model = fastembed.TextEmbedding(self._name, threads=1, local_files_only=True)
-                return list(self._model.embed(list(texts), batch_size=len(texts)))
+                (vector,) = self._model.embed([text])
+                return vector
         except Exception as error:
             command = f'python -c "import fastembed; fastembed.TextEmbedding({self._name!r})"'
             hint = f"Download it once while online: {command}."
@@ -189,12 +171,11 @@ class FastembedEmbedder(BatchEmbedder):
 
 
 class _Row(msgspec.Struct, frozen=True):
-    index: int
     embedding: list[float]
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    data: list[_Row]
+    data: tuple[_Row]
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -204,7 +185,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-class HttpEmbedder(BatchEmbedder):
+class HttpEmbedder(PlainEmbedder):
     """Embeds over HTTP without retries; after a server could not be reached, calls fail at once for COOL_DOWN."""
 
     def __init__(self, settings: EmbeddingSettings) -> None:
@@ -217,18 +198,17 @@ class HttpEmbedder(BatchEmbedder):
         self._opener = urllib.request.build_opener(_NoRedirect)
         self._unreachable_until = 0.0
 
-    def embed_batch(self, texts: Sequence[str]) -> list[list[float]]:
-        """The server's vectors, in the order of the texts."""
+    def make_vector(self, text: str) -> list[float]:
         settings = self.settings
         # JSON cannot hold lone surrogates, and a query from a command line may have some.
-        sent = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-        body: dict[str, object] = {"model": settings.model, "input": sent, "encoding_format": "float"}
+        sent = text.encode("utf-8", "replace").decode("utf-8")
+        body: dict[str, object] = {"model": settings.model, "input": [sent], "encoding_format": "float"}
         body |= {"dimensions": settings.dimension} if settings.dimension else {}
         try:
-            rows = msgspec.json.decode(self._post(msgspec.json.encode(body)), type=_Answer).data
+            (row,) = msgspec.json.decode(self._post(msgspec.json.encode(body)), type=_Answer).data
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise _bad_answer("embedding server", f"not an embeddings answer ({error})", CHECK_MODEL) from error
-        return [row.embedding for row in sorted(rows, key=attrgetter("index"))]
+        return row.embedding
 
     def _post(self, sent: bytes) -> bytes:
         """The body of the answer."""
@@ -268,20 +248,18 @@ def require_package(name: str, requirement: str) -> ModuleSpec:
     raise EmbedderUnavailable("embedder_missing", f"The package {name} is not installed.", hint)
 
 
-def unit_rows(rows: ArrayLike, count: int, dimension: int) -> NDArray[np.float32]:
-    """`rows` as float32 of length 1; raises EmbedderUnavailable for another shape (0 is any) or infinite numbers."""
+def scale_vector(numbers: ArrayLike, dimension: int) -> NDArray[np.float32]:
+    """`numbers` as float32 of length 1; raises EmbedderUnavailable for another shape (0 is any) or infinite numbers."""
     import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
 
-    try:
-        matrix = np.asarray(rows, dtype=np.float32)
-    except ValueError as error:
-        raise _bad_answer("embedder", "vectors of different lengths", CHECK_VECTORS) from error
-    if matrix.ndim != 2 or matrix.shape[0] != count or dimension not in (0, matrix.shape[1]):
-        what = f"vectors of shape {matrix.shape} where ({count}, {dimension or 'any'}) was expected"
+    matrix = np.asarray([numbers], dtype=np.float32)
+    if matrix.ndim != 2 or dimension not in (0, matrix.shape[1]):
+        what = f"vectors of shape {matrix.shape} where (1, {dimension or 'any'}) was expected"
         raise _bad_answer("embedder", what, CHECK_VECTORS)
     if not np.isfinite(matrix).all():
         raise _bad_answer("embedder", "numbers that are not finite", CHECK_VECTORS)
-    return scale_rows(matrix)
+    vector: NDArray[np.float32] = scale_rows(matrix)[0]
+    return vector
 
 
 def _load_session(path: Path) -> Any:
