@@ -20,12 +20,6 @@ from scrimshaw.models import Edge, Heading, MemoryType, Relation, Tier
 LEAST_SUBSTANCE = 60
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _WORD_CHARACTERS = re.compile(r"[^\W_]")
-# Wording of rules for how to work.
-_RULE = re.compile(
-    r"\b(?:always|never|must(?: not)?|should(?: not)?|do not|don't|prefer|avoid|make sure|ensure|only use|keep)\b"
-    r"|^[ \t]*(?:[-*]|\d+\.)[ \t]+(?:\*\*)?(?:use|write|run|follow|add|put|name|test|check|ask|commit|stick)\b",
-    re.IGNORECASE | re.MULTILINE,
-)
 _OBSERVATION = re.compile(r"^[ \t]*[-*][ \t]+\[([^\]\[()]{2,60})\][ \t]+(\S.*)$", re.MULTILINE)
 _RELATION = re.compile(
     r"^[ \t]*[-*][ \t]+(\w[\w \t-]{0,60}?)[ \t]+\[\[([^\]\[\n]+)\]\](?:[ \t]*\(([^()\n]*)\))?", re.MULTILINE
@@ -33,6 +27,7 @@ _RELATION = re.compile(
 _LINK = re.compile(r"\[\[([^\[\]|\n]+)(?:\|([^\[\]\n]+))?\]\]")
 _TAG = re.compile(r"(?<!\S)#([^\W\d_][\w/-]*)")
 _WORDS = load_table(__file__, "other_memories", dict[str, dict[str, str]])
+_RULE = re.compile(_WORDS["patterns"]["rule"].replace("\n", ""))
 _CATEGORIES = {word: MemoryType(name) for name, words in _WORDS["types"].items() for word in words.split()}
 _RELATIONS = {word: Relation(name) for name, words in _WORDS["relations"].items() for word in words.split()}
 # Forgetful grades memories 1..10 and reserves the two highest for what a project is built on.

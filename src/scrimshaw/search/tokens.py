@@ -15,6 +15,7 @@ from unicodedata import category, normalize
 import msgspec
 
 from scrimshaw.ingest.comparison import contains_phrase, find_heads, normalise_text, space_words
+from scrimshaw.ingest.tables import load_pattern, load_words
 
 TOKENIZER_FILE = Path(__file__).with_name("model") / "tokenizer.json"
 
@@ -24,29 +25,14 @@ LONGEST_WORD = 100
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _UNSPACED = re.compile(r"[^ ]+")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]+|[!-~]")
-# Punctuation, and ideographs as in BERT: each is a word of its own.
-_ALONE = re.compile(
-    r"[!-/:-@\[-`{-~\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b73f"
-    r"\U0002b740-\U0002b81f\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f]"
-)
+_ALONE = load_pattern(__file__, "tokens", "alone")
 # Maximum of terms in a query; bounds the cost of a pasted page. Judged queries have 2 to 35.
 MAX_TERMS = 64
 STEM = 5  # first characters by which words are compared
 _WORD = re.compile(r"[^\W_]+")
 _NAME = re.compile(r"[^\W_]+(?:[_./:]+[^\W_]+)+")
 MAX_NAMES = 8
-# English words that name no subject, and the rests of contractions split at the apostrophe.
-# Without the list nDCG@10 falls by .07 on the memories of a real project (docs/evaluation).
-_STOP_LIST = """
-a about after again all also am an and any are aren as at be because been before being between both but by
-can cannot could couldn d did didn do does doesn doing don down during each few for from further had hadn
-has hasn have haven having he her here hers herself him himself his how i if in into is isn it its itself
-just let ll m me more most my myself no nor not now of on once only or other our ours ourselves out over own
-re s same she should shouldn so some such t than that the their theirs them themselves then there these they
-this those through to too until up us ve very was wasn we were weren what when where which while who whom
-whose why will with won would wouldn you your yours yourself yourselves
-"""
-STOP_WORDS = frozenset(_STOP_LIST.split())
+STOP_WORDS = load_words(__file__, "tokens", "stop_words")
 
 
 class WordPiece(NamedTuple):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,30 +11,19 @@ from msgspec import structs
 from scrimshaw.app.clients.client import Client
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_epoch
+from scrimshaw.ingest.tables import load_lines, load_pattern
 from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.models import EventKind
 from scrimshaw.toml_text import parse_toml
 
 _END_PATIENCE_S = 3  # Codex allows no longer time at the end, and warns of a hook that asks for it
-_NOT_ASKED = (  # texts of the client in the user's name
-    "<environment_context>", "<user_instructions>", "<permissions instructions>", "<turn_aborted>",
-    "<user_shell_command>", "<subagent_notification>", "<skill>", "# AGENTS.md instructions",
-)  # fmt: skip
+_pattern = partial(load_pattern, __file__, "codex")
+_NOT_ASKED = load_lines(__file__, "codex", "not_asked")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _RESULTS = ("function_call_output", "custom_tool_call_output")
-_HEAD = (  # the head of a command's output in a rollout, with its exit code
-    r"\A(?:(?:Chunk ID|Wall time|Exit code|Process exited with code|Process running with session ID"
-    r"|Total output lines|Original token count)\b[^\n]*\n)+Output:\n?"
-)
 _HEAD_CODE = r"(?:Exit code:|Process exited with code) (-?\d{1,10})"
 # How the first or last line of a command's output says that it failed.
 _EXIT_CODE = r"\A(?:Error: )?(?:Exit code:?|Process exited with code|Command failed with exit code) (-?\d{1,10})\b"
-_COMPLAINT = (
-    r"\A(?:fatal: |error(?:\[E\d+\])?: |npm (?:ERR!|error) |error Command failed|FAILED \(|test result: FAILED"
-    r"|(?:/usr)?(?:/bin/)?(?:ba|z|da|k)?sh: |make(?:\[\d+\])?: \*\*\* "
-    r"|[A-Za-z_][\w.]*(?:Error|Exception): "
-    r"|[a-z][\w.-]*: .*: (?:No such file or directory|Permission denied|not found)\Z)"
-)
 _TALLY = r"\b[1-9]\d{0,6} (?:failed|failures?|errors?)\b"
 _LONGEST_LINE = 400
 _PATCHER, _REFUSED = "apply_patch", 'Rejected("rejected by user")'
@@ -164,7 +154,7 @@ class _RolloutReader(TranscriptBuilder):
         output = js.result_text(result)
         if _REFUSED in output:
             self.drop_call(call_id)
-        head = re.match(_HEAD, output)
+        head = _pattern("head").match(output)
         code = self._codes.get(call_id)
         if code is None and isinstance(result, Mapping):
             code = js.number(js.section(result, "metadata").get("exit_code"))
@@ -183,7 +173,7 @@ def guess_failure(output: str) -> bool | None:
     if code := re.match(_EXIT_CODE, lines[0]):
         return int(code[1]) != 0
     first, last = lines[0][:_LONGEST_LINE], lines[-1][:_LONGEST_LINE]
-    is_complaint = re.match(_COMPLAINT, first) or re.match(_COMPLAINT, last) or re.search(_TALLY, last)
+    is_complaint = any(map(_pattern("complaint").match, (first, last))) or re.search(_TALLY, last)
     return True if is_complaint else None
 
 
