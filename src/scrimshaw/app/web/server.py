@@ -26,13 +26,12 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from scrimshaw.app.web.changes import show_changes, undo_change
 from scrimshaw.app.web.figures import show_health, show_quality, show_statistics
 from scrimshaw.app.web.graph import show_graph, show_neighbourhoods
 from scrimshaw.app.web.markup import join, tag
 from scrimshaw.app.web.memory import show_memory
 from scrimshaw.app.web.page import Page, Site, Values, read_asset, render_page
-from scrimshaw.app.web.review import accept_draft, reject_draft, show_drafts, take_back
+from scrimshaw.app.web.review import accept_draft, reject_draft, show_changes, show_drafts, take_back, undo_change
 from scrimshaw.app.web.search import show_search
 from scrimshaw.app.web.sessions import list_sessions, show_session
 from scrimshaw.engine import Engine, index
