@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from scrimshaw.app.web.markup import Child, Html, draw_lines, join, link, make_bar, make_table, make_url, tag
 from scrimshaw.app.web.page import EVENTS_SHOWN, Page, Site, Values, format_moment, link_memory, parse_number
-from scrimshaw.engine.drafts import find_draft
 from scrimshaw.engine.sessions import rank_working_memory
 from scrimshaw.engine.usage import MOST_SESSIONS, measure_usage
 from scrimshaw.errors import NotFound
@@ -62,14 +61,13 @@ def show_session(site: Site, values: Values) -> Page:
     ]
     title = tag("h2", "What happened", id="course")
     course = tag("section", title, tag("p", [(page, " ") for page in pages]), timeline)
-    about = _render_about(site, session, len(events))
-    parts = [about, course, _render_attention(site, session), _render_sent(site, session)]
     record = next(iter(engine.sessions.records(name)), None)
+    about = _render_about(session, len(events), record.memory_id if record else "")
+    parts = [about, course, _render_attention(site, session), _render_sent(site, session)]
     return Page(title_session(engine.sessions, engine.index, record) if record else name, join(parts), "/sessions")
 
 
-def _render_about(site: Site, session: Session, events: int) -> Html:
-    draft = find_draft(site.engine, session.id)
+def _render_about(session: Session, events: int, memory_id: str) -> Html:
     used = session.context_used
     facts: Mapping[str, Child] = {
         "session": tag("code", session.id),
@@ -81,7 +79,7 @@ def _render_about(site: Site, session: Session, events: int) -> Html:
         "context in use": "" if used is None else f"{used:.0%}",
         "goes on from": link(session.continues, make_url("/sessions", session.continues)) if session.continues else "",
         "work tree": session.work_tree,
-        "what it left": link_memory(draft.memory_id) if draft and draft.memory_id else "",
+        "what it left": link_memory(memory_id) if memory_id else "",
     }
     return tag("dl", [(tag("dt", name), tag("dd", value)) for name, value in facts.items() if value])
 
