@@ -136,7 +136,6 @@ class IdMap:
             noted = msgspec.json.decode(read_if_there(path) or b"", type=_Noted)
             self.copies, self.is_open = noted.copies, noted.is_open
 
-    def write(self, *, is_open: bool) -> None:
+    def write(self) -> None:
         """Note the copies, and whether changes are under way; raises StorageFailure."""
-        self.is_open = is_open
-        write_file(self.path, msgspec.json.encode(_Noted(copies=self.copies, is_open=is_open)), private=True)
+        write_file(self.path, msgspec.json.encode(_Noted(copies=self.copies, is_open=self.is_open)), private=True)

@@ -92,13 +92,13 @@ def sync_copies(
     retired = sum(step.action == "retire" for step in steps)
     if retired > max(FEW, len(copies) // 2):
         approve(retired, len(copies))
-    known.copies, is_open = copies, True
-    known.write(is_open=is_open)
+    known.copies, known.is_open = copies, True
+    known.write()
     try:
         done = _take_steps(done, store, wanted, copies, advance)
-        is_open = done.exit_code > 0
+        known.is_open = done.exit_code > 0
     finally:  # even if the user interrupted it
-        known.write(is_open=is_open)
+        known.write()
     return done
 
 
