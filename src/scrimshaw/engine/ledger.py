@@ -105,7 +105,7 @@ def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Seque
         actor = f"{entry.actor}{by}"
         entries.append(replace(entry, actor=actor, prior_hash=file.hash, new_hash=new_hash, decision_meta=meta))
         if text is not None and after is not None:
-            whole = StoredText(file.name, new_hash, text) if is_clean else _redact_text(file.name, new_hash, after)
+            whole = StoredText(file.name, new_hash, text) if is_clean else redact_text(file.name, new_hash, after)
             texts.append(whole)
     shared = [*filter(None, map(attrgetter("file.shared_lock"), changes))]
     shared_lock = lock(shared[0], SHARED_TIMEOUT_S, makes_folder=True) if shared else nullcontext()
@@ -122,7 +122,7 @@ def _record_unseen(engine: Engine, changes: Sequence[RecordedChange]) -> None:
         if current != (recorded or ""):
             entries.append(make_external_entry(change.file, recorded))
         if data is not None and not change.file.is_stored and engine.journal.prior_text(name, current) is None:
-            texts.append(_redact_text(name, current, data))
+            texts.append(redact_text(name, current, data))
     if entries or texts:
         engine.journal.record(entries, (), texts)
 
@@ -155,7 +155,7 @@ def record_external_changes(engine: Engine, renames: Mapping[str, str]) -> bool:
         found = _find_unrecorded(engine)
         while batch := [*islice(found, EXTERNAL_BATCH)]:
             entries = [make_external_entry(file, recorded, renames.get(file.name, "")) for file, recorded in batch]
-            texts = [_redact_text(file.name, file.hash, file.data) for file, _ in batch if file.data is not None]
+            texts = [redact_text(file.name, file.hash, file.data) for file, _ in batch if file.data is not None]
             engine.journal.record(entries, (), texts)
     return True
 
@@ -165,7 +165,7 @@ def hash_of(data: bytes | None) -> str:
     return "" if data is None else content_hash(data)
 
 
-def _redact_text(name: str, digest: str, data: bytes) -> StoredText:
+def redact_text(name: str, digest: str, data: bytes) -> StoredText:
     """What the journal keeps of a file for undo: its text, redacted."""
     return StoredText(name, digest, redact(data.decode(errors="replace")))
 

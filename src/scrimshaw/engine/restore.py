@@ -22,7 +22,7 @@ from scrimshaw.engine import checkpoints
 from scrimshaw.engine.core import GLOBAL, LOCK_FILE, LOCK_TIMEOUT_S, MEMORIES, Engine
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import catch_up, list_skipped_files
-from scrimshaw.engine.ledger import IN_VAULT, LedgerFile, hash_of
+from scrimshaw.engine.ledger import IN_VAULT, LedgerFile, hash_of, redact_text
 from scrimshaw.engine.read import search
 from scrimshaw.engine.trust import demand_changeable
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound, StorageFailure, UnusableArchive
@@ -240,7 +240,7 @@ def _carry_out(
         # Rows of an archive may lack the texts, and an edit by hand may be the next change.
         texts = [StoredText(step.now.name, hash_of(step.change.after), step.then) for step in recorded if step.then]
         files = [(step.now, step.now.data) for step in recorded if step.now.data is not None]
-        texts += (StoredText(now.name, now.hash, redact(data.decode(errors="replace"))) for now, data in files)
+        texts += (redact_text(now.name, now.hash, data) for now, data in files)
         engine.journal.record((), (), texts)
         meta = {"checkpoint": planned.name, "mark": secrets.token_hex(16)}
         reason = f"restored from checkpoint {planned.name}"

@@ -82,7 +82,6 @@ class WordScan:
         return list(zip(memories[best].tolist(), ordinals.tolist(), scores[best].tolist(), strict=True))
 
     def forget(self) -> None:
-        """Forget all rows and lists."""
         self._rows = self._memories = np.empty(0, dtype=np.int64)  #: the memory of a removed row is -1
         self._lengths, self._many = np.empty(0), 0
         self._lists: dict[tuple[Any, ...], WordList] = {}
