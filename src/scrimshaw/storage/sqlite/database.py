@@ -9,7 +9,7 @@ from _blake2 import blake2b  # `hashlib` and `threading` take a hook a milliseco
 from _thread import RLock, get_ident
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +150,15 @@ class Database(SqlDatabase):
 
     def size_bytes(self) -> int:
         return sum(file.stat().st_size for file in (self.path, self.log) if file.exists())
+
+    def compact(self) -> list[Path]:
+        """Rewrite the file without free pages and empty its log; returns the files that another process prevents."""
+        with self.lend() as connection, suppress(apsw.BusyError):
+            connection.execute("VACUUM")
+            # A reader of an older state keeps the log from being merged into the file and emptied.
+            if not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]:
+                return []
+        return [path for path in (self.path, self.log) if path.stat().st_size]
 
     def close(self) -> None:
         """Close unused connections."""

@@ -3,7 +3,7 @@
 import base64
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ class SqliteMaintenance(Maintenance):
     def compact(self) -> list[Path]:
         with self._index.write() as write:
             write.execute(MERGE_WORDS)
-        return [path for database in (*self._databases.values(), *self._erased_others) for path in _compact(database)]
+        return [path for each in (*self._databases.values(), *self._erased_others) for path in each.compact()]
 
     def dump_rows(self) -> Iterator[DumpedRow]:
         return dump(self._journal)
@@ -160,13 +160,3 @@ def _check_type(place: str, declared: str, value: Any) -> Any:
     if value is not None and (isinstance(value, bool) or not isinstance(value, _TYPES[declared])):
         raise UnusableArchive(f"{place} holds {type(value).__name__}, not {declared}.", _HINT)
     return value
-
-
-def _compact(database: Database) -> list[Path]:
-    """Rewrite the file without free pages and empty its log; returns the files that another process prevents."""
-    with database.lend() as connection, suppress(apsw.BusyError):
-        connection.execute("VACUUM")
-        # A reader of an older state keeps the log from being merged into the file and emptied.
-        if not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]:
-            return []
-    return [path for path in (database.path, database.log) if path.stat().st_size]
