@@ -36,6 +36,7 @@ from scrimshaw.ingest.markdown import group_relations
 from scrimshaw.ingest.memory_file import BOM, MemoryFile, edit_memory_file, parse_memory_file, render_memory_file
 from scrimshaw.ingest.quality import QualityVerdict, judge
 from scrimshaw.ingest.redact import Redact, redact, redact_edit, redact_head
+from scrimshaw.ingest.tables import load_pattern
 from scrimshaw.models import (
     RECORD,
     Action,
@@ -77,12 +78,7 @@ _CANDIDATES = 10  # sketches select the likeliest; the texts themselves decide
 # and 1 of 23 pieces of notes with the nearest of 3,000 others, mostly for a reason.
 _SAME_WORDS = 0.5
 _SAMPLE_LUCK = 0.5  # a minhash is a sample: related texts rarely share less than half of the expected number
-# Words people use when one thing replaced another, in lower case. Their first letters, tried first, halve the time.
-_CUES = re.compile(
-    r"(?=[cdimnorstw])\b(?:instead|no longer|not any ?more|(?:replac|supersed|deprecat)(?:es|ed|ing)|obsolete"
-    r"|outdated|(?:was|were|is) wrong|turned out|contrary to|revert(?:s|ed|ing)|rolled back"
-    r"|(?:switched|moved|migrated|changed) (?:away )?(?:from|to))\b"
-)
+_CUES = load_pattern(__file__, "write", "cues")
 
 
 class NewText(Struct, frozen=True, kw_only=True):
