@@ -12,7 +12,8 @@ from scrimshaw.app.mcp.schema import DEFAULT_TOOLSETS
 from scrimshaw.config import NO_PROJECT, load
 from scrimshaw.ingest.tables import load_lines
 
-INSTRUCTIONS, NO_MEMORY = (" ".join(load_lines(__file__, "serve", name)) for name in ("instructions", "no_memory"))
+INSTRUCTIONS = " ".join(load_lines(__file__, "serve", "instructions"))
+NO_MEMORY = " ".join(load_lines(__file__, "serve", "no_memory"))
 
 
 def serve(project: Path, toolsets: str = DEFAULT_TOOLSETS) -> None:

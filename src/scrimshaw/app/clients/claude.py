@@ -27,7 +27,8 @@ _ARGUMENTS = r"(?s)<command-args>(.*?)</command-args>"
 # What the user ran with `!`, and in the next row what it printed.
 _SHELL = re.compile(r"(?s)\A<bash-input>(.*)</bash-input>\Z")
 _SHELL_OUTPUT = re.compile(r"(?s)\A<bash-stdout>(.*)</bash-stdout>\s*<bash-stderr>(.*)</bash-stderr>\Z")
-_NOT_ASKED, _NOT_RUN = (load_lines(__file__, "claude", name) for name in ("not_asked", "not_run"))
+_NOT_ASKED = load_lines(__file__, "claude", "not_asked")
+_NOT_RUN = load_lines(__file__, "claude", "not_run")
 # A person's words about a call: in place of its result if it was refused, beside it if it was allowed.
 _INSTEAD, _ASKED = "To tell you how to proceed, the user said:", "permissionDecision"
 _RECENT_ROWS = 40  # hold the calls whose hooks may still run
