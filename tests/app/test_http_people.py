@@ -21,6 +21,21 @@ PRIVATE_FILES = {
     f"{HIDDEN}/typo": f"---\nvisibility: privat\n---\n# {HIDDEN}\nThe {HIDDEN} typo.\n",
     f"{HIDDEN}/list": f"---\nvisibility: [ana]\n---\n# {HIDDEN}\nThe {HIDDEN} list.\n",
     f"{HIDDEN}/broken": f"---\nvisibility: private\ntitle: [\n---\n# {HIDDEN}\nThe {HIDDEN} wreck.\n",
+    f"{HIDDEN}/open": f"---\ntitle: a\n\nvisibility: private\n\nThe {HIDDEN} oar.\n",
+    f"{HIDDEN}/late": f"\n \n---\nvisibility: private\n---\nThe {HIDDEN} mast.\n",
+    f"{HIDDEN}/four": f"---\nvisibility: private\n----\nThe {HIDDEN} keel.\n",
+    f"{HIDDEN}/twice": f"---\nvisibility: private\nvisibility: team\n---\nThe {HIDDEN} sail.\n",
+    f"{HIDDEN}/dash": f"\u2014\nvisibility: private\n\u2014\nThe {HIDDEN} rope.\n",
+    f"{HIDDEN}/bare": f"title: a\nvisibility: private\n---\nThe {HIDDEN} hold.\n",
+    f"{HIDDEN}/second": f"---\ntitle: a\n---\n---\nvisibility: private\n---\nThe {HIDDEN} deck.\n",
+    f"{HIDDEN}/torn": f"<<<<<<< a\n---\nvisibility: team\n=======\n---\nvisibility: x\n>>>>>>> b\n---\n{HIDDEN}.\n",
+}
+# What says `visibility` elsewhere, or that it is the team's.
+TOLD = {
+    "told/prose": "# Front matter\n\nWith\n\nvisibility: private\n\na file is dry.\n",
+    "told/body": "---\ntitle: a\n---\nIt is dry.\n\nvisibility: private\n",
+    "told/late": '\n---\nvisibility: "team" # dry\n---\nIt is dry.\n',
+    "told/twice": "---\nvisibility: team\nvisibility: team\n---\nIt is dry.\n",
 }
 
 
@@ -42,6 +57,8 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     project, home = root / "shop", root / "home"
     write_memory(project / ".scrimshaw/memories", "gate", "# Gate\nThe harbour gate shuts at dusk.\n")
     write_memory(project / ".scrimshaw/memories", "quay", "---\nvisibility: team\n---\n# Quay\nThe quay is dry.\n")
+    for name, text in TOLD.items():
+        write_memory(project / ".scrimshaw/memories", name, text)
     for name, text in PRIVATE_FILES.items():
         write_memory(project / ".scrimshaw/memories", name, text)
     git(root, "init", "-q", str(project))
@@ -91,8 +108,9 @@ def test_saving_what_is_private_says_where_it_belongs(team: Team) -> None:
     assert not (team.project / ".scrimshaw/memories/drawer.md").exists()
 
 
-def test_what_is_for_the_team_is_told(team: Team) -> None:
-    assert "dry" in team.server.call(team.secret, "memory_get", id="quay")["content"]
+@pytest.mark.parametrize("name", ["quay", *TOLD])
+def test_what_is_for_the_team_is_told(team: Team, name: str) -> None:
+    assert "dry" in team.server.call(team.secret, "memory_get", id=name)["content"]
 
 
 def test_a_memory_that_becomes_private_is_forgotten(team: Team) -> None:

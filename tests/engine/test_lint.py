@@ -123,6 +123,37 @@ class TestLint:
         assert "a merge left both sides" in merged.reasons[0]
         assert merged.lines == (1 + GOOD.count("\n"),)
 
+    @pytest.mark.parametrize(
+        ("text", "line", "what"),
+        [
+            ("---\ntitle: a\n---\nWe round up.\n>>>>>>> theirs\n", 5, "a merge left the mark '>>>>>>>'"),
+            ("We ship on Fridays.\n=======\nWe ship on Mondays.\n", 2, "a merge left the mark '======='"),
+            ("Up.\n```\n<<<<<<< a\n```\n<<<<<<< a\nDown.\n", 5, "a merge left the mark '<<<<<<<'"),
+            ("---\ntier: important\ntitle: a\ntier: normal\n---\nWe round up.\n", 4, "the key 'tier' is there twice"),
+            ("---\ntier: important\n\nWe round up.\n", 1, "ends with a line of three dashes"),
+            ("\n\n---\ntier: important\n---\nWe round up.\n", 3, "front matter begins in line 1"),
+            ("---\n<<<<<<< a\ntier: x\n=======\ntier: y\n>>>>>>> b\n---\nUp.\n", 2, "a merge left both sides"),
+        ],
+    )
+    def test_a_file_that_says_something_else_than_it_seems_to_is_rejected(
+        self, settings: Settings, vault: Path, text: str, line: int, what: str
+    ) -> None:
+        (vault / "gate.md").write_text(text)
+        (only,) = lint(settings)
+        assert (only.state, only.lines[0], what in only.reasons[0]) == (LintState.REJECTED, line, True)
+
+    @pytest.mark.parametrize("marks", ["```\n{}```\n", "  ~~~ text\n{}  ~~~\n"])
+    def test_marks_between_fences_are_text(self, settings: Settings, vault: Path, marks: str) -> None:
+        (vault / "git.md").write_text(GOOD + marks.format("<<<<<<< HEAD\nmine\n=======\nyours\n>>>>>>> other\n"))
+        (vault / "heading.md").write_text(GOOD + "A gate\n=======\n\nThree dashes:\n\n---\n\nSo it is.\n")
+        assert [(one.state, one.reasons) for one in lint(settings)] == [(LintState.CLEAN, ())] * 2
+
+    def test_a_key_close_to_a_known_one_is_a_warning(self, settings: Settings, vault: Path) -> None:
+        (vault / "a.md").write_text(GOOD.replace("title:", "visibilty: private\nowner: Ann\ndata: x\ntitle:", 1))
+        (only,) = lint(settings)
+        assert (only.state, only.flags, only.lines) == (LintState.WARNED, ("wrong_value",), (2,))
+        assert only.reasons == ("'visibilty' has no effect; did you mean 'visibility'?",)
+
     def test_a_file_that_is_passed_over_says_why(self, settings: Settings, vault: Path) -> None:
         (vault / ".hidden.md").write_text(GOOD)
         (only,) = lint(settings)

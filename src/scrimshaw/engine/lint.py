@@ -20,7 +20,7 @@ from scrimshaw.engine.read import list_own
 from scrimshaw.engine.write import rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile, describe_os_error
 from scrimshaw.ingest import references
-from scrimshaw.ingest.front_matter import find_wrong_values, parse_phrases, parse_quality, parse_time
+from scrimshaw.ingest.front_matter import find_slips, find_wrong_values, parse_phrases, parse_quality, parse_time
 from scrimshaw.ingest.memory_file import MemoryFile, decode_text, parse_memory_file
 from scrimshaw.ingest.quality import BANDS, band, find_decisions, judge, read_contents
 from scrimshaw.ingest.references import Reference, Rename, find_references, rewrite_references
@@ -33,6 +33,7 @@ from scrimshaw.toml_text import read_regular_file
 
 UNREADABLE, WRONG_VALUE = "unreadable_file", "wrong_value"
 _QUOTED = re.compile(r"(?<!\w)'([^'\n]{2,})'|(\[[^\]\n]+\])")
+_AT_LINE = re.compile(r"\bat line (\d+): ")
 _MOST_RENAMES = 3
 DAYS = 14  # the window of the figures: two weeks show a change of habit
 
@@ -142,19 +143,21 @@ def _lint_file(settings: Settings, path: Path | Skip, known: ProjectFiles | None
     verdict = judge(file, phrases=settings.quality.phrases)
     found = find_references(file.text) if known and path.is_relative_to(known.project) else ()
     stale = known.find_stale(found, path) if known else ()
-    wrong, lines = tuple(find_wrong_values(file.values)), list[int]()
-    flags, reasons = (*verdict.flags, *[WRONG_VALUE] * bool(wrong)), (*verdict.reasons, *wrong)
+    wrong, reasons, lines = (*find_wrong_values(file.values), *find_slips(file.values)), list[str](), list[int]()
+    flags = (*verdict.flags, *[WRONG_VALUE] * bool(wrong))
     unless_rejected = LintState.WARNED if flags or stale else LintState.CLEAN
-    for reason in reasons:  # the first line with most of what it quotes; 0 if no line has any
+    for reason in (*verdict.reasons, *wrong):  # at the first line with most of what it quotes; 0 if no line has any
+        stated = _AT_LINE.search(reason)
         pieces = [match[1] or match[2] for match in _QUOTED.finditer(reason)]
         counts = [sum(piece in line for piece in pieces) for line in file.text.splitlines()]
-        lines.append(counts.index(max(counts)) + 1 if any(counts) else 0)
+        lines.append(int(stated[1]) if stated else counts.index(max(counts)) + 1 if any(counts) else 0)
+        reasons.append(_AT_LINE.sub("", reason, 1))
     return Linted(
         path=name,
         state=unless_rejected if verdict.is_accepted else LintState.REJECTED,
         score=verdict.score,
         flags=flags,
-        reasons=reasons,
+        reasons=tuple(reasons),
         lines=tuple(lines),
         references=len(found),
         stale=stale,

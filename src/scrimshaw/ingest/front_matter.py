@@ -32,6 +32,7 @@ SPELLINGS = {
     "trigger_phrases": ("triggerPhrases", "triggers"), "topics": ("tags",), "questions": (),
 }  # fmt: skip
 
+_KNOWN = ("title", "visibility", "updated", "created", "provenance", "relations", "aliases", "topics", "tier")
 CREATED = ("created", "created_at", "date")  # keys for when a file was written
 _NAME_DATES = (
     re.compile(r"(?<!\d)(?P<year>(?:19|20)\d\d)([-_.]?)(?P<month>\d\d)\2(?P<day>\d\d)(?!\d)", re.ASCII),
@@ -248,6 +249,18 @@ def find_wrong_values(values: Values) -> Iterator[str]:
     for key in (*CREATED, "updated"):
         if values.get(key) is not None and not parse_time(values[key]):
             yield f"'{key}' says '{values[key]}', which is no ISO date or time"
+
+
+def find_slips(values: Values) -> Iterator[str]:
+    """The keys that are no known ones but differ from one by a letter, or by two that were swapped."""
+
+    def cut_letters(word: str) -> set[str]:
+        return {word, *(word[:place] + word[place + 1 :] for place in range(len(word)))}
+
+    for key, word in ((key, key.strip().lower()) for key in values):
+        near = (known for known in _KNOWN if not cut_letters(word).isdisjoint(cut_letters(known)))
+        if word not in _KNOWN and (known := next(near, "")):
+            yield f"'{key}' has no effect; did you mean '{known}'?"
 
 
 def parse_phrases(values: Values, key: str, clean: Clean = str, mark: str = ",") -> tuple[str, ...]:

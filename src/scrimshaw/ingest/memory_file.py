@@ -18,6 +18,7 @@ from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, Seq
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest import front_matter as front
 from scrimshaw.ingest import markdown
+from scrimshaw.ingest.chatter import FENCED
 from scrimshaw.ingest.comparison import compute_minhash, count_tokens, find_head, hash_normalised_text
 from scrimshaw.ingest.redact import Redact
 from scrimshaw.models import (
@@ -43,7 +44,14 @@ MOST_QUESTIONS, LONGEST_QUESTION = 8, 240  # indexed per file, and characters of
 _OPENING = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _LINES = re.compile(r"[^\n]*\n|[^\n]+\Z")
-MERGE_MARKS = re.compile(r"(?m)<<<<<<< (?<=^.{8}).*\n(?:.*\n)*?={7}\r?\n(?:.*\n)*?>{7} ")  # its literal is found fast
+# What a merge leaves; a row of equals signs underlines a heading, but hardly a line that ends a sentence.
+_MARK = re.compile(r"(?m)^(?:([<|>])\1{6} |(?:(?<=[.!?;:]\n)|(?<=[.!?;:]\r\n))={7}\r?$)")
+_MARK_HINTS = ("<<<<<<< ", "||||||| ", "=======", ">>>>>>> ")
+# Where front matter belongs: what may be meant as its beginning, or keys at once; and what states a visibility there.
+_BEGINNING = re.compile(r"[\s\ufeff]*(?:--|[\u2010-\u2015]|\+{3}|<{7}|<!--)")
+_KEYS_AT_ONCE = re.compile(r"[\s\ufeff]*(?:[\w\"'].*:.*\n?|[ \t-].*\n?)*")
+_PRIVATE = re.compile(r"(?im)(?:^[^\w\n]*|[{,]\s*[\"']?)visibility\W*?[:=](?![ \t]*[\"']?team[\"']?\s*(?:[#,}]|$))")
+_UNCLOSED = re.compile(r"(\s*)-{2,}[ \t]*\r?\n[A-Za-z_][\w-]*[ \t]*:(?:[ \t]|\r?\n)")
 _COLON = re.compile(r"[ \t]*:")
 _IDLE = re.compile(r"( *)(?:#.*)?\r?\n?")
 # Anchors, aliases, tags, explicit keys and tabs: with these an entry may depend on text elsewhere.
@@ -94,11 +102,18 @@ class MemoryFile:
 
 
 def is_private(file: MemoryFile) -> bool:
-    """Whether a file is private: with any `visibility` but `team`, even one in broken front matter."""
+    """Whether a file is private: a line of its front matter, or where that belongs, has a `visibility` but `team`."""
     if file.problem:
-        return "visibility" in file.text
-    stated = (value for key, value in file.values.items() if key.strip().lower() == "visibility")
-    return any(value is not None and front.parse_line(value).lower() != "team" for value in stated)
+        return "visibility" in file.text.casefold()
+    pairs = file.root.value if file.root else ()  # a key may be there twice
+    stated = [front.convert_node(value) for key, value in pairs if str(key.value).strip().lower() == "visibility"]
+    if any(value is not None and front.parse_line(value).lower() != "team" for value in stated):
+        return True
+    text = "\n".join(file.body.splitlines())
+    if not _BEGINNING.match(text):
+        keys = None if file.closing else _KEYS_AT_ONCE.match(text)
+        text = keys[0] if keys else ""
+    return bool(_PRIVATE.search(text))
 
 
 def is_private_text(text: str) -> bool:
@@ -118,7 +133,9 @@ def parse_memory_file(raw: bytes | str, name: str = "front matter") -> MemoryFil
     try:
         root = front.compose_yaml(pieces[1], name)
     except UnreadableFile as error:
-        return MemoryFile(*pieces, problem=error)
+        line, what = find_conflict(MemoryFile(*pieces))
+        torn = UnreadableFile(f"{name}, line {line}, column 1: {what}.", "Edit the file by hand.", line=line)
+        return MemoryFile(*pieces, problem=torn if 0 < line <= text.count("\n", 0, end.end()) else error)
     if root is None:
         return MemoryFile(*pieces)
     if not isinstance(root, MappingNode):
@@ -127,6 +144,35 @@ def parse_memory_file(raw: bytes | str, name: str = "front matter") -> MemoryFil
     file = MemoryFile(*pieces, values=values if isinstance(values, dict) else {})
     file.__dict__["root"] = root
     return file
+
+
+def find_conflict(file: MemoryFile) -> tuple[int, str]:
+    """The line of the first mark of a merge that is not in code between fences, 0 for none, and what to say of it."""
+    text = file.text
+    if not any(map(text.__contains__, _MARK_HINTS)):
+        return 0, ""
+    closed = (each for each in FENCED.finditer(text, len(text) - len(file.body)) if each[0].rstrip().endswith(each[1]))
+    code = [each.span() for each in closed]
+    marks = [each for each in _MARK.finditer(text) if not any(start < each.start() < end for start, end in code)]
+    if not marks:
+        return 0, ""
+    first = marks[0].start()
+    both = "a merge left both sides between its marks; keep one"
+    one = f"a merge left the mark '{text[first : first + 7]}'; remove it"
+    return text.count("\n", 0, first) + 1, both if {"<", ">"}.issubset(each[1] for each in marks) else one
+
+
+def find_flaw(file: MemoryFile) -> tuple[int, str]:
+    """The line of what makes a file say something else than it seems to, 0 for nothing, and what it is."""
+    line, what = find_conflict(file)
+    if not line and not file.closing and (opened := _UNCLOSED.match(file.body)):
+        line, what = opened[1].count("\n") + 1, "front matter begins in line 1, and ends with a line of three dashes"
+    known, root = set[str](), file.__dict__.get("root")  # as parsed; an edit adds no key twice
+    for key, _ in root.value if root and not line else ():
+        if key.value in known:
+            return key.start_mark.line + 2, f"the key '{key.value}' is there twice; keep one"
+        known.add(key.value)
+    return line, what
 
 
 def decode_text(raw: bytes, name: str) -> str:
@@ -388,9 +434,9 @@ def build_document(source: SourceFile, file: MemoryFile, redact: Redact) -> Docu
         return redact(text).text if text else ""
 
     problem, flag = (file.problem.message, BROKEN) if file.problem else ("", "")
-    if source.writable and (marks := MERGE_MARKS.search(file.text)):  # a document may explain such marks
-        line = file.text.count("\n", 0, marks.start()) + 1
-        problem, flag = f"{source.path}, line {line}, column 1: a merge left both sides between its marks.", CONFLICT
+    line, what = find_conflict(file) if source.writable else (0, "")  # a document may explain such marks
+    if line:
+        problem, flag = f"{source.path}, line {line}, column 1: {what}.", CONFLICT
     values, body = file.values, redact(file.body)
     page = markdown.parse_page(body.text)
     headings = markdown.parse_headings(body.text, page, source.path)

@@ -15,7 +15,7 @@ from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest.chatter import Line, find_chatter, remove_code, split_lines
 from scrimshaw.ingest.extraction import shorten
 from scrimshaw.ingest.front_matter import compose_yaml, convert_node, parse_line, parse_phrases, parse_provenance
-from scrimshaw.ingest.memory_file import MERGE_MARKS, MemoryFile
+from scrimshaw.ingest.memory_file import MemoryFile, find_flaw
 from scrimshaw.ingest.tables import load_lines, load_pattern, load_words
 from scrimshaw.models import Document, Quality, Tier
 
@@ -120,7 +120,8 @@ class FileContents(NamedTuple):
 def read_contents(file: MemoryFile, tool_calls: int = 0, phrases: tuple[str, ...] = ()) -> FileContents:
     """The contents of any Markdown file; never raises."""
     values, body, broken = file.values, file.body, file.problem.message if file.problem else ""
-    broken = broken or (_BOTH_SIDES if MERGE_MARKS.search(file.text) else "")
+    place, what = (0, "") if broken else find_flaw(file)
+    broken = f"at line {place}: {what}" if place else broken
     headings, fields, section, top, row = list[SectionHeading](), list[Field](), "", "", 0
     for line in split_lines(body):
         piece = body[line.start : line.end]
@@ -185,7 +186,6 @@ def _read_fields(section: str, line: Line, piece: str) -> Iterator[Field]:
 # Rules: each returns a sentence with advice and whether the defect rejects the file, or None
 
 _Defect = tuple[str, bool]
-_BOTH_SIDES = "a merge left both sides between '<<<<<<<' and '>>>>>>>'; keep one"
 _MALFORMED, _BOILERPLATE = "malformed field \u2014 ", "nothing but boilerplate \u2014 "
 _words, _pattern = partial(load_words, __file__, "boilerplate"), partial(load_pattern, __file__, "boilerplate")
 

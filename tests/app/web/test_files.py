@@ -81,6 +81,7 @@ def test_all_memories_are_one_file_in_which_one_script_searches(cli: Cli, vault:
 def test_what_is_private_stays_out_of_the_file_unless_asked_for(cli: Cli, vault: Path) -> None:
     write_memory(vault, "salary", "Ann earns much.\n", "visibility: private")
     write_memory(vault, "torn", "Ben earns little.\n", "visibility: private\ntitle: [")
+    write_memory(vault, "open", "---\nvisibility: private\nCleo earns nothing.\n")
     write_memory(vault, "pier", "See [[salary|what Ann gets]].\n", "visibility: team")
     write_memory(Path(os.environ["SCRIMSHAW_HOME"]) / "memories", "own", "I like tabs.\n")
     assert cli("export", "--html", "all.html").code == 0
