@@ -107,6 +107,24 @@ def test_a_conflict_stands_in_the_text_alone_and_is_found(cli: Cli, project: Pat
     assert "merge_conflict" in cli("search", "gate bronze").out
 
 
+def test_lint_and_edit_say_of_a_conflict_what_doctor_says(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = start(project)
+    branch(project, "one", ("tier: normal", "tier: important"), ("The gate is oak.", "The gate is iron."))
+    branch(project, "two", ("tier: normal", "tier: critical"), ("The gate is oak.", "The gate is bronze."))
+    run_git(project, "merge", "one", code=1)
+    line = path.read_text().partition("<<<<<<<")[0].count("\n") + 1
+    said = f"line {line}, column 1: a merge left both sides between its marks; keep one"
+    assert said in cli("doctor").out
+    assert said in cli("edit", "gate", "--add-topic", "water").err
+    assert f"line {line}: a merge left both sides between its marks; keep one" in cli("lint").out
+    path.write_text(MEMORY.replace("The gate is oak.", "<<<<<<< ours\nOak.\n=======\nIron.\n>>>>>>> theirs"))
+    assert "a merge left both sides between its marks; keep one" in cli("edit", "gate", "--add-topic", "water").err
+    monkeypatch.setenv("EDITOR", f"{sys.executable} -c \"import sys; open(sys.argv[1], 'a').write('x')\"")
+    assert "a merge left both sides between its marks; keep one" in cli("edit", "gate").err
+
+
 def test_a_program_that_is_gone_leaves_the_merge_to_git(
     cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,7 +33,14 @@ from scrimshaw.ingest.comparison import (
     split_runs,
 )
 from scrimshaw.ingest.markdown import group_relations
-from scrimshaw.ingest.memory_file import BOM, MemoryFile, edit_memory_file, parse_memory_file, render_memory_file
+from scrimshaw.ingest.memory_file import (
+    BOM,
+    MemoryFile,
+    edit_memory_file,
+    find_conflict,
+    parse_memory_file,
+    render_memory_file,
+)  # fmt: skip
 from scrimshaw.ingest.quality import QualityVerdict, judge
 from scrimshaw.ingest.redact import Redact, redact, redact_edit, redact_head
 from scrimshaw.ingest.tables import load_pattern
@@ -333,7 +340,7 @@ def update(
 
     saved = rewrite(engine, memory, change, entry, expected_hash, clean)
     is_brief = changes.get("tier") == Tier.TEMPORARY and engine.memory(memory.id).provenance.trust not in LASTING
-    return replace(saved, notices=(_EXPIRES.format(engine.settings),) if is_brief else ())
+    return replace(saved, notices=(*saved.notices, _EXPIRES.format(engine.settings))) if is_brief else saved
 
 
 def _describe_anew(before: MemoryFile, content: str, clean: Redact) -> dict[str, object]:
@@ -366,7 +373,13 @@ def rewrite(
         digest, path = _write(engine, changed, file, clean=clean)
         if file.body != before.body:
             engine.known_texts[engine.person, memory_id] = hash(file.body)
-    return describe(status="updated", content_hash=digest, path=path)
+    return describe(status="updated", content_hash=digest, path=path, notices=describe_conflict(file))
+
+
+def describe_conflict(file: MemoryFile) -> tuple[str, ...]:
+    """What to say of the marks that a merge left in a file."""
+    line, what = find_conflict(file)
+    return (f"Line {line}: {what}.",) if line else ()
 
 
 def delete(

@@ -85,7 +85,7 @@ def list_arrivals(sessions: Sessions, index: Index, memories: Iterable[Memory]) 
     """Those of these memories whose sessions are not in the journal here."""
     for each in memories:
         made, at = each.provenance, datetime.fromisoformat(each.updated).timestamp()
-        if each.type == MemoryType.SESSION and made.session and not sessions.get(made.session):
+        if each.type == MemoryType.SESSION and made.session and not each.faults and not sessions.get(made.session):
             yield Arrival(each.id, each.title, index.bodies([each.id]).get(each.id, ""), made.session, made.trust, at)
 
 
@@ -100,14 +100,14 @@ def read_arrivals(folder: Path, known: Container[str]) -> Iterator[Arrival]:
                 files.append((found.st_mtime, name))
     if files:
         from scrimshaw.ingest import front_matter as front  # noqa: PLC0415 - few starts need YAML
-        from scrimshaw.ingest.memory_file import is_private, parse_memory_file  # noqa: PLC0415 - likewise
+        from scrimshaw.ingest.memory_file import find_conflict, is_private, parse_memory_file  # noqa: PLC0415 - likewise
     for arrived, name in sorted(files, reverse=True)[:MOST_READ]:
         with suppress(OSError, UnreadableFile, ValueError):
             file = parse_memory_file((folder / MEMORIES / f"{name}{SUFFIX}").read_bytes())
             origin, tier = front.parse_provenance(file.values), front.parse_member(file.values, "tier", Tier.NORMAL)
             written = datetime.fromisoformat(front.parse_time(file.values.get("updated"))).timestamp()
             is_shared = origin.session and tier != Tier.DEPRECATED and not is_private(file)
-            if is_shared and not is_suspicious(name.replace("-", " ")):
+            if is_shared and not find_conflict(file)[0] and not is_suspicious(name.replace("-", " ")):
                 title, body = redact(front.parse_line(file.values.get("title"))).text, redact(file.body).text
                 trust = lowest_trust((origin.trust, Trust.AGENT))  # nobody here vouches for it
                 yield Arrival(name, title, body, origin.session, trust, min(written, arrived), arrived)

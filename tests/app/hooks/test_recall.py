@@ -34,6 +34,31 @@ def test_a_sure_match_is_brought_within_its_budget(engine: Engine, project: Path
     assert not {line for line in told.splitlines() if line[:1] == "-"} & {*again.splitlines()}
 
 
+TORN = f"<<<<<<< ours\n{FACT}\n=======\nThe harbour crane lifts boats at high tide.\n>>>>>>> theirs\n"
+
+
+def test_both_sides_of_a_merge_are_told_as_nobodys_word(engine: Engine, project: Path, vault: Path) -> None:
+    for name, text in (("crane", TORN), ("law", f"The law is old.\n{TORN}"), ("whole", FACT)):
+        write_memory(vault, name, f"# Of the {name}\n\n{text}", "tier: constitutional" if name == "law" else SESSION)
+    vouch_for(engine, "law")
+    scan(engine)
+    told = context_of(report(project, "SessionStart", source="startup"))
+    told += context_of(report(project, "UserPromptSubmit", prompt=CRANE))
+    assert "memory crane, trust tool: merge_conflict, not shown" in told
+    assert "The harbour crane lifts boats at low tide" in told
+    assert [word for word in ("high tide", "law is old", "<<<<<<<", "=======", ">>>>>>>") if word in told] == []
+
+
+def test_what_a_colleagues_session_left_is_not_told_between_the_marks_of_a_merge(project: Path, vault: Path) -> None:
+    front = "type: session\nprovenance: {source: session, trust: tool, session: S9}\nupdated: 2099-01-01"
+    item = "<<<<<<< ours\n- Chose {0} for the gate.\n=======\n- Chose iron for the gate.\n>>>>>>> theirs\n"
+    write_memory(vault, "sessions/2099-01-01-gate", f"# Gate\n\n## Decisions\n{item.format('oak')}", front)
+    write_memory(vault, "sessions/2099-01-01-quay", "# Quay\n\n## Decisions\n- Chose stone for the quay.\n", front)
+    report(project, "UserPromptSubmit", session="S0", prompt="Build the quay of stone, please.")
+    told = context_of(report(project, "SessionStart", source="startup"))
+    assert [word for word in ("<<<<<<<", ">>>>>>>", "oak", "iron") if word in told] == []
+
+
 def test_a_session_is_not_told_of_its_own_memory(engine: Engine, project: Path, vault: Path) -> None:
     write_memory(vault, "crane", FACT, "provenance: {source: session, trust: tool, session: S1}\ntype: session")
     scan(engine)

@@ -18,6 +18,7 @@ from scrimshaw.engine.drafts import Consolidation, DraftOutcome, RejectedDraft
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.write import Saved
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
+from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.models import DRAFTS, WAITS, Memory, MemoryType, Tier, Trust, VaultName, format_count
 
 app = typer.Typer()
@@ -328,4 +329,5 @@ def _edit_by_hand(engine: Engine, memory: Memory, yes: bool) -> Saved:
         if trust.describe_claim(after) and memory.tier != Tier.CONSTITUTIONAL:
             _confirm_words(_ALWAYS_ON, yes, read.get(engine, after.id))
         trust.vouch(engine, [after])
-    return Saved(id=after.id, status=status, content_hash=after.content_hash, path=after.path)
+    torn = write.describe_conflict(parse_memory_file(Path(after.path).read_bytes()))
+    return Saved(id=after.id, status=status, content_hash=after.content_hash, path=after.path, notices=torn)

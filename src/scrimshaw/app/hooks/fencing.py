@@ -26,6 +26,7 @@ _TAG = re.compile(rf"(?:<|lt;|\\u003c){{1,4}}{_NAMED}")
 _MAYBE_TAG = re.compile(r"[<&;\\]|[^\x00-\x7f]")
 _ANY_NAME = re.compile(f"scrimshawmemory|hookcontext|untrustedcontext|{_CONTROLS.replace('-', '').replace(' ', '|')}")
 _NO_LETTER = re.compile(r"[\W_]+")
+_TORN = re.compile(r"(?:<{7}|\|{7}|>{7}) ")  # marks of a merge: what is between them is not what anybody says
 _READINGS = 3  # a text is read as is, and with its entities decoded once and twice
 # Word pieces are 3.3 characters on average and never fewer than one; 3 keeps a text within its tokens without a
 # tokenizer, which would cost a hook 20 ms.
@@ -47,7 +48,7 @@ def fence(note: str, text: str) -> str:
 
 def fence_list(note: str, lines: Iterable[str]) -> str:
     """Lines of data between marks that the data cannot close; empty without lines."""
-    body = [f"- {' '.join(neutralise(line).split())}" for line in lines]
+    body = [f"- {' '.join(neutralise(line).split())}" for line in lines if not _TORN.search(line)]
     return _between_marks(note, body) if body else ""
 
 

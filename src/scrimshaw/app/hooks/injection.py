@@ -28,6 +28,7 @@ from scrimshaw.errors import NotFound, ScrimshawError, StorageFailure
 from scrimshaw.ingest.events import Event
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import (
+    CONFLICT,
     DRAFTS,
     RECORD,
     WAITS,
@@ -228,7 +229,7 @@ def count_waiting_drafts(settings: Settings) -> int:
 
 def _tell_rules(index: Index, limit: int) -> tuple[str, dict[str, str]]:
     """Constitutional memories of at most so many tokens for the start of a context; hashes by id."""
-    if not (found := index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)))):
+    if not (found := [x for x in index.select(Filters(tiers=(Tier.CONSTITUTIONAL,))) if not x.faults]):
         return "", {}
     ids = tuple(memory.id for memory in found)
     trusts, bodies = lineage.find_inherited_trusts(index, ids), index.bodies(ids)
@@ -331,6 +332,8 @@ def _recall_line(memory: Memory, text: str, words: Sequence[str], prompt: str, r
     # The id of a session's memory has the day and the title in it.
     names = () if f"/{memory.updated[:10]}-" in memory.id else (memory.updated[:10], title)
     label = " ".join([*names, f"(memory {memory.id}, trust {trust})"])
+    if CONFLICT in memory.faults:
+        return f"memory {memory.id}, trust {trust}: {CONFLICT}, not shown"
     text = cut_passage(text, words, max(_LEAST_EXCERPT, room - len(label) - 3), f"{prompt}\n{memory.title}")
     if is_withheld(f"{memory.title}\n{text}", trust):
         return f"memory {memory.id}, trust {trust}: contains instruction-like text, not shown"
