@@ -125,6 +125,20 @@ def test_lint_and_edit_say_of_a_conflict_what_doctor_says(
     assert "a merge left both sides between its marks; keep one" in cli("edit", "gate").err
 
 
+@pytest.mark.parametrize("key", ["tier: normal", "title: Gate"])
+def test_a_key_that_both_sides_changed_is_a_conflict_of_its_line_alone(cli: Cli, project: Path, key: str) -> None:
+    cli("git", "install")
+    path, name = start(project), key.partition(":")[0]
+    assert f"\n{key}\n" in MEMORY
+    branch(project, "one", (key, f"{name}: important"), *OURS)
+    branch(project, "two", (key, f"{name}: deprecated"), ("topics: [tide]", "topics: [tide, keeper]"))
+    run_git(project, "merge", "one", code=1)
+    sides = f"<<<<<<< ours\n{name}: deprecated\n=======\n{name}: important\n>>>>>>> theirs\n"
+    expected = MEMORY.replace(f"{key}\n", sides).replace("[tide]", "[tide, keeper, oak]")
+    assert path.read_text() == expected.replace("2026-01-01", "2026-01-02").replace("oak.", "oak and iron.")
+    assert "a merge left both sides between its marks" in cli("lint").out
+
+
 def test_a_program_that_is_gone_leaves_the_merge_to_git(
     cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,7 +46,7 @@ def as_sets(value: object) -> object:
             {"title": "x", "updated": "2026-01-01"},
             {"title": "y", "updated": "2026-01-02"},
             {"title": "z", "updated": "2026-01-03"},
-            {"title": "z", "updated": "2026-01-03"},
+            {"title": "y", "updated": "2026-01-03"},
         ),
         (
             {"relations": {"caused": ["a"]}},
@@ -59,23 +59,34 @@ def as_sets(value: object) -> object:
 def test_each_key_is_merged_by_its_kind(
     base: dict[str, object], ours: dict[str, object], theirs: dict[str, object], merged: dict[str, object]
 ) -> None:
-    assert merge_front_matter(file(base), file(ours), file(theirs)).values == merged
+    assert merge_front_matter(file(base), file(ours), file(theirs))[1].values == merged
 
 
 def test_what_did_not_change_keeps_its_form() -> None:
     ours = parse_memory_file("---\ntitle: 'Gate'   # quoted\n\ntopics:\n    - tide\n---\ntext\n")
     theirs = parse_memory_file("---\ntitle: 'Gate'   # quoted\n\ntopics:\n    - tide\ntier: important\n---\ntext\n")
-    merged = merge_front_matter(ours, ours, theirs)
-    assert merged.text == theirs.text
+    assert [each.text for each in merge_front_matter(ours, ours, theirs)] == [theirs.text] * 3
+
+
+def test_what_both_sides_changed_differs_in_the_forms_and_nothing_else_does() -> None:
+    forms = merge_front_matter(
+        file({"title": "x", "tier": "normal", "quality": {"score": 1.0}, "updated": "2026-01-01"}),
+        file({"title": "y", "tier": "important", "quality": {"score": 0.8}, "updated": "2026-01-03"}),
+        file({"title": "x", "tier": "critical", "quality": {"score": 0.7}, "updated": "2026-01-02", "topics": ["a"]}),
+    )
+    same = {"title": "y", "quality": {"score": "0.8"}, "updated": "2026-01-03", "topics": ["a"]}
+    assert [each.values for each in forms] == [{**same, "tier": tier} for tier in ("normal", "important", "critical")]
 
 
 @given(values, values, values)
 def test_order_does_not_matter_and_nothing_added_is_lost(
     base: dict[str, object], one: dict[str, object], two: dict[str, object]
 ) -> None:
-    merged = merge_front_matter(file(base), file(one), file(two))
-    other_way = merge_front_matter(file(base), file(two), file(one))
-    assert as_sets(merged.values) == as_sets(other_way.values)
+    old, merged, theirs = merge_front_matter(file(base), file(one), file(two))
+    same, ours, other_way = merge_front_matter(file(base), file(two), file(one))
+    assert [as_sets(each.values) for each in (old, merged, theirs)] == [
+        as_sets(each.values) for each in (same, other_way, ours)
+    ]
     for key in ("topics", "trigger_phrases"):
         before, own, other = (set(each.get(key, ())) for each in (base, one, two))  # type: ignore[call-overload]
         assert set(merged.values.get(key, ())) == (own | other) - (before - own) - (before - other)  # type: ignore[call-overload]
@@ -84,6 +95,7 @@ def test_order_does_not_matter_and_nothing_added_is_lost(
 
 @given(values, values)
 def test_a_side_that_changed_nothing_yields(base: dict[str, object], one: dict[str, object]) -> None:
-    assert as_sets(merge_front_matter(file(base), file(one), file(base)).values) == as_sets(file(one).values)
-    assert as_sets(merge_front_matter(file(base), file(base), file(one)).values) == as_sets(file(one).values)
-    assert merge_front_matter(file(base), file(one), file(one)).text == file(one).text
+    for ours, theirs in ((one, base), (base, one)):
+        forms = merge_front_matter(file(base), file(ours), file(theirs))
+        assert [as_sets(each.values) for each in forms] == [as_sets(file(one).values)] * 3
+    assert [each.text for each in merge_front_matter(file(base), file(one), file(one))] == [file(one).text] * 3

@@ -57,6 +57,7 @@ _IDLE = re.compile(r"( *)(?:#.*)?\r?\n?")
 # Anchors, aliases, tags, explicit keys and tabs: with these an entry may depend on text elsewhere.
 _ENTANGLED = re.compile(r"[&*!?%\t]")
 _SPELLINGS = (*front.SPELLINGS, *chain(*front.SPELLINGS.values()))
+_KEPT_BY_MACHINES = {"updated", "quality", "provenance", *front.CREATED}
 _KEYS = {"title", "relations", "provenance", "created", "updated", "quality", *_SPELLINGS}
 
 
@@ -258,17 +259,23 @@ def remove_relation(file: MemoryFile, relation: Relation, target: str, *instead:
     return edit_memory_file(file, {"relations": {**relations, **({relation.value: others} if others else {})} or None})
 
 
-def merge_front_matter(base: MemoryFile, ours: MemoryFile, theirs: MemoryFile) -> MemoryFile:
-    """Our file with the other side's changes to the front matter since `base`, each key in its form there.
+def merge_front_matter(base: MemoryFile, ours: MemoryFile, theirs: MemoryFile) -> tuple[MemoryFile, ...]:
+    """Our file with the other side's changes to the front matter since `base`, each key in its form there: three forms.
 
-    Lists are sets: additions and removals of both sides apply. Of two changed values the later `updated` wins.
+    Lists are sets: additions and removals of both sides apply. A key that both sides changed to different values has
+    in each form the value of base, our and their side; one that machines keep has that of the later `updated` in all.
     """
+    files = base, ours, theirs
     sides = [(front.parse_time(file.values.get("updated")), file.text) for file in (ours, theirs)]
-    merge = partial(_merge_value, theirs_wins=sides[1] > sides[0])
-    keys = dict.fromkeys([*ours.values, *theirs.values])
-    merged = {key: merge(*(file.values.get(key) for file in (base, ours, theirs))) for key in keys}
-    changes = {key: value for key, value in merged.items() if value != ours.values.get(key)}
-    return edit_memory_file(ours, changes) if changes else ours
+    merged, split = dict[str, object](), list[str]()
+    for key in dict.fromkeys([*ours.values, *theirs.values]):
+        merge = partial(_merge_value, *(file.values.get(key) for file in files))
+        merged[key] = merge(theirs_wins=sides[1] > sides[0])
+        if key not in _KEPT_BY_MACHINES and merged[key] != merge(theirs_wins=sides[1] <= sides[0]):
+            split.append(key)
+    forms = [{**merged, **{key: file.values.get(key) for key in split}} for file in files]
+    changes = [{key: value for key, value in form.items() if value != ours.values.get(key)} for form in forms]
+    return tuple(edit_memory_file(ours, each) if each else ours for each in changes)
 
 
 def _merge_value(before: object, own: object, other: object, *, theirs_wins: bool) -> object:

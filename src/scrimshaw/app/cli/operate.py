@@ -371,12 +371,14 @@ def merge(
     theirs: Annotated[Path, typer.Argument(help="The other version.")],
     path: Annotated[str, typer.Option(help="The file's path in the repository.")] = "",
 ) -> bool:
-    """Merge a memory for git; exit code 1 if both sides changed the same lines of the text."""
+    """Merge a memory for git; exit code 1 if both sides changed the same key or the same lines of the text."""
     raw = [file.read_bytes() for file in (base, ours, theirs)]
     try:
         before, own, other = (parse_memory_file(text, path or str(ours)).demand_readable() for text in raw)
         body, conflicts = merge_texts(*(file.body.encode() for file in (before, own, other)))
-        merged = edit_memory_file(merge_front_matter(before, own, other), {}, body.decode()).raw
+        forms = (edit_memory_file(each, {}, body.decode()).raw for each in merge_front_matter(before, own, other))
+        merged, is_split = merge_texts(*forms)
+        conflicts |= is_split
     except (errors.UnreadableFile, UnicodeError):  # then the whole file is merged as text
         merged, conflicts = merge_texts(*raw)
     ours.write_bytes(merged)
