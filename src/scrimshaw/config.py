@@ -38,6 +38,7 @@ _PREFIXES = ("SCRIMSHAW_", "SPECKIT_", "MEMORY_SYNC_")
 _OTHER_NAMES = {"sync_immediate": ["MEMORY_SYNC_IMMEDIATE"]}  # of variables, as in other memory routers
 _LOCAL_URL = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?(/|$)")
 _NO_COMMENT = re.compile(r"^\s*[^\s#]", re.MULTILINE)
+_NO_CAPTURE = re.compile(r"^\s*capture\s*=\s*false", re.MULTILINE)  # counts even in a file that cannot be read
 _SECRET = ("key", "token", "password", "secret")
 _OF_USER = (("storage", "engine"), ("storage", "url"), ("router", "sync_immediate"))  # never a project's to set
 # Thresholds that must be in order, and whether that is descending.
@@ -364,15 +365,24 @@ def all_keys() -> Iterator[KeyInfo]:
             )
 
 
-def load(project: Path, *, home: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
-    """The settings of `project`; raises ConfigError naming every value that cannot be used, not keys unknown to it."""
+def load(
+    project: Path,
+    *,
+    home: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    unreadable: list[ConfigError] | None = None,
+) -> Settings:
+    """The settings of `project`; raises ConfigError naming every value that cannot be used, not keys unknown to it.
+
+    A file that is no TOML is an error too, or is added to `unreadable`; the defaults then hold in its place.
+    """
     env = os.environ if environment is None else environment
     serena_home = None if home else Path.home() / ".serena"
     home = (files := config_files(project, home, env))[0].parent
     given, tables, peers = _Given(), dict[str, Any](), find_local_peers(project)
     problems, ignored = list[str](), list[str]()
     for path in files:
-        if not (table := _read_toml(path)):
+        if not (table := _read_toml(path, unreadable)):
             continue
         for name, kind in (("sources", SourceSettings), ("rules", dict[str, Any])):
             tables[name] = _tables(table, name, kind, path, problems) or tables.get(name, ())
@@ -402,14 +412,6 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
         sections["features"] = msgspec.structs.replace(sections["features"], **off)
     tables |= {"peers": (*peers.values(),), "ignored": (*ignored,)}
     return Settings(project=project, home=home, serena_home=serena_home, **tables, **sections)
-
-
-def load_memory(project: Path) -> Settings:
-    """The settings of a project that has a memory, as from `load`; raises ConfigError also for one that has none."""
-    settings = load(project)
-    if not settings.folder.is_dir():
-        raise ConfigError(f"{settings.project} has no memory yet.", "Run `scrimshaw init` there first.")
-    return settings
 
 
 def find_local_peers(project: Path) -> dict[str, PeerSettings]:
@@ -481,7 +483,8 @@ def traces_exporter() -> str:
     return os.environ.get("OTEL_TRACES_EXPORTER", "")
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path, unreadable: list[ConfigError] | None) -> dict[str, Any]:
+    text = ""
     try:
         text = read_regular_file(path).decode("utf-8-sig")
         # A file of comments, such as `init` writes, sets nothing; parsing it would take a hook 3 ms.
@@ -489,8 +492,11 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:  # ValueError: neither UTF-8 nor TOML
-        problem = f"{path} cannot be read: {describe_os_error(error)}."
-        raise ConfigError(problem, "Correct the file or remove it.") from error
+        fault = ConfigError(f"{path} cannot be read: {describe_os_error(error)}.", "Correct the file.")
+        if unreadable is None:
+            raise fault from error
+        unreadable.append(fault)
+        return {"session": {"capture": False}} if _NO_CAPTURE.search(text) else {}
 
 
 def _merge(table: Mapping[str, Any], origin: str, given: _Given, problems: list[str], ignored: list[str]) -> None:

@@ -28,6 +28,12 @@ def parse_toml(text: str) -> dict[str, Any]:
         found = tomllib.loads(text)
     except RecursionError as error:
         raise ValueError(_TOO_DEEP) from error
+    except tomllib.TOMLDecodeError as error:
+        before, mark, _ = f"\n{text}".partition("\n<<<<<<< ")
+        line = before.count("\n") + 1
+        if mark:
+            raise ValueError(f"git left both sides of a merge in it, from line {line} on") from error
+        raise
     level: list[Any] = [found]
     for _ in range(DEEPEST):
         values = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))

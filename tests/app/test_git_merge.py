@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -84,8 +85,11 @@ def test_both_sides_are_in_the_merge(cli: Cli, project: Path) -> None:
 
 def test_without_the_driver_the_same_merge_is_a_conflict(cli: Cli, project: Path) -> None:
     assert cli("git", "install").code == 0
-    assert cli("git", "uninstall").code == 0
-    assert not (project / ".scrimshaw/.gitattributes").exists()
+    assert "does not know how" not in cli("doctor").out
+    said = cli("git", "uninstall")
+    assert (said.code, "left, as all clones share it" in said.out) == (0, True)
+    assert "merge=scrimshaw" in (project / ".scrimshaw/.gitattributes").read_text()
+    assert "does not know how\n         -> Run `scrimshaw git install`." in cli("doctor").out
     assert "scrimshaw" not in run_git(project, "config", "--local", "--list")
     start(project)
     branch(project, "one", *OURS)
@@ -152,6 +156,34 @@ def test_a_program_that_is_gone_leaves_the_merge_to_git(
     run_git(project, "merge", "one")
     assert "oak and iron" in path.read_text()
     assert "in the tower" in path.read_text()
+
+
+def test_doctor_runs_and_names_the_merge_that_tore_the_settings(cli: Cli, project: Path) -> None:
+    (project / ".scrimshaw/config.toml").write_text("<<<<<<< a\n[search]\n=======\n[index]\n>>>>>>> b\n")
+    said = cli("doctor")
+    assert (said.code, "config.toml cannot be read: git left both sides of a merge in it" in said.out) == (1, True)
+    assert "the databases are hidden from git" in said.out
+    assert "remove it" not in said.out + cli("search", "gate").err
+
+
+def test_doctor_says_how_sessions_come_back_that_hooks_missed(cli: Cli, project: Path) -> None:
+    (project / ".scrimshaw/hook.log").write_text("2026-12-01T01:00:00 ConfigError in config.py:1\n")
+    assert "`scrimshaw import CLIENT` brings what they missed" in cli("doctor").out
+
+
+def test_a_memory_that_a_sparse_checkout_leaves_out_is_not_made_again(cli: Cli, project: Path) -> None:
+    start(project)
+    (project / "src").mkdir()
+    (project / "src/a.py").write_text("a = 1\n")
+    run_git(project, "add", "-A")
+    run_git(project, "commit", "-qm", "code")
+    run_git(project, "sparse-checkout", "set", "src")
+    shutil.rmtree(project / ".scrimshaw", ignore_errors=True)
+    for command in (["init"], ["search", "gate"], ["setup", "claude", "--yes"]):
+        assert "Run `git sparse-checkout add .scrimshaw` there." in cli(*command).err
+    assert not (project / ".scrimshaw").exists()
+    run_git(project, "sparse-checkout", "add", ".scrimshaw")
+    assert cli("search", "gate").code == 0
 
 
 def test_what_is_installed_already_is_not_said_to_be_written(cli: Cli, project: Path) -> None:

@@ -15,6 +15,8 @@ from scrimshaw.engine.health import CHECKS, Check, Result, make_checks, off
 from scrimshaw.errors import ConfigError, PeerFailed
 from scrimshaw.models import Status, format_count
 
+_MISSED = "Each line of {} says why. `scrimshaw import CLIENT` brings what they missed; then remove that file."
+
 
 def list_process_checks(settings: Settings) -> tuple[Check, ...]:
     """The process's checks, and one for each peer, and for each client that is on this machine or connected."""
@@ -58,7 +60,7 @@ def _check_hook(engine: Engine) -> Result | str:
     if failed := [line for line in lines if " WARN " not in line]:
         late = sum(main.OUT_OF_TIME in line for line in failed)
         text = f"hooks that failed: {len(failed)}, for lack of time: {late}, the last at {failed[-1]}"
-        return Result(Status.DEGRADED, text, expected=True, advice=f"Each line of {log} says why; then remove it.")
+        return Result(Status.DEGRADED, text, expected=True, advice=_MISSED.format(log))
     return f"{found.hook} runs {record.handle_payload.__module__}"
 
 

@@ -5,8 +5,9 @@ from contextlib import AbstractContextManager
 from os import PathLike
 from pathlib import Path
 
-from scrimshaw.config import find_project, load_memory
+from scrimshaw.config import find_project
 from scrimshaw.engine import Engine, index, open_engine, read, write
+from scrimshaw.engine.core import load_memory
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.front_matter import find_wrong_values
 from scrimshaw.ingest.rule_checks import check_rules

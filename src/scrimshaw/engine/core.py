@@ -14,7 +14,15 @@ from msgspec import structs
 from scrimshaw import config
 from scrimshaw.config import Settings, limit_native_threads
 from scrimshaw.engine.degradations import ProcessDegradations
-from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, StorageFailure, UnreadableFile, find_nearest
+from scrimshaw.errors import (
+    ConfigError,
+    InvalidMemoryId,
+    NotFound,
+    ReadOnly,
+    StorageFailure,
+    UnreadableFile,
+    find_nearest,
+)
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.invisible_characters import replace_invisible
 from scrimshaw.ingest.markdown import parse_reference
@@ -28,7 +36,7 @@ from scrimshaw.storage import transaction
 from scrimshaw.storage.databases import Storage, move_journal, note_ledger_end
 from scrimshaw.storage.durable import PRIVATE_FOLDER, make_folders
 from scrimshaw.storage.engines import open_storage
-from scrimshaw.storage.git import ask_git
+from scrimshaw.storage.git import ask_git, is_left_out
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.journal import Journal
 from scrimshaw.storage.maintenance import Maintenance
@@ -241,6 +249,22 @@ def make_source_file(source: str, memory_id: str, path: Path, *, size: int = 0, 
         artifact=ArtifactClass.MEMORY,
         trust=Trust.AGENT if source == SERENA else Trust.HUMAN,
     )
+
+
+def load_memory(project: Path, unreadable: list[ConfigError] | None = None) -> Settings:
+    """The settings of a project that has a memory, as from `load`; raises ConfigError also for one that has none."""
+    settings = config.load(project, unreadable=unreadable)
+    if not settings.folder.is_dir():
+        raise explain_missing(settings)
+    return settings
+
+
+def explain_missing(settings: Settings) -> ConfigError:
+    """The error for a project without a memory, or with one in git that is not checked out."""
+    if is_left_out(settings.folder):
+        what = f"{settings.project} has a memory in git, but the sparse checkout leaves it out."
+        return ConfigError(what, f"Run `git sparse-checkout add {settings.folder.name}` there.")
+    return ConfigError(f"{settings.project} has no memory yet.", "Run `scrimshaw init` there first.")
 
 
 def open_engine(

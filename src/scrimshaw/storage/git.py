@@ -101,6 +101,13 @@ def ask_git(
     return done.stdout.decode(errors="surrogateescape" if arguments[:2] == ("ls-files", "-z") else "replace")
 
 
+def is_left_out(path: Path) -> bool:
+    """Whether a sparse checkout leaves a folder out, or a part of it, that git has."""
+    with suppress(StorageFailure):
+        return "\nS " in "\n" + ask_git(path.parent, "ls-files", "-t", "--", path.name)
+    return False
+
+
 def commit_files(project: Path, paths: Sequence[str], author: str, message: str) -> None:
     """Commit the changes at these paths below a project, but nothing else that is staged; raises StorageFailure.
 

@@ -459,9 +459,34 @@ def test_a_start_and_the_log_say_which_setting_cannot_be_used(engine: Engine, pr
     answer = context_of(report(project, "SessionStart", source="startup"))
     assert "could not be recorded" in answer
     assert f"{config}: search.limit = 0 is not allowed" in answer
+    assert "`scrimshaw import claude`" in answer
     assert report(project, "UserPromptSubmit", prompt="make the deploy work") == ""
     logged = (engine.folder / "hook.log").read_text().splitlines()
     assert [f"{config}: search.limit = 0 is not allowed" in line for line in logged] == [True, True]
+
+
+TORN = "[search]\n<<<<<<< HEAD\nlimit = 8\n=======\nlimit = 12\n>>>>>>> theirs\n"
+
+
+def test_a_session_is_recorded_while_the_settings_are_torn_by_a_merge(engine: Engine, project: Path) -> None:
+    config = engine.folder / "config.toml"
+    config.write_text(TORN)
+    answer = context_of(report(project, "SessionStart", source="startup"))
+    assert f"{config} cannot be read: git left both sides of a merge in it, from line 2 on" in answer
+    assert "recorded by the defaults" in answer
+    assert "remove it" not in answer
+    bash(project, "echo gate", "ok", "t1")
+    session = engine.sessions.get("S1")
+    assert session is not None
+    assert session.counter == 1
+    assert "WARN Defaults hold" in (engine.folder / "hook.log").read_text()
+
+
+def test_what_forbids_to_record_counts_in_a_file_that_cannot_be_read(engine: Engine, project: Path) -> None:
+    (engine.folder / "config.toml").write_text(f"[session]\ncapture = false\n{TORN}")
+    assert report(project, "SessionStart", source="startup") == ""
+    assert bash(project, "echo gate", "ok", "t1") == ""
+    assert engine.sessions.get("S1") is None
 
 
 def test_a_value_that_speaks_to_the_agent_is_not_told(engine: Engine, project: Path) -> None:

@@ -13,9 +13,10 @@ from scrimshaw.app.checks import ALL_CHECKS, list_process_checks
 from scrimshaw.app.cli import frame, project_files
 from scrimshaw.app.cli.frame import Texts, command, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, line, note, print_lines, show
-from scrimshaw.config import Settings, load_memory
+from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, canary, index, open_engine
 from scrimshaw.engine import lint as engine_lint
+from scrimshaw.engine.core import load_memory
 from scrimshaw.engine.degradations import Lost
 from scrimshaw.engine.drafts import list_rejected
 from scrimshaw.engine.health import Finding, Health, Severity, check_health, examine_databases
@@ -144,14 +145,16 @@ def doctor(
         secret = frame.content_of(token_file, None if token_file in ("", frame.STDIN) else Path(token_file))
         findings = tuple(examine_server(server, secret.strip()))
     else:
-        findings = tuple(_examine(load_memory(frame.find_folder(project))))  # which names keys without effect itself
+        unreadable = list[ConfigError]()
+        settings = load_memory(frame.find_folder(project), unreadable)  # keys without effect are findings too
+        findings = tuple(_examine(settings, unreadable))
     verdicts = {finding.verdict for finding in findings}
     status = "broken" if Severity.PROBLEM in verdicts else "degraded" if Severity.WARNING in verdicts else "healthy"
     return {"status": status, "healthy": status == "healthy", "findings": findings}
 
 
-def _examine(settings: Settings) -> Iterator[Finding]:
-    """The findings on a project's memory, and on the clients that use it."""
+def _examine(settings: Settings, unreadable: Sequence[ConfigError]) -> Iterator[Finding]:
+    """The findings on a project's memory, unless its settings are not known, and on the clients that use it."""
     yield Finding("project", Severity.OK, str(settings.project))
     yield from (Finding("config", Severity.WARNING, each, "Correct or remove it.") for each in settings.ignored)
     parts: tuple[tuple[str, type[ScrimshawError], Severity, Callable[[Settings], Iterable[Finding]]], ...] = (
@@ -160,7 +163,9 @@ def _examine(settings: Settings) -> Iterator[Finding]:
         ("databases", StorageFailure, Severity.PROBLEM, _examine_memory),
         ("clients", ConfigError, Severity.NOTE, _examine_clients),
     )
-    for name, fault, verdict, part in parts:
+    for each in unreadable:
+        yield Finding("config", Severity.PROBLEM, each.message, f"{each.hint} Only then is the rest looked at.")
+    for name, fault, verdict, part in parts[::3] if unreadable else parts:
         try:
             yield from part(settings)
         except fault as error:
@@ -183,6 +188,16 @@ def _examine_git(settings: Settings) -> Iterator[Finding]:
         yield Finding("git", Severity.PROBLEM, f"git would add {', '.join(visible)}", fix)
     else:
         yield Finding("git", Severity.OK, "the databases are hidden from git")
+    yield from _examine_merging(settings)
+
+
+def _examine_merging(settings: Settings) -> Iterator[Finding]:
+    """Whether this clone can merge memories as the attributes that came with it say."""
+    attributes, key = settings.folder / ".gitattributes", "merge.scrimshaw.driver"
+    is_named = attributes.is_file() and b"merge=scrimshaw" in attributes.read_bytes()
+    if is_named and not ask_git(settings.project, "config", "--get", key, answers=(0, 1)):
+        what = f"{attributes} lets Scrimshaw merge memories, but this clone does not know how"
+        yield Finding("git", Severity.NOTE, what, "Run `scrimshaw git install`.")
 
 
 def _examine_rules(settings: Settings) -> Iterator[Finding]:

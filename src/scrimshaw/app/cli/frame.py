@@ -22,8 +22,9 @@ from scrimshaw import config
 from scrimshaw.app import processes
 from scrimshaw.app.background import LEASE_S
 from scrimshaw.app.cli.output import Lines, confirm, line, note, note_degradations, progress, show
-from scrimshaw.config import Settings, find_project, load, load_memory
+from scrimshaw.config import Settings, find_project, load
 from scrimshaw.engine import Engine, counts, index, open_engine
+from scrimshaw.engine.core import load_memory
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, describe_os_error

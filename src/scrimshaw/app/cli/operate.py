@@ -351,12 +351,10 @@ def install(settings: Settings, dry_run: frame.DryRun = False) -> dict[str, Any]
 
 @command(git, "uninstall", "", "--dry-run", render=_render_steps)
 def uninstall(settings: Settings, dry_run: frame.DryRun = False) -> dict[str, Any]:
-    """Let git merge memories like any other text again."""
+    """Let git merge memories like any other text again, in this clone."""
     path, steps = settings.folder / ".gitattributes", dict[str, str]()
-    if path.is_file() and path.read_text(encoding="utf-8") == ATTRIBUTES:
-        steps[str(path)] = "removed"
-        if not dry_run:
-            path.unlink()
+    if path.is_file() and b"merge=scrimshaw" in path.read_bytes():
+        steps[str(path)] = "left, as all clones share it: `git rm` it once no clone needs it"
     if ask_git(settings.project, "config", "--local", "--get-regexp", r"^merge\.scrimshaw\.", answers=(0, 1)):
         steps["merge.scrimshaw"] = "removed from git's config"
         if not dry_run:

@@ -4,10 +4,11 @@ import json
 import os
 
 from scrimshaw.config import CONFIG_FILE, Settings, all_keys
-from scrimshaw.engine.core import MEMORIES
+from scrimshaw.engine.core import MEMORIES, explain_missing
 from scrimshaw.errors import ConfigError
 from scrimshaw.ingest.tables import load_table
 from scrimshaw.storage.durable import storage_errors
+from scrimshaw.storage.git import is_left_out
 
 _TEXTS = load_table(__file__, "project_files", dict[str, str])
 GITIGNORE = _TEXTS["gitignore"]
@@ -20,6 +21,8 @@ def create(settings: Settings) -> tuple[list[str], list[str]]:
     if os.path.realpath(folder) == os.path.realpath(settings.home):
         raise ConfigError(f"{folder} is your own vault, which every project reads.", "Run init in a project's folder.")
     vault = folder / MEMORIES
+    if not (folder / CONFIG_FILE).exists() and is_left_out(folder):
+        raise explain_missing(settings)
     made, kept = ([f"{MEMORIES}/"], []) if not vault.is_dir() else ([], [f"{MEMORIES}/"])
     with storage_errors("make", folder):
         vault.mkdir(parents=True, exist_ok=True)

@@ -22,6 +22,7 @@ from scrimshaw.app.clients import CLIENT_NAMES
 from scrimshaw.app.clients.client import Scope
 from scrimshaw.app.importing import EVERYTHING, ImportPlan, find_sources, name_guidance, name_sources, plan_import
 from scrimshaw.engine import Engine, index, open_engine, trust
+from scrimshaw.engine.core import explain_missing
 from scrimshaw.engine.counts import export_jsonl, export_lines, export_markdown
 from scrimshaw.engine.importers import ImportResult
 from scrimshaw.errors import InvalidRequest, StorageFailure
@@ -349,5 +350,5 @@ def setup(
     kept = [f"{change.path} {change.stays}" for *_, change in plans if change.stays]
     advice = kept if remove else [*filter(None, advice)]
     if not (remove or settings.folder.is_dir()):
-        advice.append(f"{settings.project} has no memory yet, so nothing is recorded: run `scrimshaw init`.")
+        advice.append(f"Nothing is recorded: {explain_missing(settings)}")
     return result | {"advice": advice}

@@ -84,6 +84,7 @@ _LAST_ANSWERS = 40  # of the session itself, which may be on the subject that a 
 _MOST_EARLIER = 20  # last sessions, among which is the one that this one continues
 _OTHERS_NOTE = "What others did to this project's memories since its last session began; `scrimshaw digest` shows more."
 _UNRECORDED_NOTE = "This session's start could not be recorded, so it may leave no memory. The person may not know."
+DEFAULTS_NOTE = "This project's settings cannot be read, so it is recorded by the defaults. The person may not know."
 _DAYS_NOTE = "The sessions of the days that the prompt names."
 _SUBJECT_NOTE = "Where the last session ended that the prompt brings up."
 _FIX_NOTE = "What helped against such an error in an earlier session."
@@ -126,14 +127,21 @@ def answer_unrecorded(
     """What a start or prompt can be told though it was not recorded, nothing without settings; a start hears why."""
     if event.kind is EventKind.TOOL or event.kind not in client.reply_kinds:
         raise failure
-    text, why = "", redact(str(failure)).text[:_LONGEST_REASON]
+    text = ""
     if settings:
         with suppress(StorageFailure), closing(connect(settings)) as storage:
             text = context_injection(storage, [event], settings, time.time())
-    if is_withheld(re.sub("['\"]", "", why), Trust.FILE):  # a value, which may have come with a clone
-        why = "`scrimshaw doctor` says why."
     is_told = event.kind is EventKind.START and (settings is None or settings.session.injection)
-    return f"{text}\n{fence_list(_UNRECORDED_NOTE, [why])}".strip() if is_told else text
+    cure = f"Later `scrimshaw import {client.name}` brings in what was missed."
+    return tell_fault(text, _UNRECORDED_NOTE, failure, cure) if is_told else text
+
+
+def tell_fault(text: str, note: str, fault: ScrimshawError, *more: str) -> str:
+    """The text, then what is wrong; of a value that speaks to the agent, which may have come with a clone, nothing."""
+    why = redact(str(fault)).text[:_LONGEST_REASON]
+    if is_withheld(re.sub("['\"]", "", why), Trust.FILE):
+        why = "`scrimshaw doctor` says why."
+    return f"{text}\n{fence_list(note, [why, *more])}".strip()
 
 
 def _tell_state(storage: Storage, event: Event, settings: Settings, now: float) -> str:

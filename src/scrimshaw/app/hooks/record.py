@@ -55,20 +55,20 @@ def handle_payload(
     event = client.parse_payload(fields, arguments[1] if len(arguments) > 1 else "")
     if event is None or event.occasion == "maybe":  # before every model call: not necessarily a compaction
         return ""
-    has_memory, settings = False, None
+    has_memory, settings, unreadable = False, None, list[ConfigError]()
     with suppress(OSError):  # an impossible name of a folder
         project = find_project(Path(event.cwd or "."))
         has_memory = (project / PROJECT_FOLDER).is_dir()
     open_databases = partial(open_storage, busy_timeout_ms=HOOK_BUSY_MS, word_lists=False)
     try:
-        if not has_memory or not (settings := load(project)).is_capturing:
+        if not has_memory or not (settings := load(project, unreadable=unreadable)).is_capturing:
             return ""
         event = structs.replace(redact_names(event), cwd=str(project))
         is_on_server = settings.storage.engine == "postgres"  # whose driver alone takes what other hooks have in all
         if event.kind is EventKind.START or EventKind.TOOL in client.reply_kinds or is_on_server:
             allow_longer()
         with closing(open_databases(settings)) as storage:
-            text = _record(client, storage, event, settings)
+            text = note_defaults(_record(client, storage, event, settings), client, event, unreadable)
             # A session becomes a memory when it ends, and before its context is compacted.
             if event.kind in (EventKind.END, EventKind.COMPACT) and settings.features.drafts:
                 storage.journal.enqueue(DRAFT_JOB, event.session, {})
@@ -80,6 +80,16 @@ def handle_payload(
         text = answer_unrecorded(client, open_databases, event, settings, error)
         log_error(error)
     return client.format_reply(event.kind, text) if text else ""
+
+
+def note_defaults(text: str, client: Client, event: Event, unreadable: list[ConfigError]) -> str:
+    """The text, at a start also that defaults hold in place of files of settings, which the log says too."""
+    for fault in unreadable if event.kind is EventKind.START and event.kind in client.reply_kinds else ():
+        from scrimshaw.app.hooks.injection import DEFAULTS_NOTE, tell_fault  # noqa: PLC0415 - see `_record`
+
+        log(f"WARN Defaults hold: {redact(str(fault)).text}")
+        text = tell_fault(text, DEFAULTS_NOTE, fault)
+    return text
 
 
 def _record(client: Client, storage: Storage, event: Event, settings: Settings) -> str:

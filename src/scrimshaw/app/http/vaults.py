@@ -22,9 +22,9 @@ from scrimshaw.app.mcp.backend import PROMPTS, Memories
 from scrimshaw.app.mcp.protocol import Backend, Dispatcher
 from scrimshaw.app.mcp.schema import ToolSpec
 from scrimshaw.app.mcp.tools import choose
-from scrimshaw.config import VaultSettings, load_memory
+from scrimshaw.config import VaultSettings
 from scrimshaw.engine import Engine, open_engine
-from scrimshaw.engine.core import GLOBAL
+from scrimshaw.engine.core import GLOBAL, load_memory
 from scrimshaw.engine.index import count_vectors
 from scrimshaw.engine.query_log import search_figures
 from scrimshaw.errors import Forbidden, ReadOnly, ScrimshawError, StorageFailure
