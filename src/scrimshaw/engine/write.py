@@ -35,6 +35,7 @@ from scrimshaw.ingest.comparison import (
 from scrimshaw.ingest.markdown import group_relations
 from scrimshaw.ingest.memory_file import (
     BOM,
+    HINTS_OF_MARKS,
     MemoryFile,
     edit_memory_file,
     find_conflict,
@@ -373,7 +374,8 @@ def rewrite(
         digest, path = _write(engine, changed, file, clean=clean)
         if file.body != before.body:
             engine.known_texts[engine.person, memory_id] = hash(file.body)
-    return describe(status="updated", content_hash=digest, path=path, notices=describe_conflict(file))
+    notices = describe_conflict(file) if HINTS_OF_MARKS.search(file.text) else ()
+    return describe(status="updated", content_hash=digest, path=path, notices=notices)
 
 
 def describe_conflict(file: MemoryFile) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _LINES = re.compile(r"[^\n]*\n|[^\n]+\Z")
 # What a merge leaves; a row of equals signs underlines a heading, but hardly a line that ends a sentence.
 _MARK = re.compile(r"(?m)^(?:([<|>])\1{6} |(?:(?<=[.!?;:]\n)|(?<=[.!?;:]\r\n))={7}\r?$)")
-_MARK_HINTS = ("<<<<<<< ", "||||||| ", "=======", ">>>>>>> ")
+HINTS_OF_MARKS = re.compile(r"<{7} |[|]{7} |={7}|>{7} ")  # without one a text has no mark, which is quick to see
 # Where front matter belongs: what may be meant as its beginning, or keys at once; and what states a visibility there.
 _BEGINNING = re.compile(r"[\s\ufeff]*(?:--|[\u2010-\u2015]|\+{3}|<{7}|<!--)")
 _KEYS_AT_ONCE = re.compile(r"[\s\ufeff]*(?:[\w\"'].*:.*\n?|[ \t-].*\n?)*")
@@ -150,8 +150,6 @@ def parse_memory_file(raw: bytes | str, name: str = "front matter") -> MemoryFil
 def find_conflict(file: MemoryFile) -> tuple[int, str]:
     """The line of the first mark of a merge that is not in code between fences, 0 for none, and what to say of it."""
     text = file.text
-    if not any(map(text.__contains__, _MARK_HINTS)):
-        return 0, ""
     closed = (each for each in FENCED.finditer(text, len(text) - len(file.body)) if each[0].rstrip().endswith(each[1]))
     code = [each.span() for each in closed]
     marks = [each for each in _MARK.finditer(text) if not any(start < each.start() < end for start, end in code)]
@@ -165,10 +163,10 @@ def find_conflict(file: MemoryFile) -> tuple[int, str]:
 
 def find_flaw(file: MemoryFile) -> tuple[int, str]:
     """The line of what makes a file say something else than it seems to, 0 for nothing, and what it is."""
-    line, what = find_conflict(file)
+    line, what = find_conflict(file) if HINTS_OF_MARKS.search(file.text) else (0, "")
     if not line and not file.closing and (opened := _UNCLOSED.match(file.body)):
         line, what = opened[1].count("\n") + 1, "front matter begins in line 1, and ends with a line of three dashes"
-    known, root = set[str](), file.__dict__.get("root")  # as parsed; an edit adds no key twice
+    known, root = set[str](), file.__dict__.get("root")
     for key, _ in root.value if root and not line else ():
         if key.value in known:
             return key.start_mark.line + 2, f"the key '{key.value}' is there twice; keep one"
@@ -441,7 +439,8 @@ def build_document(source: SourceFile, file: MemoryFile, redact: Redact) -> Docu
         return redact(text).text if text else ""
 
     problem, flag = (file.problem.message, BROKEN) if file.problem else ("", "")
-    line, what = find_conflict(file) if source.writable else (0, "")  # a document may explain such marks
+    may_conflict = source.writable and HINTS_OF_MARKS.search(file.text)  # a document may explain such marks
+    line, what = find_conflict(file) if may_conflict else (0, "")
     if line:
         problem, flag = f"{source.path}, line {line}, column 1: {what}.", CONFLICT
     values, body = file.values, redact(file.body)

@@ -15,7 +15,7 @@ from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest.chatter import Line, find_chatter, remove_code, split_lines
 from scrimshaw.ingest.extraction import shorten
 from scrimshaw.ingest.front_matter import compose_yaml, convert_node, parse_line, parse_phrases, parse_provenance
-from scrimshaw.ingest.memory_file import MemoryFile, find_flaw
+from scrimshaw.ingest.memory_file import HINTS_OF_MARKS, MemoryFile, find_flaw
 from scrimshaw.ingest.tables import load_lines, load_pattern, load_words
 from scrimshaw.models import Document, Quality, Tier
 
@@ -120,7 +120,9 @@ class FileContents(NamedTuple):
 def read_contents(file: MemoryFile, tool_calls: int = 0, phrases: tuple[str, ...] = ()) -> FileContents:
     """The contents of any Markdown file; never raises."""
     values, body, broken = file.values, file.body, file.problem.message if file.problem else ""
-    place, what = (0, "") if broken else find_flaw(file)
+    root = file.__dict__.get("root")  # as parsed; an edit adds no key twice
+    is_odd = not file.closing or HINTS_OF_MARKS.search(file.text) or (root and len(root.value) > len(file.values))
+    place, what = find_flaw(file) if is_odd and not broken else (0, "")
     broken = f"at line {place}: {what}" if place else broken
     headings, fields, section, top, row = list[SectionHeading](), list[Field](), "", "", 0
     for line in split_lines(body):

@@ -237,12 +237,14 @@ def count_waiting_drafts(settings: Settings) -> int:
 
 def _tell_rules(index: Index, limit: int) -> tuple[str, dict[str, str]]:
     """Constitutional memories of at most so many tokens for the start of a context; hashes by id."""
-    if not (found := [x for x in index.select(Filters(tiers=(Tier.CONSTITUTIONAL,))) if not x.faults]):
+    if not (found := index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)))):
         return "", {}
     ids = tuple(memory.id for memory in found)
     trusts, bodies = lineage.find_inherited_trusts(index, ids), index.bodies(ids)
     text, hashes = "", dict[str, str]()
     for memory in found:
+        if CONFLICT in memory.faults:
+            continue
         longer = f"{text}{memory.title} (memory {memory.id}):\n{bodies.get(memory.id, '').strip()}\n"
         if trusts.get(memory.id, Trust.HUMAN) == Trust.HUMAN and max_tokens(longer) <= limit:
             text, hashes[memory.id] = longer, memory.content_hash

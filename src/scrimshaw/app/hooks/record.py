@@ -68,7 +68,8 @@ def handle_payload(
         if event.kind is EventKind.START or EventKind.TOOL in client.reply_kinds or is_on_server:
             allow_longer()
         with closing(open_databases(settings)) as storage:
-            text = note_defaults(_record(client, storage, event, settings), client, event, unreadable)
+            text = _record(client, storage, event, settings)
+            text = note_defaults(text, client, event, unreadable) if unreadable else text
             # A session becomes a memory when it ends, and before its context is compacted.
             if event.kind in (EventKind.END, EventKind.COMPACT) and settings.features.drafts:
                 storage.journal.enqueue(DRAFT_JOB, event.session, {})
