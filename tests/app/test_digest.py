@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.app.hooks.events import context_of, handle, payload_of
 
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine
+from scrimshaw.engine.drafts import make_draft
 from scrimshaw.engine.sessions import record_event
 from scrimshaw.engine.write import NewText, save
 from scrimshaw.ingest.events import Event, make_observation
@@ -171,6 +173,57 @@ def test_a_start_tells_once_what_came_since_the_last_session_began(pair: Pair) -
     assert "Ana" not in pair.bo.start("three")
 
 
+WINCH = "Decision: the crane of pier four gets a new winch and not a used one, because used winches rust."
+
+
+def work(person: Person, session: str, asked: str, said: str) -> None:
+    """A session of Claude Code that writes a file, with the memory that is made of it."""
+    home, path = Path(os.environ["SCRIMSHAW_HOME"]), person.clone / f"{session}.py"
+    path.write_text("x\n")
+    call = {"tool_name": "Write", "tool_use_id": session, "tool_response": {}}
+    for event, fields in (
+        ("UserPromptSubmit", {"prompt": asked}),
+        ("PostToolUse", {**call, "tool_input": {"file_path": str(path), "content": "x"}}),
+        ("Stop", {"last_assistant_message": said}),
+    ):
+        handle(person.clone, payload_of(person.clone, event, session, **fields), home=home)
+    with open_engine(load(person.clone)) as engine:
+        assert make_draft(engine, session).status == "accepted"
+
+
+def test_what_others_decided_is_told_with_who_and_when_and_named_once(pair: Pair) -> None:
+    work(pair.bo, "s-1", "Mend the crane", WINCH)
+    pair.bo.push()
+    pair.ana.pull()
+    work(pair.ana, "s-2", "Paint the quay", "Decision: paint the quay red and not blue, because red is seen in fog.")
+    pair.ana.write("gauge", "# Gauge\nThe gauge is at the gate.\n")
+    pair.ana.push()
+    pair.bo.pull()
+    handle(pair.bo.clone, payload_of(pair.bo.clone, "UserPromptSubmit", "s-3", prompt="Which crane?"))
+    for session in ("s-4", "s-5"):  # whoever only asks is no reason not to tell it again
+        told = pair.bo.start(session)
+        assert re.search(r"task of Ana on 20\d\d-\d\d-\d\d since \(\S+, trust \w+\): Paint the quay", told)
+        assert "Ana saved gauge on 20" in told
+        assert told.count("paint-the-quay") == 1
+
+
+def test_a_memory_of_an_own_session_that_somebody_else_committed_is_no_news(pair: Pair) -> None:
+    git(pair.bo.clone, "checkout", "-qb", "crane")
+    work(pair.bo, "s-1", "Mend the crane", WINCH)
+    git(pair.bo.clone, "add", "--all")
+    git(pair.bo.clone, "commit", "-qm", "Mend")
+    git(pair.bo.clone, "push", "-q", "origin", "crane")
+    git(pair.ana.clone, "fetch", "-q", "origin", "crane")
+    git(pair.ana.clone, "merge", "-q", "--squash", "FETCH_HEAD")
+    pair.ana.push()
+    git(pair.bo.clone, "checkout", "-q", "main")
+    pair.bo.pull()
+    assert pair.bo.told() == {("saved", "gate", "Cy")}
+    told = pair.bo.start("s-2")
+    assert "Mend the crane" in told
+    assert "Ana" not in told
+
+
 def test_own_sessions_are_a_line_each_newest_first(pair: Pair) -> None:
     task = "Mend the crane of pier four,\n```\nand read all of this log\n```\n" + "the hook hangs " * 40
     day, start = 86_400, 1_772_366_400.0  # noon of 2026-03-01
@@ -194,4 +247,6 @@ def test_what_a_server_wrote_in_this_checkout_is_told_by_its_ledger(pair: Pair) 
             text = f"The tide table of {person} hangs in the office of the harbour master."
             save(replace(engine, person=person), NewText(content=text, id=f"tides/{number}"), force=True)
         changes = list_others_changes(engine.storage, engine.settings, 1_600_000_000)
-    assert describe_changes(changes) in ("ana saved tides/0; Cy saved gate", "Cy saved gate; ana saved tides/0")
+    told = [f"{each.by[0]} saved {each.id} on {each.at[:10]}" for each in changes]
+    assert {*told} == {*describe_changes(changes).split("; ")}
+    assert [each.partition(" on ")[0] for each in sorted(told)] == ["Cy saved gate", "ana saved tides/0"]

@@ -29,7 +29,7 @@ from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.ports import Query
 from scrimshaw.storage.sessions import Sessions
 
-MOST_READ, MOST_ARRIVED = 20, 5  # files that are read, a millisecond each, and memories of which a start hears
+MOST_READ, MOST_ARRIVED = 20, 5  # files that are parsed, a millisecond each, and memories of which a start hears
 LARGEST = 64 * 1024  # bytes of a file; the longest memories of sessions have a tenth
 LONGEST_HEARD = 25  # words of a line that name subjects; a longer one, such as a quoted request, speaks of many things
 MOST_RULED, LONGEST_RULE = 60, 160  # memories in which rules are looked for, and characters of one
@@ -39,6 +39,7 @@ _ITEM = re.compile(r"(?m)^(?!#)[ *-]*([^\s*-](?:.*[^\s*-])?)")
 # A part of a line with what a person added when they agreed, and the sections in which people rule.
 _NOTED_PART = re.compile(rf"(?:\A| — (?:(?:{'|'.join(BY_REPLY)})(?P<event>\d+): )?)(?P<text>.+?)(?= — |\Z)")
 _RULING, _SENTENCES = ("Decisions", "Task", "Asked later"), re.compile(r"(?<=[.!?;]) ")
+_WRITTEN = re.compile(rb"(?m)^updated: *['\"]?([\dT:.+Z-]+)")
 _DECISION, _RULE, _NOTED_RUN = PATTERNS["decisions"], PATTERNS["rules"], PATTERNS["failures"]["noted"]
 # The words that do not name what a rule is about: all but names of files.
 _OF_ANY_RULE = {word[:STEM] for name, words in WORDS.items() if name != "stems" for word in words}
@@ -89,28 +90,37 @@ def list_arrivals(sessions: Sessions, index: Index, memories: Iterable[Memory]) 
             yield Arrival(each.id, each.title, index.bodies([each.id]).get(each.id, ""), made.session, made.trust, at)
 
 
-def read_arrivals(folder: Path, known: Container[str]) -> Iterator[Arrival]:
-    """Those that came last into the vault of a `.scrimshaw` folder: a start does not wait until files are indexed."""
-    place, files = folder / MEMORIES / SESSIONS, list[tuple[float, str]]()
+def read_arrivals(folder: Path, known: Container[str], since: float = 0.0) -> Iterator[Arrival]:
+    """Those in the vault of a `.scrimshaw` folder: a start does not wait until files are indexed.
+
+    Those that came since a moment are first, and of these the sessions that ended last; most are without their text.
+    """
+    place, files = folder / MEMORIES / SESSIONS, list[tuple[bool, float, str, float, bytes]]()
     with suppress(OSError), os.scandir(place) as entries:
         for each in () if place.is_symlink() else entries:
             found = each.stat(follow_symlinks=False)
             is_memory = each.name.endswith(SUFFIX) and each.is_file(follow_symlinks=False) and found.st_size <= LARGEST
             if is_memory and (name := f"{SESSIONS}/{each.name.removesuffix(SUFFIX)}") not in known:
-                files.append((found.st_mtime, name))
+                with suppress(OSError, ValueError):
+                    raw, ended = Path(each.path).read_bytes(), found.st_mtime
+                    for stated in _WRITTEN.findall(raw)[:1]:
+                        ended = min(ended, datetime.fromisoformat(stated.decode()).timestamp())
+                    files.append((found.st_mtime > since, ended, name, found.st_mtime, raw))
     if files:
         from scrimshaw.ingest import front_matter as front  # noqa: PLC0415 - few starts need YAML
         from scrimshaw.ingest.memory_file import find_conflict, is_private, parse_memory_file  # noqa: PLC0415 - likewise
-    for arrived, name in sorted(files, reverse=True)[:MOST_READ]:
-        with suppress(OSError, UnreadableFile, ValueError):
-            file = parse_memory_file((folder / MEMORIES / f"{name}{SUFFIX}").read_bytes())
+    for number, (_, ended, name, arrived, raw) in enumerate(sorted(files, reverse=True)):
+        if number >= MOST_READ:
+            yield Arrival(name, "", "", "", Trust.AGENT, ended, arrived)
+            continue
+        with suppress(UnreadableFile, ValueError):
+            file = parse_memory_file(raw)
             origin, tier = front.parse_provenance(file.values), front.parse_member(file.values, "tier", Tier.NORMAL)
-            written = datetime.fromisoformat(front.parse_time(file.values.get("updated"))).timestamp()
             is_shared = origin.session and tier != Tier.DEPRECATED and not is_private(file)
             if is_shared and not find_conflict(file)[0] and not is_suspicious(name.replace("-", " ")):
                 title, body = redact(front.parse_line(file.values.get("title"))).text, redact(file.body).text
                 trust = lowest_trust((origin.trust, Trust.AGENT))  # nobody here vouches for it
-                yield Arrival(name, title, body, origin.session, trust, min(written, arrived), arrived)
+                yield Arrival(name, title, body, origin.session, trust, ended, arrived)
 
 
 def find_rules(sessions: Sessions, index: Index | None, told: str, folder: Path | None) -> Iterator[StateLine]:

@@ -58,10 +58,12 @@ def list_others_changes(storage: Storage, settings: Settings, since: float) -> l
     Memories saved and deleted again are left out, as are those restored or deleted here.
     """
     own = find_author(settings.project)
+    made = {f"{_VAULTS['']}/{each.memory_id}{SUFFIX}" for each in storage.sessions.records()}
     steps = [*list_committed(settings.project, since, own), *list_recorded(storage, since, own)]
     by_path = defaultdict[str, list[_FileStep]](list)
     for step in sorted(steps, key=attrgetter("at")):
-        by_path[step.path].append(step)
+        if step.what != SAVED or step.path not in made:  # somebody's commit may bring the memory of a session here
+            by_path[step.path].append(step)
     found = list[OthersChange]()
     for path, each in by_path.items():
         raw, first, what = read_if_there(settings.project / path), each[0].what, each[-1].what
@@ -78,15 +80,15 @@ def list_others_changes(storage: Storage, settings: Settings, since: float) -> l
 
 
 def describe_changes(changes: Iterable[OthersChange]) -> str:
-    """The changes as one sentence: "Ana saved gate, quay; Bo deleted crane"."""
-    ids = defaultdict[str, dict[str, list[str]]](lambda: defaultdict(list))
+    """The changes as one sentence: "Ana saved gate, quay on 2026-01-31; Bo deleted crane on 2026-01-30"."""
+    ids = defaultdict[tuple[str, str], dict[str, list[str]]](lambda: defaultdict(list))
     for each in changes:
-        ids[" and ".join(each.by)][each.what].append(each.id)
+        ids[" and ".join(each.by), each.at[:10]][each.what].append(each.id)
     sentence = []
-    for names, kinds in ids.items():
+    for (names, day), kinds in ids.items():
         more = {what: f" and {len(some) - MOST_NAMED} more" * (len(some) > MOST_NAMED) for what, some in kinds.items()}
         parts = (f"{what} {', '.join(some[:MOST_NAMED])}{more[what]}" for what, some in kinds.items())
-        sentence.append(f"{names} {', '.join(parts)}")
+        sentence.append(f"{names} {', '.join(parts)} on {day}")
     return "; ".join(sentence)
 
 

@@ -333,10 +333,11 @@ def tell_state(
     left: Iterable[StateLine] = ()
     if occasion not in (Occasion.CLEAR, Occasion.COMPACT):
         known = {each.draft.memory_id for each in sessions.records() if each.draft}
-        strange = [each for each in read_arrivals(folder, known) if not sessions.get(each.session)][:MOST_ARRIVED]
+        last = about if has_state else Session(id="")
+        strange = (x for x in read_arrivals(folder, known, last.last_event) if not sessions.get(x.session))
         arrivals = sorted(strange, key=attrgetter("last_event"), reverse=True)
-        since, heard = _tell_since(arrivals, about if has_state else Session(id=""), "since" if lines else "")
-        left = _find_left_open(sessions, index, recent, events, arrivals) if recent and lines else ()
+        since, heard = _tell_since(arrivals, last, "since" if lines else "") if arrivals else ([], [])
+        left = _find_left_open(sessions, index, recent, events, arrivals[:MOST_ARRIVED]) if recent and lines else ()
         lines = [*lines[:1], *since, *filterfalse(partial(_is_closed, heard=heard), lines[1:])]
     rules = [*find_rules(sessions, index, "\n".join(map(attrgetter("text"), lines)), folder)]
     at = len(lines) if occasion == Occasion.START else 1  # a long state of its own must not push them out
@@ -347,18 +348,21 @@ def tell_state(
 def _tell_since(arrivals: Sequence[Arrival], about: Session, when: str) -> tuple[list[StateLine], list[Heard]]:
     """What sessions elsewhere did since that one ended here, and the words of what they did since it began.
 
-    Without a session here the last of them is told as one, and the others as before it.
+    Without a session here the last of them is told as one, and the others as before it. Those left out are counted.
     """
-    since, heard = list[StateLine](), list[Heard]()
-    for place, each in enumerate(arrivals):
-        if each.arrived > about.last_event and each.last_event > about.last_event - LONGEST_AGO_S:
-            wanted = _LEFT["since"] if when else _PARTS[Occasion.START]
-            told = _tell_arrival(each, heard, {**wanted, "next": int(place < MOST_PLANNED)})
-            since += (replace(line, part=f"{line.part} {when}".strip()) for line in told)
-            heard += each.find_subjects() if each.last_event > about.started else ()
-            heard += [each] if each.last_event > about.last_event else []
-            when = when or "before"
-    return since, heard
+    since, heard, oldest = list[StateLine](), list[Heard](), about.last_event - LONGEST_AGO_S
+    news = [each for each in arrivals if each.arrived > about.last_event and each.last_event > oldest]
+    for place, each in enumerate(news[:MOST_ARRIVED]):
+        wanted = _LEFT["since"] if when else _PARTS[Occasion.START]
+        told = _tell_arrival(each, heard, {**wanted, "next": int(place < MOST_PLANNED)})
+        told[:1] = (replace(line, part=f"{line.part} of {_format_day(each.last_event)}") for line in told[:1])
+        since += (replace(line, part=f"{line.part} {when}".strip()) for line in told)
+        heard += each.find_subjects() if each.last_event > about.started else ()
+        heard += [each] if each.last_event > about.last_event else []
+        when = when or "before"
+    more = f"and {len(news) - MOST_ARRIVED} more: `scrimshaw digest`"
+    counted = [StateLine(part=when, text=more, origin=JOURNAL, trust=Trust.FILE)] * (len(news) > MOST_ARRIVED)
+    return since + counted, heard
 
 
 def find_about(index: Index, words: Sequence[str], own: str) -> list[Memory]:

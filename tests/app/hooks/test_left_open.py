@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,7 @@ from scrimshaw.engine import Engine, drafts
 from scrimshaw.engine.context import ContextRequest, context
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.record import sync_record
+from scrimshaw.models import format_time
 from scrimshaw.session import state
 from scrimshaw.session.arrivals import LARGEST
 from scrimshaw.session.resume import find_asked
@@ -279,7 +284,8 @@ def test_who_pulls_is_told_what_others_did_and_left_open_since(engine: Engine, p
     assert any(line.endswith("Pin the requirements | pin it all. a build must not change over night") for line in lines)
     told = [line.partition(" (")[0] for line in lines]
     assert "- open" not in told
-    assert [each for each in told if each.endswith("since")] == ["- task since", "- open since", "- said since"]
+    since = [re.sub(r" of [-\d]{10}", "", each) for each in told if each.endswith("since")]
+    assert since == ["- task since", "- open since", "- said since"]
     assert "(same, trust tool): The retry of the mailer." in lines[told.index("- open since")]
     assert "since" not in start(project, "compact")
     for name, head, updated in (
@@ -289,6 +295,29 @@ def test_who_pulls_is_told_what_others_did_and_left_open_since(engine: Engine, p
     ):
         arrive(vault, name, "Paint the harbour", PINNED, head, updated)
     assert "harbour" not in start(project)
+
+
+def test_of_many_memories_of_others_the_newest_are_told_and_the_rest_are_counted(
+    engine: Engine, project: Path, vault: Path
+) -> None:
+    work(project, "S1", "Move the mailer to asyncio", f"The mailer is async now.\n\n{POINT}")
+    now, days = time.time(), list[str]()
+    for hours in range(1, 25):
+        at = now - hours * 3600
+        days.append(datetime.fromtimestamp(at).strftime("%Y-%m-%d"))
+        arrive(vault, f"{hours:02}", f"Paint quay {hours}", "## Outcome\n", updated=format_time(at))
+        os.utime(vault / f"sessions/2027-01-02-{hours:02}.md", (now + 60, now + 60))
+    told = [re.sub(r" \(.*?\)", "", line) for line in start(project).splitlines() if "since (" in line]
+    newest = [f"- task of {days[hours - 1]} since: Paint quay {hours}" for hours in range(1, 6)]
+    assert told == [*newest, "- since: and 19 more: `scrimshaw digest`"]
+
+
+def test_a_session_is_told_with_what_it_decided_against(engine: Engine, project: Path) -> None:
+    ruling = "Renamed nothing after all: the rename of till was decided against, since three shops import till by name."
+    work(project, "S1", "Rename the module till to register everywhere", ruling)
+    assert [line.partition("): ")[2] for line in start(project).splitlines() if line[:12] == "- decisions "] == [ruling]
+    assert drafts.make_draft(engine, "S1").status == "accepted"
+    assert "decision_count: 1" in next((engine.folder / "memories/sessions").glob("*till*")).read_text("utf-8")
 
 
 def test_memories_of_others_are_read_as_a_scan_reads_them(engine: Engine, project: Path, vault: Path) -> None:
@@ -329,7 +358,8 @@ def test_the_first_start_in_a_clone_tells_the_last_session_of_others(
     arrive(vault, "older", "Move the mailer", f"## Open\n\n- {POINT} (e4)\n", updated="2027-01-02T09:00:00Z")
     arrive(vault, "newer", "Pin the requirements", PINNED)
     lines = start(project).splitlines()
-    assert [line.partition(" (")[0] for line in lines[1:-1]] == ["- task", "- said", "- open", "- task before"]
+    parts = [re.sub(r" of [-\d]{10}", "", line.partition(" (")[0]) for line in lines[1:-1]]
+    assert parts == ["- task", "- said", "- open", "- task before"]
     assert "trust tool" in lines[1]
     scan(engine)
     report(project, "UserPromptSubmit", "S9", prompt="Good morning.")  # what the start told is not told again at once

@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -60,6 +59,7 @@ from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.place import find_arrivals
 from scrimshaw.storage.ports import Query
+from scrimshaw.storage.sessions import find_last_begin
 
 # Tokens of an injected text: what a start is worth without crowding the context; a resume has context.resume_tokens.
 START_TOKENS, CLEAR_TOKENS, RECALL_TOKENS = 930, 500, 250
@@ -81,8 +81,7 @@ _QUOTED_ERROR = re.compile(r"\b(?:[\w.]*(?:Error|Exception)|[Ee]rror|ERROR|fatal
 _SAME_ERROR = 0.75  # share of a quoted error's words that a passage must have
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
 _LAST_ANSWERS = 40  # of the session itself, which may be on the subject that a prompt names
-_MOST_EARLIER = 20  # last sessions, among which is the one that this one continues
-_OTHERS_NOTE = "What others did to this project's memories since its last session began; `scrimshaw digest` shows more."
+_OTHERS_NOTE = "What else others did to this project's memories since the last work here; see `scrimshaw digest`."
 _UNRECORDED_NOTE = "This session's start could not be recorded, so it may leave no memory. The person may not know."
 DEFAULTS_NOTE = "This project's settings cannot be read, so it is recorded by the defaults. The person may not know."
 _DAYS_NOTE = "The sessions of the days that the prompt names."
@@ -146,27 +145,33 @@ def tell_fault(text: str, note: str, fault: ScrimshawError, *more: str) -> str:
 
 def _tell_state(storage: Storage, event: Event, settings: Settings, now: float) -> str:
     """What a starting session should know of the previous one, or of itself if it is resumed."""
-    from scrimshaw.session.state import tell_state  # noqa: PLC0415 - only a start needs its many patterns
+    from scrimshaw.session.state import LONGEST_AGO_S, tell_state  # noqa: PLC0415 - only a start needs its many patterns
 
     occasion, unrecorded = _OCCASIONS.get(event.occasion, Occasion.START), Session(id=event.session, started=now)
     own = storage.sessions.get(event.session) or unrecorded
     index = storage.index if storage.has_index else None
     goes_on = occasion in (Occasion.RESUME, Occasion.COMPACT)
+    authors, others = dict[str, str](), ""
+    since = find_last_begin(storage.sessions, event.session) or now - LONGEST_AGO_S
+    is_new = event.occasion not in _OCCASIONS
+    if is_new and (find_arrivals(settings.project, since)[1] or (settings.folder / TEAM).is_dir()):
+        from scrimshaw.session import digest  # noqa: PLC0415 - few starts need to ask git
+
+        with suppress(StorageFailure):  # git cannot be asked
+            changes = digest.list_others_changes(storage, settings, since)
+            authors = {each.id: " and ".join(each.by) for each in changes}
     lines = tell_state(storage.sessions, index, own, occasion, settings.folder, own_first=goes_on)
+    for place, each in enumerate(lines if authors else ()):
+        if each.origin in authors:
+            lines[place] = replace(each, part=each.part.replace(" of ", f" of {authors[each.origin]} on ", 1))
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)
     if goes_on and lines and not lines[0].origin.startswith((f"session:{event.session}#", f"session:{event.session}/")):
         occasion = Occasion.START  # its own has no work yet
     text = fence_state(NOTES[occasion], lines, budget)
     waiting = count_waiting_drafts(settings) if settings.drafts.review else 0
     note = f"Drafts of sessions that wait for review: {waiting}; see `scrimshaw review`." if waiting else ""
-    earlier, others = storage.sessions.latest(before=event.session, limit=_MOST_EARLIER), ""
-    since = max(map(attrgetter("started"), earlier), default=math.inf)
-    is_new = earlier and event.occasion not in _OCCASIONS
-    if is_new and (find_arrivals(settings.project, since)[1] or (settings.folder / TEAM).is_dir()):
-        from scrimshaw.session import digest  # noqa: PLC0415 - few starts need to ask git
-
-        with suppress(StorageFailure):  # git cannot be asked
-            others = digest.describe_changes(digest.list_others_changes(storage, settings, since))
+    if authors:
+        others = digest.describe_changes(each for each in changes if f"({each.id}, trust " not in text)
     return "\n".join(filter(None, (text, note, fence_list(_OTHERS_NOTE, [others] if others else []))))
 
 
