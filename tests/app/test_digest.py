@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -222,6 +223,44 @@ def test_a_memory_of_an_own_session_that_somebody_else_committed_is_no_news(pair
     told = pair.bo.start("s-2")
     assert "Mend the crane" in told
     assert "Ana" not in told
+
+
+@pytest.mark.parametrize("way", ["thrown away", "merged", "pulled", "branched off"])
+def test_a_session_of_another_branch_is_told_with_it(pair: Pair, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clone, later = pair.bo.clone, f"@{int(time.time()) + 60} +0000"
+    git(clone, "checkout", "-qb", "spike/redis")
+    (clone / "prices.py").write_text("x\n")
+    git(clone, "add", "prices.py")
+    git(clone, "commit", "-qm", "Spike")
+    work(
+        pair.bo,
+        "s-1",
+        "Cache the price list",
+        "Decision: cache the price list in Redis and not in a file, because files rot.",
+    )
+    git(clone, "add", "--all")
+    monkeypatch.setenv("GIT_COMMITTER_DATE", later)
+    if way == "branched off":
+        git(clone, "checkout", "-qb", "prices")
+    elif way == "pulled":
+        git(clone, "commit", "-qm", "Memory")
+        git(clone, "push", "-q", "origin", "HEAD:main")
+    if way != "branched off":
+        git(clone, "checkout", "-q", "-f", "main")
+    if way == "merged":
+        git(clone, "merge", "-q", "spike/redis")
+    elif way == "pulled":
+        pair.bo.pull()
+    is_other, label = way == "thrown away", "on branch spike/redis: "
+    assert (f"{label}Cache the price list" in pair.bo.start("s-2")) == is_other
+    hits = pair.bo.run("search", "where is the price list cached", "--limit", "3")["hits"]
+    titles = {each["memory"]["title"] for each in hits if each["memory"]["source"] == "record"}
+    assert titles == {f"{label if is_other or way == 'pulled' else ''}Cache the price list"}
+    payload = payload_of(clone, "UserPromptSubmit", "s-2", prompt="Is the price list cached in Redis or a file?")
+    told = context_of(handle(clone, payload, home=Path(os.environ["SCRIMSHAW_HOME"])))
+    assert ("branch spike/redis, trust" in told) == is_other
+    resumed = pair.bo.cli("resume", "--project", str(clone)).out
+    assert (label in resumed) == is_other
 
 
 def test_own_sessions_are_a_line_each_newest_first(pair: Pair) -> None:

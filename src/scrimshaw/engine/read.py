@@ -25,6 +25,7 @@ from scrimshaw.search.candidates import DAY_S, last_access, presence
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.search.tokens import find_phrases
+from scrimshaw.session.arrivals import find_other_branch
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.ports import Review
 
@@ -80,7 +81,12 @@ def search(engine: Engine, request: SearchRequest, session: Session | None = Non
     if red := (*pending, *found):
         result = replace(result, degradations=(*result.degradations, *red))
     log_search(engine, request, session, result, dark)
-    return result
+    hits, project = [*result.hits], engine.settings.project
+    for place, hit in enumerate(hits):
+        branch = find_other_branch(engine.sessions, project, hit.memory) if hit.memory.source == "record" else ""
+        memory = replace(hit.memory, title=f"on branch {branch}: {hit.memory.title}") if branch else hit.memory
+        hits[place] = replace(hit, memory=memory) if branch else hit
+    return replace(result, hits=tuple(hits))
 
 
 def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:

@@ -26,6 +26,7 @@ from scrimshaw.session.keywords import find_topics
 from scrimshaw.session.statements import BY_REPLY, PATTERNS, WORDS, cut_line
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.paths import SUFFIX
+from scrimshaw.storage.place import find_branch
 from scrimshaw.storage.ports import Query
 from scrimshaw.storage.sessions import Sessions
 
@@ -121,6 +122,14 @@ def read_arrivals(folder: Path, known: Container[str], since: float = 0.0) -> It
                 title, body = redact(front.parse_line(file.values.get("title"))).text, redact(file.body).text
                 trust = lowest_trust((origin.trust, Trust.AGENT))  # nobody here vouches for it
                 yield Arrival(name, title, body, origin.session, trust, ended, arrived)
+
+
+def find_other_branch(sessions: Sessions, project: Path, passage: Memory) -> str:
+    """The branch on which a passage of the record was said, empty if its work is on the current one."""
+    branch, _ = find_branch(project, datetime.fromisoformat(passage.updated).timestamp())
+    session = sessions.get(passage.provenance.session) if branch else None
+    is_here = session and not session.work_tree  # which has a log of its own
+    return branch if is_here and not is_suspicious(re.sub("[-/_]", " ", branch)) else ""
 
 
 def find_rules(sessions: Sessions, index: Index | None, told: str, folder: Path | None) -> Iterator[StateLine]:

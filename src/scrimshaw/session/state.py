@@ -41,7 +41,7 @@ from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.draft import find_task
 from scrimshaw.session.failures import find_runs
 from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems, find_topics
-from scrimshaw.session.record import Record
+from scrimshaw.session.record import ACTS, Record
 from scrimshaw.session.resume import (
     WITHHELD,
     Occasion,
@@ -52,7 +52,7 @@ from scrimshaw.session.resume import (
 )
 from scrimshaw.session.statements import Statement
 from scrimshaw.storage.index import Index
-from scrimshaw.storage.place import is_removed
+from scrimshaw.storage.place import find_branch, is_removed
 from scrimshaw.storage.ports import Query, SessionRecord
 from scrimshaw.storage.sessions import Sessions, is_running
 
@@ -178,7 +178,7 @@ def _choose_lines(lines: Sequence[StateLine], most: int, known: list[str], *, is
 
 def _find_lines(record: Record, parts: Container[str]) -> Mapping[str, list[StateLine]]:
     """All possible lines by part, the best last: by attention, otherwise the newest."""
-    events = {event.number: event for event in record.events}
+    events = dict(zip(map(attrgetter("number"), record.events), record.events, strict=True))
     numbers = {event.call_id: event.number for event in record.events if event.call_id}
     found = defaultdict[str, list[tuple[float, int, StateLine]]](list)
     for part, find in _STATEMENTS.items():
@@ -325,11 +325,11 @@ def tell_state(
         has_state = False
     if about.process != own.process and is_running(about):
         lines = [replace(line, part="still running") if line.part == "broke off" else line for line in lines]
-    lines = [*_name_place(lines, about, folder.parent)]
+    lines = [*_name_place(sessions, lines, about, folder.parent, asks=occasion == Occasion.START)]
     others, recent = _sort_others(earlier, own, about, [*map(itemgetter(0), asking)])
     for each, part in [*others.items()][: 2 * MOST_PARALLEL]:
         tasks = session_state(sessions.events(each.id), sessions.items(each.id), Occasion.CLEAR)
-        lines[1:1] = [replace(line, part=part) for line in _name_place(tasks, each, folder.parent)]
+        lines[1:1] = [replace(line, part=part) for line in _name_place(sessions, tasks, each, folder.parent)]
     left: Iterable[StateLine] = ()
     if occasion not in (Occasion.CLEAR, Occasion.COMPACT):
         known = {each.draft.memory_id for each in sessions.records() if each.draft}
@@ -410,7 +410,7 @@ def _tell_place(sessions: Sessions, index: Index, place: Session | Arrival, fold
     """The state of a session, here or elsewhere, as a start tells it; nothing of one here that only asked."""
     if isinstance(place, Arrival):
         return _tell_arrival(place, (), _PARTS[Occasion.START])
-    return [*_name_place(_read_work(sessions, index, place), place, folder.parent)]
+    return [*_name_place(sessions, _read_work(sessions, index, place), place, folder.parent)]
 
 
 def _read_work(sessions: Sessions, index: Index, session: Session) -> list[StateLine]:
@@ -469,7 +469,7 @@ def _format_day(at: float) -> str:
 
 def _judge_work(events: Sequence[RecordedEvent], items: Sequence[Item], parts: Set[str]) -> tuple[bool, bool]:
     """Whether a session did more than ask this server, or decided something; and whether it only asked or looked."""
-    calls = {x.call_id for x in events if x.kind == EventKind.TOOL} | {x.source.source_call_id for x in items}
+    calls = {x.call_id for x in events if x.kind == EventKind.TOOL} | {*map(attrgetter("source.source_call_id"), items)}
     own = {item.source.source_call_id for item in items if is_own_tool(item.source.source_tool)}
     commands = chain.from_iterable(map(attrgetter("families"), find_runs(events, items)))
     only_asks = parts <= _ASKING and _GIT_LOOKS.issuperset(commands)
@@ -560,10 +560,22 @@ def _find_subjects(event: RecordedEvent) -> frozenset[str]:
     return find_topics(event.text[:LONGEST_HEARD]) if is_said else frozenset()
 
 
-def _name_place(lines: Sequence[StateLine], about: Session, project: Path) -> Iterator[StateLine]:
-    """The lines about a session, the first with its other work tree; without files that are gone."""
-    is_shown = about.work_tree and not is_suspicious(about.work_tree.replace("-", " "))
-    place = f"in work tree {about.work_tree}: " if is_shown else ""
+def _name_place(
+    sessions: Sessions, lines: Sequence[StateLine], about: Session, project: Path, *, asks: bool = False
+) -> Iterator[StateLine]:
+    """The lines about a session, the first with its other work tree or branch; without files that are gone.
+
+    If it `asks` git, a branch whose commits are in the current one is not named.
+    """
+    place = f"in work tree {about.work_tree}: " if about.work_tree else ""
+    for act in sessions.events(about.id, *ACTS, last=int(not place)):  # its client may end on another branch
+        branch, commit = find_branch(project, act.at)
+        if branch and asks and commit:
+            from scrimshaw.storage.git import is_in_history  # noqa: PLC0415 - few starts ask git
+
+            branch = "" if is_in_history(project, commit) else branch
+        place = f"on branch {branch}: " if branch else ""
+    place = "" if is_suspicious(re.sub("[-/_]", " ", place)) else place
     for one in lines:
         text = one.text
         if one.part == "not committed" and not about.work_tree:

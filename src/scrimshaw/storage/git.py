@@ -331,6 +331,13 @@ def is_on_another_branch(path: Path) -> bool:
     return False
 
 
+def is_in_history(project: Path, commit: str) -> bool:
+    """Whether a commit is the checked-out one or led to it; False without git, or if it is gone."""
+    with suppress(StorageFailure):
+        return not ask_git(project, "rev-list", "-1", commit, "^HEAD", timeout_s=PRESENT_S)
+    return False
+
+
 def list_commits(path: Path, *, patches: bool = False) -> list[Commit]:
     """The commits that changed a file, newest first, also under earlier names; raises StorageFailure without git.
 

@@ -7,7 +7,9 @@ import os
 import re
 import sys
 from _blake2 import blake2b  # `hashlib` takes a hook a millisecond
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 
@@ -19,6 +21,8 @@ JOURNAL, CHECKPOINTS = "journal.db", "checkpoints"
 OWNER = "project"  # the file that names the project's folder
 MOST_SIBLINGS = 12  # each takes a session's start a millisecond, and removed work trees leave theirs behind
 _OWN_COMMITS = ("commit:", "commit (amend):", "commit (initial):")  # a `commit (merge)` brings commits of others
+_MOVE = re.compile(r"(?:checkout: moving from |Branch: renamed refs/heads/)(\S+) to (?:refs/heads/)?(\S+)")
+_MERGE, _IS_BRANCH = re.compile(r"merge (\S+):"), re.compile(r"(?![0-9a-f]{7,40}\Z)[^~^@]+\Z").match
 _EXCLUDED = b"\n**/.scrimshaw/*\n!**/.scrimshaw/memories/\n!**/.scrimshaw/*.toml\n!**/.scrimshaw/.git*\n"
 _LABEL_CHARACTERS, _REMOVED = 40, ", which is removed"
 
@@ -125,16 +129,51 @@ def find_arrivals(project: Path, since: float) -> tuple[str, bool]:
     It reads git's reflog of HEAD, and names no commit if that does not go back so far. git itself is not run.
     """
     before, is_any = "", False
-    with suppress(OSError, ValueError, IndexError):
-        _, git, _ = find_git(Path(os.path.realpath(project)))
-        for line in (read_if_there(git / "logs/HEAD") or b"").decode(errors="replace").splitlines():
-            head, _, what = line.partition("\t")  # `OLD NEW NAME <ADDRESS> SECONDS ZONE`
-            fields = head.split()
-            if int(fields[-2]) < int(since):
-                before = fields[1]
-            else:
-                is_any |= not what.startswith(_OWN_COMMITS)
+    for at, _, new, what in _read_reflog(project):
+        if at < int(since):
+            before = new
+        else:
+            is_any |= not what.startswith(_OWN_COMMITS)
     return before, is_any
+
+
+def find_branch(project: Path, at: float) -> tuple[str, str]:
+    """(the branch checked out at a given time, the last commit made on it then), empty if the current one has its work.
+
+    It reads git's reflog of HEAD, which tells of merges by name, but not of those that a pull brought.
+    """
+    current, branch, commit, holders = "", "", "", set[str]()
+    for moment, old, new, what in _read_reflog(project):
+        if move := _MOVE.match(what):
+            current = move[2]
+            if moment <= at:
+                branch, commit, holders = current, "", {current}
+            elif not holders:  # nothing was checked out before
+                branch, holders = move[1], {move[1]}
+            holders |= {current} if old == new and move[1] in holders else set()
+        elif moment <= at:
+            commit = new if what.startswith("commit") else commit
+        elif (merge := _MERGE.match(what)) and merge[1] in holders:
+            holders.add(current)
+    return ("", "") if current in holders or not _IS_BRANCH(branch) else (branch, commit)
+
+
+def _read_reflog(project: Path) -> Sequence[tuple[int, str, str, str]]:
+    with suppress(OSError, ValueError):
+        log = find_git(Path(os.path.realpath(project)))[1] / "logs/HEAD"
+        return parse_reflog(log, log.stat().st_mtime_ns)
+    return ()
+
+
+@lru_cache(maxsize=2)  # a server reads it for each hit
+def parse_reflog(log: Path, mtime_ns: int) -> Sequence[tuple[int, str, str, str]]:
+    """(seconds since 1970, commit before, commit after, what happened) of the changes of HEAD in a checkout."""
+    found = list[tuple[int, str, str, str]]()
+    for line in (read_if_there(log) or b"").decode(errors="replace").splitlines():
+        head, _, what = line.partition("\t")  # `OLD NEW NAME <ADDRESS> SECONDS ZONE`
+        old, new, *_, seconds, _ = head.split()
+        found.append((int(seconds), old, new, what))
+    return found
 
 
 def hide_from_git(folder: Path) -> None:

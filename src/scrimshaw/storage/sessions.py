@@ -317,12 +317,6 @@ def _take_in(write: SqlConnection, session: str, new: NewItem, admit: Admit, now
         insert(write, "items", values | {"mentions": 0, "held": admission.admitted})
 
 
-def find_last_begin(sessions: Sessions, own: str) -> float:
-    """When the last session but the own one that changed something began, or else the last one; 0 without any."""
-    earlier = sessions.latest(before=own, with_changes=True) or sessions.latest(before=own)
-    return earlier[0].started if earlier else 0.0
-
-
 def is_running(session: Session) -> bool:
     """Whether the session's client still runs, and its number does not belong to a process that began later."""
     with suppress(OSError):  # after the name, which may contain anything, the twentieth field tells when it began

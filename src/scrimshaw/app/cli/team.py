@@ -21,7 +21,6 @@ from scrimshaw.errors import NotFound, find_nearest
 from scrimshaw.models import format_time
 from scrimshaw.session.digest import list_others_changes
 from scrimshaw.session.state import title_session
-from scrimshaw.storage.sessions import find_last_begin
 from scrimshaw.storage.sql import earliest
 
 app = typer.Typer()
@@ -59,9 +58,9 @@ def digest(
     """
     sessions = engine.sessions.latest(limit=MOST_SESSIONS)
     # The period that the newest session's start reported: it may be the session this is run in.
-    begin = find_last_begin(engine.sessions, sessions[0].id if sessions else "")
-    since = since or ("" if begin else frame.parse_date(_DEFAULT))
-    moment = datetime.fromisoformat(earliest(since)).replace(tzinfo=UTC).timestamp() if since else begin
+    earlier = (sessions[:1] and engine.sessions.latest(before=sessions[0].id, with_changes=True)) or sessions[1:2]
+    since = since or ("" if earlier else frame.parse_date(_DEFAULT))
+    moment = datetime.fromisoformat(earliest(since)).replace(tzinfo=UTC).timestamp() if since else earlier[0].started
     changes = list_others_changes(engine.storage, engine.settings, moment)
     titles = {each.id: each.title for each in engine.index.get([each.id for each in changes]).values()}
     records = {each.session: each for each in engine.sessions.records()}

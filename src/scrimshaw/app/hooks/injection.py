@@ -45,7 +45,7 @@ from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.passages import cut_passage, find_copies
 from scrimshaw.search.periods import find_period
 from scrimshaw.search.tokens import STEM, count_shared, find_phrases, query_terms
-from scrimshaw.session.arrivals import find_touched
+from scrimshaw.session.arrivals import find_other_branch, find_touched
 from scrimshaw.session.resume import (
     Asked,
     Occasion,
@@ -59,7 +59,6 @@ from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.place import find_arrivals
 from scrimshaw.storage.ports import Query
-from scrimshaw.storage.sessions import find_last_begin
 
 # Tokens of an injected text: what a start is worth without crowding the context; a resume has context.resume_tokens.
 START_TOKENS, CLEAR_TOKENS, RECALL_TOKENS = 930, 500, 250
@@ -152,7 +151,9 @@ def _tell_state(storage: Storage, event: Event, settings: Settings, now: float) 
     index = storage.index if storage.has_index else None
     goes_on = occasion in (Occasion.RESUME, Occasion.COMPACT)
     authors, others = dict[str, str](), ""
-    since = find_last_begin(storage.sessions, event.session) or now - LONGEST_AGO_S
+    earlier = storage.sessions.latest(before=event.session, with_changes=True)
+    earlier = earlier or storage.sessions.latest(before=event.session)  # one that only asked hides no news
+    since = earlier[0].started if earlier else now - LONGEST_AGO_S
     is_new = event.occasion not in _OCCASIONS
     if is_new and (find_arrivals(settings.project, since)[1] or (settings.folder / TEAM).is_dir()):
         from scrimshaw.session import digest  # noqa: PLC0415 - few starts need to ask git
@@ -281,7 +282,9 @@ def _recall_memories(
     lines, recalled = dict[str, str](), dict[str, str]()
     for _, each, text in new:
         room = RECALL_TOKENS * CHARACTERS_PER_TOKEN - len(fence_list(_RECALL_NOTE, [*lines, ""]))
-        line = _recall_line(shown[each.id], text, words, prompt, room - (_SECOND if new[1:] and not lines else 0))
+        branch = find_other_branch(storage.sessions, settings.project, each) if each.source == RECORD else ""
+        room -= _SECOND if new[1:] and not lines else 0
+        line = _recall_line(shown[each.id], text, words, prompt, room, f"branch {branch}, " if branch else "")
         if max_tokens(fence_list(_RECALL_NOTE, [*lines, line])) <= RECALL_TOKENS:
             lines[line], recalled[each.id] = each.updated, each.content_hash
     # What is said anew may replace what was said before, so it comes first.
@@ -341,12 +344,12 @@ def is_about(text: str, words: Sequence[str], score: float, rare: float) -> bool
     return is_enough and share >= LEAST_SHARE and score >= least * rare
 
 
-def _recall_line(memory: Memory, text: str, words: Sequence[str], prompt: str, room: int) -> str:
+def _recall_line(memory: Memory, text: str, words: Sequence[str], prompt: str, room: int, place: str) -> str:
     """A match with its day, place and trust, in so many characters; text that speaks to the agent is only named."""
     trust, title = memory.provenance.trust, cut_passage(memory.title, words, _LONGEST_TITLE)
     # The id of a session's memory has the day and the title in it.
     names = () if f"/{memory.updated[:10]}-" in memory.id else (memory.updated[:10], title)
-    label = " ".join([*names, f"(memory {memory.id}, trust {trust})"])
+    label = " ".join([*names, f"(memory {memory.id}, {place}trust {trust})"])
     if CONFLICT in memory.faults:
         return f"memory {memory.id}, trust {trust}: {CONFLICT}, not shown"
     text = cut_passage(text, words, max(_LEAST_EXCERPT, room - len(label) - 3), f"{prompt}\n{memory.title}")
