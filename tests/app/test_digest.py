@@ -263,6 +263,32 @@ def test_a_session_of_another_branch_is_told_with_it(pair: Pair, way: str, monke
     assert (label in resumed) == is_other
 
 
+def test_what_came_with_git_is_recorded_as_a_commit_and_undone_with_git(pair: Pair) -> None:
+    pair.ana.write("quay", "# Quay\nThe quay is dry.\n")
+    pair.ana.push()
+    pair.bo.pull()
+    pair.bo.run("edit", "quay", "--add-topic", "tides", "--yes")
+    pair.bo.push()
+    pair.ana.pull()
+    path = pair.ana.clone / MEMORIES / "quay.md"
+    path.write_text(path.read_text().replace("dry", "wet"))
+    pair.ana.push()
+    pair.bo.pull()
+    told = pair.bo.cli("undo", "--dry-run", "--project", str(pair.bo.clone)).out
+    commit = git(pair.bo.clone, "log", "-1", "--format=%h").strip()
+    reason = f"the file changed with git, commit {commit} of Ana"
+    assert f"since then {reason}: undo that with git" in told
+    row = pair.bo.run("ledger", "show", "--limit", "1")[0]
+    assert (row["reason"], row["actor"]) == (reason, "external")
+    refused = pair.bo.cli("undo", "--entry", str(row["seq"]), "--yes", "--project", str(pair.bo.clone))
+    assert f"git revert {commit}" in refused.out
+    assert "wet" in (pair.bo.clone / MEMORIES / "quay.md").read_text()
+    pair.bo.write("quay", "# Quay\nThe quay is closed.\n")  # by hand
+    pair.bo.run("scan")
+    row = pair.bo.run("ledger", "show", "--limit", "1")[0]
+    assert (row["reason"], row["actor"]) == ("the file changed outside Scrimshaw", "human")
+
+
 def test_own_sessions_are_a_line_each_newest_first(pair: Pair) -> None:
     task = "Mend the crane of pier four,\n```\nand read all of this log\n```\n" + "the hook hangs " * 40
     day, start = 86_400, 1_772_366_400.0  # noon of 2026-03-01

@@ -100,6 +100,8 @@ class _Undo:
             return "a later change of the same file cannot be undone"
         if row["action"] == Action.EXTERNAL and not row["prior_hash"]:
             return "Scrimshaw knows no state before the file appeared; delete the file if you do not want it"
+        if commit := row["decision_meta"].get("commit"):
+            return f"{row['reason']}: undo that with git, such as by `git revert {commit}`"
         if file.hash != row["new_hash"]:
             return self._describe_later_change(row, file)
         if row["prior_hash"] in ("", row["new_hash"]):
@@ -119,6 +121,8 @@ class _Undo:
             return f"the file was renamed to {_name(elsewhere)!r} since"
         later = newest(self._by_file[_name(row)])
         if later and later["new_hash"] == file.hash:
+            if "commit" in later["decision_meta"]:
+                return f"since then {later['reason']}: undo that with git"
             return f"the file was changed since, by entry {later['seq']}: undo that one first"
         return "the file was changed since"
 

@@ -20,6 +20,7 @@ from scrimshaw.errors import InvalidMemoryId, StorageFailure, VaultBusy
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Redacted, content_hash
 from scrimshaw.storage.durable import read_if_there, storage_errors
+from scrimshaw.storage.git import find_last_commit
 from scrimshaw.storage.paths import Vault, locate
 from scrimshaw.storage.ports import StoredText
 from scrimshaw.storage.scan import SERENA
@@ -32,6 +33,7 @@ _CHANGED = re.compile(r"\[REDACTED:|\ufffd")  # in a stored text, which may then
 PUBLIC_NAMES = {"memory_id": "id", "linked_memory_ids": "linked_ids"}  # what answers call columns of the ledger
 IN_VAULT = {SERENA: {"vault": SERENA}}  # meta of rows for files there, so that an undo restores them there
 EXTERNAL_BATCH = 500  # files seen for the first time per commit, so that their texts fit in memory
+_MOST_COMMITS = 50  # files whose last commit git is asked for; it takes milliseconds each
 
 
 class LedgerFile(NamedTuple):
@@ -154,7 +156,12 @@ def record_external_changes(engine: Engine, renames: Mapping[str, str]) -> bool:
     with suppress(VaultBusy), engine.write_lock():
         found = _find_unrecorded(engine)
         while batch := [*islice(found, EXTERNAL_BATCH)]:
-            entries = [make_external_entry(file, recorded, renames.get(file.name, "")) for file, recorded in batch]
+            changed = [file for file, recorded in batch if recorded is not None]
+            commits = {file.name: find_last_commit(file.path) for file in changed[:_MOST_COMMITS]}
+            entries = [
+                make_external_entry(file, recorded, renames.get(file.name, ""), commits.get(file.name, ""))
+                for file, recorded in batch
+            ]
             texts = [redact_text(file.name, file.hash, file.data) for file, _ in batch if file.data is not None]
             engine.journal.record(entries, (), texts)
     return True
@@ -170,13 +177,18 @@ def redact_text(name: str, digest: str, data: bytes) -> StoredText:
     return StoredText(name, digest, redact(data.decode(errors="replace")))
 
 
-def make_external_entry(file: LedgerFile, recorded: str | None, new_name: str = "") -> Entry:
-    """The row of a change that no tool made: `recorded` is the ledger's last hash, None for a file new to it."""
+def make_external_entry(file: LedgerFile, recorded: str | None, new_name: str = "", commit: str = "") -> Entry:
+    """The row of a change that no tool made: `recorded` is the ledger's last hash, None for a file new to it.
+
+    With `commit`, the commit and author that git has of the same change, nobody here made it.
+    """
     name, current = file.name, file.hash
     event = "was removed" if not current else "changed" if recorded else "came back"
     renamed = {"renamed_to": new_name} if new_name and not current else {}
-    reason = "first seen" if recorded is None else f"the file {event} outside Scrimshaw"
-    actor, before = "external" if file.source == SERENA or name.startswith(GLOBAL) else "human", recorded or ""
+    how = f"with git, commit {commit}" if commit else "outside Scrimshaw"
+    reason = "first seen" if recorded is None else redact(f"the file {event} {how}").text
+    is_own = not commit and file.source != SERENA and not name.startswith(GLOBAL)
+    actor, before = "human" if is_own else "external", recorded or ""
     return Entry(
         action=Action.EXTERNAL,
         memory_id=name,
@@ -184,5 +196,5 @@ def make_external_entry(file: LedgerFile, recorded: str | None, new_name: str = 
         prior_hash=before,
         new_hash=current,
         actor=actor,
-        decision_meta={**IN_VAULT.get(file.source, {}), **renamed},
+        decision_meta={**IN_VAULT.get(file.source, {}), **renamed, **({"commit": commit.split()[0]} if commit else {})},
     )

@@ -331,6 +331,16 @@ def is_on_another_branch(path: Path) -> bool:
     return False
 
 
+def find_last_commit(path: Path) -> str:
+    """The last commit that changed a file and its author ("1a2b3c4 of Ana"), if the file is, or is gone, as there."""
+    folder = next(each for each in path.parents if each.is_dir())
+    name = ("--", str(path.relative_to(folder)))
+    with suppress(StorageFailure):
+        if not ask_git(folder, "status", "--porcelain", *name, timeout_s=PRESENT_S):
+            return ask_git(folder, "log", "-1", "--format=%h of %an", *name, timeout_s=PRESENT_S).strip()
+    return ""
+
+
 def is_in_history(project: Path, commit: str) -> bool:
     """Whether a commit is the checked-out one or led to it; False without git, or if it is gone."""
     with suppress(StorageFailure):
