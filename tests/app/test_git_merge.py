@@ -12,6 +12,8 @@ import pytest
 from tests.app.command_line import Cli, command_line
 from tests.git_folders import write_gate
 
+from scrimshaw.app.cli.operate import ATTRIBUTES
+
 MEMORY = write_gate("The gate is oak.", "tier: normal\n")
 
 
@@ -81,6 +83,35 @@ def test_both_sides_are_in_the_merge(cli: Cli, project: Path) -> None:
     expected = MEMORY.replace("tier: normal", "tier: important").replace("[tide]", "[tide, keeper, oak]")
     expected = expected.replace("2026-01-01", "2026-01-03").replace("oak.", "oak and iron.")
     assert path.read_text() == expected.replace("lives beside it", "lives in the tower")
+
+
+@pytest.mark.parametrize("has_some", [True, False])
+def test_two_people_may_each_add_a_golden_query(cli: Cli, project: Path, has_some: bool) -> None:
+    (project / ".scrimshaw/.gitattributes").write_text("".join(ATTRIBUTES.splitlines(keepends=True)[:2]))
+    assert cli("git", "install").code == 0  # also where an earlier version did
+    start(project)
+    if has_some:
+        cli("golden", "add", "what is the gate made of", "gate")
+        run_git(project, "add", "-A")
+        run_git(project, "commit", "-qm", "query")
+    for name, question in (("one", "where does the keeper live"), ("two", "who lives at the gate")):
+        run_git(project, "switch", "-q", "-c", name, "trunk")
+        cli("golden", "add", question, "gate")
+        run_git(project, "add", "-A")
+        run_git(project, "commit", "-qm", name)
+    run_git(project, "merge", "one")
+    queries = [each["text"] for each in cli("golden", "list", "--json").json]
+    asked = ["what is the gate made of"] * has_some
+    assert queries == [*asked, "who lives at the gate", "where does the keeper live"]
+    path = project / ".scrimshaw/golden.toml"
+    changed = path.read_text().replace("who lives at", "who sleeps at")
+    run_git(project, "switch", "-q", "-c", "three")
+    path.write_text(path.read_text().replace("who lives at", "who is at"))
+    run_git(project, "commit", "-qam", "three")
+    run_git(project, "switch", "-q", "two")
+    path.write_text(changed)
+    run_git(project, "commit", "-qam", "two")
+    run_git(project, "merge", "three", code=1)
 
 
 def test_without_the_driver_the_same_merge_is_a_conflict(cli: Cli, project: Path) -> None:

@@ -62,6 +62,22 @@ def test_a_query_for_an_unknown_memory_is_refused(cli: Cli, project: Path) -> No
     assert not (project / ".scrimshaw/golden.toml").exists()
 
 
+def test_a_query_finds_a_renamed_memory_by_its_old_id(cli: Cli, project: Path, vault: Path) -> None:
+    cli("golden", "add", "how is meat kept in barrels", "beef")
+    (vault / "beef.md").rename(vault / "meat.md")
+    assert cli("eval", "golden")[0] == 0
+    assert cli("get", "beef")[0] == 0
+
+
+def test_lint_rejects_a_file_of_queries_that_cannot_be_read(cli: Cli, project: Path) -> None:
+    cli("golden", "add", "how is meat kept in barrels", "beef")
+    assert "golden" not in cli("lint")[1]
+    (project / ".scrimshaw/golden.toml").write_text("<<<<<<< ours\n")
+    code, out, _ = cli("lint")
+    assert (code, ".scrimshaw/golden.toml  unreadable_file\n" in out, "at line 1" in out) == (1, True, True)
+    assert cli("lint", ".scrimshaw/memories")[0] == 0
+
+
 def test_what_a_query_does_not_find_now_is_said_at_once(cli: Cli, project: Path) -> None:
     code, _, err = cli("golden", "add", "what is the price of oil", "beef")
     assert (code, "'what is the price of oil' in golden.toml lost 1 of 1" in err) == (0, True)

@@ -215,7 +215,9 @@ def ask_golden(engine: Engine, golden: Golden, by_meaning: bool = True) -> Answe
     channels = tuple(channel for channel in Channel if by_meaning or channel != Channel.VECTOR)
     result = search(engine, SearchRequest(query=golden.text, limit=golden.within, channels=channels))
     brought = {hit.memory.id for hit in (*result.always_on, *result.hits)}
-    if not (missing := tuple(name for name in golden.expect if name not in brought)):
+    known = engine.index.get(golden.expect)
+    now = [name if name in known else engine.find_new_name(name) or name for name in golden.expect]
+    if not (missing := tuple(name for name in now if name not in brought)):
         return None
     gone = [name for name in missing if name not in engine.index.get(missing)]
     if not gone and not _is_words_only(engine):

@@ -29,6 +29,7 @@ from scrimshaw.storage.durable import write_file
 from scrimshaw.storage.git import list_moved_files
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.scan import SPEC_FOLDERS, Source, scan
+from scrimshaw.storage.toml_files import GOLDEN_FILE, read_golden
 from scrimshaw.toml_text import read_regular_file
 
 UNREADABLE, WRONG_VALUE = "unreadable_file", "wrong_value"
@@ -98,6 +99,12 @@ def lint(settings: Settings, paths: Sequence[Path] = (), *, follow: bool = False
     known = ProjectFiles(settings) if follow else None
     files = _list_files(settings, paths or [settings.folder / MEMORIES])
     found, order = [_lint_file(settings, file, known) for file in files], list(LintState)
+    golden = settings.folder / GOLDEN_FILE
+    try:
+        read_golden(golden, str, None if not paths else "")
+    except UnreadableFile as error:
+        name, reason = _relative(settings, golden.resolve()), error.message.removeprefix(f"{golden}: ")
+        found.append(Linted(path=name, state=LintState.REJECTED, flags=(UNREADABLE,), reasons=(reason,), lines=(0,)))
     return sorted(found, key=lambda one: (order.index(one.state), one.score, one.path))
 
 

@@ -118,6 +118,14 @@ def read_golden(path: Path, accept: Accept, text: str | None = None) -> GoldenFi
     return GoldenFile(tuple(good), tuple(flaws))
 
 
+def merge_queries(before: bytes, own: bytes, other: bytes) -> bytes:
+    """A golden file with the queries that both sides added at its end; empty if a side did anything else."""
+    first, ours, theirs = ([*map(bytes.rstrip, raw.split(b"\n[[query]]"))] for raw in (before, own, other))
+    first = first if before else ours[:1]
+    both = [*ours, *(each for each in theirs if each not in ours)]
+    return b"\n\n[[query]]".join(both) + b"\n" if ours[: len(first)] == theirs[: len(first)] == first else b""
+
+
 def _toml_value(value: str | float) -> str:
     # JSON strings are valid TOML, except for one control character that JSON leaves unescaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

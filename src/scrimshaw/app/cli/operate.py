@@ -28,6 +28,7 @@ from scrimshaw.ingest.tool_calls import describe_call
 from scrimshaw.models import UNFINISHED, EventKind, Job, JobState, format_count
 from scrimshaw.storage.durable import replace_file, storage_errors
 from scrimshaw.storage.git import ask_git, merge_texts
+from scrimshaw.storage.toml_files import GOLDEN_FILE, merge_queries
 
 app = typer.Typer()
 jobs = command_group(app, "jobs", "Background work that survives restarts.", "list")
@@ -37,6 +38,7 @@ config = command_group(app, "config", "Show and change the configuration.", "get
 git = command_group(app, "git", "How git merges memories.", "install")
 
 ATTRIBUTES = "# Memories are merged key by key; `scrimshaw git install` tells git how.\n/memories/** merge=scrimshaw\n"
+ATTRIBUTES += "/golden.toml merge=scrimshaw\n"  # earlier versions wrote the lines before
 DRIVER = (  # without the program git merges as any other text
     "command -v scrimshaw >/dev/null 2>&1 || exec git merge-file %A %O %B; exec scrimshaw git merge %O %A %B --path %P"
 )
@@ -336,12 +338,13 @@ def install(settings: Settings, dry_run: frame.DryRun = False) -> dict[str, Any]
     """
     path = settings.folder / ".gitattributes"
     ask_git(settings.project, "rev-parse", "--git-dir")
-    if path.is_file() and path.read_text(encoding="utf-8") != ATTRIBUTES:
+    known = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if not ATTRIBUTES.startswith(known):
         message = f"{path} is there and says something else."
         raise errors.InvalidRequest(message, "Add to it: /memories/** merge=scrimshaw")
     config = partial(ask_git, settings.project, "config", "--local")
     new = {each: x for each, x in _SETTINGS.items() if config("--get", each, answers=(0, 1)) != f"{x}\n"}
-    steps = ({} if path.is_file() else {str(path): "written"}) | dict.fromkeys(new, "set in git's config")
+    steps = ({} if known == ATTRIBUTES else {str(path): "written"}) | dict.fromkeys(new, "set in git's config")
     if not dry_run:
         replace_file(path, ATTRIBUTES.encode())
         for name, value in new.items():
@@ -371,6 +374,9 @@ def merge(
 ) -> bool:
     """Merge a memory for git; exit code 1 if both sides changed the same key or the same lines of the text."""
     raw = [file.read_bytes() for file in (base, ours, theirs)]
+    if Path(path).name == GOLDEN_FILE and (both := merge_queries(*raw)):
+        ours.write_bytes(both)
+        return False
     try:
         before, own, other = (parse_memory_file(text, path or str(ours)).demand_readable() for text in raw)
         body, conflicts = merge_texts(*(file.body.encode() for file in (before, own, other)))
