@@ -101,6 +101,26 @@ class TestLint:
         assert not (project / ".scrimshaw/index.db").exists()
         assert not (project / ".scrimshaw/journal.db").exists()
 
+    def test_embeds_and_links_are_resolved_as_a_notes_program_does(self, cli: Cli, vault: Path) -> None:
+        (vault / "Fees.md").write_text("# Fees\nThe fee is 12 euros since January because of the new crane.\n")
+        (vault / "Home.md").write_text(
+            "# Home\nSee [[fees]], ![[map.png]] and ![[Plan#2026]].\nBut not ![[gone.png]].\n"
+        )
+        (vault / "Plan.md").write_text(
+            "# Plan\n## 2026\nBerth 4 is kept free for the pilot since the council said so.\n"
+        )
+        (vault / "img").mkdir()
+        (vault / "img/map.png").write_bytes(b"x")
+        assert "1 of 4 references lead nowhere" in cli("lint", "--references")[1]
+        assert cli("get", "[[fees]]")[0] == 0
+        assert cli("scan")[0] == 0
+        graph = cli("graph", "Home")[1]
+        assert [line.split()[1:] for line in graph.splitlines()] == [["link", "Fees"], ["link", "Plan"]]
+        (vault / "img/chart.png").write_bytes(b"x")
+        (vault / "Plan.md").write_text("# Plan\nBerth 5.\n")
+        assert cli("scan")[0] == 0
+        assert cli("graph", "Home")[1] == graph
+
     def test_a_clean_vault_is_a_success(self, cli: Cli, vault: Path) -> None:
         (vault / "note.md").write_text(NOTE.format(created=today()))
         assert cli("lint")[0] == 0

@@ -38,7 +38,7 @@ def targets(body: str, memory_id: str = "a/b/me") -> list[str]:
         ("[[twice]] [[twice#there]]", ["twice"]),
         ("[same](me.md) [[me]] [[a/b/me]] [part](#part)", []),
         ("[x](https://example.org/a.md) <https://example.org/b.md> [y](file:c.md) [z](//host/d.md)", []),
-        ("![image](foo.md) ![[embedded]] [code](../run.py)", []),
+        ("![image](foo.md) ![[embedded#part]] [code](../run.py)", ["embedded"]),
         ("```\n[[fenced]] [x](y.md)\n```\n\n    [[indented]]\n", []),
         ("`[[span]]` `[x](y.md)` `see mem:name`", []),
         ('\\[[escaped]] [[:space:]] [[ "$A" == "b" ]] [[]] [[a\nb]]', []),

@@ -211,9 +211,10 @@ class Engine(AbstractContextManager["Engine"]):
                 return self.memory(name, is_exact=is_exact)
         if found is None:
             known = sorted(each.memory_id for each in self.index.manifest().values())
-            link = parse_reference(memory_id) if re.match(r"(\[\[|mem:)[^#]+\Z", memory_id) else None
+            link = parse_reference(memory_id).casefold() if re.match(r"(\[\[|mem:)[^#]+\Z", memory_id) else None
             places = self.index.find_ids(paths=[str(self.settings.project / memory_id)])
-            others = (self.find_new_name(memory_id), *places, *(each for each in known if each.split("/")[-1] == link))
+            same = (each for each in known if each.split("/")[-1].casefold() == link)
+            others = (self.find_new_name(memory_id), *places, *same)
             if (other := next(filter(None, others), "")) and not is_exact:
                 return self.memory(other)
             hint = find_nearest(memory_id, known) or "Search for it, or list the memories."

@@ -89,7 +89,7 @@ def _find_renames(engine: Engine, report: SyncReport) -> dict[str, str]:
 
 
 def update_renames(engine: Engine) -> None:
-    """Let the index resolve references to a memory's name from before its file was renamed."""
+    """Let the index resolve references to a memory's name from before its file was renamed, or in other letters."""
     gone = {name: name for name, digest in engine.journal.last_hashes().items() if not digest}
     by_last_name = {name.rpartition("/")[2]: name for name in sorted(gone, reverse=True)}
     for each in engine.index.manifest().values() if gone else ():
@@ -97,6 +97,11 @@ def update_renames(engine: Engine) -> None:
     meant = by_last_name | gone
     lost = {edge.target: meant[edge.target] for edge, _ in engine.index.edges() if edge.target in meant} if gone else {}
     found = {reference: engine.find_new_name(name) for reference, name in lost.items()}
+    ids = sorted((each.memory_id for each in engine.index.manifest().values()), reverse=True)
+    names = {name: each for each in ids for name in (each, each.rpartition("/")[2])}
+    folded = {name.casefold(): each for name, each in names.items()}
+    other_case = {edge.target for edge, _ in engine.index.edges()} - names.keys()
+    found = {reference: folded.get(reference.casefold(), "") for reference in other_case} | found
     engine.index.put_renames({reference: name for reference, name in found.items() if name})
 
 

@@ -71,7 +71,9 @@ class ProjectFiles:
         vault = (settings.folder / MEMORIES).resolve()
         ids = [path.relative_to(vault).as_posix().removesuffix(SUFFIX) for path in list_markdown(settings, vault)]
         inside = (vault.relative_to(self.project).as_posix(),) if vault.is_relative_to(self.project) else ()
-        self._names = frozenset(name for memory_id in ids for name in (memory_id, memory_id.rpartition("/")[2]))
+        names = {name for memory_id in ids for name in (memory_id, memory_id.rpartition("/")[2])}
+        names.update(name for _, _, files in os.walk(vault) for name in files)  # embeds name them without folders
+        self._names = frozenset(map(str.casefold, names))
         # Where paths may start: at the root, in the vault, in the folders of specs.
         self._roots = ("", *inside, *(folder for folder in SPEC_FOLDERS if (self.project / folder).is_dir()))
         self.exists = cache(lambda path: os.path.exists(self.project / path))  # noqa: PTH110 - false for impossible names

@@ -86,7 +86,7 @@ def look_back(sessions: Sessions, known: Sequence[Session], at: float) -> Sessio
     past = SimpleNamespace(
         get=sessions.get,
         latest=lambda before, limit=1, **_: [each for each in earlier if each.id != before][:limit],
-        events=lambda session, *kinds: [each for each in sessions.events(session, *kinds) if each.at < at],
+        events=lambda session, *kinds, last=0: [x for x in sessions.events(session, *kinds) if x.at < at][-last:],
         items=lambda session: [each for each in sessions.items(session) if each.at < at],
         records=sessions.records,
     )

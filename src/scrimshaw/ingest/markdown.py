@@ -29,7 +29,7 @@ _WORTH_PARSING = re.compile(r"\]\(|\[\[|mem:")
 _PLAIN_LINK = re.compile(r"(?<!!)\[[^\[\]\\`<]*\]\((?!//)([A-Za-z0-9_./-]+)\)")
 _NOT_PLAIN = re.compile(r"[\[\]\\`<]")
 # Emphasis inside an alias ends the token before the closing brackets.
-WIKI_LINK = re.compile(r"(?<![!\[\\])\[\[([^\[\]|\n\"$=:*?<>\\]+)(?:\]\](?!\])|\|[^\[\]\n]*(?:\]\]|\Z))")
+WIKI_LINK = re.compile(r"(?<![\[\\])!?\[\[([^\[\]|\n\"$=:*?<>\\]+)(?:\]\](?!\])|\|[^\[\]\n]*(?:\]\]|\Z))")
 MEM_LINK = re.compile(r"(?<![\w/.:-])mem:([\w\-/]+(?:\.[\w\-/]+)*)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/|\\")
 _RULE = r"[=\-`:.'\"~^_*+#]"
@@ -189,7 +189,7 @@ def parse_relations(values: Mapping[str, object], memory_id: str, clean: Callabl
 
 
 def parse_links(page: MarkdownPage, memory_id: str) -> tuple[Edge, ...]:
-    """The edges of `[[name]]`, of `mem:name`, also alone in a code span, and of relative links to Markdown files."""
+    """The edges of `[[name]]`, `![[name]]`, `mem:name`, also alone in a code span, and relative links to Markdown."""
     has_definitions = bool(page.env.get("references"))
     targets, folder = list[str](), posixpath.dirname(memory_id)
     for block in page.blocks:
@@ -262,7 +262,9 @@ def _find_targets(token: Token, folder: str) -> Iterator[str]:
     if token.type == "link_open":
         yield resolve_link(str(token.attrGet("href") or ""), folder)
     elif token.type == "text":
-        yield from (resolve_name(parse_reference(match[1]), folder) for match in WIKI_LINK.finditer(token.content))
+        for link in WIKI_LINK.finditer(token.content):
+            if link[0][0] != "!" or posixpath.splitext(link[1].partition("#")[0])[1] in ("", ".md"):  # no picture
+                yield resolve_name(parse_reference(link[1]), folder)
         yield from (parse_reference(match[1]) for match in MEM_LINK.finditer(token.content))
     elif token.type == "code_inline" and (match := MEM_LINK.fullmatch(token.content.strip())):
         yield parse_reference(match[1])

@@ -60,12 +60,12 @@ def find_references(text: str) -> tuple[Reference, ...]:
 def find_stale(
     references: Iterable[Reference], folder: str, exists: Exists, *, roots: Paths = ("",), names: Paths = ()
 ) -> tuple[Reference, ...]:
-    """The references to nothing below `folder`, that of their file, or `roots`; wikilinks may be in `names`."""
+    """The references to nothing below `folder`, that of their file, or `roots`; `names` of wikilinks are lower case."""
     bases = tuple(dict.fromkeys((folder, *roots)))
 
     def is_stale(reference: Reference) -> bool:
         path, is_wikilink = decode_url(reference.path).strip("/"), reference.kind == ReferenceKind.WIKILINK
-        if is_wikilink and path.removesuffix(".md") in names:
+        if is_wikilink and path.removesuffix(".md").casefold() in names:
             return False
         ways = (path, f"{path}.md") if is_wikilink else (path,)
         places = [place for way in ways for base in bases if (place := join_path(base, way))]

@@ -568,7 +568,7 @@ def _name_place(
     If it `asks` git, a branch whose commits are in the current one is not named.
     """
     place = f"in work tree {about.work_tree}: " if about.work_tree else ""
-    for act in sessions.events(about.id, *ACTS, last=int(not place)):  # its client may end on another branch
+    for act in () if place else sessions.events(about.id, *ACTS, last=1):  # its client may end on another branch
         branch, commit = find_branch(project, act.at)
         if branch and asks and commit:
             from scrimshaw.storage.git import is_in_history  # noqa: PLC0415 - few starts ask git

@@ -343,7 +343,8 @@ def get(
     else:
         is_part = memory_id.startswith(ITEM_PREFIX)  # part of a session, which are numbered
         name, _, section = (memory_id, "", "") if is_part else re.sub(r"\A\[\[|\]\]\Z", "", memory_id).partition("#")
-        found = read.get(engine, frame.find_id(engine, name), anchor or section)
+        name = f"[[{name}]]" if memory_id.startswith("[[") else frame.find_id(engine, name)
+        found = read.get(engine, name, anchor or section)
     read.touch(engine, [found.memory])
     query_log.append(engine, LoggedRead(at=engine.clock(), id=found.memory.id))
     return found
