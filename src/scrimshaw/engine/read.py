@@ -83,9 +83,9 @@ def search(engine: Engine, request: SearchRequest, session: Session | None = Non
     log_search(engine, request, session, result, dark)
     hits, project = [*result.hits], engine.settings.project
     for place, hit in enumerate(hits):
-        branch = find_other_branch(engine.sessions, project, hit.memory) if hit.memory.source == "record" else ""
-        memory = replace(hit.memory, title=f"on branch {branch}: {hit.memory.title}") if branch else hit.memory
-        hits[place] = replace(hit, memory=memory) if branch else hit
+        of, at = hit.memory.provenance.session, hit.memory.updated
+        if hit.memory.source == "record" and (branch := find_other_branch(engine.sessions, project, of, at)):
+            hits[place] = replace(hit, memory=replace(hit.memory, title=f"on branch {branch}: {hit.memory.title}"))
     return replace(result, hits=tuple(hits))
 
 

@@ -17,7 +17,18 @@ from scrimshaw.config import MEMORIES
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import SESSIONS, EventKind, Filters, Memory, MemoryType, Provenance, RecordedEvent, Tier, Trust
+from scrimshaw.models import (
+    SESSIONS,
+    EventKind,
+    Filters,
+    Memory,
+    MemoryType,
+    Provenance,
+    RecordedEvent,
+    Session,
+    Tier,
+    Trust,
+)
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.search.results import StateLine
 from scrimshaw.search.tokens import STEM, query_terms
@@ -30,6 +41,7 @@ from scrimshaw.storage.place import find_branch
 from scrimshaw.storage.ports import Query
 from scrimshaw.storage.sessions import Sessions
 
+MOST_FOLDERS, _ACTS = 300, (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)  # folders searched for files
 MOST_READ, MOST_ARRIVED = 20, 5  # files that are parsed, a millisecond each, and memories of which a start hears
 LARGEST = 64 * 1024  # bytes of a file; the longest memories of sessions have a tenth
 LONGEST_HEARD = 25  # words of a line that name subjects; a longer one, such as a quoted request, speaks of many things
@@ -124,12 +136,35 @@ def read_arrivals(folder: Path, known: Container[str], since: float = 0.0) -> It
                 yield Arrival(name, title, body, origin.session, trust, ended, arrived)
 
 
-def find_other_branch(sessions: Sessions, project: Path, passage: Memory) -> str:
-    """The branch on which a passage of the record was said, empty if its work is on the current one."""
-    branch, _ = find_branch(project, datetime.fromisoformat(passage.updated).timestamp())
-    session = sessions.get(passage.provenance.session) if branch else None
-    is_here = session and not session.work_tree  # which has a log of its own
-    return branch if is_here and not is_suspicious(re.sub("[-/_]", " ", branch)) else ""
+def find_other_branch(sessions: Sessions, project: Path, session: str, at: str | float, *, asks: bool = False) -> str:
+    """The branch of a session here at a moment; empty if the current one has its work, as only git knows of a pull."""
+    branch, commit = find_branch(project, datetime.fromisoformat(at).timestamp() if isinstance(at, str) else at)
+    known = sessions.get(session) if branch and not is_suspicious(re.sub("[-/_]", " ", branch)) else None
+    if known and commit and asks:
+        from scrimshaw.storage.git import is_in_history  # noqa: PLC0415 - few starts ask git
+
+        branch = "" if is_in_history(project, commit) else branch
+    return branch if known and not known.work_tree else ""  # a work tree has a log of its own
+
+
+def name_place(
+    sessions: Sessions, lines: Sequence[StateLine], about: Session, project: Path, *, asks: bool = False
+) -> Iterator[StateLine]:
+    """The lines about a session, the first with its other work tree or branch; without files that are gone."""
+    is_shown = about.work_tree and not is_suspicious(about.work_tree.replace("-", " "))
+    place = f"in work tree {about.work_tree}: " if is_shown else ""
+    for act in () if about.work_tree else sessions.events(about.id, *_ACTS, last=1):  # its client may end elsewhere
+        branch = find_other_branch(sessions, project, about.id, act.at, asks=asks)
+        place = f"on branch {branch}: " if branch else ""
+    for one in lines:
+        text = one.text
+        if one.part == "not committed" and not about.work_tree:
+            folders = [project, *project.glob("*/"), *project.glob("*/*/")]  # a path may begin in one
+            if len(folders) <= MOST_FOLDERS:
+                kept = (x for x in text.split(", ") if " " in x or any(os.path.lexists(top / x) for top in folders))
+                text = ", ".join(kept)
+        if text != "unless by hand since then":
+            yield replace(one, text=f"{place if one is lines[0] else ''}{text}")
 
 
 def find_rules(sessions: Sessions, index: Index | None, told: str, folder: Path | None) -> Iterator[StateLine]:

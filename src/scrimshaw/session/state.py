@@ -3,7 +3,6 @@
 Every line names the event or the item it comes from, and nothing is included that a later event contradicts.
 """
 
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
@@ -36,12 +35,20 @@ from scrimshaw.search.periods import Period, find_period
 from scrimshaw.search.results import StateLine
 from scrimshaw.search.tokens import count_shared
 from scrimshaw.session import sections, statements
-from scrimshaw.session.arrivals import MOST_ARRIVED, Arrival, find_rules, list_arrivals, read_arrivals, read_lines
+from scrimshaw.session.arrivals import (
+    MOST_ARRIVED,
+    Arrival,
+    find_rules,
+    list_arrivals,
+    name_place,
+    read_arrivals,
+    read_lines,
+)
 from scrimshaw.session.decisions import find_decisions
 from scrimshaw.session.draft import find_task
 from scrimshaw.session.failures import find_runs
 from scrimshaw.session.keywords import LEAST_SUBJECTS, count_subjects, find_stems, find_topics
-from scrimshaw.session.record import ACTS, Record
+from scrimshaw.session.record import Record
 from scrimshaw.session.resume import (
     WITHHELD,
     Occasion,
@@ -52,7 +59,7 @@ from scrimshaw.session.resume import (
 )
 from scrimshaw.session.statements import Statement
 from scrimshaw.storage.index import Index
-from scrimshaw.storage.place import find_branch, is_removed
+from scrimshaw.storage.place import is_removed
 from scrimshaw.storage.ports import Query, SessionRecord
 from scrimshaw.storage.sessions import Sessions, is_running
 
@@ -65,7 +72,7 @@ MOST_EMPTY, MOST_PARALLEL, MOST_EARLIER = 20, 2, 12  # sessions
 MOST_PLANNED = 2  # sessions whose next step is told; what was to come before these is done by now, or given up
 _TITLE_CHARACTERS = 76  # answers show 80 characters of a title
 MOST_ABOUT, MOST_RULES = 8, 4  # memories, and passages of the record, that match a subject; lines of rules
-MOST_DATED, MOST_FOLDERS = 1_000, 300  # sessions among which those of given days are, folders searched for files
+MOST_DATED = 1_000  # sessions among which those of given days are
 LONGEST_AGO_S, FEW_EVENTS, MOST_LEFT = 14 * 86_400, 12, 6  # of earlier sessions: age, events without a memory, lines
 _RECENT = 0.85  # of the events of a session; an agent's earlier plans are mostly done
 _TELLING, _FEW = 2, 4  # words that name a subject in a telling answer; words of "yes, do that", which only continues
@@ -179,7 +186,7 @@ def _choose_lines(lines: Sequence[StateLine], most: int, known: list[str], *, is
 def _find_lines(record: Record, parts: Container[str]) -> Mapping[str, list[StateLine]]:
     """All possible lines by part, the best last: by attention, otherwise the newest."""
     events = dict(zip(map(attrgetter("number"), record.events), record.events, strict=True))
-    numbers = {event.call_id: event.number for event in record.events if event.call_id}
+    numbers = {**dict(map(attrgetter("call_id", "number"), record.events)), "": 0}
     found = defaultdict[str, list[tuple[float, int, StateLine]]](list)
     for part, find in _STATEMENTS.items():
         said = find(record) if part in parts else ()
@@ -325,11 +332,11 @@ def tell_state(
         has_state = False
     if about.process != own.process and is_running(about):
         lines = [replace(line, part="still running") if line.part == "broke off" else line for line in lines]
-    lines = [*_name_place(sessions, lines, about, folder.parent, asks=occasion == Occasion.START)]
+    lines = [*name_place(sessions, lines, about, folder.parent, asks=occasion == Occasion.START)]
     others, recent = _sort_others(earlier, own, about, [*map(itemgetter(0), asking)])
     for each, part in [*others.items()][: 2 * MOST_PARALLEL]:
         tasks = session_state(sessions.events(each.id), sessions.items(each.id), Occasion.CLEAR)
-        lines[1:1] = [replace(line, part=part) for line in _name_place(sessions, tasks, each, folder.parent)]
+        lines[1:1] = [replace(line, part=part) for line in name_place(sessions, tasks, each, folder.parent)]
     left: Iterable[StateLine] = ()
     if occasion not in (Occasion.CLEAR, Occasion.COMPACT):
         known = {each.draft.memory_id for each in sessions.records() if each.draft}
@@ -410,7 +417,7 @@ def _tell_place(sessions: Sessions, index: Index, place: Session | Arrival, fold
     """The state of a session, here or elsewhere, as a start tells it; nothing of one here that only asked."""
     if isinstance(place, Arrival):
         return _tell_arrival(place, (), _PARTS[Occasion.START])
-    return [*_name_place(sessions, _read_work(sessions, index, place), place, folder.parent)]
+    return [*name_place(sessions, _read_work(sessions, index, place), place, folder.parent)]
 
 
 def _read_work(sessions: Sessions, index: Index, session: Session) -> list[StateLine]:
@@ -558,33 +565,6 @@ def _find_subjects(event: RecordedEvent) -> frozenset[str]:
     """The words of a prompt, an answer or a commit that name its subjects."""
     is_said = event.kind in (EventKind.PROMPT, EventKind.ANSWER) or "git commit" in event.command
     return find_topics(event.text[:LONGEST_HEARD]) if is_said else frozenset()
-
-
-def _name_place(
-    sessions: Sessions, lines: Sequence[StateLine], about: Session, project: Path, *, asks: bool = False
-) -> Iterator[StateLine]:
-    """The lines about a session, the first with its other work tree or branch; without files that are gone.
-
-    If it `asks` git, a branch whose commits are in the current one is not named.
-    """
-    place = f"in work tree {about.work_tree}: " if about.work_tree else ""
-    for act in () if place else sessions.events(about.id, *ACTS, last=1):  # its client may end on another branch
-        branch, commit = find_branch(project, act.at)
-        if branch and asks and commit:
-            from scrimshaw.storage.git import is_in_history  # noqa: PLC0415 - few starts ask git
-
-            branch = "" if is_in_history(project, commit) else branch
-        place = f"on branch {branch}: " if branch else ""
-    place = "" if is_suspicious(re.sub("[-/_]", " ", place)) else place
-    for one in lines:
-        text = one.text
-        if one.part == "not committed" and not about.work_tree:
-            folders = [project, *project.glob("*/"), *project.glob("*/*/")]  # a path may begin in one
-            if len(folders) <= MOST_FOLDERS:
-                kept = (x for x in text.split(", ") if " " in x or any(os.path.lexists(top / x) for top in folders))
-                text = ", ".join(kept)
-        if text != "unless by hand since then":
-            yield replace(one, text=f"{place if one is lines[0] else ''}{text}")
 
 
 def _find_notes(sessions: Sessions, index: Index | None, session: str, events: Sequence[RecordedEvent]) -> Notes | None:

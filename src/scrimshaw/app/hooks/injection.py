@@ -282,7 +282,8 @@ def _recall_memories(
     lines, recalled = dict[str, str](), dict[str, str]()
     for _, each, text in new:
         room = RECALL_TOKENS * CHARACTERS_PER_TOKEN - len(fence_list(_RECALL_NOTE, [*lines, ""]))
-        branch = find_other_branch(storage.sessions, settings.project, each) if each.source == RECORD else ""
+        place = (settings.project, each.provenance.session, each.updated)
+        branch = find_other_branch(storage.sessions, *place) if each.source == RECORD else ""
         room -= _SECOND if new[1:] and not lines else 0
         line = _recall_line(shown[each.id], text, words, prompt, room, f"branch {branch}, " if branch else "")
         if max_tokens(fence_list(_RECALL_NOTE, [*lines, line])) <= RECALL_TOKENS:
