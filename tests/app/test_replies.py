@@ -13,7 +13,7 @@ from scrimshaw.app.mcp.replies import count_reply, fit_reply, search_reply
 from scrimshaw.models import RECORD, MemoryType, Provenance, Trust
 from scrimshaw.search.results import Hit, SearchResult
 
-SESSION = "6e44b9"
+SESSION, DAY = "6e44b9", "2026-11-04"
 
 
 def passage(number: int, text: str, trust: Trust = Trust.AGENT) -> Hit:
@@ -61,6 +61,8 @@ def test_one_passage_or_a_lone_session_memory_is_a_hit_by_itself() -> None:
     assert (one["id"], one["text"]) == (f"session:{SESSION}#e3", "first")
     (alone,) = search_reply(result_of(own_memory("a summary"))).hits
     assert alone["id"] == "sessions/login"
+    dated = replace(own_memory("a"), memory=replace(own_memory("a").memory, id="sessions/2026-11-04-x", updated=DAY))
+    assert search_reply(result_of(dated)).hits[0]["updated"] == DAY
 
 
 def test_of_what_is_not_sure_to_answer_a_passage_is_named_by_what_it_says_and_a_memory_by_its_title() -> None:

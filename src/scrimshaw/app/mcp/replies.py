@@ -179,7 +179,7 @@ def public_hit(hit: Hit, *, explain: bool = False) -> dict[str, Any]:
 
 def _labels(hit: Hit) -> dict[str, Any]:
     """The labels that an agent should see besides a hit's text."""
-    memory, trust, date = hit.memory, hit.memory.provenance.trust, hit.memory.updated[:_DATE]
+    memory, trust = hit.memory, hit.memory.provenance.trust
     is_visible = (hit.heading and hit.heading in hit.text) or memory.id.endswith(f"#{hit.anchor}")
     question = hit.explanation.answers
     return {
@@ -188,7 +188,7 @@ def _labels(hit: Hit) -> dict[str, Any]:
         "answers": "" if _is_withheld(question, trust) else _clear(question),
         "trust": trust,
         "flags": (*_judge_hit(hit)[1], *memory.faults),
-        "updated": "" if date in memory.id else date,
+        "updated": memory.updated[:_DATE],
         "superseded_by": [*map(_clear, hit.superseded_by)],
         "always_on": hit.always_on,
     }
