@@ -243,6 +243,25 @@ def test_what_was_decided_goes_behind_what_a_person_says_of_it_later(engine: Eng
     assert not hits["new"].superseded_by
 
 
+@pytest.mark.parametrize(
+    "head", ["type: session\nprovenance: {source: session, session: S9, trust: tool}", "type: decision"]
+)
+def test_what_a_colleague_decided_last_goes_before_what_the_own_record_says(
+    engine: Engine, vault: Path, head: str
+) -> None:
+    day = engine.clock() - 86_400
+    tell(engine, EventKind.PROMPT, "Start the CSV export. The separator is a semicolon for Excel.", "old", day)
+    tell(engine, EventKind.ANSWER, "Decision: the CSV export uses semicolons, because Excel wants them.", "old", day)
+    body = "## Task\n\n- Look at the office.\n\n## Decisions\n\n- The CSV export uses commas and not semicolons. (e8)\n"
+    write_memory(vault, "new", body, head)
+    scan(engine)
+    request = SearchRequest(query="which separator does the CSV export use", record=True)
+    hits = read.search(engine, request).hits
+    assert [hit.memory.id for hit in hits][:1] == ["new"]
+    assert hits[1].superseded_by == ("new",)
+    assert hits[1].memory.updated < hits[0].memory.updated
+
+
 @pytest.mark.parametrize("kind", [EventKind.PROMPT, EventKind.ANSWER])
 def test_what_the_asking_session_s_person_revoked_is_marked(engine: Engine, kind: EventKind) -> None:
     day = engine.clock() - 60

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.app.hooks.test_fencing import hit_of
 
 from scrimshaw.ingest.comparison import count_characters, count_tokens
-from scrimshaw.models import Provenance, Trust
+from scrimshaw.models import MemoryType, Provenance, Trust
 from scrimshaw.search.passages import (
     LEAST,
     PASSAGE,
@@ -207,6 +207,39 @@ def test_what_is_called_over_later_is_known(later: str, is_over: bool) -> None:
     assert [*find_revoked(passages, ("cache",))] == [("new", "old")] * is_over
     before = [(replace(memory, updated="2026-11-09"), text) for memory, text in passages[1:2]]
     assert not [*find_revoked([*passages[:1], *before], ("cache",))]
+
+
+@pytest.mark.parametrize(
+    ("query", "earlier", "later", "is_anew"),
+    [
+        ("csv export separator", "the CSV export uses semicolons", "the CSV export uses commas and not semicolons", 1),
+        ("csv export separator", "the CSV export uses semicolons", "the CSV export uses commas, since Excel does", 1),
+        ("csv export separator", "the CSV export uses semicolons", "the CSV export is written as UTF-8 with a BOM", 0),
+        ("csv export separator", "the CSV export uses semicolons", "the CSV import uses commas", 0),
+        ("csv export separator", "the CSV export uses semicolons", "the CSV export uses semicolons", 0),
+        ("queue shops", "RabbitMQ is the queue of the shops", "the shops' queue is NATS instead of rabbitmq", 1),
+        ("session expire", "sessions expire after 24 hours", "sessions expire after 2 hours, because of an audit", 1),
+        ("session expire", "sessions expire after 24 hours", "sessions are kept in Redis, not in cookies", 0),
+        ("broker port", "the broker listens on port 7001", "the broker listens on port 7443", 1),
+        ("broker port", "the broker listens on port 7001", "the gateway listens on port 7443", 0),
+        ("tests of the back end", "the back end is tested with pytest", "the front end is tested with Vitest", 0),
+        ("password hash", "passwords hash with bcrypt, cost 12", "passwords hash with argon2id rather than bcrypt", 1),
+    ],
+)
+def test_a_later_decision_on_the_same_matter_is_known(query: str, earlier: str, later: str, is_anew: int) -> None:
+    memory = replace(hit_of("", Trust.AGENT).memory, provenance=Provenance(session="old"), updated="2026-11-10")
+    old, new = replace(memory, id="old"), replace(memory, id="new", updated="2026-11-20", provenance=Provenance())
+    said = (old, f"> Go on.\nDecision: {earlier}. Still open: the rest.")
+    for kind, text in (
+        (MemoryType.SESSION, f"## Task\n- Look at it. (e2)\n\n## Decisions\n\n- {later}. (e8)\n\n## Changed\n- It."),
+        (MemoryType.DECISION, f"# A title\n\n{later}.\n"),
+        (MemoryType.GENERAL, f"Decided: {later}."),
+    ):
+        made = replace(new, type=kind)
+        assert {*find_revoked([said, (made, text)], query.split())} == ({("new", "old")} if is_anew else set())
+    assert not [*find_revoked([said, (new, f"Perhaps {later}?")], query.split())]
+    before = replace(new, updated="2026-11-09")
+    assert ("new", "old") not in find_revoked([said, (before, f"Decided: {later}.")], query.split())
 
 
 def test_of_a_long_output_the_first_stays() -> None:

@@ -4,14 +4,21 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from scrimshaw.models import Memory, Relation, Trust
+from scrimshaw.models import Memory, MemoryType, Relation, Trust
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.storage.index import Index
 
 DEEPEST = 8  # steps from a memory to its sources' sources; consolidations of consolidations are a few steps deep
 
+DECIDING = (MemoryType.SESSION, MemoryType.DECISION)  # types of what may say what was decided
 TRUST_RANKS: Mapping[Trust, int] = {trust: rank for rank, trust in enumerate(Trust)}  # 0 is the highest
 _LEAST = max(TRUST_RANKS, key=TRUST_RANKS.__getitem__)
+
+
+def rank_trust(memory: Memory) -> int:
+    """Where its trust ranks: a session's memory says what its agent said, though it quotes outputs too."""
+    is_agents = memory.type == MemoryType.SESSION and memory.provenance.trust == Trust.TOOL
+    return TRUST_RANKS[Trust.AGENT if is_agents else memory.provenance.trust]
 
 
 def lowest_trust(trusts: Iterable[Trust]) -> Trust:

@@ -7,14 +7,14 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 from zlib import crc32
 
 from msgspec.structs import replace
 
 from scrimshaw.ingest.comparison import TOKEN_CHARACTERS, count_characters
 from scrimshaw.ingest.tables import load_table
-from scrimshaw.models import Memory, Trust
+from scrimshaw.models import Memory, MemoryType, Trust
 from scrimshaw.search.results import Hit
 from scrimshaw.search.tokens import STEM, STOP_WORDS
 
@@ -37,12 +37,14 @@ _TELLS = re.compile(r"(?!```)\W*\w")  # not a rule, a fence of code or the mark 
 _ONLY_ASKS = re.compile(r"> (?:(?![.!:;]\s)[^\n])*\?\W*")  # one sentence of a person, whose words are quoted
 _CUES = ("orget", "ropped", "eplac", "nstead of", "o longer", "ed from", "away from", "is out", "ny more", "nymore")
 _PART = re.compile(r"\.\d+\Z")
+_SAME_MATTER, _LONGEST_DECISION = 0.6, 16  # share of the words of the shorter of two decisions, and words of one
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _GAP = " ... "
 _LIST_LINE = re.compile(r"(?m)^(?:##+ +(?P<heading>.*\S)|[ \t]*(?:[-*+]|\d+\.) \[(?P<mark>[ xX])\] .*\S)\s*?$")
 
 # The characters left after sending these hits, negative if they are too many.
 Spare = Callable[[tuple[Hit, ...]], int]
+_Words = frozenset[str]  # by their beginnings
 
 
 def cut_passage(text: str, terms: Iterable[str], room: int, said: str = "") -> str:
@@ -138,26 +140,46 @@ def find_copies(passages: Sequence[tuple[Memory, str]], asked: str = "") -> Iter
 
 
 def find_revoked(passages: Sequence[tuple[Memory, str]], terms: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The ids of what says that something is over, and of what was said of it before, best first.
+    """The ids of what says that something is over, or decides it anew, and of what was said of it before, best first.
 
-    The query names it, or half of its words are in both.
+    The query names it, or half of its words are in both. Of two decisions most words are the same, the query's too.
     """
-    likely = [(new, text) for new, text in passages if any(cue in text for cue in _CUES)]
-    named = [
-        (new, name.lower())
-        for new, text in likely
-        for some in _PATTERNS["revokes"].findall(text)
-        for name in some
-        if name
-    ]
-    over = [(new, name[:STEM]) for new, name in named if name not in STOP_WORDS]
-    words = {each.id: {word[:STEM] for word in _WORD.findall(text.lower())} for each, text in passages if over}
-    asked = {term[:STEM] for term in terms}
-    for old, new, name in ((old, new, name) for old, _ in passages for new, name in over):
-        is_asked = name in asked or 2 * len(asked & words[old.id] & words[new.id]) >= len(asked)
-        is_own = old.provenance.session == new.provenance.session and old.source != new.source  # one retells the other
-        if name in words[old.id] and is_asked and old.updated < new.updated and not is_own:
-            yield new.id, old.id
+    asked, over = frozenset(term[:STEM] for term in terms), list[tuple[Memory, _Words, _Words, _Words]]()
+    for new, text in passages:
+        lines = text.split("\n") if any(cue in text for cue in _CUES) else ()
+        said = (line for line in lines if any(cue in line for cue in _CUES))
+        names = filter(None, chain(*chain(*map(_PATTERNS["revokes"].findall, said))))
+        over += [(new, gone, _stem_words(text), asked) for gone in map(_stem_words, names) if gone]
+    decided = [(new, told, down) for new, text in passages for told, down in list_decisions(new, text, asked)]
+    over += [(new, down, told, asked) for new, told, down in decided if down]
+    for (new, told, down), (old, before, _) in product(decided, repeat=2):
+        kept, shared, wanted = told - down, told & before, asked & before
+        is_same = len(shared) >= max(2, _SAME_MATTER * min(len(told), len(before))) and wanted <= shared
+        if is_same and before - kept and kept - before and _is_later(new, old):
+            over.append((new, before - kept, told, wanted))
+    find_words = cache(_stem_words)
+    for (old, text), (new, gone, told, wanted) in product(passages, over):
+        if _is_later(new, old) and gone <= (words := find_words(text)):
+            is_asked = gone & asked or 2 * len(wanted & words & told) >= len(wanted)
+            yield from [(new.id, old.id)] if is_asked else ()
+
+
+def _is_later(new: Memory, old: Memory) -> bool:
+    """Whether it was said later, and does not retell the other's session."""
+    return old.updated < new.updated and (old.provenance.session != new.provenance.session or old.source == new.source)
+
+
+def list_decisions(memory: Memory, text: str, asked: _Words) -> Iterator[tuple[_Words, _Words]]:
+    """The words of each thing that a memory decides with a word that is asked, and those of what it turns down."""
+    likely = _PATTERNS["decides"].findall(text) if "ecision" in text or "ecided" in text else ()
+    for part in [text] if memory.type == MemoryType.DECISION else map("".join, likely):
+        for said in _PATTERNS["statement"].findall(part.lower()):
+            if asked & (told := _stem_words(said)) and len(told) <= _LONGEST_DECISION:
+                yield told, _stem_words(" ".join(_PATTERNS["turns_down"].findall(said)))
+
+
+def _stem_words(text: str) -> _Words:
+    return frozenset(word[:STEM] for word in _WORD.findall(text.lower()) if word not in STOP_WORDS)
 
 
 def pack_hits(

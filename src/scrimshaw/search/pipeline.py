@@ -278,8 +278,9 @@ class Searcher:
         return ranked
 
     def _judge_passages(self, state: SearchState, ranked: list[Candidate]) -> tuple[list[Candidate], dict[str, str]]:
-        """Without passages that answer nothing, of those that may come on the first two pages; what sessions say."""
-        best = [each for each in ranked[: self._settings.limit * 2] if each.memory.provenance.session]
+        """Without passages that answer nothing, of those on the first two pages; what sessions and decisions say."""
+        best = ranked[: self._settings.limit * 2]
+        best = [each for each in best if each.memory.provenance.session or each.memory.type in lineage.DECIDING]
         if not best:
             return ranked, {}
         passages = [each for each in best if each.memory.id in state.record]
@@ -466,7 +467,7 @@ def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate
 
 def _lift_above(new: Candidate, old: Candidate) -> bool:
     """Raise one just above the other that it replaces, and whether it may: not if that is more trusted."""
-    ranks = [lineage.TRUST_RANKS[each.memory.provenance.trust] for each in (new, old)]
+    ranks = [lineage.rank_trust(new.memory), lineage.TRUST_RANKS[old.memory.provenance.trust]]
     if old.score >= new.score and ranks[0] <= ranks[1]:
         share = math.prod(new.factors.values()) * (1 + sum(new.boosts.values()))
         rest = new.fused.score + sum(new.terms.values()) - new.terms.get("newer", 0.0)

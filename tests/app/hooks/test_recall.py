@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -163,6 +165,30 @@ def test_a_passage_of_another_session_is_brought(engine: Engine, project: Path) 
     assert "(memory session:past#e" in told
     assert told.count("\n- ") == 1
     assert "resorcinol" not in report(project, "UserPromptSubmit", "new", prompt=f"{ASKED}, again")
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_what_was_decided_anew_comes_instead_of_what_it_replaces(
+    engine: Engine, project: Path, vault: Path, is_indexed: bool
+) -> None:
+    record_session(engine, project)
+    report(project, "UserPromptSubmit", "older", prompt="mend the figurehead")
+    report(
+        project, "Stop", "older", last_assistant_message="Decision: the figurehead of the Albatros is held by epoxy."
+    )
+    scan(engine)
+    prompt = "which glue is the figurehead of the Albatros held by"
+    assert "held by epoxy" in report(project, "UserPromptSubmit", "first", prompt=prompt)
+    body = "## Decisions\n\n- The figurehead of the Albatros is held by bolts and not epoxy. (e8)\n"
+    head = "type: session\nprovenance: {source: session, session: S9, trust: tool}\nupdated: 2099-01-01T00:00:00Z"
+    path = write_memory(vault, "sessions/2099-01-01-bolts", body, head)
+    os.utime(path, (time.time() + 5, time.time() + 5))  # times are of whole seconds
+    if is_indexed:
+        scan(engine)
+    told = context_of(report(project, "UserPromptSubmit", "new", prompt=prompt))
+    assert "by bolts" in told
+    assert "held by epoxy" not in told
+    assert "epoxy" not in report(project, "UserPromptSubmit", "new", prompt=f"{prompt}, again")
 
 
 @pytest.mark.parametrize(

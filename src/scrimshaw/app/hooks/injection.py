@@ -22,7 +22,7 @@ from scrimshaw.app.hooks.fencing import (
     is_withheld,
     max_tokens,
 )
-from scrimshaw.config import TEAM, Settings
+from scrimshaw.config import MEMORIES, TEAM, Settings
 from scrimshaw.errors import NotFound, ScrimshawError, StorageFailure
 from scrimshaw.ingest.events import Event
 from scrimshaw.ingest.redact import redact
@@ -30,22 +30,25 @@ from scrimshaw.models import (
     CONFLICT,
     DRAFTS,
     RECORD,
+    SESSIONS,
     WAITS,
     EventKind,
     Filters,
     Injected,
     Memory,
     MemoryType,
+    Provenance,
     Session,
     Tier,
     Trust,
+    format_time,
 )
 from scrimshaw.search import lineage
 from scrimshaw.search.degradation import Degradations
-from scrimshaw.search.passages import cut_passage, find_copies
+from scrimshaw.search.passages import cut_passage, find_copies, find_revoked
 from scrimshaw.search.periods import find_period
 from scrimshaw.search.tokens import STEM, count_shared, find_phrases, query_terms
-from scrimshaw.session.arrivals import find_other_branch, find_touched
+from scrimshaw.session.arrivals import find_other_branch, find_touched, read_arrivals
 from scrimshaw.session.resume import (
     Asked,
     Occasion,
@@ -57,6 +60,7 @@ from scrimshaw.session.resume import (
 )
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.index import Index
+from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.place import find_arrivals
 from scrimshaw.storage.ports import Query
 
@@ -266,7 +270,15 @@ def _recall_memories(
     filters = Filters(min_quality_score=settings.search.min_quality_score)
     rare = math.log(max(index.count(None)[""] / SOME_PIECES, 1))
     found = _find_passages(index, words, rare, event)
-    found += _find_memories(storage, event, words, rare, filters, {each.provenance.session for each, _ in found})
+    sure, others = _find_memories(storage, event, words, rare, filters, {each.provenance.session for each, _ in found})
+    found += sure
+    said = [each for each in found if each[0].source != RECORD or each[0].provenance.trust == Trust.AGENT]
+    others += read_new_files(index, settings, said[0][0], words) if said else ()
+    pairs = [*find_revoked([*said, *others], words)]
+    if over := {old for _, old in pairs} & {each.id for each, _ in said}:  # which never comes alone
+        later = {new for new, old in pairs if old in over} - over
+        kept = {each.id for each, _ in found} - over | later
+        found = [each for each in (*found, *others) if each[0].id in kept]
     best = dict[str, tuple[tuple[int, int, str], Memory, str]]()  # by session: what has most words, or its memory
     for each, text in found:
         key = (each.provenance.session if each.provenance.source == "session" else "") or each.id
@@ -294,14 +306,14 @@ def _recall_memories(
 
 def _find_memories(
     storage: Storage, event: Event, words: Sequence[str], rare: float, filters: Filters, sessions: Iterable[str]
-) -> list[tuple[Memory, str]]:
-    """Memories that the prompt is surely about, by phrase or words, or of `sessions`; and what they say."""
+) -> tuple[list[tuple[Memory, str]], list[tuple[Memory, str]]]:
+    """Memories that the prompt is surely about, by phrase or words, or of `sessions`, then other decisions; as told."""
     prompt, index = event.prompt[:LONGEST_PROMPT], storage.index
     made = {record.memory_id for name in sessions for record in storage.sessions.records(name)}
     late = {each.id for each in storage.sessions.latest(before=event.session, limit=_LATE_SESSIONS, with_work=True)}
     phrases = find_phrases(prompt, index.phrases, titles=True)
     found = index.match_text(Query((words,)), filters, _MOST_MATCHES)
-    matches = {x.id: x for x in found if x.score >= RARE_WORDS[-1] * rare}
+    matches = {x.id: x for x in found}
     chunks = {**dict.fromkeys([*phrases, *made], 0), **{name: max(x.chunk, 0) for name, x in matches.items()}}
     memories = index.select(replace(filters, only=tuple(chunks))) if chunks else []
     texts = dict.fromkeys(chunks, "")
@@ -314,11 +326,25 @@ def _find_memories(
         is_meant = each.id in made or (each.id in phrases and not is_single)
         if is_meant or (each.id in matches and is_about(text, words, matches[each.id].score, rare)):
             sure.append(each)
-    bodies = index.bodies([each.id for each in sure if each.type == MemoryType.SESSION])
-    for each in sure:
+    others = [each for each in memories if each not in sure and each.type in lineage.DECIDING]
+    bodies = index.bodies([each.id for each in (*sure, *others) if each.type == MemoryType.SESSION])
+    for each in (*sure, *others):
         if each.id in bodies:
             texts[each.id] = sort_sections(bodies[each.id], words, is_late=each.provenance.session in late)
-    return [(each, texts[each.id]) for each in sure]
+    return [(each, texts[each.id]) for each in sure], [(each, texts[each.id]) for each in others]
+
+
+def read_new_files(index: Index, settings: Settings, like: Memory, words: Sequence[str]) -> list[tuple[Memory, str]]:
+    """Memories of sessions whose files came since the last scan, with the fields of another, and what they say."""
+    files = (settings.folder.resolve() / MEMORIES / SESSIONS).glob(f"*{SUFFIX}")
+    indexed = {*index.find_ids(paths=[*map(str, files)])}
+    found = list[tuple[Memory, str]]()
+    for each in read_arrivals(settings.folder, indexed):
+        made = Provenance(source="session", session=each.session, trust=each.trust)
+        about = {"title": each.title, "type": MemoryType.SESSION, "provenance": made, "content_hash": ""}
+        one = replace(like, id=each.id, source="vault", updated=format_time(each.last_event), **about)
+        found.append((one, sort_sections(each.body, words)))
+    return found
 
 
 def _find_passages(index: Index, words: Sequence[str], rare: float, event: Event) -> list[tuple[Memory, str]]:
