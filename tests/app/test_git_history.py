@@ -45,6 +45,27 @@ def test_log_follows_a_memory_across_a_rename(project: Path, cli: Cli) -> None: 
     assert "The gate is iron" in cli("log", "harbour/sluice").out
 
 
+def test_a_clone_made_after_a_rename_knows_the_old_name(project: Path, cli: Cli) -> None:  # noqa: F811
+    path = start(project)
+    name = "relations: {supersedes: [gate]}"
+    text = f"---\ntitle: Iron\n{name}\n---\nThe gate is iron. It shuts at noon, says `mem:gate`.\n"
+    (path.parent / "iron.md").write_text(text)
+    commit(project, "The gate is iron")
+    for old, new in (("gate", "harbour/sluice"), ("harbour/sluice", "harbour/door")):
+        (path.parent / new).parent.mkdir(exist_ok=True)
+        run_git(project, "mv", str(path.parent / f"{old}.md"), str(path.parent / f"{new}.md"))
+        commit(project, f"Move {old}")
+    cli("scan")  # for the first time, so as in a new clone
+    assert json.loads(cli("get", "gate", "--json").out)["memory"]["id"] == "harbour/door"
+    assert "Replaced by" in (why := cli("why", "harbour/door").out)
+    assert "iron" in why
+    first, old = json.loads(cli("search", "which gate is it", "--json").out)["hits"]
+    assert (first["memory"]["id"], old["memory"]["id"], old["superseded_by"]) == ("iron", "harbour/door", ["iron"])
+    cli("save", "See `mem:gate` too.", "--id", "other")
+    assert "leads nowhere" not in cli("graph", "harbour/door").out
+    assert cli("get", "gait").code == 1
+
+
 def test_log_tells_of_a_memory_that_is_gone(project: Path, cli: Cli) -> None:  # noqa: F811
     start(project).unlink()
     commit(project, "No gate any more")

@@ -36,7 +36,7 @@ from scrimshaw.storage import transaction
 from scrimshaw.storage.databases import Storage, move_journal, note_ledger_end
 from scrimshaw.storage.durable import PRIVATE_FOLDER, make_folders
 from scrimshaw.storage.engines import open_storage
-from scrimshaw.storage.git import ask_git, is_left_out
+from scrimshaw.storage.git import PRESENT_S, ask_git, is_left_out, list_moved_files
 from scrimshaw.storage.index import Index
 from scrimshaw.storage.journal import Journal
 from scrimshaw.storage.maintenance import Maintenance
@@ -179,11 +179,22 @@ class Engine(AbstractContextManager["Engine"]):
             return self.storage.place != self.folder or not ask_git(self.settings.folder, *command, answers=(0, 128))
         return True
 
+    @cached_property
+    def committed_renames(self) -> Mapping[str, str]:
+        """The new ids by the old ones of memories that git says were renamed, maybe before this clone was made."""
+        vault, project = self.sources[0].root.resolve(), self.settings.project.resolve()
+        with suppress(StorageFailure):  # without git, or with a history that takes too long to read
+            moved = list_moved_files(project, str(vault), timeout_s=PRESENT_S)
+            return {self.name_file(project / old): self.name_file(project / new) for old, new in moved}
+        return {}
+
     def find_new_name(self, memory_id: str) -> str:
-        """The new id of a memory whose file was renamed, as a scan noted or its content appeared elsewhere; or ""."""
+        """The new id of a memory whose file was renamed, as git or a scan says, or its content appeared; or ""."""
         names = [memory_id] if memory_id else []
         for name in names:  # the list grows with every further rename
             newest = next(iter(self.journal.history(name, 1)), None)
+            if newest is None:
+                names += {self.committed_renames.get(name, "")} - {"", *names}
             if newest is None or newest["new_hash"] or not newest["prior_hash"]:
                 continue
             appeared = self.journal.history(new_hash=newest["prior_hash"])

@@ -90,18 +90,16 @@ def _find_renames(engine: Engine, report: SyncReport) -> dict[str, str]:
 
 def update_renames(engine: Engine) -> None:
     """Let the index resolve references to a memory's name from before its file was renamed, or in other letters."""
-    gone = {name: name for name, digest in engine.journal.last_hashes().items() if not digest}
-    by_last_name = {name.rpartition("/")[2]: name for name in sorted(gone, reverse=True)}
-    for each in engine.index.manifest().values() if gone else ():
-        by_last_name.pop(each.memory_id.rpartition("/")[2], "")
-    meant = by_last_name | gone
-    lost = {edge.target: meant[edge.target] for edge, _ in engine.index.edges() if edge.target in meant} if gone else {}
-    found = {reference: engine.find_new_name(name) for reference, name in lost.items()}
+    gone = {name for name, digest in engine.journal.last_hashes().items() if not digest}
     ids = sorted((each.memory_id for each in engine.index.manifest().values()), reverse=True)
     names = {name: each for each in ids for name in (each, each.rpartition("/")[2])}
+    lost = {edge.target for edge, _ in engine.index.edges()} - names.keys()
+    if lost - gone - {name.rpartition("/")[2] for name in gone}:
+        gone |= engine.committed_renames.keys()
+    meant = {name.rpartition("/")[2]: name for name in sorted(gone, reverse=True)} | {name: name for name in gone}
     folded = {name.casefold(): each for name, each in names.items()}
-    other_case = {edge.target for edge, _ in engine.index.edges()} - names.keys()
-    found = {reference: folded.get(reference.casefold(), "") for reference in other_case} | found
+    found = {reference: folded.get(reference.casefold(), "") for reference in lost}
+    found |= {reference: engine.find_new_name(meant[reference]) for reference in lost & meant.keys()}
     engine.index.put_renames({reference: name for reference, name in found.items() if name})
 
 

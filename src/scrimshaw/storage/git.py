@@ -296,10 +296,10 @@ def read_before(project: Path, commit: str, path: str) -> str:
     return ask_git(project, "show", f"{commit}^:./{path}")
 
 
-def list_moved_files(project: Path) -> Iterator[tuple[str, str]]:
+def list_moved_files(project: Path, *below: str, timeout_s: float = TIMEOUT_S) -> Iterator[tuple[str, str]]:
     """(old name, new name) of the files moved in git's history, oldest first; raises StorageFailure if git fails."""
     log = ("log", "--reverse", "--diff-filter=R", "--find-renames", "--name-status", "--format=", "--relative", "-z")
-    fields = iter(ask_git(project, *log).split("\0"))
+    fields = iter(ask_git(project, *log, "--", *below, timeout_s=timeout_s).split("\0"))
     for field in fields:  # `R097 NUL old NUL new NUL`
         if field.strip():
             yield next(fields, ""), next(fields, "")
