@@ -169,6 +169,13 @@ class TestLint:
         assert [(one.path, one.line) for one in only.stale] == [("src/gone.py", 9), ("lost", 9)]
         assert (only.state, only.references) == (LintState.WARNED, 6)
 
+    def test_relations_that_lead_nowhere_are_stale(self, settings: Settings, vault: Path) -> None:
+        head = "relations:\n  supersedes: [good, lost]\n  supports:\n  - {id: gone/old, strength: 0.5}\n"
+        (vault / "good.md").write_text(GOOD)
+        (vault / "new.md").write_text(GOOD.replace("---\n", f"---\n{head}", 1))
+        stale = {one.path: [(each.path, each.line) for each in one.stale] for one in lint(settings, follow=True)}
+        assert [*stale.values()] == [[("lost", 3), ("gone/old", 5)], []]
+
     def test_a_name_too_long_for_any_file_is_stale(self, settings: Settings, vault: Path) -> None:
         (vault / "long.md").write_text(GOOD + f"`src/{'a' * 300}.py`\n")
         (only,) = lint(settings, follow=True)

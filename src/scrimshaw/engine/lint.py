@@ -15,15 +15,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.config import Settings
-from scrimshaw.engine.core import MEMORIES, Engine, list_project_sources
+from scrimshaw.engine.core import GLOBAL, MEMORIES, Engine, list_project_sources
 from scrimshaw.engine.read import list_own
 from scrimshaw.engine.write import rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile, describe_os_error
 from scrimshaw.ingest import references
 from scrimshaw.ingest.front_matter import find_slips, find_wrong_values, parse_phrases, parse_quality, parse_time
+from scrimshaw.ingest.markdown import parse_relations
 from scrimshaw.ingest.memory_file import MemoryFile, decode_text, parse_memory_file
 from scrimshaw.ingest.quality import BANDS, band, find_decisions, judge, read_contents
-from scrimshaw.ingest.references import Reference, Rename, find_references, rewrite_references
+from scrimshaw.ingest.references import Reference, ReferenceKind, Rename, find_references, rewrite_references
 from scrimshaw.models import Action, Entry, Filters, Skip, format_time
 from scrimshaw.storage.durable import write_file
 from scrimshaw.storage.git import list_moved_files
@@ -151,6 +152,7 @@ def _lint_file(settings: Settings, path: Path | Skip, known: ProjectFiles | None
         return Linted(path=name, state=LintState.REJECTED, flags=(UNREADABLE,), reasons=(reason,), lines=(line,))
     verdict = judge(file, phrases=settings.quality.phrases)
     found = find_references(file.text) if known and path.is_relative_to(known.project) else ()
+    found += find_relations(file) if known else ()
     stale = known.find_stale(found, path) if known else ()
     wrong, reasons, lines = (*find_wrong_values(file.values), *find_slips(file.values)), list[str](), list[int]()
     flags = (*verdict.flags, *[WRONG_VALUE] * bool(wrong))
@@ -171,6 +173,14 @@ def _lint_file(settings: Settings, path: Path | Skip, known: ProjectFiles | None
         references=len(found),
         stale=stale,
     )
+
+
+def find_relations(file: MemoryFile) -> tuple[Reference, ...]:
+    """What the relations in a file's front matter name, as references."""
+    names = [edge.target for edge in parse_relations(file.values, "", str) if not edge.target.startswith(GLOBAL)]
+    starts = {name: max(file.text.find(name), 0) for name in names}
+    places = ((name, start, file.text.count("\n", 0, start) + 1) for name, start in starts.items())
+    return tuple(Reference(path=name, kind=ReferenceKind.WIKILINK, line=at, start=start) for name, start, at in places)
 
 
 def _relative(settings: Settings, path: Path) -> str:
