@@ -332,6 +332,7 @@ SECTIONS: Mapping[str, type[Struct]] = {
 _TABLES = (*SECTIONS, "sources", "rules", "peers", "vaults")
 _ENVIRONMENT, _UNKNOWN = "environment", "is not known, and has no effect"
 _OF_GIT_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
+_Faults = list[ConfigError] | None
 _Given = dict[str, dict[str, tuple[Any, str]]]  # by section and key: a value, and where it is stated
 
 
@@ -366,16 +367,9 @@ def all_keys() -> Iterator[KeyInfo]:
 
 
 def load(
-    project: Path,
-    *,
-    home: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-    unreadable: list[ConfigError] | None = None,
+    project: Path, *, home: Path | None = None, environment: Mapping[str, str] | None = None, unreadable: _Faults = None
 ) -> Settings:
-    """The settings of `project`; raises ConfigError naming every value that cannot be used, not keys unknown to it.
-
-    A file that is no TOML is an error too, or is added to `unreadable`; the defaults then hold in its place.
-    """
+    """The settings of `project`; raises ConfigError for unusable values, and files unless added to `unreadable`."""
     env = os.environ if environment is None else environment
     serena_home = None if home else Path.home() / ".serena"
     home = (files := config_files(project, home, env))[0].parent
@@ -483,7 +477,7 @@ def traces_exporter() -> str:
     return os.environ.get("OTEL_TRACES_EXPORTER", "")
 
 
-def _read_toml(path: Path, unreadable: list[ConfigError] | None) -> dict[str, Any]:
+def _read_toml(path: Path, unreadable: _Faults) -> dict[str, Any]:
     text = ""
     try:
         text = read_regular_file(path).decode("utf-8-sig")

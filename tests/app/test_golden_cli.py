@@ -74,7 +74,7 @@ def test_lint_rejects_a_file_of_queries_that_cannot_be_read(cli: Cli, project: P
     assert "golden" not in cli("lint")[1]
     (project / ".scrimshaw/golden.toml").write_text("<<<<<<< ours\n")
     code, out, _ = cli("lint")
-    assert (code, ".scrimshaw/golden.toml  unreadable_file\n" in out, "at line 1" in out) == (1, True, True)
+    assert (code, ".scrimshaw/golden.toml  unreadable_file\n" in out, "from line 1 on" in out) == (1, True, True)
     assert cli("lint", ".scrimshaw/memories")[0] == 0
 
 

@@ -90,14 +90,10 @@ class CommandRun(NamedTuple):
 
 def _includes(tests: str, others: str) -> bool:
     """Whether a command runs the tests of another and more: each of its paths, or a folder above that."""
-    programs, paths = zip(*(_split_paths(each.split()) for each in (tests, others)), strict=True)
-    below = (any(f"{x}/".startswith(f"{y.rstrip('/')}/") for y in paths[0]) for x in paths[1])
-    return programs[0] == programs[1] and bool(paths[1]) and all(below)
-
-
-def _split_paths(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    paths = [each for each in words[1:] if "/" in each]
-    return [each for each in words if each not in paths], paths
+    named, wanted = ([word for word in each.split()[1:] if "/" in word] for each in (tests, others))
+    programs = [[word for word in each.split() if word not in (*named, *wanted)] for each in (tests, others)]
+    below = (any(f"{path}/".startswith(f"{each.rstrip('/')}/") for each in named) for path in wanted)
+    return programs[0] == programs[1] and bool(wanted) and all(below)
 
 
 class Failure(NamedTuple):
