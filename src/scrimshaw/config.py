@@ -38,7 +38,7 @@ _PREFIXES = ("SCRIMSHAW_", "SPECKIT_", "MEMORY_SYNC_")
 _OTHER_NAMES = {"sync_immediate": ["MEMORY_SYNC_IMMEDIATE"]}  # of variables, as in other memory routers
 _LOCAL_URL = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?(/|$)")
 _NO_COMMENT = re.compile(r"^\s*[^\s#]", re.MULTILINE)
-_NO_CAPTURE = re.compile(r"^\s*capture\s*=\s*false", re.MULTILINE)  # counts even in a file that cannot be read
+_NO_CAPTURE = re.compile(r"^[^#\n]*\bcapture[\"']?\s*=\s*false", re.MULTILINE)  # also of a file that is no TOML
 _SECRET = ("key", "token", "password", "secret")
 _OF_USER = (("storage", "engine"), ("storage", "url"), ("router", "sync_immediate"))  # never a project's to set
 # Thresholds that must be in order, and whether that is descending.
@@ -376,7 +376,8 @@ def load(
     given, tables, peers = _Given(), dict[str, Any](), find_local_peers(project)
     problems, ignored = list[str](), list[str]()
     for path in files:
-        if not (table := _read_toml(path, unreadable)):
+        # The user's own file may say on which server the memory is: nothing holds in its place.
+        if not (table := _read_toml(path, unreadable if path != files[0] else None)):
             continue
         for name, kind in (("sources", SourceSettings), ("rules", dict[str, Any])):
             tables[name] = _tables(table, name, kind, path, problems) or tables.get(name, ())
@@ -478,7 +479,7 @@ def traces_exporter() -> str:
 
 
 def _read_toml(path: Path, unreadable: _Faults) -> dict[str, Any]:
-    text = ""
+    text = "capture = false"  # to be assumed of what cannot be read at all
     try:
         text = read_regular_file(path).decode("utf-8-sig")
         # A file of comments, such as `init` writes, sets nothing; parsing it would take a hook 3 ms.

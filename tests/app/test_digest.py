@@ -281,7 +281,7 @@ def test_what_came_with_git_is_recorded_as_a_commit_and_undone_with_git(pair: Pa
     row = pair.bo.run("ledger", "show", "--limit", "1")[0]
     assert (row["reason"], row["actor"]) == (reason, "external")
     refused = pair.bo.cli("undo", "--entry", str(row["seq"]), "--yes", "--project", str(pair.bo.clone))
-    assert f"git revert {commit}" in refused.out
+    assert f"commit {commit} of Ana: undo that with git" in refused.out
     assert "wet" in (pair.bo.clone / MEMORIES / "quay.md").read_text()
     pair.bo.write("quay", "# Quay\nThe quay is closed.\n")  # by hand
     pair.bo.run("scan")

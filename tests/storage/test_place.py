@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scrimshaw.storage.place import claim_place, find_place, place_below_git
+from scrimshaw.storage.place import claim_place, find_place, parse_reflog, place_below_git
 
 WHO = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
 
@@ -145,3 +145,14 @@ def test_the_environment_of_a_git_hook_changes_nothing(repository: Path, monkeyp
     before = place(repository / "api")
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     assert place(repository / "api") == before
+
+
+def test_an_odd_line_of_the_reflog_hides_no_other(repository: Path) -> None:
+    git(repository, "checkout", "-qb", "feature")
+    git(repository, "commit", "-q", "--allow-empty", "-m", "one\u2028two")
+    log = repository / ".git/logs/HEAD"
+    log.write_text(f"{log.read_text(encoding='utf-8')}no line of git\n", encoding="utf-8")
+    git(repository, "checkout", "-q", "-")
+    assert [what.partition(":")[0] for _, _, _, what in parse_reflog(log, 0)] == [
+        "commit (initial)", "checkout", "commit", "checkout"
+    ]  # fmt: skip

@@ -100,8 +100,8 @@ class _Undo:
             return "a later change of the same file cannot be undone"
         if row["action"] == Action.EXTERNAL and not row["prior_hash"]:
             return "Scrimshaw knows no state before the file appeared; delete the file if you do not want it"
-        if commit := row["decision_meta"].get("commit"):
-            return f"{row['reason']}: undo that with git, such as by `git revert {commit}`"
+        if row["decision_meta"].get("commit"):
+            return f"{row['reason']}: undo that with git"
         if file.hash != row["new_hash"]:
             return self._describe_later_change(row, file)
         if row["prior_hash"] in ("", row["new_hash"]):

@@ -99,7 +99,8 @@ def update_renames(engine: Engine) -> None:
     meant = {name.rpartition("/")[2]: name for name in sorted(gone, reverse=True)} | {name: name for name in gone}
     folded = {name.casefold(): each for name, each in names.items()}
     found = {reference: folded.get(reference.casefold(), "") for reference in lost}
-    found |= {reference: engine.find_new_name(meant[reference]) for reference in lost & meant.keys()}
+    for reference in lost & meant.keys():
+        found[reference] = engine.find_new_name(meant[reference]) or found[reference]
     engine.index.put_renames({reference: name for reference, name in found.items() if name})
 
 

@@ -154,10 +154,11 @@ def record_external_changes(engine: Engine, renames: Mapping[str, str]) -> bool:
         return False
     # The holder of the lock may be writing these rows just now; the next scan adds what is missing.
     with suppress(VaultBusy), engine.write_lock():
-        found = _find_unrecorded(engine)
+        found, left = _find_unrecorded(engine), _MOST_COMMITS
         while batch := [*islice(found, EXTERNAL_BATCH)]:
             changed = [file for file, recorded in batch if recorded is not None]
-            commits = {file.name: find_last_commit(file.path) for file in changed[:_MOST_COMMITS]}
+            commits = {file.name: find_last_commit(file.path) for file in changed[:left]}
+            left -= len(commits)
             entries = [
                 make_external_entry(file, recorded, renames.get(file.name, ""), commits.get(file.name, ""))
                 for file, recorded in batch

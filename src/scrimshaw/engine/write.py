@@ -41,7 +41,7 @@ from scrimshaw.ingest.memory_file import (
     find_conflict,
     parse_memory_file,
     render_memory_file,
-)  # fmt: skip
+)
 from scrimshaw.ingest.quality import QualityVerdict, judge
 from scrimshaw.ingest.redact import Redact, redact, redact_edit, redact_head
 from scrimshaw.ingest.tables import load_pattern

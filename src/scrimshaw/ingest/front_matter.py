@@ -259,7 +259,7 @@ def find_slips(values: Values) -> Iterator[str]:
 
     for key, word in ((key, key.strip().lower()) for key in values):
         near = (known for known in _KNOWN if not cut_letters(word).isdisjoint(cut_letters(known)))
-        if word not in _KNOWN and (known := next(near, "")):
+        if len(word) > 4 and word not in _KNOWN and (known := next(near, "")):
             yield f"'{key}' has no effect; did you mean '{known}'?"
 
 

@@ -45,7 +45,7 @@ _OPENING = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _LINES = re.compile(r"[^\n]*\n|[^\n]+\Z")
 # What a merge leaves; a row of equals signs underlines a heading, but hardly a line that ends a sentence.
-_MARK = re.compile(r"(?m)^(?:([<|>])\1{6} |(?:(?<=[.!?;:]\n)|(?<=[.!?;:]\r\n))={7}\r?$)")
+_MARK = re.compile(r"(?m)^(?:([<|>])\1{6} |(?:(?<=[.!?;]\n)|(?<=[.!?;]\r\n))={7}\r?$)")
 HINTS_OF_MARKS = re.compile(r"<{7} |[|]{7} |={7}|>{7} ")  # without one a text has no mark, which is quick to see
 # Where front matter belongs: what may be meant as its beginning, or keys at once; and what states a visibility there.
 _BEGINNING = re.compile(r"[\s\ufeff]*(?:--|[\u2010-\u2015]|\+{3}|<{7}|<!--)")

@@ -37,6 +37,7 @@ _TELLS = re.compile(r"(?!```)\W*\w")  # not a rule, a fence of code or the mark 
 _ONLY_ASKS = re.compile(r"> (?:(?![.!:;]\s)[^\n])*\?\W*")  # one sentence of a person, whose words are quoted
 _CUES = ("orget", "ropped", "eplac", "nstead of", "o longer", "ed from", "away from", "is out", "ny more", "nymore")
 _PART = re.compile(r"\.\d+\Z")
+_MOST_DECIDED = 100  # sentences that are compared with each other
 _SAME_MATTER, _LONGEST_DECISION = 0.6, 16  # share of the words of the shorter of two decisions, and words of one
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _GAP = " ... "
@@ -152,10 +153,12 @@ def find_revoked(passages: Sequence[tuple[Memory, str]], terms: Iterable[str]) -
         over += [(new, gone, _stem_words(text), asked) for gone in map(_stem_words, names) if gone]
     decided = [(new, told, down) for new, text in passages for told, down in list_decisions(new, text, asked)]
     over += [(new, down, told, asked) for new, told, down in decided if down]
-    for (new, told, down), (old, before, _) in product(decided, repeat=2):
+    for (new, told, down), (old, before, _) in product(decided[:_MOST_DECIDED], repeat=2):
+        if not _is_later(new, old):
+            continue
         kept, shared, wanted = told - down, told & before, asked & before
         is_same = len(shared) >= max(2, _SAME_MATTER * min(len(told), len(before))) and wanted <= shared
-        if is_same and before - kept and kept - before and _is_later(new, old):
+        if is_same and len(before - kept) == len(kept - before) == 1:  # two other words are of another matter
             over.append((new, before - kept, told, wanted))
     find_words = cache(_stem_words)
     for (old, text), (new, gone, told, wanted) in product(passages, over):

@@ -52,6 +52,7 @@ _ITEM = re.compile(r"(?m)^(?!#)[ *-]*([^\s*-](?:.*[^\s*-])?)")
 # A part of a line with what a person added when they agreed, and the sections in which people rule.
 _NOTED_PART = re.compile(rf"(?:\A| — (?:(?:{'|'.join(BY_REPLY)})(?P<event>\d+): )?)(?P<text>.+?)(?= — |\Z)")
 _RULING, _SENTENCES = ("Decisions", "Task", "Asked later"), re.compile(r"(?<=[.!?;]) ")
+_HEAD = 2048  # bytes of a file in which it says when it was written
 _WRITTEN = re.compile(rb"(?m)^updated: *['\"]?([\dT:.+Z-]+)")
 _DECISION, _RULE, _NOTED_RUN = PATTERNS["decisions"], PATTERNS["rules"], PATTERNS["failures"]["noted"]
 # The words that do not name what a rule is about: all but names of files.
@@ -108,26 +109,28 @@ def read_arrivals(folder: Path, known: Container[str], since: float = 0.0) -> It
 
     Those that came since a moment are first, and of these the sessions that ended last; most are without their text.
     """
-    place, files = folder / MEMORIES / SESSIONS, list[tuple[bool, float, str, float, bytes]]()
+    place, files = folder / MEMORIES / SESSIONS, list[tuple[bool, float, str, float]]()
     with suppress(OSError), os.scandir(place) as entries:
         for each in () if place.is_symlink() else entries:
             found = each.stat(follow_symlinks=False)
             is_memory = each.name.endswith(SUFFIX) and each.is_file(follow_symlinks=False) and found.st_size <= LARGEST
             if is_memory and (name := f"{SESSIONS}/{each.name.removesuffix(SUFFIX)}") not in known:
                 with suppress(OSError, ValueError):
-                    raw, ended = Path(each.path).read_bytes(), found.st_mtime
-                    for stated in _WRITTEN.findall(raw)[:1]:
+                    ended = found.st_mtime
+                    with Path(each.path).open("rb") as raw:
+                        dates = _WRITTEN.findall(raw.read(_HEAD))
+                    for stated in dates[:1]:
                         ended = min(ended, datetime.fromisoformat(stated.decode()).timestamp())
-                    files.append((found.st_mtime > since, ended, name, found.st_mtime, raw))
+                    files.append((found.st_mtime > since, ended, name, found.st_mtime))
     if files:
         from scrimshaw.ingest import front_matter as front  # noqa: PLC0415 - few starts need YAML
         from scrimshaw.ingest.memory_file import find_conflict, is_private, parse_memory_file  # noqa: PLC0415 - likewise
-    for number, (_, ended, name, arrived, raw) in enumerate(sorted(files, reverse=True)):
+    for number, (_, ended, name, arrived) in enumerate(sorted(files, reverse=True)):
         if number >= MOST_READ:
             yield Arrival(name, "", "", "", Trust.AGENT, ended, arrived)
             continue
-        with suppress(UnreadableFile, ValueError):
-            file = parse_memory_file(raw)
+        with suppress(OSError, UnreadableFile, ValueError):
+            file = parse_memory_file((place / f"{name.removeprefix(f'{SESSIONS}/')}{SUFFIX}").read_bytes())
             origin, tier = front.parse_provenance(file.values), front.parse_member(file.values, "tier", Tier.NORMAL)
             is_shared = origin.session and tier != Tier.DEPRECATED and not is_private(file)
             if is_shared and not find_conflict(file)[0] and not is_suspicious(name.replace("-", " ")):

@@ -83,7 +83,8 @@ def ask_git(
 ) -> str:
     """The output of git in a folder; raises StorageFailure if it is missing, refuses or takes too long."""
     command = ["git", "-c", "core.quotePath=false", "-C", str(folder), *arguments]
-    known, timeout_s, nobody = {**environment_for_git(), **variables}, timeout_s or TIMEOUT_S, subprocess.DEVNULL
+    known = {"GIT_OPTIONAL_LOCKS": "0", **environment_for_git(), **variables}  # a commit of the user's goes first
+    timeout_s, nobody = timeout_s or TIMEOUT_S, subprocess.DEVNULL
     try:
         done = subprocess.run(command, stdin=nobody, capture_output=True, timeout=timeout_s, check=False, env=known)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -336,7 +337,7 @@ def find_last_commit(path: Path) -> str:
     folder = next(each for each in path.parents if each.is_dir())
     name = ("--", str(path.relative_to(folder)))
     with suppress(StorageFailure):
-        if not ask_git(folder, "status", "--porcelain", *name, timeout_s=PRESENT_S):
+        if not ask_git(folder, "status", "--porcelain", "--ignored", *name, timeout_s=PRESENT_S):
             return ask_git(folder, "log", "-1", "--format=%h of %an", *name, timeout_s=PRESENT_S).strip()
     return ""
 

@@ -169,10 +169,11 @@ def _read_reflog(project: Path) -> Sequence[tuple[int, str, str, str]]:
 def parse_reflog(log: Path, mtime_ns: int) -> Sequence[tuple[int, str, str, str]]:
     """(seconds since 1970, commit before, commit after, what happened) of the changes of HEAD in a checkout."""
     found = list[tuple[int, str, str, str]]()
-    for line in (read_if_there(log) or b"").decode(errors="replace").splitlines():
+    for line in (read_if_there(log) or b"").decode(errors="replace").split("\n"):
         head, _, what = line.partition("\t")  # `OLD NEW NAME <ADDRESS> SECONDS ZONE`
-        old, new, *_, seconds, _ = head.split()
-        found.append((int(seconds), old, new, what))
+        with suppress(ValueError):  # a line that git did not write
+            old, new, *_, seconds, _ = head.split()
+            found.append((int(seconds), old, new, what))
     return found
 
 

@@ -482,8 +482,19 @@ def test_a_session_is_recorded_while_the_settings_are_torn_by_a_merge(engine: En
     assert "WARN Defaults hold" in (engine.folder / "hook.log").read_text()
 
 
-def test_what_forbids_to_record_counts_in_a_file_that_cannot_be_read(engine: Engine, project: Path) -> None:
-    (engine.folder / "config.toml").write_text(f"[session]\ncapture = false\n{TORN}")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        f"[session]\ncapture = false\n{TORN}".encode(),
+        f"session.capture = false\n{TORN}".encode(),
+        f"session = {{ capture = false }}\n{TORN}".encode(),
+        "# für\n[session]\ncapture = false\n".encode("latin-1"),
+    ],
+)
+def test_what_forbids_to_record_counts_in_a_file_that_cannot_be_read(
+    engine: Engine, project: Path, settings: bytes
+) -> None:
+    (engine.folder / "config.toml").write_bytes(settings)
     assert report(project, "SessionStart", source="startup") == ""
     assert bash(project, "echo gate", "ok", "t1") == ""
     assert engine.sessions.get("S1") is None

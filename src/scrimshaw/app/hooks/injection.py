@@ -274,7 +274,8 @@ def _recall_memories(
     found += sure
     said = [each for each in found if each[0].source != RECORD or each[0].provenance.trust == Trust.AGENT]
     others += read_new_files(index, settings, said[0][0], words) if said else ()
-    pairs = [*find_revoked([*said, *others], words)]
+    ranks = {each.id: lineage.rank_trust(each) for each, _ in (*said, *others)}
+    pairs = [(new, old) for new, old in find_revoked([*said, *others], words) if ranks[new] <= ranks[old]]
     if over := {old for _, old in pairs} & {each.id for each, _ in said}:  # which never comes alone
         later = {new for new, old in pairs if old in over} - over
         kept = {each.id for each, _ in found} - over | later
@@ -339,7 +340,7 @@ def read_new_files(index: Index, settings: Settings, like: Memory, words: Sequen
     files = (settings.folder.resolve() / MEMORIES / SESSIONS).glob(f"*{SUFFIX}")
     indexed = {*index.find_ids(paths=[*map(str, files)])}
     found = list[tuple[Memory, str]]()
-    for each in read_arrivals(settings.folder, indexed):
+    for each in (x for x in read_arrivals(settings.folder, indexed) if x.session):
         made = Provenance(source="session", session=each.session, trust=each.trust)
         about = {"title": each.title, "type": MemoryType.SESSION, "provenance": made, "content_hash": ""}
         one = replace(like, id=each.id, source="vault", updated=format_time(each.last_event), **about)
