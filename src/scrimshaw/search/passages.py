@@ -143,7 +143,7 @@ def find_copies(passages: Sequence[tuple[Memory, str]], asked: str = "") -> Iter
 def find_revoked(passages: Sequence[tuple[Memory, str]], terms: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The ids of what says that something is over, or decides it anew, and of what was said of it before, best first.
 
-    The query names it, or half of its words are in both. Of two decisions most words are the same, the query's too.
+    The query names it, or half of its words are in both. Two decisions differ in one word each, none of the query's.
     """
     asked, over = frozenset(term[:STEM] for term in terms), list[tuple[Memory, _Words, _Words, _Words]]()
     for new, text in passages:
