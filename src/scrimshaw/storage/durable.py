@@ -171,9 +171,10 @@ def delete_leftovers(folder: Path, pattern: str = "") -> None:
     import shutil  # noqa: PLC0415 - hooks have no use for it
 
     for leftover in list(folder.glob(f"{pattern}{TEMP_PREFIX}*")):
-        if time.time() - leftover.lstat().st_mtime > STALE_AFTER_S:
-            with suppress(OSError):  # as far as the system allows
-                if leftover.is_dir() and not leftover.is_symlink():
-                    shutil.rmtree(leftover, ignore_errors=True)
-                else:
-                    leftover.unlink(missing_ok=True)
+        with suppress(OSError):  # its writer may be done with it now; as far as the system allows
+            if time.time() - leftover.lstat().st_mtime <= STALE_AFTER_S:
+                continue
+            if leftover.is_dir() and not leftover.is_symlink():
+                shutil.rmtree(leftover, ignore_errors=True)
+            else:
+                leftover.unlink(missing_ok=True)
